@@ -1,0 +1,15 @@
+"""system: the world, behind narrow ports.
+
+Law: everything above this room that needs a file, a clock, a process or a host asks through a Protocol found here,
+so that the same code runs on a real share, in memory, and in the simulator with faults between. This room knows
+nothing of tasks, leases or leaders; it may touch the operating system, and imports nothing of spoold but itself.
+
+    filesystem   the port: ten verbs and a usage figure, Stat, Usage
+    posix        the port on a mounted directory
+    memory       the port in a dictionary, for tests and the simulator
+    clock        the port for time: SystemClock, ManualClock
+    errnos       what an OSError says about a rename, and what to tell the user
+    host         who and how big this machine is; whether a process still lives; Host, SystemHost, FakeHost
+    mounts       on which file system a path lies, and whether other machines can see it
+    hints        wake-ups from inotify where that works; a hint, never the truth
+"""
