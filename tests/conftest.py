@@ -1,0 +1,22 @@
+"""What every test stands on: the same environment whoever runs it, and hypothesis without chance."""
+
+import os
+
+from hypothesis import settings
+
+# A developer's own spool, service manager or terminal must not change what a test sees.
+for _name in list(os.environ):
+    if _name.startswith(("SPOOL_", "WATCHDOG_")) or _name in {
+        "NOTIFY_SOCKET",
+        "COLUMNS",
+        "FORCE_COLOR",
+        "GITHUB_ACTIONS",
+        "PY_COLORS",
+    }:
+        del os.environ[_name]
+
+# A gate that fails by chance teaches people to run it again. `--hypothesis-profile=search` looks for new
+# examples.
+settings.register_profile("gate", derandomize=True, deadline=None)
+settings.register_profile("search", max_examples=2000, deadline=None)
+settings.load_profile("gate")

@@ -1,0 +1,159 @@
+"""Make, or find again, the Python environment that the tools run in, and print its folder.
+
+Law: the same lock file gives the same environment on every machine, and nothing else says what is installed.
+May touch: the checkout's `.venv`, or the user's cache where the checkout is read-only. Standard library
+only, because it runs before anything is installed.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+INPUTS = ("pyproject.toml", "uv.lock", "tools/environment.py")
+# Settings of the caller's pip that would put the packages somewhere else. Those that name an index stay.
+MISLEADING = ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+
+
+def give_up(sentence: str) -> NoReturn:
+    """End with a sentence that says what to do."""
+    sys.exit(f"spoold tools: {sentence}")
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command quietly in the checkout, with its output kept for the case that it fails."""
+    env = {name: value for name, value in os.environ.items() if name not in MISLEADING}
+    return subprocess.run(
+        command,
+        cwd=CHECKOUT,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+def places() -> Iterator[Path]:
+    """The folders an environment may be made in, best first."""
+    yield CHECKOUT
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    yield cache / "spoold" / hashlib.sha256(os.fsencode(CHECKOUT)).hexdigest()[:12]
+
+
+@contextlib.contextmanager
+def locked_place() -> Iterator[Path]:
+    """The first folder that can be written to, held alone: two runs never install over each other."""
+    for place in places():
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            lock = (place / ".venv.lock").open("a")
+        except OSError:
+            continue
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield place
+        return
+    give_up("neither the checkout nor the cache can be written to; set XDG_CACHE_HOME to a folder that can.")
+
+
+def stamp() -> str:
+    """What the environment depends on; when it is unchanged there is nothing to do."""
+    parts = [sys.version.encode(), os.fsencode(CHECKOUT)]
+    parts += [(CHECKOUT / name).read_bytes() for name in INPUTS]
+    return hashlib.sha256(b"\0".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
+
+
+def requirements(lock: dict[str, Any]) -> Iterator[str]:
+    """The lock as pip requirements with hashes: versions and content are fixed, the index is not.
+
+    A package that is only ever needed under a marker (another operating system) keeps that marker.
+    """
+    markers: dict[str, set[str]] = {}
+    for package in lock["package"]:
+        groups = [package.get("dependencies", []), *package.get("dev-dependencies", {}).values()]
+        for need in (need for group in groups for need in group):
+            markers.setdefault(need["name"], set()).add(need.get("marker", ""))
+    for package in lock["package"]:
+        if "registry" not in package["source"]:
+            continue
+        wanted = markers.get(package["name"], {""})
+        marker = "" if "" in wanted else " ; " + " or ".join(f"({marker})" for marker in sorted(wanted))
+        files = [*package.get("wheels", []), *([package["sdist"]] if "sdist" in package else [])]
+        hashes = "".join(f" --hash={file['hash']}" for file in files)
+        yield f"{package['name']}=={package['version']}{marker}{hashes}"
+
+
+def usable(environment: Path) -> bool:
+    """Whether there is an environment of this very Python already, which then is only brought up to date."""
+    python = environment / "bin" / "python"
+    if not python.exists():
+        return False
+    answer = run(str(python), "-c", "import sys, pip; print(sys.version, sys.prefix, sep='\\n', end='')")
+    return answer.returncode == 0 and answer.stdout == f"{sys.version}\n{environment}"
+
+
+def install_with_uv(environment: Path) -> bool:
+    """Install with uv, where it is at hand. False: try pip, which may know an index that uv does not."""
+    uv = shutil.which("uv")
+    if uv is None:
+        return False
+    os.environ["UV_PROJECT_ENVIRONMENT"] = str(environment)
+    done = run(uv, "sync", "--frozen", "--quiet", "--no-python-downloads", "--python", sys.executable)
+    if done.returncode:
+        print(f"uv could not install from the lock, trying pip. uv said:\n{done.stdout}", file=sys.stderr)
+    return done.returncode == 0
+
+
+def install_with_pip(environment: Path) -> None:
+    """Install with the pip of a fresh `venv`, from whatever index pip is set up for on this machine."""
+    python = str(environment / "bin" / "python")
+    if not usable(environment):
+        made = run(sys.executable, "-m", "venv", "--clear", str(environment))
+        if made.returncode:
+            mend = "install your system's python3-venv package, or uv"
+            give_up(f"{sys.executable} -m venv failed; {mend}.\n{made.stdout}")
+    pip = (python, "-m", "pip", "install", "--quiet", "--no-input", "--no-deps")
+    lock = tomllib.loads((CHECKOUT / "uv.lock").read_text())
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write("\n".join(requirements(lock)))
+        file.flush()
+        installed = run(*pip, "--require-hashes", "-r", file.name)
+    if installed.returncode:
+        give_up(
+            "pip could not install what uv.lock names. Behind a mirror, set PIP_INDEX_URL or pip.conf to it."
+            f"\n{installed.stdout}"
+        )
+    # The project itself is built with the locked builder: without isolation nothing unlocked is fetched.
+    built = run(*pip, "--no-build-isolation", "-e", ".")
+    if built.returncode:
+        give_up(f"the project itself does not build; see pyproject.toml.\n{built.stdout}")
+
+
+def main() -> None:
+    """Print the folder of an environment that agrees with the lock."""
+    with locked_place() as place:
+        environment = place / ".venv"
+        mark, wanted = environment / "spoold.stamp", stamp()
+        if not (mark.exists() and mark.read_text() == wanted):
+            print(f"making the environment in {environment}, once for each uv.lock", file=sys.stderr)
+            mark.unlink(missing_ok=True)
+            if not install_with_uv(environment):
+                install_with_pip(environment)
+            (environment / "cache").mkdir(exist_ok=True)
+            mark.write_text(wanted)
+    print(environment)
+
+
+if __name__ == "__main__":
+    main()
