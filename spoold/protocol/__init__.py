@@ -1,0 +1,16 @@
+"""What is on disk: the twin of `spool_layout.md`, kept equal to it by a test.
+
+    layout      the tree: which directories there are, what each is for, how a path is spelled
+    names       the grammar of every file name (names carry the state that changes)
+    lifecycle   the table of moves: from, to, who may make it
+    task        a task file, as people write it
+    result      what an attempt ended with, and the error codes
+    heartbeat   what a node says of itself
+    request     what people ask of the cluster: cancel, retry, pause, drain, halt
+    snapshot    the leader's picture of the cluster
+    settings    spool.toml and the marker spool.json
+    codec       bytes to values and back, with errors that name file, field and mend
+    errors      whose fault it is: ours, the file's, the environment's
+
+Pure: nothing here touches a file, a clock or a process.
+"""

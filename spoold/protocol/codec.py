@@ -1,0 +1,132 @@
+"""Bytes to values and back. Every failure is a BadFile that names the file, the field and the mend."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from typing import Any, TypeVar
+
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from spoold.protocol.errors import BadFile
+from spoold.protocol.settings import Settings
+from spoold.protocol.task import Task
+
+M = TypeVar("M", bound=BaseModel)
+BOM = b"\xef\xbb\xbf"
+_SORTED = orjson.OPT_SORT_KEYS
+
+
+def dump(value: Any) -> bytes:
+    """A model or plain value as one line of JSON."""
+    return orjson.dumps(value.model_dump(mode="json") if isinstance(value, BaseModel) else value)
+
+
+def same_content(left: Any, right: Any) -> bool:
+    """Whether two JSON values are the same, however they were written."""
+    return orjson.dumps(left, option=_SORTED) == orjson.dumps(right, option=_SORTED)
+
+
+def load(data: bytes, file: str) -> Any:
+    """Any JSON value. Errors: BadFile that says what is wrong and how to mend it."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise BadFile(file, "", "is UTF-16, not UTF-8.", "save it as UTF-8.")
+    if not data.strip():
+        raise BadFile(file, "", "is empty.", "write one JSON object into it, then drop it again.")
+    try:
+        return orjson.loads(data.removeprefix(BOM))
+    except orjson.JSONDecodeError as error:
+        try:
+            data.decode()
+        except UnicodeDecodeError as why:
+            raise BadFile(file, "", f"is not UTF-8 (byte {why.start}).", "save it as UTF-8.") from error
+        problem = f"is not JSON: {error.msg} (line {error.lineno}, column {error.colno})."
+        mend = "check it with `python -m json.tool FILE`; JSON nested deeper than 1,000 levels is refused too."
+        raise BadFile(file, "", problem, mend) from error
+
+
+def load_object(data: bytes, file: str) -> dict[str, Any]:
+    """A JSON object. Errors: BadFile."""
+    value = load(data, file)
+    if not isinstance(value, dict):
+        found = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}.get(
+            type(value), "a number"
+        )
+        raise BadFile(
+            file,
+            "",
+            f"is {found}, not an object.",
+            "one file holds one task {…}; many tasks go one a line into a .jsonl.",
+        )
+    return value
+
+
+def load_model(model: type[M], data: bytes, file: str) -> M:
+    """A file of ours as its model. Errors: BadFile."""
+    return check(model, load_object(data, file), file)
+
+
+def load_task(data: bytes, file: str) -> Task:
+    """A task file. Errors: BadFile, with the nearest known name for an unknown field."""
+    return check(Task, load_object(data, file), file)
+
+
+def load_settings(data: bytes, file: str) -> Settings:
+    """spool.toml. Errors: BadFile that names the key."""
+    return load_toml(Settings, data, file)
+
+
+def load_toml(model: type[M], data: bytes, file: str) -> M:
+    """A settings file as its model. Errors: BadFile that names the key, or the line that is not TOML."""
+    try:
+        return check(model, tomllib.loads(data.decode()), file)
+    except UnicodeDecodeError as why:
+        raise BadFile(file, "", f"is not UTF-8 (byte {why.start}).", "save it as UTF-8.") from why
+    except tomllib.TOMLDecodeError as why:
+        raise BadFile(file, "", f"is not TOML: {why}.", "see https://toml.io for the syntax.") from why
+
+
+def check(model: type[M], value: dict[str, Any], file: str) -> M:
+    """A plain object as a model. Errors: BadFile for the first field that does not fit, counting the others."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False)
+        unknown = [p for p in problems if p["type"] == "extra_forbidden"]
+        first = (unknown or problems)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        more = f" ({len(problems) - 1} more)" if len(problems) > 1 else ""
+        if unknown:
+            mend = _nearest(model, [str(part) for part in first["loc"]])
+            raise BadFile(file, field, f"unknown field{more}.", mend) from error
+        message = first["msg"].removeprefix("Value error, ")
+        shown = repr(first.get("input"))
+        given = f" Given: {shown[:80]}." if first["loc"] and len(shown) < 400 else ""
+        raise BadFile(file, field, f"{message}{more}.{given}", "correct this field.") from error
+
+
+def _nearest(model: type[BaseModel], loc: list[str]) -> str:
+    """The mend for an unknown field: the nearest name that is known where it stands."""
+    known = _names(model, loc[:-1])
+    close = difflib.get_close_matches(loc[-1].lower(), known, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"remove it, or put your own data under 'meta' or 'input'; known here: {', '.join(sorted(known))}."
+
+
+def _names(model: type[BaseModel], loc: list[str]) -> list[str]:
+    for part in loc:
+        field = model.model_fields.get(part)
+        inner = _model_in(field.annotation) if field else None
+        model = inner or model
+    names: list[str] = []
+    for name, info in model.model_fields.items():
+        choices = getattr(info.validation_alias, "choices", None)
+        names.extend([name, *(str(c) for c in choices or ())])
+    return names
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    candidates = [annotation, *getattr(annotation, "__args__", ())]
+    return next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)

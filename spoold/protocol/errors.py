@@ -1,0 +1,42 @@
+"""Errors, split by whose fault they are: ours, the file's, or the environment's.
+
+A lost race is none of these: it is an outcome, and is returned, never raised.
+"""
+
+from __future__ import annotations
+
+
+class SpoolError(Exception):
+    """Anything spoold raises on purpose."""
+
+
+class LawBroken(SpoolError):
+    """Our fault: something the protocol rules out was seen. Always worth a bug report."""
+
+
+class BadFile(SpoolError):
+    """The file's fault: names the file, the field and the mend."""
+
+    def __init__(self, file: str, field: str, problem: str, mend: str) -> None:
+        self.file = file
+        self.field = field
+        self.problem = problem
+        self.mend = mend
+        where = f"{file}: {field}" if field else file
+        super().__init__(f"{where}: {problem} Mend: {mend}")
+
+
+class BadName(SpoolError, ValueError):
+    """A name that does not fit its grammar; raised by encoders, parsers return None."""
+
+
+class Unavailable(SpoolError):
+    """The environment's fault: the spool cannot be reached or used as it is."""
+
+
+class NotFound(SpoolError):
+    """No task, worker or file of that name is in the spool."""
+
+
+class WaitTimeout(SpoolError, TimeoutError):
+    """The time given for waiting is over; the task goes on."""

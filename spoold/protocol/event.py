@@ -1,0 +1,22 @@
+"""One line of a journal. Journals are for people and tools; no decision is ever taken from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Event(BaseModel):
+    """What happened, when (RFC 3339, the writer's clock), who wrote it, in which order on that writer."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    at: str
+    writer: str
+    seq: int
+    event: str
+    task: str | None = None
+    attempt: int | None = None
+    epoch: int | None = None
+    detail: Any = None

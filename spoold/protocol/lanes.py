@@ -1,0 +1,87 @@
+"""Lanes: directories under waiting/ and ready/ whose name says what a worker must have to run what is inside.
+
+`type=review,run=command,pool=gpu,cpu=2,mem=4096,gpu=1,need=docker+node,py=pkg.jobs`: fields in this order, defaults
+left out. A worker reads the lane's name once and never opens a task that it cannot run.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from spoold.protocol.errors import BadName
+
+LANE_MAX = 200
+WORD = r"[a-z0-9][a-z0-9_.-]{0,47}"
+RUNS = ("handler", "command", "python")
+
+_FIELD = {
+    "type": re.compile(WORD),
+    "run": re.compile("command|python"),
+    "pool": re.compile(WORD),
+    "cpu": re.compile(r"\d{1,4}(?:\.\d{1,3})?"),
+    "mem": re.compile(r"\d{1,9}"),
+    "gpu": re.compile(r"\d{1,4}"),
+    "need": re.compile(rf"{WORD}(?:\+{WORD})*"),
+    "py": re.compile(r"[a-z0-9_.]{1,100}"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A demand: cpus in cores (0 = no say), mem_mb in MiB, gpus in devices, need = labels, module = Python module.
+
+    run is who says what to do: the worker's handler for the type, a command in the task, a Python callable in it.
+    """
+
+    type: str
+    run: str = "handler"
+    pool: str = ""
+    cpus: float = 0
+    mem_mb: int = 0
+    gpus: int = 0
+    need: tuple[str, ...] = ()
+    module: str = ""
+
+    def encode(self) -> str:
+        """The directory name. Errors: BadName when it would be longer than LANE_MAX or a field is illegal."""
+        fields = {
+            "type": self.type,
+            "run": "" if self.run == "handler" else self.run,
+            "pool": self.pool,
+            "cpu": f"{self.cpus:.3f}".rstrip("0").rstrip(".") if self.cpus else "",
+            "mem": str(self.mem_mb or ""),
+            "gpu": str(self.gpus or ""),
+            "need": "+".join(sorted(set(self.need))),
+            "py": self.module.lower(),
+        }
+        for field, value in fields.items():
+            if value and not _FIELD[field].fullmatch(value):
+                raise BadName(f"{field}={value!r} cannot stand in a lane's name")
+        name = ",".join(f"{field}={value}" for field, value in fields.items() if value)
+        if len(name) > LANE_MAX:
+            raise BadName(f"a lane's name has at most {LANE_MAX} characters, this one {len(name)}")
+        return name
+
+
+def parse_lane(name: str) -> Lane | None:
+    """The demand that a lane's name states, or None for anything that `encode` would not give."""
+    fields: dict[str, str] = {}
+    for part in name.split(","):
+        field, _, value = part.partition("=")
+        if field not in _FIELD or not _FIELD[field].fullmatch(value):
+            return None
+        fields[field] = value
+    if "type" not in fields:
+        return None
+    lane = Lane(
+        type=fields["type"],
+        run=fields.get("run", "handler"),
+        pool=fields.get("pool", ""),
+        cpus=float(fields.get("cpu", 0)),
+        mem_mb=int(fields.get("mem", 0)),
+        gpus=int(fields.get("gpu", 0)),
+        need=tuple(fields["need"].split("+")) if "need" in fields else (),
+        module=fields.get("py", ""),
+    )
+    return lane if lane.encode() == name else None

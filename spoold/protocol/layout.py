@@ -1,0 +1,81 @@
+"""The tree: which directories a spool has, what each is for, and the one place where a path is spelled."""
+
+from __future__ import annotations
+
+import hashlib
+
+from spoold.protocol.names import key
+
+FORMAT_VERSION = 1
+MARKER = "spool.json"
+SETTINGS = "spool.toml"
+
+PENDING = "pending"
+BATCHES = "batches"
+WAITING = "waiting"
+READY = "ready"
+CLAIMED = "claimed"
+RETURNED = "returned"
+COMPLETED = "completed"
+FAILED = "failed"
+REJECTED = "rejected"
+RESULTS = "results"
+LOGS = "logs"
+HEARTBEATS = "heartbeats"
+CONTROL = "control"
+MASTER = "master"
+EVENTS = "events"
+STATUS = "status"
+ARCHIVE = "archive"
+TMP = "tmp"
+
+TREE: dict[str, str] = {
+    PENDING: "the drop box: any *.json (one task) or *.jsonl (many tasks, a whole DAG) put here is picked up",
+    BATCHES: "a .jsonl drop while a leader turns its lines into tasks",
+    WAITING: "admitted, not yet runnable; in lanes; only leaders move here",
+    READY: "runnable now; in lanes whose name is the demand; workers claim from here",
+    CLAIMED: "running: one directory per worker, and only that worker renames into it",
+    RETURNED: "attempts handed back (retry, crash, drain), for the leader to place again",
+    COMPLETED: "succeeded",
+    FAILED: "ended otherwise: retries spent, timed out, cancelled, dependency failed",
+    REJECTED: "drops that are no task, each with NAME.reason.json",
+    RESULTS: "what each attempt ended with, under the name the task file gets",
+    LOGS: "what each attempt wrote to stdout and stderr",
+    HEARTBEATS: "who lives: the beat is in the name",
+    CONTROL: "requests: cancel, retry, pause, resume, drain, halt",
+    MASTER: "the one token of leadership",
+    EVENTS: "journals, one writer per file, for people and tools, never the truth",
+    STATUS: "the leader's snapshots; the highest name counts",
+    ARCHIVE: "old tasks with their results and logs, by hash of id",
+    TMP: "one directory per writer, where files are written before they are renamed into place",
+}
+
+
+def join(*parts: str) -> str:
+    """A path relative to the spool's root."""
+    return "/".join(parts)
+
+
+def waiting(lane: str, name: str) -> str:
+    """A task that is admitted and not yet runnable."""
+    return f"{WAITING}/{lane}/{name}"
+
+
+def ready(lane: str, name: str) -> str:
+    """A task that may be claimed."""
+    return f"{READY}/{lane}/{name}"
+
+
+def claimed(worker: str, name: str) -> str:
+    """A task that a worker owns."""
+    return f"{CLAIMED}/{worker}/{name}"
+
+
+def tmp(writer: str, name: str) -> str:
+    """A file that its writer has not published yet."""
+    return f"{TMP}/{writer}/{name}"
+
+
+def bucket(task_id: str) -> str:
+    """The archive directory of an id: two hexadecimal digits of its hash, so that no directory grows huge."""
+    return f"{ARCHIVE}/{hashlib.blake2b(key(task_id).encode(), digest_size=1).hexdigest()}"

@@ -1,0 +1,81 @@
+"""The life of a task as a table. Every change of state is one rename; a move that is not here does not exist.
+
+`spool_layout.md` prints this table and a test holds the two equal; the store refuses a move that is not in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Where a task is. The value is the name of the directory, and what `spool show` prints."""
+
+    PENDING = "pending"
+    WAITING = "waiting"
+    READY = "ready"
+    CLAIMED = "claimed"
+    RETURNED = "returned"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    REJECTED = "rejected"
+    ARCHIVE = "archive"
+
+
+ENDED = frozenset({State.COMPLETED, State.FAILED, State.REJECTED})
+
+
+class Mover(StrEnum):
+    """Who may make a move."""
+
+    SUBMITTER = "submitter"
+    LEADER = "leader"
+    WORKER = "worker"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One line of the table: source and destination directory, mover, when, and the event it is journalled as."""
+
+    source: str
+    target: str
+    mover: Mover
+    event: str
+    when: str
+
+
+L, W, S = Mover.LEADER, Mover.WORKER, Mover.SUBMITTER
+MOVES: tuple[Move, ...] = (
+    Move("tmp", "pending", S, "SUBMITTED", "published, after the content is durable"),
+    Move("pending", "rejected", L, "REJECTED", "not a task, once it has stopped changing for the drop grace"),
+    Move("pending", "waiting", L, "ADMITTED", "valid; its id is settled"),
+    Move("pending", "batches", L, "BATCH", "a valid .jsonl: its lines become tasks next"),
+    Move("batches", "batches", L, "BATCH", "a new leader takes over an unfinished batch"),
+    Move("tmp", "waiting", L, "ADMITTED", "one line of a batch"),
+    Move("waiting", "ready", L, "READY", "every gate passes and the lane's window has room"),
+    Move("ready", "waiting", L, "HELD", "a gate closed again: paused, halted, limit lowered"),
+    Move("waiting", "failed", L, "FAILED", "dependency failed, cycle, deadline, cancelled"),
+    Move("ready", "failed", L, "FAILED", "deadline, cancelled"),
+    Move("ready", "claimed", W, "CLAIMED", "the claim"),
+    Move("claimed", "completed", W, "COMPLETED", "success; the result is already durable"),
+    Move("claimed", "failed", W, "FAILED", "the retry rule gives up, or a request cancels"),
+    Move("claimed", "returned", W, "RETURNED", "the retry rule grants another attempt, or a hand-back"),
+    Move("claimed", "failed", L, "FAILED", "the worker is dead and the crash limit is reached"),
+    Move("claimed", "returned", L, "RETURNED", "the worker is dead"),
+    Move("returned", "waiting", L, "WAITING", "placed again; a delay counts from when the leader first saw it"),
+    Move("returned", "failed", L, "FAILED", "deadline, cancelled"),
+    Move("waiting", "rejected", L, "REJECTED", "a second token with an id that is already taken"),
+    Move("failed", "waiting", L, "RETRIED", "`spool retry`: the next attempt, with a fresh budget"),
+    Move("completed", "archive", L, "ARCHIVED", "retention"),
+    Move("failed", "archive", L, "ARCHIVED", "retention"),
+)
+
+TABLE: dict[tuple[str, str], tuple[Move, ...]] = {
+    (m.source, m.target): tuple(n for n in MOVES if (n.source, n.target) == (m.source, m.target)) for m in MOVES
+}
+
+
+def allowed(source: str, target: str) -> tuple[Move, ...]:
+    """The lines of the table between two directories; empty when there is no such move."""
+    return TABLE.get((source, target), ())

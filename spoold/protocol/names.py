@@ -1,0 +1,293 @@
+"""The grammar of every file name.
+
+Law: what changes lives in names, what is inside a file never does. Each kind of name has one dataclass with
+`encode()` and one `parse_…` that returns None for anything else, so that foreign files are passed over, never
+guessed at. Only `[A-Za-z0-9_=+,.-]` is used, which SMB takes as well as NFS, and a dot separates fields; a field
+that may hold dots itself (an id) stands between fields that cannot, so that names parse from both ends.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from spoold.protocol.errors import BadName
+
+ID_MAX = 120
+NODE_MAX = 40
+ID = r"[A-Za-z0-9](?:[A-Za-z0-9_=+,.-]{0,118}[A-Za-z0-9_=+,-])?"
+NODE = r"[a-z0-9][a-z0-9_-]{0,39}"
+ORDER = r"[0-9a-z]{10}-[0-9a-z]{1,6}"
+BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
+NOBODY = "nobody"
+
+_ID = re.compile(ID)
+_NODE = re.compile(NODE)
+_TAIL = r"a(\d{1,9})f(\d{1,9})c(\d{1,9})(?:r(\d{1,12}))?(d)?"
+_TASK = re.compile(rf"(\d{{4}})\.({ORDER})\.({ID})\.{_TAIL}\.json")
+_RETURNED = re.compile(rf"(\d{{4}})\.({ORDER})\.({ID})\.{_TAIL}\.({NODE})\.json")
+_ENDED = re.compile(rf"({ID})\.(\d{{1,9}})\.({NODE})\.json")
+_ARCHIVED = re.compile(rf"({ID})\.(\d{{1,9}})\.({NODE})\.(completed|failed|result)\.json")
+_LOG = re.compile(rf"({ID})\.(\d{{1,9}})\.({NODE})\.log")
+_BEAT = re.compile(rf"({NODE})\.(\d{{1,15}})\.json")
+_LEASE = re.compile(rf"(\d{{1,12}})\.({NODE})\.(\d{{1,15}})")
+_SNAPSHOT = re.compile(r"(\d{1,12})-(\d{1,15})\.json")
+_EVENTS = re.compile(rf"({NODE})\.(\d{{1,9}})\.jsonl")
+_BATCH = re.compile(rf"({ORDER})\.({ID})\.({NODE})\.jsonl")
+# Windows servers refuse these stems with any extension; a name that one node can make and another cannot list
+# is worse than a clear refusal.
+_DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
+
+
+def base36(number: int, width: int = 1) -> str:
+    """The number in base 36, lower case, padded with zeros to `width` digits."""
+    digits = ""
+    while number:
+        number, rest = divmod(number, 36)
+        digits = BASE36[rest] + digits
+    return digits.rjust(width, "0")
+
+
+def is_id(text: str) -> bool:
+    """Whether the text may be the id of a task, as it stands."""
+    return _ID.fullmatch(text) is not None and _DEVICES.fullmatch(text) is None
+
+
+def is_node(text: str) -> bool:
+    """Whether the text may be the id of a worker, a master or another writer."""
+    return _NODE.fullmatch(text) is not None
+
+
+def key(task_id: str) -> str:
+    """What two ids are compared by: names must never differ by case alone (SMB folds it)."""
+    return task_id.lower()
+
+
+def slug(text: str, limit: int) -> str:
+    """The text made legal as part of a name: never empty, at most `limit` characters."""
+    legal = re.sub(r"[^A-Za-z0-9_=+,.-]+", "-", text).strip("-.")[:limit].strip("-.")
+    return legal if legal[:1].isalnum() else f"t{legal}"[:limit]
+
+
+def encode_order(micros: int, epoch: int) -> str:
+    """Age as a name: microseconds since 1970 at admission, then the epoch of the leader that admitted.
+
+    The epoch keeps the names of two leaders apart; within an epoch the leader never gives the same number twice.
+    """
+    return f"{base36(micros, 10)}-{base36(epoch)}"
+
+
+def order_micros(order: str) -> int:
+    """The microseconds since 1970 in an order."""
+    return int(order.partition("-")[0], 36)
+
+
+def rank_of(priority: int) -> int:
+    """Sorts as names do: a smaller rank is more urgent. Priorities beyond ±4999 count as ±4999."""
+    return 5000 - max(-4999, min(4999, priority))
+
+
+@dataclass(frozen=True, slots=True)
+class TaskName:
+    """The name of a task file in waiting/, ready/ and claimed/: `RANK.ORDER.ID.aAfFcC[rMS][d].json`.
+
+    attempt counts every start granted; failures and crashes are what the retry budget is charged with; delay_ms is
+    how long the task rests, from when a leader first sees it; conditional says that the content names dependencies
+    or times and has to be read before the task may be moved.
+    """
+
+    rank: int
+    order: str
+    id: str
+    attempt: int = 1
+    failures: int = 0
+    crashes: int = 0
+    delay_ms: int = 0
+    conditional: bool = False
+
+    def encode(self) -> str:
+        """The file name. Errors: BadName for an id or order outside the grammar."""
+        return f"{self._stem()}.json"
+
+    def encode_returned(self, mover: str) -> str:
+        """The name in returned/, made unique to whoever hands the attempt back."""
+        if not is_node(mover):
+            raise BadName(f"{mover!r} cannot be the name of a mover")
+        return f"{self._stem()}.{mover}.json"
+
+    def ended(self, decider: str) -> EndedName:
+        """The name this attempt gets in completed/ or failed/, and of its result."""
+        return EndedName(self.id, self.attempt, decider)
+
+    def again(self, *, failures: int = 0, crashes: int = 0, delay_ms: int = 0) -> TaskName:
+        """The next attempt, with what is charged for this one added."""
+        return replace(
+            self,
+            attempt=self.attempt + 1,
+            failures=self.failures + failures,
+            crashes=self.crashes + crashes,
+            delay_ms=delay_ms,
+        )
+
+    def _stem(self) -> str:
+        if not is_id(self.id):
+            raise BadName(f"{self.id!r} cannot be the id of a task")
+        delay = f"r{self.delay_ms}" if self.delay_ms else ""
+        flag = "d" if self.conditional else ""
+        counts = f"a{self.attempt}f{self.failures}c{self.crashes}{delay}{flag}"
+        return f"{self.rank:04d}.{self.order}.{self.id}.{counts}"
+
+
+def parse_task(name: str) -> TaskName | None:
+    """A name in waiting/, ready/ or claimed/, or None."""
+    match = _TASK.fullmatch(name)
+    return _task_name(match) if match else None
+
+
+def parse_returned(name: str) -> tuple[TaskName, str] | None:
+    """A name in returned/ as (task name, mover), or None."""
+    match = _RETURNED.fullmatch(name)
+    return (_task_name(match), match.group(9)) if match else None
+
+
+def _task_name(match: re.Match[str]) -> TaskName:
+    rank, order, task_id, attempt, failures, crashes, delay, flag = match.groups()[:8]
+    return TaskName(
+        int(rank), order, task_id, int(attempt), int(failures), int(crashes), int(delay or 0), flag is not None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EndedName:
+    """`ID.ATTEMPT.DECIDER.json`: an attempt that was decided, in completed/, failed/ and results/ alike."""
+
+    id: str
+    attempt: int
+    decider: str
+
+    def encode(self) -> str:
+        """The file name in completed/, failed/ and results/."""
+        return f"{self._stem()}.json"
+
+    def log(self) -> str:
+        """The name of the attempt's log."""
+        return f"{self._stem()}.log"
+
+    def archived(self, kind: str) -> str:
+        """The name under archive/: kind is completed, failed or result."""
+        return f"{self._stem()}.{kind}.json"
+
+    def _stem(self) -> str:
+        if not (is_id(self.id) and is_node(self.decider)):
+            raise BadName(f"{self.id!r} decided by {self.decider!r} cannot be a name")
+        return f"{self.id}.{self.attempt}.{self.decider}"
+
+
+def parse_ended(name: str) -> EndedName | None:
+    """A name in completed/, failed/ or results/, or None."""
+    match = _ENDED.fullmatch(name)
+    return EndedName(match[1], int(match[2]), match[3]) if match else None
+
+
+def parse_archived(name: str) -> tuple[EndedName, str] | None:
+    """A name in archive/HH/ as (name, kind), or None; logs keep their own grammar there."""
+    match = _ARCHIVED.fullmatch(name)
+    return (EndedName(match[1], int(match[2]), match[3]), match[4]) if match else None
+
+
+def parse_log(name: str) -> EndedName | None:
+    """A name in logs/, or None."""
+    match = _LOG.fullmatch(name)
+    return EndedName(match[1], int(match[2]), match[3]) if match else None
+
+
+@dataclass(frozen=True, slots=True)
+class BeatName:
+    """`NODE.BEAT.json` in heartbeats/: one listing shows who lives."""
+
+    node: str
+    beat: int
+
+    def encode(self) -> str:
+        """The file name."""
+        return f"{self.node}.{self.beat}.json"
+
+
+def parse_beat(name: str) -> BeatName | None:
+    """A name in heartbeats/, or None."""
+    match = _BEAT.fullmatch(name)
+    return BeatName(match[1], int(match[2])) if match else None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LeaseName:
+    """`EPOCH.HOLDER.BEAT` in master/: the one token of leadership. Sorts by epoch, then beat."""
+
+    epoch: int
+    beat: int
+    holder: str
+
+    def encode(self) -> str:
+        """The file name."""
+        return f"{self.epoch}.{self.holder}.{self.beat}"
+
+
+def parse_lease(name: str) -> LeaseName | None:
+    """A name in master/, or None."""
+    match = _LEASE.fullmatch(name)
+    return LeaseName(int(match[1]), int(match[3]), match[2]) if match else None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SnapshotName:
+    """`EPOCH-SEQ.json` in status/: readers take the highest."""
+
+    epoch: int
+    seq: int
+
+    def encode(self) -> str:
+        """The file name."""
+        return f"{self.epoch}-{self.seq}.json"
+
+
+def parse_snapshot(name: str) -> SnapshotName | None:
+    """A name in status/, or None."""
+    match = _SNAPSHOT.fullmatch(name)
+    return SnapshotName(int(match[1]), int(match[2])) if match else None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class EventsName:
+    """`WRITER.SEGMENT.jsonl` in events/: one writer per file."""
+
+    writer: str
+    segment: int
+
+    def encode(self) -> str:
+        """The file name."""
+        return f"{self.writer}.{self.segment}.jsonl"
+
+
+def parse_events(name: str) -> EventsName | None:
+    """A name in events/, or None."""
+    match = _EVENTS.fullmatch(name)
+    return EventsName(match[1], int(match[2])) if match else None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchName:
+    """`ORDER.PREFIX.HOLDER.jsonl` in batches/: a .jsonl drop that its holder is turning into tasks."""
+
+    order: str
+    prefix: str
+    holder: str
+
+    def encode(self) -> str:
+        """The file name."""
+        return f"{self.order}.{self.prefix}.{self.holder}.jsonl"
+
+
+def parse_batch(name: str) -> BatchName | None:
+    """A name in batches/, or None."""
+    match = _BATCH.fullmatch(name)
+    return BatchName(match[1], match[2], match[3]) if match else None

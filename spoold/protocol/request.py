@@ -1,0 +1,68 @@
+"""What people ask of the cluster. A request is a file in control/; its name says everything that machines need.
+
+`VERB.TARGET.UNIQUE.json`. A pause, a halt and a drain stand as long as their file does; the others are removed by
+the leader once they are done. control/ is a blackboard: leader and workers list the one directory.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+from spoold.protocol.errors import BadName
+from spoold.protocol.names import is_id
+
+EVERYTHING = "+all"
+
+
+class Verb(StrEnum):
+    """The requests there are; the comment says what TARGET is."""
+
+    CANCEL = "cancel"  # a task
+    RETRY = "retry"  # a failed task
+    PAUSE = "pause"  # a type, or +all
+    RESUME = "resume"  # a type, or +all
+    DRAIN = "drain"  # a worker, or +all
+    UNDRAIN = "undrain"  # a worker, or +all
+    REAP = "reap"  # a worker that its own host knows to be gone
+    HALT = "halt"  # +all: kill what runs, hand it back, start nothing
+    GC = "gc"  # +all: apply retention now
+
+
+_NAME = re.compile(rf"({'|'.join(Verb)})\.(.+)\.([a-z0-9-]{{1,40}})\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The name of a request."""
+
+    verb: Verb
+    target: str
+    unique: str
+
+    def encode(self) -> str:
+        """The file name. Errors: BadName for a target that cannot stand in a name."""
+        if self.target != EVERYTHING and not is_id(self.target):
+            raise BadName(f"{self.target!r} cannot be the target of a request")
+        return f"{self.verb}.{self.target}.{self.unique}.json"
+
+
+def parse_request(name: str) -> Request | None:
+    """A name in control/, or None."""
+    match = _NAME.fullmatch(name)
+    if match is None or not (match[2] == EVERYTHING or is_id(match[2])):
+        return None
+    return Request(Verb(match[1]), match[2], match[3])
+
+
+class RequestBody(BaseModel):
+    """Who asked, when and why; for people and the journal."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    by: str = ""
+    at: str = ""
+    reason: str = ""

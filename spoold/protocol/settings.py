@@ -1,0 +1,126 @@
+"""spool.json (the marker: what this spool is) and spool.toml (how it is run). Every setting has a default."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from spoold.protocol.fields import Priority, Seconds, SomeSeconds, Strict, Word
+from spoold.protocol.layout import FORMAT_VERSION
+
+
+class Marker(BaseModel):
+    """spool.json. A directory without it is not a spool: perhaps the share is not mounted."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    format: int = Field(default=FORMAT_VERSION)
+    spool_id: str
+    claim: Literal["rename", "lock"] = "rename"
+    created_at: str = ""
+
+
+class Heartbeats(Strict):
+    """A node is dead after `misses` beats that did not come, `interval_s` seconds apart."""
+
+    interval_s: float = Field(default=5, ge=0.05, le=3600)
+    misses: int = Field(default=3, ge=2, le=1000)
+
+    @property
+    def dead_after_s(self) -> float:
+        """Seconds without a beat, on the observer's own clock, after which a node is taken for dead."""
+        return self.interval_s * self.misses
+
+    @property
+    def lease_s(self) -> float:
+        """Seconds without a beat after which a worker stops its own tasks: before others start them again."""
+        return self.interval_s * (self.misses - 0.5)
+
+
+class TypeSettings(Strict):
+    """What holds for tasks of one type that do not say otherwise. timeout in seconds for one attempt."""
+
+    timeout: SomeSeconds | None = None
+    max_retries: int | None = Field(default=None, ge=0, le=1000)
+    max_concurrent: int | None = Field(default=None, ge=0, le=1_000_000)
+    priority: Priority | None = None
+
+
+class RetrySettings(Strict):
+    """Backoff: backoff_s × factor^(charged - 1) seconds, ± jitter as a fraction, at most max_backoff_s."""
+
+    max: int = Field(default=3, ge=0, le=1000)
+    backoff_s: Seconds = 1
+    factor: float = Field(default=2, ge=1, le=100)
+    jitter: float = Field(default=0.25, ge=0, le=1)
+    max_backoff_s: Seconds = 3600
+    crash_limit: int = Field(default=3, ge=1, le=1000)
+
+
+class DropSettings(Strict):
+    """The drop box: how long a bad or unfinished file may rest before it is rejected; how large it may be."""
+
+    grace_s: Seconds = 10
+    max_bytes: int = Field(default=16 << 20, ge=1024, le=4 << 30)
+    max_batch_bytes: int = Field(default=1 << 30, ge=1024, le=64 << 30)
+
+
+class RetentionSettings(Strict):
+    """Ended tasks move to archive/ when older (s) or more than keep; archived ones are deleted after archive_s."""
+
+    completed_s: Seconds = 86_400
+    failed_s: Seconds = 604_800
+    keep: int = Field(default=10_000, ge=0, le=10_000_000)
+    archive_s: Seconds = 2_592_000
+    events_s: Seconds = 2_592_000
+
+
+class ReadySettings(Strict):
+    """How many tasks per lane stand ready to be claimed, however long the backlog."""
+
+    window: int = Field(default=128, ge=1, le=100_000)
+
+
+class DiskSettings(Strict):
+    """Fractions of the share in use: a warning, then no more starts, unless enough_free_mb (MiB) are free."""
+
+    warn: float = Field(default=0.80, gt=0, le=1)
+    stop: float = Field(default=0.95, gt=0, le=1)
+    enough_free_mb: int = Field(default=1024, ge=0)
+
+
+class DurabilitySettings(Strict):
+    """fsync: results and admissions survive a power cut of the server's disk, at the price of a wait."""
+
+    fsync: bool = True
+
+
+class PollSettings(Strict):
+    """How often directories are listed, in seconds: busy after something happened, idle without hints."""
+
+    busy_s: float = Field(default=0.05, ge=0.001, le=60)
+    idle_s: float = Field(default=0.5, ge=0.001, le=60)
+    hinted_s: float = Field(default=2.0, ge=0.001, le=60)
+
+
+class Settings(Strict):
+    """spool.toml."""
+
+    timeout: SomeSeconds = 1800
+    heartbeat: Heartbeats = Heartbeats()
+    types: dict[Word, TypeSettings] = {}
+    retry: RetrySettings = RetrySettings()
+    drop: DropSettings = DropSettings()
+    retention: RetentionSettings = RetentionSettings()
+    ready: ReadySettings = ReadySettings()
+    disk: DiskSettings = DiskSettings()
+    durability: DurabilitySettings = DurabilitySettings()
+    poll: PollSettings = PollSettings()
+
+    def of(self, kind: str) -> TypeSettings:
+        """The settings of a type; the empty ones where none are given."""
+        return self.types.get(kind, _NONE)
+
+
+_NONE = TypeSettings()

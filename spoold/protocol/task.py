@@ -1,0 +1,153 @@
+"""A task file, as people write it. Its content never changes after it was admitted; what changes is its name.
+
+Exactly one thing says what to run: a `command` (argv, or a string for the shell), a `python` callable
+("module:function"), or neither: then the worker's own handler for the `type` does.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, Field, field_validator, model_validator
+
+from spoold.protocol.fields import (
+    MemMb,
+    Priority,
+    Seconds,
+    SomeSeconds,
+    Stamp,
+    Strict,
+    TaskId,
+    Word,
+    Words,
+)
+from spoold.protocol.lanes import Lane
+
+DEPENDENCIES_MAX = 10_000
+ExitCode = Annotated[int, Field(ge=0, le=255)]
+
+
+class Requires(Strict):
+    """What a worker must have free: cpus in cores, mem_mb in MiB (also the task's cap), gpus in devices, labels."""
+
+    cpus: float = Field(default=0, ge=0, le=9999, validation_alias=AliasChoices("cpus", "cpu"))
+    mem_mb: MemMb = Field(default=0, validation_alias=AliasChoices("mem_mb", "mem"))
+    gpus: int = Field(default=0, ge=0, le=9999, validation_alias=AliasChoices("gpus", "gpu"))
+    labels: Words = Field(default=(), validation_alias=AliasChoices("labels", "label"))
+
+
+class Retry(Strict):
+    """How often and how soon to try again; None leaves it to the spool's settings. Times in seconds.
+
+    on: only these exit codes are tried again; never: these are not. Both empty: the classes of `rules.retry`.
+    """
+
+    max: int | None = Field(default=None, ge=0, le=1000)
+    backoff_s: Seconds | None = None
+    factor: float | None = Field(default=None, ge=1, le=100)
+    jitter: float | None = Field(default=None, ge=0, le=1)
+    on: tuple[ExitCode, ...] = ()
+    never: tuple[ExitCode, ...] = ()
+
+
+class Task(Strict):
+    """One task. `timeout` is in seconds for one attempt; `deadline` and `not_before` are times with a zone."""
+
+    id: TaskId | None = None
+    type: Word = ""
+    name: str = Field(default="", max_length=500)
+    priority: Priority | None = None
+    created_at: Stamp | None = None
+    timeout: SomeSeconds | None = None
+    input: Any = None
+    command: str | tuple[str, ...] | None = None
+    python: str | None = Field(default=None, pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$", max_length=200)
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    stdin: str | None = None
+    env: dict[str, str] = {}
+    cwd: str | None = Field(default=None, max_length=4096)
+    dependencies: tuple[TaskId, ...] = Field(
+        default=(), validation_alias=AliasChoices("dependencies", "after"), max_length=DEPENDENCIES_MAX
+    )
+    after_any: tuple[TaskId, ...] = Field(default=(), max_length=DEPENDENCIES_MAX)
+    retry_count: int = Field(default=0, ge=0, le=1000)
+    max_retries: int | None = Field(default=None, ge=0, le=1000)
+    retry: Retry = Retry()
+    requires: Requires = Requires()
+    pool: Word | Literal[""] = ""
+    labels: dict[str, str] | tuple[str, ...] = ()
+    batch: TaskId | None = None
+    parent: TaskId | None = None
+    deadline: Stamp | None = None
+    not_before: Stamp | None = None
+    stall_timeout: SomeSeconds | None = None
+    artifacts: tuple[str, ...] = ()
+    budget: dict[str, float] = {}
+    meta: dict[str, Any] = {}
+
+    @field_validator("dependencies", "after_any", "artifacts", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+    @field_validator("command")
+    @classmethod
+    def _command(cls, value: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+        words = (value,) if isinstance(value, str) else value
+        if words is not None and (not words or not words[0].strip()):
+            raise ValueError('empty; give the program first: ["prog", "arg"], or a line for the shell')
+        if words is not None and any("\0" in word for word in words):
+            raise ValueError("holds a NUL character, which no program can be given")
+        return value
+
+    @field_validator("env")
+    @classmethod
+    def _env(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, text in value.items():
+            if not name or "=" in name or "\0" in name + text:
+                raise ValueError(f"{name!r} cannot be the name of a variable, or its value holds a NUL")
+        return value
+
+    @model_validator(mode="after")
+    def _one_thing_to_run(self) -> Task:
+        if self.command is not None and self.python is not None:
+            raise ValueError("command and python both say what to run; keep one of them")
+        if (self.args or self.kwargs) and self.python is None:
+            raise ValueError("args and kwargs belong to python; a command takes its arguments in the list")
+        if not self.type and self.command is None and self.python is None:
+            raise ValueError("nothing to run; give a type that workers have a handler for, a command, or python")
+        if self.id is not None and self.id in (*self.dependencies, *self.after_any):
+            raise ValueError(f"the task depends on itself ({self.id})")
+        return self
+
+    @property
+    def kind(self) -> str:
+        """The type, or what stands for it where none was given; settings, limits and lanes go by it."""
+        return self.type or self.run
+
+    @property
+    def run(self) -> str:
+        """Who says what to run: command, python or handler."""
+        if self.command is not None:
+            return "command"
+        return "python" if self.python is not None else "handler"
+
+    @property
+    def conditional(self) -> bool:
+        """Whether the content must be read before the task may be moved (dependencies, times)."""
+        return bool(self.dependencies or self.after_any or self.deadline or self.not_before)
+
+    @property
+    def lane(self) -> Lane:
+        """The demand that its lane's name states."""
+        return Lane(
+            type=self.kind,
+            run=self.run,
+            pool=self.pool,
+            cpus=self.requires.cpus,
+            mem_mb=self.requires.mem_mb,
+            gpus=self.requires.gpus,
+            need=self.requires.labels,
+            module=self.python.partition(":")[0] if self.python else "",
+        )
