@@ -1,8 +1,9 @@
 """system: the world, behind narrow ports.
 
-Law: everything above this room that needs a file, a clock, a process or a host asks through a Protocol found here,
-so that the same code runs on a real share, in memory, and in the simulator with faults between. This room knows
-nothing of tasks, leases or leaders; it may touch the operating system, and imports nothing of spoold but itself.
+Law: everything above this room that needs a file, a clock, a process or a host asks through a Protocol found
+here, so that the same code runs on a real share, in memory, and in the simulator with faults between. This
+room knows nothing of tasks, leases or leaders; it may touch the operating system, and imports nothing of
+spoold but itself.
 
     filesystem   the port: ten verbs and a usage figure, Stat, Usage
     posix        the port on a mounted directory

@@ -1,8 +1,8 @@
 """The clock port: three clocks, because they answer three questions.
 
-Law: nothing above this room calls `time` itself. Intervals are measured with `monotonic`, self-fencing with `boottime`
-(the monotonic clock stands still while a laptop sleeps, its lease does not), and `wall` is for people only: it is
-never compared between machines.
+Law: nothing above this room calls `time` itself. Intervals are measured with `monotonic`, self-fencing with
+`boottime` (the monotonic clock stands still while a laptop sleeps, its lease does not), and `wall` is for
+people only: it is never compared between machines.
 """
 
 from __future__ import annotations

@@ -2,19 +2,20 @@
 
 Law of the port:
 
-* Paths are `str`, relative to the spool's root, separated by '/'; '' is the root itself. Absolute paths and '..'
-  are a ValueError, so that nothing above can leave the root by accident. Bytes of a name that are not UTF-8
-  travel as surrogate escapes and come back as the same bytes.
+* Paths are `str`, relative to the spool's root, separated by '/'; '' is the root itself. Empty, '.' and '..'
+  components are a ValueError (and so are absolute paths), so that nothing above can leave the root by
+  accident and each file has one spelling. Bytes of a name that are not UTF-8 travel as surrogate escapes and
+  come back as the same bytes.
 * Every failure is an `OSError` whose `errno` is what POSIX gives; `errnos` says what it means.
 * Every verb works by path and keeps nothing open. A held directory descriptor never sees another NFS client's
   new names; opening a directory afresh does.
 
-Ten verbs, because each one more is one more thing that must be right on NFS, on SMB, in memory and under fault
-injection. What is missing is missing on purpose. There is no `exists()`: on NFS a name once seen absent stays absent
-for half a minute, and one once seen present stays present after it has moved, so the answer would be a rumour; list
-the directory instead. There is no `open()`: a handle outlives the truth, hides the errors of `close`, and cannot be
-replayed; whole files in, whole files out. There is no `link`, no lock, no exclusive create: rename is the one
-primitive that decides anything.
+Ten verbs, because each one more is one more thing that must be right on NFS, on SMB, in memory and under
+fault injection. What is missing is missing on purpose. There is no `exists()`: on NFS a name once seen absent
+stays absent for half a minute, and one once seen present stays present after it has moved, so the answer
+would be a rumour; list the directory instead. There is no `open()`: a handle outlives the truth, hides the
+errors of `close`, and cannot be replayed; whole files in, whole files out. There is no `link`, no lock, no
+exclusive create: rename is the one primitive that decides anything.
 """
 
 from __future__ import annotations
@@ -26,20 +27,37 @@ from typing import Literal, Protocol
 Kind = Literal["file", "dir", "symlink", "other"]
 
 
-class NotRegular(OSError):
+class NotRegularError(OSError):
     """A read of what is no regular file: a directory, symlink, FIFO, socket or device. `errno` is EINVAL.
 
-    A class of its own, because SMB also says EINVAL for a moment while a peer renames the file: that one is worth
-    another look, this one is not.
+    A class of its own, because SMB also says EINVAL for a moment while a peer renames the file: that one is
+    worth another look, this one is not.
     """
 
     def __init__(self, path: str, kind: str) -> None:
         super().__init__(errno.EINVAL, f"not a regular file but {kind}", path)
 
 
+_NO_COMPONENT = frozenset(("", ".", ".."))
+
+
+def components(path: str) -> tuple[str, ...]:
+    """The names along a path of the port; none for the root.
+
+    Raises ValueError for a path that is absolute, climbs, or spells its file in a second way.
+    """
+    if not path:
+        return ()
+    parts = tuple(path.split("/"))
+    if not _NO_COMPONENT.isdisjoint(parts):
+        raise ValueError(f"not a path inside the spool: {path!r}")
+    return parts
+
+
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What `lstat` says. `size` is in bytes, `mtime_ns` in nanoseconds since 1970 by the server's or client's clock.
+    """What `lstat` says. `size` is in bytes, `mtime_ns` in nanoseconds since 1970 by the server's or client's
+    clock.
 
     Only `kind` may decide anything: mtime and inode are neither identity nor lease across machines.
     """
@@ -63,34 +81,40 @@ class Usage:
 
 
 class FileSystem(Protocol):
-    """Ten verbs and `usage`. Raises OSError as POSIX would, ValueError for a path that would leave the root."""
+    """Ten verbs and `usage`. They raise OSError as POSIX would, ValueError for a path out of the root."""
 
     def list(self, path: str) -> list[str]:
-        """Names in the directory, in no promised order. Opens the directory anew, which is what makes it fresh."""
+        """Names in the directory, in no promised order. Opens the directory anew, which is what makes it
+        fresh.
+        """
         ...
 
     def read(self, path: str, limit: int | None = None) -> bytes:
         """The content of a regular file, at most `limit` bytes of it.
 
-        Never follows a symlink and never blocks on a FIFO; whatever is not a regular file is `NotRegular` (EINVAL),
-        so a stranger's drop can neither hang a leader nor show it another file.
+        Never follows a symlink and never blocks on a FIFO; whatever is not a regular file is
+        `NotRegularError` (EINVAL), so a stranger's drop can neither hang a leader nor show it another file.
         """
         ...
 
     def write(self, path: str, data: bytes, *, durable: bool) -> None:
         """Create or truncate the file and write all of `data`; with `durable`, fsync it before close.
 
-        An error may first show at fsync or at close, and only once; on any error the file is removed and the error
-        raised, so that a later rename cannot publish half a file.
+        An error may first show at fsync or at close, and only once; on any error the file is removed and the
+        error raised, so that a later rename cannot publish half a file.
         """
         ...
 
     def append(self, path: str, data: bytes) -> None:
-        """Add `data` at the end of the file, creating it if need be. One writer per file: NFS appends do not mix."""
+        """Add `data` at the end of the file, creating it if need be. One writer per file: NFS appends do not
+        mix.
+        """
         ...
 
     def rename(self, src: str, dst: str) -> None:
-        """rename(2). Replaces an existing file without a word, so destinations must be names nobody else makes."""
+        """rename(2). Replaces an existing file without a word, so destinations must be names nobody else
+        makes.
+        """
         ...
 
     def unlink(self, path: str) -> None:
@@ -106,11 +130,13 @@ class FileSystem(Protocol):
         ...
 
     def stat(self, path: str) -> Stat:
-        """lstat. May be stale on a network file system: for people and for kinds, never to discover or to decide."""
+        """lstat. May be stale on a network file system: for people and for kinds, never to discover or to
+        decide.
+        """
         ...
 
     def sync(self, path: str) -> None:
-        """Make the entries of a directory durable. A file system that has no such thing (EINVAL) is no error."""
+        """Make the entries of a directory durable. A file system that cannot (EINVAL) is no error."""
         ...
 
     def usage(self) -> Usage:

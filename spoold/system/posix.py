@@ -1,0 +1,145 @@
+"""The file-system port on a mounted directory, whatever serves it.
+
+Law: every call goes by full path and leaves nothing open, since only that is fresh on NFS; every error of
+write, fsync and close is raised, since a full server may tell it only once. Touches `os` and nothing else.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from contextlib import suppress
+from stat import S_ISDIR, S_ISLNK, S_ISREG
+
+from spoold.system.filesystem import Kind, NotRegularError, Stat, Usage, components
+
+# A stranger may put anything into a shared directory. NOFOLLOW keeps a symlink from showing us, or making us
+# overwrite, another file; NONBLOCK keeps a FIFO from hanging us in open(2), and means nothing to a regular
+# file.
+_WARY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_CHUNK = 1 << 20
+
+
+class PosixFileSystem:
+    """The spool under `root`, an existing directory. Safe for use by several threads: it holds no state."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = os.path.abspath(root)
+        self._prefix = self.root.rstrip("/") + "/"
+
+    def _full(self, path: str) -> str:
+        components(path)
+        return self._prefix + path
+
+    def list(self, path: str) -> list[str]:
+        return os.listdir(self._full(path))
+
+    def read(self, path: str, limit: int | None = None) -> bytes:
+        try:
+            fd = os.open(self._full(path), os.O_RDONLY | _WARY)
+        except OSError as error:
+            # ELOOP is how NOFOLLOW refuses a symlink, ENXIO how a socket or an absent device refuses
+            # everybody.
+            if error.errno == errno.ELOOP:
+                raise NotRegularError(path, "a symlink") from error
+            if error.errno == errno.ENXIO:
+                raise NotRegularError(path, "a socket or device") from error
+            raise
+        try:
+            status = os.fstat(fd)
+            if not S_ISREG(status.st_mode):
+                raise NotRegularError(path, "a directory" if S_ISDIR(status.st_mode) else "a FIFO or device")
+            return _read_all(fd, status.st_size, limit)
+        finally:
+            os.close(fd)
+
+    def write(self, path: str, data: bytes, *, durable: bool) -> None:
+        full = self._full(path)
+        fd = os.open(full, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _WARY, 0o666)
+        try:
+            try:
+                _write_all(fd, data)
+                if durable:
+                    os.fsync(fd)
+            finally:
+                # Without fsync this is where NFS tells of a full disk or a broken connection.
+                os.close(fd)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(full)
+            raise
+
+    def append(self, path: str, data: bytes) -> None:
+        fd = os.open(self._full(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND | _WARY, 0o666)
+        try:
+            _write_all(fd, data)
+        finally:
+            os.close(fd)
+
+    def rename(self, src: str, dst: str) -> None:
+        if not src or not dst:
+            raise OSError(errno.EBUSY, "the root of a spool cannot be renamed", src, None, dst)
+        os.rename(self._full(src), self._full(dst))
+
+    def unlink(self, path: str) -> None:
+        os.unlink(self._full(path))
+
+    def mkdir(self, path: str) -> None:
+        os.mkdir(self._full(path))
+
+    def rmdir(self, path: str) -> None:
+        if not path:
+            raise OSError(errno.EBUSY, "the root of a spool cannot be removed", self.root)
+        os.rmdir(self._full(path))
+
+    def stat(self, path: str) -> Stat:
+        status = os.lstat(self._full(path))
+        return Stat(_kind(status.st_mode), status.st_size, status.st_mtime_ns, status.st_ino)
+
+    def sync(self, path: str) -> None:
+        fd = os.open(self._full(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+        finally:
+            os.close(fd)
+
+    def usage(self) -> Usage:
+        figures = os.statvfs(self.root)
+        return Usage(
+            total_bytes=figures.f_blocks * figures.f_frsize,
+            free_bytes=figures.f_bavail * figures.f_frsize,
+            free_inodes=figures.f_favail if figures.f_files else None,
+        )
+
+
+def _read_all(fd: int, size: int, limit: int | None) -> bytes:
+    """Read to the end or to `limit`; `size` is a hint, for one read(2) to be enough for a file that is not
+    growing.
+    """
+    chunks: list[bytes] = []
+    left = sys.maxsize if limit is None else limit
+    want = size + 1
+    while left > 0 and (chunk := os.read(fd, min(left, want))):
+        chunks.append(chunk)
+        left -= len(chunk)
+        want = _CHUNK
+    return b"".join(chunks)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    """write(2) may take less than it was given, near a full disk above all; the next call then tells why."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def _kind(mode: int) -> Kind:
+    if S_ISREG(mode):
+        return "file"
+    if S_ISDIR(mode):
+        return "dir"
+    return "symlink" if S_ISLNK(mode) else "other"
