@@ -48,17 +48,15 @@ def load(data: bytes, file: str) -> Any:
 
 def load_object(data: bytes, file: str) -> dict[str, Any]:
     """A JSON object. Errors: BadFile."""
-    value = load(data, file)
+    return as_object(load(data, file), file)
+
+
+def as_object(value: Any, file: str) -> dict[str, Any]:
+    """The value if it is an object. Errors: BadFile."""
     if not isinstance(value, dict):
-        found = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}.get(
-            type(value), "a number"
-        )
-        raise BadFile(
-            file,
-            "",
-            f"is {found}, not an object.",
-            "one file holds one task {…}; many tasks go one a line into a .jsonl.",
-        )
+        kinds = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+        problem = f"is {kinds.get(type(value), 'a number')}, not an object."
+        raise BadFile(file, "", problem, "one file holds one task {…}; many tasks go one a line into a .jsonl.")
     return value
 
 

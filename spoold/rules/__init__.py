@@ -1,0 +1,19 @@
+"""What should happen: values in, decisions out. Whoever has to decide asks here, so that all decide alike.
+
+    policy      a task's own wishes over the type's settings over the spool's
+    outcome     how an attempt ended, as one of a few classes
+    retry       outcome → another attempt, or the end
+    gates       may this task run now? Pass, Wait(reason, until), Refuse(reason)
+    graph       which tasks wait for which, and cycles among them
+    backlog     what is waiting, in order, and which of it goes to ready/ next
+    matching    may this worker run what is in this lane?
+    liveness    which nodes are dead, by counters and the observer's own clock
+    lease       who leads: what to do with the token that was seen
+    admission   a drop as a task, a rejection, or not yet
+    batch       a .jsonl drop as tasks
+    retention   what moves to the archive
+    explain     why a task is not running, in words
+    audit       is the one-token law true of this tree?
+
+Pure: no file, clock or randomness can be imported here (a test holds it so); time comes in as a number.
+"""

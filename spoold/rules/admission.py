@@ -1,0 +1,137 @@
+"""A drop as a task, a rejection, or not yet.
+
+Law: a half-copied file is not bad, only young. What can never become good (a link, a pipe, a directory, a file over
+the limit, JSON that is complete and wrong) is rejected at once; what may still be growing gets the drop grace since
+its last change. Nothing is ever judged by its clock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile, BadName
+from spoold.protocol.names import TaskName, base36, encode_order, slug
+from spoold.protocol.settings import Settings
+from spoold.protocol.task import Task
+from spoold.rules.policy import rank
+
+# Editors, browsers, rsync and shells write under such names first; they are somebody's unfinished business.
+_UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".filepart", ".swp", "~")
+WHOLE = ".whole.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """The drop is a task: its name and lane, and what it says."""
+
+    name: TaskName
+    lane: str
+    task: Task
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """The drop is no task; why, and the mend."""
+
+    error: BadFile
+
+
+@dataclass(frozen=True, slots=True)
+class Young:
+    """The drop may still be on its way: look again."""
+
+    error: BadFile
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The very same task is here already: the drop is a no-op."""
+
+    id: str
+
+
+Verdict = Admit | Reject | Young | Known
+
+
+def concerns_us(drop: str) -> bool:
+    """Whether an entry of pending/ is ours to judge: not hidden, not under an unfinished name."""
+    return not drop.startswith(".") and not drop.lower().endswith(_UNFINISHED)
+
+
+def judge_kind(drop: str, kind: str, size: int, settings: Settings) -> Reject | None:
+    """The verdict before the drop is opened, by what it is: file, dir, symlink or other; size in bytes."""
+    what = {"dir": "a directory", "symlink": "a symbolic link", "other": "a pipe, socket or device"}.get(kind)
+    if what:
+        return Reject(
+            BadFile(drop, "", f"is {what}.", "copy a regular file into pending/ instead; links are never followed.")
+        )
+    low = drop.lower()
+    if not low.endswith((".json", ".jsonl")):
+        return Reject(
+            BadFile(drop, "", "is neither .json nor .jsonl.", "name one task NAME.json, many tasks NAME.jsonl.")
+        )
+    key, limit = ("max_bytes", settings.drop.max_bytes)
+    if low.endswith(".jsonl"):
+        key, limit = ("max_batch_bytes", settings.drop.max_batch_bytes)
+    if size > limit:
+        problem = f"has {size:,} bytes, over the limit of {limit:,}."
+        mend = f"put large data beside the spool and its path into the task, or raise [drop] {key} in spool.toml."
+        return Reject(BadFile(drop, "", problem, mend))
+    return None
+
+
+def settle(drop: str, micros: int, epoch: int) -> tuple[str, str]:
+    """The order and the id (or prefix) of a drop that names none: its stem and a suffix that no other drop gets.
+
+    The suffix is a hash of the order, which this leader gives only once, so the same file may be dropped twice.
+    """
+    order = encode_order(micros, epoch)
+    stem = drop.rsplit(".", 1)[0].removesuffix(".whole")
+    digest = int.from_bytes(
+        hashlib.blake2b(f"{order}/{drop}".encode(errors="surrogateescape"), digest_size=5).digest()
+    )
+    return order, f"{slug(stem, 90)}-{base36(digest, 8)}"
+
+
+def judge_content(drop: str, data: bytes, order: str, made_id: str, settings: Settings) -> Verdict:
+    """The verdict on a .json drop that has been read."""
+    try:
+        value = codec.load(data, drop)
+    except BadFile as error:
+        return Young(error)
+    try:
+        task = codec.check(Task, codec.as_object(value, drop), drop)
+        return admit(task, order, made_id, settings, drop)
+    except BadFile as error:
+        return Reject(error)
+
+
+def admit(task: Task, order: str, made_id: str, settings: Settings, file: str) -> Admit:
+    """A valid task with its name and lane. Errors: BadFile when what it requires cannot be spelled as a lane."""
+    name = TaskName(
+        rank=rank(task, settings),
+        order=order,
+        id=task.id or made_id,
+        failures=task.retry_count,
+        conditional=task.conditional,
+    )
+    try:
+        return Admit(name, task.lane.encode(), task)
+    except BadName as error:
+        raise BadFile(file, "requires", f"{error}.", "use fewer or shorter labels.") from error
+
+
+def judge_duplicate(drop: str, task_id: str, new: Any, old: Any) -> Known | Reject:
+    """A drop whose id is taken: a no-op if it says the same, a rejection that says so if not."""
+    if codec.same_content(new, old):
+        return Known(task_id)
+    return Reject(taken(drop, task_id))
+
+
+def taken(drop: str, task_id: str) -> BadFile:
+    """The rejection of a drop whose id belongs to a task that says something else."""
+    problem = f"{task_id!r} is taken by a task with other content (ids that differ by case alone count as one)."
+    return BadFile(drop, "id", problem, "choose another id, or leave it out and one is made.")

@@ -1,0 +1,220 @@
+"""What is waiting, in order, and which of it goes to ready/ next.
+
+Law: no call costs more than the change it handles. A task is judged when it arrives, when one of its parents ends and
+when a time it named comes, and at no other moment; ready/ holds a window per lane, however long the backlog.
+Triggers only say *when* to ask; the answer always comes from `gates`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from spoold.protocol.names import TaskName, key
+from spoold.rules.gates import PASS, Conditions, Facts, LaneFacts, Parent, Refuse, Wait, judge, judge_type
+from spoold.rules.graph import Graph
+
+# A wall clock can be set under a timer; looking again at least this often (s) bounds what that may cost.
+LOOK_AGAIN_S = 300.0
+
+
+@dataclass(slots=True)
+class Entry:
+    """One waiting task. rest_until is on the leader's monotonic clock (s), 0 for none."""
+
+    name: TaskName
+    lane: str
+    conditions: Conditions
+    rest_until: float = 0.0
+    runnable: bool = False
+
+    @property
+    def urgency(self) -> tuple[int, str, str]:
+        """Sorts as names do: rank, then age."""
+        return (self.name.rank, self.name.order, key(self.name.id))
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """One moment on both clocks of the leader (s)."""
+
+    monotonic: float
+    wall: float
+
+
+class Backlog:
+    """All waiting tasks of a spool, as the leader knows them. Not a decision of its own: an index."""
+
+    def __init__(self, parent: Callable[[str], Parent]) -> None:
+        self._parent = parent
+        self._entries: dict[str, Entry] = {}
+        self._graph = Graph()
+        self._heaps: dict[str, list[tuple[int, str, str]]] = {}
+        self._timers: list[tuple[float, str]] = []
+        self._refused: dict[str, Refuse] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, task_key: str) -> bool:
+        return task_key in self._entries
+
+    def get(self, task_key: str) -> Entry | None:
+        """The waiting task with that key."""
+        return self._entries.get(task_key)
+
+    def lanes(self) -> list[str]:
+        """Lanes in which something may be runnable, in a settled order."""
+        return sorted(lane for lane, heap in self._heaps.items() if heap)
+
+    def per_lane(self) -> dict[str, int]:
+        """How many tasks wait in each lane; costs a walk over the backlog, so not for every step."""
+        counts: dict[str, int] = {}
+        for entry in self._entries.values():
+            counts[entry.lane] = counts.get(entry.lane, 0) + 1
+        return counts
+
+    def add(self, entry: Entry, now: Now) -> list[str]:
+        """Take a task in. Returns the members of a dependency cycle that it closes, or []."""
+        task_key = key(entry.name.id)
+        self.remove(task_key)
+        self._entries[task_key] = entry
+        conditions = entry.conditions
+        if conditions.needs or conditions.needs_ended:
+            self._graph.add(task_key, [key(p) for p in (*conditions.needs, *conditions.needs_ended)])
+            cycle = self._graph.cycle(task_key)
+            if cycle:
+                return cycle
+        self._judge(task_key, entry, now)
+        return []
+
+    def remove(self, task_key: str) -> Entry | None:
+        """The task waits no longer. Heaps and timers forget it when they come to it."""
+        entry = self._entries.pop(task_key, None)
+        if entry is not None:
+            self._refused.pop(task_key, None)
+            if task_key in self._graph:
+                self._graph.remove(task_key)
+        return entry
+
+    def parent_changed(self, parent_key: str, now: Now) -> None:
+        """A task ended, or came to life again: ask anew for all that wait for it."""
+        for child in self._graph.children(parent_key):
+            self._judge(child, self._entries[child], now)
+
+    def tick(self, now: Now) -> None:
+        """Ask anew for all whose time has come."""
+        while self._timers and self._timers[0][0] <= now.monotonic:
+            _, task_key = heapq.heappop(self._timers)
+            entry = self._entries.get(task_key)
+            if entry is not None and not (entry.runnable and entry.conditions.deadline is None):
+                self._judge(task_key, entry, now)
+
+    def next_due(self) -> float | None:
+        """The moment (monotonic, s) of the next tick that has something to do."""
+        return self._timers[0][0] if self._timers else None
+
+    def refused(self) -> list[tuple[Entry, Refuse]]:
+        """Tasks that can never run, in a settled order; they stay until removed."""
+        return [(self._entries[k], self._refused[k]) for k in sorted(self._refused)]
+
+    def best(self, lane: str) -> Entry | None:
+        """The most urgent runnable task of a lane; it stays until removed."""
+        heap = self._heaps.get(lane, [])
+        while heap:
+            entry = self._entries.get(heap[0][2])
+            if entry is not None and entry.runnable and entry.lane == lane and entry.urgency == heap[0]:
+                return entry
+            heapq.heappop(heap)
+        return None
+
+    def runnable(self, lane: str) -> Iterator[Entry]:
+        """The runnable tasks of a lane, most urgent first. They are taken off the lane's order while walked, so a
+        caller says `put_back` for each that it does not remove.
+        """
+        while (entry := self.best(lane)) is not None:
+            heapq.heappop(self._heaps[lane])
+            yield entry
+
+    def put_back(self, entry: Entry) -> None:
+        """A task that `runnable` gave and that is still waiting."""
+        heapq.heappush(self._heaps.setdefault(entry.lane, []), entry.urgency)
+
+    def verdict(self, entry: Entry, now: Now) -> Wait | Refuse | None:
+        """What the gates say of a waiting task; None when they all pass."""
+        verdict = judge(entry.conditions, self._facts(entry, now))
+        return None if verdict == PASS else verdict  # type: ignore[return-value]
+
+    def _facts(self, entry: Entry, now: Now) -> Facts:
+        rest_s = entry.rest_until - now.monotonic if entry.rest_until else 0.0
+        return Facts(now.wall, self._parent, rest_s)
+
+    def _judge(self, task_key: str, entry: Entry, now: Now) -> None:
+        verdict = self.verdict(entry, now)
+        was, entry.runnable = entry.runnable, verdict is None
+        if isinstance(verdict, Refuse):
+            self._refused[task_key] = verdict
+            return
+        self._refused.pop(task_key, None)
+        if verdict is None and not was:
+            self.put_back(entry)
+        moments = [entry.conditions.deadline]
+        if verdict is not None:
+            moments.append(verdict.until)
+        upcoming = [moment - now.wall for moment in moments if moment is not None]
+        if upcoming:
+            wait_s = min(max(min(upcoming), 0.0), LOOK_AGAIN_S)
+            heapq.heappush(self._timers, (now.monotonic + wait_s, task_key))
+
+
+@dataclass(frozen=True, slots=True)
+class LaneView:
+    """A lane as it stands in ready/: its type and the ranks of the tasks in it."""
+
+    kind: str
+    ranks: tuple[int, ...]
+
+
+def promotions(
+    backlog: Backlog, lanes: Mapping[str, LaneView], types: Mapping[str, LaneFacts], window: int
+) -> list[Entry]:
+    """Which waiting tasks go to ready/ now, most urgent first in each lane.
+
+    A lane is filled up to `window`; a task more urgent than the least urgent one there still goes in, up to twice the
+    window, so that a full lane never makes an urgent task wait. A type's limit holds over all of its lanes. The
+    tasks named leave the lane's order: the caller removes each, or puts it back.
+    """
+    chosen: list[Entry] = []
+    active = {kind: facts.active for kind, facts in types.items()}
+    urgent_first = sorted(lanes, key=lambda lane: _head(backlog, lane))
+    for lane in urgent_first:
+        view = lanes[lane]
+        facts = types[view.kind]
+        size, worst = len(view.ranks), max(view.ranks, default=0)
+        for entry in backlog.runnable(lane):
+            now_active = LaneFacts(facts.paused, facts.halted, facts.limit, active[view.kind])
+            fits = size < window or (entry.name.rank < worst and size < 2 * window)
+            if not fits or judge_type(view.kind, now_active) != PASS:
+                backlog.put_back(entry)
+                break
+            chosen.append(entry)
+            size += 1
+            active[view.kind] += 1
+    return chosen
+
+
+def _head(backlog: Backlog, lane: str) -> tuple[int, str, str]:
+    entry = backlog.best(lane)
+    return entry.urgency if entry else (10_000, "", "")
+
+
+def holdbacks(ready: list[TaskName], facts: LaneFacts, kind: str) -> list[TaskName]:
+    """Which tasks of a type go back from ready/ to waiting/ because a gate closed again, least urgent first."""
+    beyond = LaneFacts(facts.paused, facts.halted, None, 0)
+    if judge_type(kind, beyond) != PASS:
+        return sorted(ready, key=lambda name: (name.rank, name.order), reverse=True)
+    if facts.limit is None or facts.active <= facts.limit:
+        return []
+    excess = facts.active - facts.limit
+    return sorted(ready, key=lambda name: (name.rank, name.order), reverse=True)[:excess]

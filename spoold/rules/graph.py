@@ -1,0 +1,65 @@
+"""Which tasks wait for which. Holds only what is still open: an edge goes when its parent has ended.
+
+An edge child → parent exists from the child's admission, whether or not the parent is known yet, so that tasks may
+arrive in any order. Ids are compared by their key (see `names.key`); callers pass keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class Graph:
+    """Children by parent and parents by child, both only for tasks that still wait."""
+
+    def __init__(self) -> None:
+        self._parents: dict[str, frozenset[str]] = {}
+        self._children: dict[str, set[str]] = {}
+
+    def __contains__(self, child: str) -> bool:
+        return child in self._parents
+
+    def add(self, child: str, parents: Iterable[str]) -> None:
+        """The child waits for these parents."""
+        self._parents[child] = frozenset(parents)
+        for parent in self._parents[child]:
+            self._children.setdefault(parent, set()).add(child)
+
+    def remove(self, child: str) -> None:
+        """The child no longer waits, for whatever reason."""
+        for parent in self._parents.pop(child, frozenset()):
+            siblings = self._children[parent]
+            siblings.discard(child)
+            if not siblings:
+                del self._children[parent]
+
+    def children(self, parent: str) -> list[str]:
+        """Who waits for the parent, in a settled order."""
+        return sorted(self._children.get(parent, ()))
+
+    def cycle(self, start: str) -> list[str]:
+        """The members of a cycle through `start`, in order of dependency, or [].
+
+        Asked when `start` is added: a new cycle must go through it, and can only do so when somebody already waits
+        for it; a chain that arrives in order therefore costs nothing here.
+        """
+        if start not in self._children:
+            return []
+        came: dict[str, str] = {}
+        stack = [start]
+        while stack:
+            node = stack.pop()
+            for parent in sorted(self._parents.get(node, ())):
+                if parent == start:
+                    return self._path(came, start, node)
+                if parent not in came and parent in self._parents:
+                    came[parent] = node
+                    stack.append(parent)
+        return []
+
+    @staticmethod
+    def _path(came: dict[str, str], start: str, node: str) -> list[str]:
+        path = [node]
+        while path[-1] != start:
+            path.append(came[path[-1]])
+        return path[::-1]

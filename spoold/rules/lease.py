@@ -1,0 +1,56 @@
+"""Who leads: what to do about the one token in master/, as it was just seen.
+
+Compare-and-swap by name: a renewal and a takeover both rename exactly the name that was seen, so one of them wins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spoold.protocol.names import NOBODY, LeaseName
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Rename the token that was seen to this name."""
+
+    to: LeaseName
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """The token is mine and fresh enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """Somebody else leads: stand by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """There is no token: the spool is broken, and `spool fsck --repair` makes a new one."""
+
+
+Decision = Swap | Keep | Stand | Missing
+
+
+def decide(tokens: list[LeaseName], me: str, *, silent_s: float, lease_s: float, renew: bool, gone: bool) -> Decision:
+    """What `me` does about the tokens seen.
+
+    silent_s: how long (s) the highest token has stood still under trusted looks; renew: my renewal is due;
+    gone: the holder's process is known to be dead (it ran on this host).
+    """
+    if not tokens:
+        return Missing()
+    token = max(tokens)
+    if token.holder == me:
+        return Swap(LeaseName(token.epoch, token.beat + 1, me)) if renew else Keep()
+    if token.holder == NOBODY or gone or silent_s >= lease_s:
+        return Swap(LeaseName(token.epoch + 1, 0, me))
+    return Stand()
+
+
+def resigned(token: LeaseName) -> LeaseName:
+    """The name a leader gives the token when it goes."""
+    return LeaseName(token.epoch, token.beat + 1, NOBODY)

@@ -1,0 +1,86 @@
+"""May this worker run what is in this lane, and has it room for it now? Asked by workers and by `spool explain`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spoold.protocol.heartbeat import Capabilities
+from spoold.protocol.lanes import Lane
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """What a worker has left: cores, MiB, devices."""
+
+    cpus: float
+    mem_mb: int
+    gpus: int
+
+
+def unfit(lane: Lane, worker: Capabilities) -> str | None:
+    """Why this worker can never serve the lane, and what would change that; None when it can."""
+    reasons = (
+        _wrong_kind(lane, worker),
+        _wrong_run(lane, worker),
+        _too_small(lane, worker),
+    )
+    return next((reason for reason in reasons if reason), None)
+
+
+def _wrong_kind(lane: Lane, worker: Capabilities) -> str | None:
+    if worker.types and lane.type not in worker.types:
+        return f"it takes only types {', '.join(worker.types)} (--types)"
+    if lane.pool and lane.pool not in worker.pools:
+        return f"it is not in pool {lane.pool} (pools in its configuration)"
+    missing = sorted(set(lane.need) - set(worker.labels))
+    if missing:
+        return f"it has no label {', '.join(missing)} (--labels)"
+    return None
+
+
+def _wrong_run(lane: Lane, worker: Capabilities) -> str | None:
+    if lane.run == "command":
+        return None if worker.allow_command else "it does not run raw commands (--allow-command)"
+    if lane.run == "python":
+        if any(_within(lane.module, prefix) for prefix in worker.python):
+            return None
+        return f"Python module {lane.module} is not on its list ([python] allow in its configuration)"
+    if lane.type in worker.handlers:
+        return None
+    return f"it has no handler for type {lane.type} ([handlers.{lane.type}] in its configuration)"
+
+
+def _within(module: str, prefix: str) -> bool:
+    """Whether the module is the prefix or inside it; lanes hold modules in lower case."""
+    low = prefix.lower().rstrip(".")
+    return prefix == "*" or module == low or module.startswith(f"{low}.")
+
+
+def _too_small(lane: Lane, worker: Capabilities) -> str | None:
+    for name, wanted, has, unit in (
+        ("gpus", lane.gpus, worker.gpus, ""),
+        ("cpus", lane.cpus, worker.cpus, ""),
+        ("memory", lane.mem_mb, worker.mem_mb, " MiB"),
+    ):
+        if wanted > has:
+            return f"it has {has:g}{unit} {name}, the task requires {wanted:g}{unit}"
+    return None
+
+
+def fits(lane: Lane, free: Free) -> bool:
+    """Whether what the lane demands is free at this moment."""
+    return lane.cpus <= free.cpus and lane.mem_mb <= free.mem_mb and lane.gpus <= free.gpus
+
+
+def free(worker: Capabilities, running: list[Lane]) -> Free:
+    """What is left of a worker when these lanes' demands are taken off it."""
+    return Free(
+        cpus=worker.cpus - sum(lane.cpus for lane in running),
+        mem_mb=worker.mem_mb - sum(lane.mem_mb for lane in running),
+        gpus=worker.gpus - sum(lane.gpus for lane in running),
+    )
+
+
+def allows(module: str, prefixes: tuple[str, ...]) -> bool:
+    """Whether a Python module, exactly as the task spells it, is on a worker's list of prefixes."""
+    return any(p == "*" or module == p or module.startswith(f"{p.rstrip('.')}.") for p in prefixes)
