@@ -1,4 +1,5 @@
-"""Random sequences of verbs, on a real directory and in memory: the same outcome, errno or content, at each step.
+"""Random sequences of verbs, on a real directory and in memory: the same outcome, errno or content, at each
+step.
 
 The contract suite shows the cases somebody thought of; this one looks for those nobody did.
 """
@@ -18,7 +19,8 @@ from spoold.system.posix import PosixFileSystem
 Step = Callable[[FileSystem], object]
 
 # Few names and little depth, so that steps meet: a path is now a file, now a directory, now gone.
-paths = st.lists(st.sampled_from("ab"), max_size=3).map("/".join)
+START = ["a", "b", "a/a", "a/b"]
+paths = st.sampled_from(["", "a", "b", "a/a", "a/b", "b/a", "b/b", "a/a/a", "a/a/b", "a/b/a"])
 data = st.binary(max_size=3)
 
 
@@ -60,24 +62,28 @@ def tree(fs: FileSystem, path: str = "") -> dict[str, object]:
 
 
 @settings(deadline=None, max_examples=300)
-@given(st.lists(steps, max_size=40), st.lists(steps, max_size=10))
+@given(st.lists(steps, min_size=10, max_size=60), st.lists(steps, max_size=10))
 def test_memory_behaves_as_a_real_directory_does(
     sequence: list[tuple[str, Step]], later: list[tuple[str, Step]]
 ) -> None:
     with tempfile.TemporaryDirectory() as root:
         real, memory = PosixFileSystem(root), MemoryFileSystem()
+        for path in START:
+            real.mkdir(path)
+            memory.mkdir(path)
         for name, step in sequence:
             assert outcome(memory, step) == outcome(real, step), name
         assert tree(memory) == tree(real)
 
-        # A snapshot goes its own way from here, and the tree it came from does not notice.
-        frozen = memory.snapshot()
+        # Snapshots and the tree they came from go separate ways, whichever side changes first.
+        changed, kept = memory.snapshot(), memory.snapshot()
         before = tree(memory)
         for _, step in later:
-            outcome(frozen, step)
+            outcome(changed, step)
         assert tree(memory) == before
         for name, step in later:
             assert outcome(memory, step) == outcome(real, step), name
-        assert tree(frozen) == tree(memory) == tree(real)
+        assert tree(changed) == tree(memory) == tree(real)
+        assert tree(kept) == before
         used = sum(len(content) for content in memory.files().values())
         assert memory.usage().total_bytes - memory.usage().free_bytes == used

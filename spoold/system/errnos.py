@@ -1,0 +1,102 @@
+"""What an OSError says about a rename (or another change of a name), and what to tell the user.
+
+Law: an errno is evidence, never a verdict. After any error the caller looks, by listing; the meaning says how long
+looking is worthwhile. Pure: touches nothing.
+
+    Meaning   errnos                                      what happened          what the caller does
+    GONE      ENOENT                                      moved by a peer, or by list the own destination, then the
+                                                          me with reply lost     source: there means a stale name
+    UNKNOWN   EIO ETIMEDOUT EAGAIN EINTR EHOSTDOWN        anything; it may even  look until known, keep looking, run
+              ENOTCONN ECONN* 512, and all not listed     happen later           only what is in the own directory
+    STALE     ESTALE                                      a handle aged          look, then try again
+    BUSY      EACCES EPERM EBUSY ETXTBSY                  refused for now (SMB)  look, try again, not for ever
+    FULL      ENOSPC EDQUOT                               nothing                keep the source, report
+    CONFIG    EXDEV ENAMETOOLONG EROFS EINVAL             nothing                report, point to the doctor
+    BROKEN    EEXIST ENOTEMPTY EISDIR ENOTDIR             a law is broken        report, touch nothing
+"""
+
+from __future__ import annotations
+
+import errno
+from enum import Enum
+
+# Linux's ERESTARTSYS, which must not leave the kernel, and once did after an NFS server's restart.
+ERESTARTSYS = 512
+
+
+class Meaning(Enum):
+    """How an error of a rename is to be taken."""
+
+    GONE = "gone"
+    UNKNOWN = "unknown"
+    STALE = "stale"
+    BUSY = "busy"
+    FULL = "full"
+    CONFIG = "config"
+    BROKEN = "broken"
+
+
+_MEANINGS: dict[Meaning, tuple[int, ...]] = {
+    Meaning.GONE: (errno.ENOENT,),
+    Meaning.UNKNOWN: (
+        errno.EIO,
+        errno.ETIMEDOUT,
+        errno.EAGAIN,
+        errno.EINTR,
+        errno.EHOSTDOWN,
+        errno.ENOTCONN,
+        errno.ECONNABORTED,
+        errno.ECONNREFUSED,
+        errno.ECONNRESET,
+        ERESTARTSYS,
+    ),
+    Meaning.STALE: (errno.ESTALE,),
+    Meaning.BUSY: (errno.EACCES, errno.EPERM, errno.EBUSY, errno.ETXTBSY),
+    Meaning.FULL: (errno.ENOSPC, errno.EDQUOT),
+    Meaning.CONFIG: (errno.EXDEV, errno.ENAMETOOLONG, errno.EROFS, errno.EINVAL),
+    Meaning.BROKEN: (errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR),
+}
+_MEANING_OF = {code: meaning for meaning, codes in _MEANINGS.items() for code in codes}
+
+_ADVICE_BY_MEANING = {
+    Meaning.GONE: "Somebody else moved the file first, or the spool is not mounted; nothing needs to be done "
+    "if this does not repeat.",
+    Meaning.UNKNOWN: "The file server did not answer clearly, so the change may or may not have happened; spoold "
+    "looks again until it knows. Check the network and the server if this goes on.",
+    Meaning.STALE: "A directory on the server was replaced or the server restarted; spoold opens it again. Remount "
+    "the share if this goes on.",
+    Meaning.BUSY: "The server refuses the change for now; spoold tries again. If this goes on, check who owns the "
+    "spool's directories, and on SMB mount with `nolease`.",
+    Meaning.FULL: "The file system or the quota is full; nothing was lost. Free some room, for instance with a "
+    "shorter retention.",
+    Meaning.CONFIG: "The mount cannot do what a spool needs; run `spool doctor` to see what is wrong.",
+    Meaning.BROKEN: "Something that is not spoold's stands where spoold wanted to put a file; run `spool doctor` and "
+    "move it away by hand.",
+}
+
+_ADVICE_BY_ERRNO = {
+    errno.EXDEV: "Parts of the spool lie on different file systems; a spool must be one file system, since a rename "
+    "cannot cross two. Run `spool doctor`.",
+    errno.EROFS: "The file system is mounted read-only; mount it read-write.",
+    errno.ENAMETOOLONG: "The name is longer than this file system allows; use shorter ids and names.",
+    errno.EDQUOT: "Your quota on the file server is used up; nothing was lost. Free some room or raise the quota.",
+    errno.EACCES: "The server denies access for now; spoold tries again. If this goes on, check that this user may "
+    "write to the spool's directories.",
+    errno.EHOSTDOWN: "The file server cannot be reached; spoold looks again until it answers. Check the network.",
+}
+
+
+def meaning(code: int | None) -> Meaning:
+    """The meaning of an errno. None, and whatever is not in the table, is UNKNOWN: the one that promises nothing."""
+    return _MEANING_OF.get(code, Meaning.UNKNOWN) if code is not None else Meaning.UNKNOWN
+
+
+def classify(error: OSError) -> Meaning:
+    """The meaning of an error that a rename, unlink, mkdir or rmdir raised."""
+    return meaning(error.errno)
+
+
+def advice(code: int | None) -> str:
+    """A sentence or two for the user: what happened and what to do. Never empty."""
+    specific = _ADVICE_BY_ERRNO.get(code) if code is not None else None
+    return specific or _ADVICE_BY_MEANING[meaning(code)]
