@@ -1,0 +1,86 @@
+"""The files that hand a spool to systemd: units, drop-ins, account.
+
+Law: the text of a unit is written once, in the files under `systemd/` that ship with the package; here they only get
+the place of the `spool` command, and a drop-in that names the spool. Nothing is written or started here.
+May touch: its own package's data.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from typing import Literal
+
+Scope = Literal["system", "user"]
+
+MASTER, WORKER = "spool-master.service", "spool-worker@.service"
+# What the shipped files call the command; they are complete as they stand and can be installed with `cp`.
+EXECUTABLE: dict[Scope, str] = {"system": "/usr/local/bin/spool", "user": "%h/.local/bin/spool"}
+# Where units go: from the root for the system, from ~/.config (or XDG_CONFIG_HOME) for a user.
+FOLDER: dict[Scope, str] = {"system": "etc/systemd/system", "user": "systemd/user"}
+HAND_OVER_S = 30  # time beyond the drain's grace: stop what did not end, hand it back, write a last heartbeat
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
+
+
+def shipped(path: str) -> str:
+    """A file of `systemd/` as it ships, by its path there. Errors: FileNotFoundError."""
+    return resources.files("spoold.daemon").joinpath("systemd", *path.split("/")).read_text(encoding="utf-8")
+
+
+def render(
+    scope: Scope, spool_dir: str, name: str, executable: str | None = None, *, drain_s: int | None = None
+) -> dict[str, str]:
+    """Every file that a machine needs to serve a spool: path -> text, equal input giving equal output.
+
+    spool_dir is absolute; name is the worker's instance (spool-worker@NAME, /etc/spoold/NAME.toml); executable is
+    the absolute path of `spool`, if not the usual one; drain_s is the grace in seconds that the worker's own
+    configuration gives running tasks at a stop, if not 60. Paths are relative: to / for the system, to ~/.config for
+    a user. Errors: ValueError, naming the mend.
+    """
+    _check(scope, spool_dir, name, executable)
+    folder = FOLDER[scope]
+    files = {f"{folder}/{unit}": _unit(scope, unit, executable) for unit in (MASTER, WORKER)}
+    files[f"{folder}/{MASTER}.d/50-spool.conf"] = _drop_in(scope, spool_dir)
+    instance = WORKER.replace("@", f"@{name}")
+    stop_s = None if drain_s is None else drain_s + HAND_OVER_S
+    files[f"{folder}/{instance}.d/50-spool.conf"] = _drop_in(scope, spool_dir, stop_s)
+    if scope == "system":
+        files["etc/sysusers.d/spoold.conf"] = shipped("sysusers.d/spoold.conf")
+        files["etc/tmpfiles.d/spoold.conf"] = shipped("tmpfiles.d/spoold.conf")
+    return files
+
+
+def _unit(scope: Scope, unit: str, executable: str | None) -> str:
+    """A shipped unit with the command where it is on this machine."""
+    text = shipped(f"{scope}/{unit}")
+    if executable is None:
+        return text
+    return text.replace(f"ExecStart={EXECUTABLE[scope]} ", f"ExecStart={_quoted(executable)} ")
+
+
+def _drop_in(scope: Scope, spool_dir: str, stop_s: int | None = None) -> str:
+    """What a unit has to know of the spool. The one place to change when the share is mounted elsewhere."""
+    # Only the system's manager can mount what it requires; a user's would wait for nothing.
+    mount = f"[Unit]\nRequiresMountsFor={_quoted(spool_dir)}\n\n" if scope == "system" else ""
+    stop = "" if stop_s is None else f"TimeoutStopSec={stop_s}\n"
+    variable = _quoted(f"SPOOL_DIR={spool_dir}")
+    return f"# Written by `spool install-units`.\n{mount}[Service]\nEnvironment={variable}\n{stop}"
+
+
+def _quoted(value: str) -> str:
+    """A value as systemd.syntax(7) wants it: specifiers are doubled, quotes only where they are needed."""
+    value = value.replace("%", "%%")
+    if re.fullmatch(r"[A-Za-z0-9_./:=@%+-]+", value):
+        return value
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _check(scope: Scope, spool_dir: str, name: str, executable: str | None) -> None:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name for a unit; use 1 to 63 letters, digits, _ . - and no leading dot")
+    for path in (spool_dir, *([] if executable is None else [executable])):
+        if not path.startswith("/") or not path.isprintable():
+            raise ValueError(f"{path!r} is no absolute path in printable characters; a unit can hold no other")
+    if scope == "system" and re.match(r"(/var)?/tmp(/|$)", spool_dir):
+        raise ValueError(f"{spool_dir} is hidden from services, which have a /tmp of their own; use another place")

@@ -1,0 +1,137 @@
+"""The units that ship and the units that are rendered are the same, and systemd itself finds nothing to say."""
+
+import configparser
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from spoold.daemon import units
+from spoold.daemon.units import MASTER, WORKER, Scope, render, shipped
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+
+def install(root: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+
+
+def parsed(text: str) -> configparser.ConfigParser:
+    """A unit as sections and keys; strict, so a key that is set twice is an error."""
+    unit = configparser.ConfigParser(interpolation=None, delimiters=("=",))
+    unit.optionxform = str  # type: ignore[method-assign, assignment]
+    unit.read_string(text)
+    return unit
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_what_is_rendered_by_default_is_what_ships(scope: Scope) -> None:
+    files = render(scope, "/mnt/spool", "lab")
+    for unit in (MASTER, WORKER):
+        assert files[f"{units.FOLDER[scope]}/{unit}"] == (CHECKOUT / "systemd" / scope / unit).read_text()
+        assert f"ExecStart={units.EXECUTABLE[scope]} " in shipped(f"{scope}/{unit}")
+    shipped_units = {path.name for path in (CHECKOUT / "systemd" / scope).iterdir()}
+    assert shipped_units == {MASTER, WORKER}
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed here")
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("spool_dir", ["/mnt/spool", '/mnt/my "best" share/50%'])
+def test_systemd_accepts_every_unit(scope: Scope, spool_dir: str, tmp_path: Path) -> None:
+    executable = tmp_path / "a bin" / "spool"
+    executable.parent.mkdir()
+    executable.write_text("#!/bin/sh\n")
+    executable.chmod(0o755)
+    install(tmp_path, render(scope, spool_dir, "lab", str(executable), drain_s=120))
+    folder = tmp_path / units.FOLDER[scope]
+    done = subprocess.run(
+        ["systemd-analyze", f"--{scope}", "verify", "--man=no", folder / MASTER, folder / "spool-worker@lab.service"],
+        env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # An unknown key is only a warning to systemd, so silence is asked for, not just success.
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("unit", [MASTER, WORKER])
+def test_a_daemon_is_watched_drained_and_always_restarted(scope: Scope, unit: str) -> None:
+    service = parsed(shipped(f"{scope}/{unit}"))
+    assert service["Unit"]["StartLimitIntervalSec"] == "0"
+    expected = {"Type": "notify", "NotifyAccess": "main", "KillMode": "mixed", "Restart": "always"}
+    assert expected.items() <= dict(service["Service"]).items()
+    assert int(service["Service"]["WatchdogSec"]) > 0
+    assert int(service["Service"]["TimeoutStopSec"]) >= units.HAND_OVER_S
+
+
+def test_the_system_waits_for_the_share_and_a_user_cannot() -> None:
+    drop_in = parsed(render("system", "/mnt/50%", "lab")[f"etc/systemd/system/{MASTER}.d/50-spool.conf"])
+    assert drop_in["Unit"]["RequiresMountsFor"] == "/mnt/50%%"
+    assert drop_in["Service"]["Environment"] == "SPOOL_DIR=/mnt/50%%"
+    assert "RequiresMountsFor" not in render("user", "/mnt/50%", "lab")[f"systemd/user/{MASTER}.d/50-spool.conf"]
+    assert "remote-fs.target" in shipped(f"system/{WORKER}")
+
+
+def test_nothing_gives_the_share_a_view_of_its_own_or_takes_setuid_away_twice() -> None:
+    """A private bind mount would outlive the share; an option that implies NoNewPrivileges= could not be lifted."""
+    for unit in (MASTER, WORKER):
+        service = parsed(shipped(f"system/{unit}"))["Service"]
+        assert not {"ReadWritePaths", "BindPaths", "RootDirectory"} & set(service)
+        assert service["ProtectSystem"] == "full"
+    worker = set(parsed(shipped(f"system/{WORKER}"))["Service"])
+    assert not {"SystemCallFilter", "RestrictNamespaces", "PrivateDevices", "RestrictSUIDSGID"} & worker
+
+
+def test_a_longer_drain_gets_a_longer_stop() -> None:
+    files = render("user", "/mnt/spool", "lab", drain_s=600)
+    drop_in = parsed(files["systemd/user/spool-worker@lab.service.d/50-spool.conf"])
+    assert drop_in["Service"]["TimeoutStopSec"] == "630"
+
+
+@pytest.mark.parametrize(
+    ("spool_dir", "name", "executable", "mend"),
+    [
+        ("mnt/spool", "lab", None, "absolute path"),
+        ("/mnt/a\nUser=root", "lab", None, "printable"),
+        ("/mnt/spool", "../x", None, "letters, digits"),
+        ("/mnt/spool", "a b", None, "letters, digits"),
+        ("/mnt/spool", "", None, "letters, digits"),
+        ("/mnt/spool", "lab", "spool", "absolute path"),
+        ("/tmp/spool", "lab", None, "use another place"),
+        ("/var/tmp", "lab", None, "use another place"),
+    ],
+)
+def test_what_no_unit_can_say_is_refused_with_the_mend(
+    spool_dir: str, name: str, executable: str | None, mend: str
+) -> None:
+    with pytest.raises(ValueError, match=mend):
+        render("system", spool_dir, name, executable)
+
+
+def test_the_account_has_one_number_everywhere() -> None:
+    files = render("system", "/mnt/spool", "lab")
+    lines = [line for line in files["etc/sysusers.d/spoold.conf"].splitlines() if not line.startswith("#")]
+    assert lines[0].split()[:3] == ["g", "spool", "617"]
+    assert lines[1].split()[:3] == ["u", "spool", "617:617"]
+    service = parsed(shipped(f"system/{WORKER}"))["Service"]
+    assert (service["User"], service["Group"]) == ("spool", "spool")
+
+
+def test_the_wheel_carries_the_units(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {f"spoold/daemon/systemd/{scope}/{unit}" for scope in SCOPES for unit in (MASTER, WORKER)} <= names
+    assert {f"spoold/daemon/systemd/{kind}/spoold.conf" for kind in ("sysusers.d", "tmpfiles.d")} <= names
