@@ -1,0 +1,211 @@
+"""worker/child: one process that a supervisor starts, and what it prints.
+
+Law: a child begins with a clean slate (own session, default signals, only its three standard descriptors) and
+dies with its supervisor; its output is always read, whatever becomes of the file it should go to, so that a
+full disk or a reached cap never blocks it. This room may fork, exec, and write the one output file.
+Only a single-threaded process may use it: the parent-death signal belongs to the thread that forks.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+
+from spoold.worker import tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_READ = 1 << 16
+# More than any pipe holds; bounds the last read of a pipe that a stranger outside the tree keeps filling.
+_DRAIN_LIMIT = 16 << 20
+
+
+class Refused(Exception):
+    """The process could not be started; `exit_code` is what a shell would answer, None if it was the fork."""
+
+    def __init__(self, message: str, exit_code: int | None) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class Child:
+    """A started process: its pid and the read end of the pipe that is its standard output and error."""
+
+    __slots__ = ("_refusal", "output", "pid")
+
+    def __init__(
+        self, argv: Sequence[str], env: dict[str, str], cwd: str, stdin: bytes, keep: Sequence[int] = ()
+    ) -> None:
+        """Forks and lets the child exec. `keep` are more descriptors to pass on. Raises Refused if fork fails.
+
+        Whether exec succeeded is not waited for (a program on a hung mount may take forever): see `refusal`.
+        """
+        opened: list[int] = []
+        parent = os.getpid()
+        try:
+            source = _readable(stdin)
+            opened.append(source)
+            self.output, sink = os.pipe()
+            opened += [self.output, sink]
+            self._refusal, complaint = os.pipe()
+            opened += [self._refusal, complaint]
+            self.pid = os.fork()
+        except OSError as problem:
+            for descriptor in opened:
+                os.close(descriptor)
+            raise Refused(f"cannot start a process: {_describe(problem)}", None) from problem
+        if self.pid == 0:
+            _become(argv, env, cwd, (source, sink), keep, complaint, parent)
+        for descriptor in (source, sink, complaint):
+            os.close(descriptor)
+        os.set_blocking(self.output, False)
+        os.set_blocking(self._refusal, False)
+
+    def refusal(self) -> Refused | None:
+        """Why the program never began, once the process has ended; None if it did begin."""
+        try:
+            report = os.read(self._refusal, 4096)
+        except BlockingIOError:
+            return None
+        if not report:
+            return None
+        stage, number, text = json.loads(report)
+        return Refused(f"{stage}: {text}", 127 if number in (errno.ENOENT, errno.ENOTDIR) else 126)
+
+    def close(self) -> None:
+        """Closes the supervisor's ends of the pipes."""
+        os.close(self.output)
+        os.close(self._refusal)
+
+
+def _readable(data: bytes) -> int:
+    """A descriptor from which `data` can be read: a file in memory, so that nobody has to feed a pipe."""
+    if not data:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    if hasattr(os, "memfd_create"):
+        file = os.memfd_create("stdin", os.MFD_CLOEXEC)
+    else:
+        import tempfile
+
+        file, name = tempfile.mkstemp()
+        os.unlink(name)
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
+
+
+def _become(
+    argv: Sequence[str],
+    env: dict[str, str],
+    cwd: str,
+    streams: tuple[int, int],
+    keep: Sequence[int],
+    complaint: int,
+    parent: int,
+) -> None:
+    """Runs in the child: turns it into the program, or tells why not and exits. Never returns."""
+    stage = "cannot prepare the process"
+    try:
+        os.setsid()
+        tree.die_with_parent(parent)
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        os.dup2(streams[0], 0)
+        os.dup2(streams[1], 1)
+        os.dup2(streams[1], 2)
+        for descriptor in keep:
+            os.set_inheritable(descriptor, True)
+        stage = f"cannot enter the working directory {cwd}"
+        os.chdir(cwd)
+        stage = f"cannot execute {argv[0]}"
+        os.execvpe(argv[0], list(argv), env)
+    except (OSError, ValueError, TypeError) as problem:
+        code = problem.errno if isinstance(problem, OSError) else None
+        os.write(complaint, json.dumps([stage[:1000], code, _describe(problem)[:1000]]).encode())
+    finally:
+        os._exit(127)
+
+
+def _describe(problem: BaseException) -> str:
+    """The error by its symbolic name, which people can look up, and in words."""
+    if isinstance(problem, OSError) and problem.errno is not None:
+        return f"{errno.errorcode.get(problem.errno, problem.errno)} ({os.strerror(problem.errno)})"
+    return f"{type(problem).__name__}: {problem}"
+
+
+class Output:
+    """What a job prints: the first `cap` bytes to a file (made on the first byte), the last `tail` in memory."""
+
+    __slots__ = ("_cap", "_file", "_keep", "_path", "_tail", "dropped", "ended", "total", "trouble")
+
+    def __init__(self, path: str, cap: int, tail: int) -> None:
+        self._path = path
+        self._cap = cap
+        self._keep = tail
+        self._file: int | None = None
+        self._tail = b""
+        self.total = 0
+        self.dropped = 0
+        self.trouble = ""
+        self.ended = False  # no writer is left, so waiting for more would only spin
+
+    def pump(self, source: int) -> bool:
+        """Takes one read from a non-blocking descriptor; False if there was nothing to take."""
+        try:
+            chunk = os.read(source, _READ)
+        except BlockingIOError:
+            return False
+        if chunk:
+            self._take(chunk)
+        else:
+            self.ended = True
+        return bool(chunk)
+
+    def drain(self, source: int) -> None:
+        """Takes all that is left; only meaningful when the writers are dead, because then it is complete."""
+        limit = self.total + _DRAIN_LIMIT
+        while self.pump(source) and self.total < limit:
+            pass
+
+    def _take(self, chunk: bytes) -> None:
+        room = max(0, self._cap - (self.total - self.dropped)) if not self.dropped else 0
+        written = self._write(chunk[:room]) if room else 0
+        self.total += len(chunk)
+        self.dropped += len(chunk) - written
+        self._tail = (self._tail + chunk)[-self._keep :] if self._keep else b""
+
+    def _write(self, data: bytes) -> int:
+        """Writes to the file as far as the disk lets us; after the first failure nothing more is tried."""
+        written = 0
+        try:
+            if self._file is None:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+                self._file = os.open(self._path, flags, 0o644)
+            while written < len(data):
+                written += os.write(self._file, data[written:])
+        except OSError as problem:
+            self.trouble = f"the output could not be kept: {_describe(problem)}"
+        return written
+
+    def tail(self) -> str:
+        """The last bytes as text; a character that the cut went through is left out, not garbled."""
+        tail = self._tail
+        if self.total > len(tail):
+            cut = 0
+            while cut < min(3, len(tail)) and tail[cut] & 0xC0 == 0x80:
+                cut += 1
+            tail = tail[cut:]
+        return tail.decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """Closes the file, if there was any output."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None

@@ -1,0 +1,164 @@
+"""worker/job: what a worker runs, how it ended, and the port behind which the running happens.
+
+Law: plain values, no behaviour beyond checking themselves and translating to the supervisor's wire; nothing here
+touches the system, so a simulator can speak this language too. All durations are seconds, all sizes bytes.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+Kind = Literal[
+    "exited",  # the main process exited by itself; exit_code tells how
+    "signaled",  # a signal that we did not send ended it; 9 often means the kernel's out-of-memory killer
+    "timeout",  # it ran longer than timeout_s
+    "oom",  # its processes together held more than memory_bytes
+    "stalled",  # no output and no progress for stall_s
+    "stopped",  # stop() was called, the reason is in the message
+    "fenced",  # the worker did not extend its lease in time, so others may be running the task
+    "spawn_failed",  # the program never began; exit_code 127 not found, 126 not executable, None no process
+    "lost",  # the supervisor itself vanished; nothing is known but that all of it was killed
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program and its arguments, looked up in the PATH of the job's environment; no shell."""
+
+    argv: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.argv or not self.argv[0]:
+            raise ValueError("a command needs a program to run")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A Python callable "module:qualname" with JSON arguments; `path` goes to the front of sys.path."""
+
+    target: str
+    args: tuple[object, ...] = ()
+    kwargs: Mapping[str, object] = field(default_factory=dict)
+    path: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        module, colon, name = self.target.partition(":")
+        if not (module and colon and name):
+            raise ValueError(f"a call's target is written module:function, not {self.target!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One attempt at a task, ready to run. `env` is complete: nothing is inherited from the worker.
+
+    `output_path` and `progress_path` must be on a local disk, because the supervisor that keeps the time touches
+    them. `memory_bytes` caps the resident memory of all the job's processes together.
+    """
+
+    key: str
+    run: Command | Call
+    env: Mapping[str, str]
+    cwd: str
+    output_path: str
+    stdin: bytes = b""
+    timeout_s: float | None = None
+    grace_s: float = 10.0
+    memory_bytes: int | None = None
+    stall_s: float | None = None
+    progress_path: str | None = None
+    output_cap_bytes: int = 64 << 20
+    tail_bytes: int = 16 << 10
+
+    def __post_init__(self) -> None:
+        for path in (self.cwd, self.output_path, self.progress_path):
+            if path is not None and not path.startswith("/"):
+                raise ValueError(f"a job's paths are absolute, since its supervisor is elsewhere: {path!r}")
+
+    def to_wire(self) -> dict[str, Any]:
+        """The job as the supervisor gets it. Raises TypeError or ValueError if a call's arguments are not JSON."""
+        wire: dict[str, Any] = {
+            name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("run", "env", "stdin")
+        }
+        wire["env"] = dict(self.env)
+        wire["stdin"] = binascii.b2a_base64(self.stdin, newline=False).decode()
+        if isinstance(self.run, Command):
+            wire["argv"] = list(self.run.argv)
+        else:
+            # As text, so that the supervisor hands it on without looking into it.
+            call = {"target": self.run.target, "args": self.run.args, "kwargs": dict(self.run.kwargs)}
+            wire["call"] = json.dumps(call, allow_nan=False)
+            wire["path"] = list(self.run.path)
+        return wire
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a job ended; by the time it is reported nothing of it runs any more.
+
+    `exit_code` or `signal` is how the main process went, where known, whatever `kind` says about the reason.
+    `output_bytes` counts all output, `output_dropped` the part that is not in the file; `tail` is the end of it.
+    `survivors` are pids that SIGKILL did not end in time (stuck in the kernel); they are still being killed.
+    """
+
+    key: str
+    kind: Kind
+    exit_code: int | None
+    signal: int | None
+    message: str
+    started_at: float
+    ended_at: float
+    duration_s: float
+    output_bytes: int = 0
+    output_dropped: int = 0
+    tail: str = ""
+    max_rss_bytes: int = 0
+    value: object = None
+    survivors: tuple[int, ...] = ()
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> Ending:
+        """The ending as the supervisor reported it."""
+        fields = dict(wire)
+        fields["survivors"] = tuple(fields["survivors"])
+        text = fields.pop("value_text")
+        try:
+            return cls(**fields, value=None if text is None else json.loads(text))
+        except (ValueError, RecursionError) as problem:
+            fields["exit_code"] = 1
+            fields["message"] = f"the call returned a value that cannot be read back: {problem}"
+            return cls(**fields)
+
+
+class RunnerPort(Protocol):
+    """What the worker's loop needs of a runner. Used from one thread, except `wake`."""
+
+    def start(self, job: Job) -> None:
+        """Begins a job in a free slot. Raises RuntimeError without a free slot, ValueError for a running key."""
+
+    def poll(self) -> list[Ending]:
+        """The jobs that ended since the last call, without blocking."""
+
+    def stop(self, key: str, why: str, grace_s: float) -> None:
+        """Ends a running job: SIGTERM, after the grace SIGKILL. An unknown key is no error, it has just ended."""
+
+    def extend(self, until_boottime_s: float) -> None:
+        """Lets jobs run until this CLOCK_BOOTTIME; those not extended further by then are killed."""
+
+    def wait(self, timeout_s: float) -> None:
+        """Blocks until there is an ending to poll, `wake` was called, or the time is over."""
+
+    def wake(self) -> None:
+        """Ends a `wait`, present or next, from another thread or a signal handler."""
+
+    def running(self) -> set[str]:
+        """The keys of the jobs that have begun and whose ending was not polled yet."""
+
+    def usage(self) -> dict[str, int]:
+        """Resident bytes of running jobs, as last reported (about every two seconds)."""
+
+    def close(self, grace_s: float) -> list[Ending]:
+        """Stops all jobs with this grace, waits until nothing is left, and returns their endings."""

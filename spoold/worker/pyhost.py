@@ -1,0 +1,130 @@
+"""worker/pyhost: a Python process that calls functions for its supervisor, one at a time, until it is killed.
+
+Law: it runs the user's interpreter with the user's packages and imports nothing of ours, so a function sees
+what it would see in a script. Requests and answers use private descriptors; what a function prints goes to
+the job's output. It is started as a script: `python -P -u pyhost.py REQUESTS ANSWERS`.
+"""
+
+import binascii
+import contextlib
+import importlib
+import io
+import json
+import os
+import sys
+import threading
+import traceback
+from typing import Any
+
+
+def main() -> None:
+    """Answers each line from the first descriptor with one line on the second."""
+    requests, answers = int(sys.argv[1]), int(sys.argv[2])
+    os.set_inheritable(requests, False)
+    os.set_inheritable(answers, False)
+    del sys.argv[1:]
+    own = os.getpid()
+    streams = _streams()
+    with open(requests, "rb") as lines:
+        for line in lines:
+            _reap()
+            answer = _serve(json.loads(line))
+            if os.getpid() != own:
+                # The function forked and both sides returned; only the original may speak.
+                os._exit(0)
+            # A host that was left with threads or without its output is not used again.
+            answer["clean"] = threading.active_count() == 1 and _streams() == streams
+            data = memoryview(json.dumps(answer).encode() + b"\n")
+            while data:
+                data = data[os.write(answers, data) :]
+
+
+def _serve(request: dict[str, Any]) -> dict[str, Any]:
+    """Runs one call; never raises, since whatever happens in the function is the answer."""
+    try:
+        _prepare(request)
+        call = json.loads(request["call"])
+        result = _resolve(call["target"])(*call["args"], **call["kwargs"])
+        answer = {"exit": 0, "message": "", "value": _encode(result)}
+    except SystemExit as leaving:
+        answer = _leave(leaving.code)
+    except BaseException as problem:  # noqa: BLE001 - whatever it raises is its answer
+        # The frames of this file say nothing to the reader.
+        frames = problem.__traceback__
+        while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+            frames = frames.tb_next
+        traceback.print_exception(problem.with_traceback(frames))
+        said = "".join(traceback.format_exception_only(problem)).strip()
+        answer = {"exit": 1, "message": said[:4000], "value": None}
+    for stream in (sys.stdout, sys.stderr):
+        # The function may have closed or replaced it; then its output ends there.
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    return answer
+
+
+def _prepare(request: dict[str, Any]) -> None:
+    """Gives the function its environment, working directory, standard input and import path."""
+    if dict(os.environ) != request["env"]:
+        os.environ.clear()
+        os.environ.update(request["env"])
+    os.chdir(request["cwd"])
+    stdin = binascii.a2b_base64(request["stdin"])
+    if stdin:
+        # Read from memory by the function, and from nothing by the programs it starts.
+        sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
+    else:
+        sys.stdin = sys.__stdin__
+    for entry in reversed(request["path"]):
+        if entry not in sys.path:
+            sys.path.insert(0, entry)
+
+
+def _resolve(target: str) -> Any:
+    module, _, name = target.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _encode(result: object) -> str:
+    """The value as JSON text, or a TypeError that names the type which has no place in JSON."""
+    try:
+        return json.dumps(result, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as problem:
+        said = f"the call returned a {type(result).__name__}, which is not JSON: {problem}"
+    raise TypeError(said)
+
+
+def _leave(code: object) -> dict[str, Any]:
+    """What sys.exit(code) means, as the interpreter would have it."""
+    if code is None or isinstance(code, int):
+        return {"exit": int(code or 0) & 0xFF, "message": f"SystemExit: {code}", "value": None}
+    sys.stderr.write(f"{code}\n")
+    return {"exit": 1, "message": f"SystemExit: {code}", "value": None}
+
+
+def _streams() -> list[tuple[int, int] | None]:
+    """What standard output and error are connected to."""
+    found: list[tuple[int, int] | None] = []
+    for descriptor in (1, 2):
+        try:
+            status = os.fstat(descriptor)
+            found.append((status.st_dev, status.st_ino))
+        except OSError:
+            found.append(None)
+    return found
+
+
+def _reap() -> None:
+    """Collects what earlier functions left behind and the supervisor killed."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+if __name__ == "__main__":
+    main()

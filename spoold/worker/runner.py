@@ -1,0 +1,280 @@
+"""worker/runner: the worker's end of its slots: it starts jobs, hears how they ended, and keeps their lease.
+
+Law: no call blocks on a supervisor, and a supervisor that vanished takes its whole tree with it. Everything is
+used from one thread except `wake`. This room may start supervisors, signal them and, after a loss, what they
+left; everything a job does happens on the other side of the wire.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from spoold.worker import tree
+from spoold.worker.job import Call, Ending, Job
+from spoold.worker.sweep import sweep
+from spoold.worker.wire import Wire
+
+# Appended, not inserted: the supervisor needs the standard library and us, never a neighbour of ours by chance.
+_BOOT = "import sys; sys.path.append(sys.argv[1]); from spoold.worker.supervisor import main; main()"
+_ROOT = str(Path(__file__).resolve().parents[2])
+_MARKS = ("SPOOL_ROOT", "SPOOL_WORKER_ID", "SPOOL_TASK_ID", "SPOOL_ATTEMPT")
+_ORPHAN_PATIENCE_S = 2.0
+_CLOSE_PATIENCE_S = 5.0
+_DYING_LOOK_S = 0.01
+
+
+def become_subreaper() -> bool:
+    """Lets this process adopt what a vanished supervisor leaves, so that it can be killed. For the daemon only:
+    a program that embeds a worker may have children of its own to whom this would matter. False if impossible."""
+    return tree.become_subreaper()
+
+
+class _Slot:
+    """One supervisor, its wire, and the job it runs."""
+
+    def __init__(self, python: str) -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            self.process = subprocess.Popen(
+                [python, "-I", "-S", "-c", _BOOT, _ROOT, str(os.getpid())],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,
+            )
+            descriptor = ours.detach()
+        self.wire = Wire(descriptor, descriptor)
+        self.job: Job | None = None
+        self.began = 0.0
+        self.began_wall = 0.0
+        self.rss = 0
+        self.lease_due: float | None = None
+        self.flavour: object = None
+
+    def begin(self, job: Job, lease: float | None) -> None:
+        self.wire.send({"do": "run", "job": job.to_wire(), "lease": lease})
+        self.job, self.rss = job, 0
+        self.began, self.began_wall = time.monotonic(), time.time()
+        self.flavour = _flavour(job)
+
+    def extend(self, until: float) -> None:
+        """Sends the lease, or keeps only the latest while the wire is full."""
+        self.lease_due = until
+        self.flush()
+
+    def flush(self) -> None:
+        self.wire.flush()
+        if self.lease_due is not None and not self.wire.unsent:
+            self.wire.send({"do": "extend", "until": self.lease_due})
+            self.lease_due = None
+
+    def lost(self, message: str) -> Ending | None:
+        """The ending of the job whose supervisor is gone, if it had one."""
+        if self.job is None:
+            return None
+        duration = time.monotonic() - self.began
+        return Ending(
+            self.job.key, "lost", None, None, message, self.began_wall, time.time(), duration, max_rss_bytes=self.rss
+        )
+
+
+def _flavour(job: Job) -> object:
+    """Jobs of one flavour profit from the same warm Python process."""
+    return job.run.path if isinstance(job.run, Call) else None
+
+
+class Runner:
+    """Runs up to `slots` jobs at once, each below a supervisor of its own, which it starts when first needed."""
+
+    def __init__(self, slots: int, *, python: str = sys.executable) -> None:
+        self._slots = slots
+        self._python = python
+        self._live: list[_Slot] = []
+        self._dying: list[_Slot] = []
+        self._endings: list[Ending] = []
+        self._lease: float | None = None
+        self._selector = selectors.DefaultSelector()
+        self._bell, self._ring = os.pipe()
+        os.set_blocking(self._bell, False)
+        os.set_blocking(self._ring, False)
+        self._selector.register(self._bell, selectors.EVENT_READ)
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when `poll` has something to do, for somebody else's event loop."""
+        return self._selector.fileno()
+
+    def prestart(self, count: int) -> None:
+        """Starts supervisors ahead of their first job, so that up to `count` are there. OSError if it fails."""
+        while len(self._live) < min(count, self._slots):
+            slot = _Slot(self._python)
+            self._live.append(slot)
+            self._selector.register(slot.wire.source, selectors.EVENT_READ, slot)
+
+    def start(self, job: Job) -> None:
+        """Begins a job in a free slot; see RunnerPort. OSError if no supervisor can be started."""
+        # Supervisors that died idle are noticed before one of them is given the job.
+        self._hear(0)
+        busy = [slot.job.key for slot in self._live if slot.job is not None]
+        if job.key in busy or any(slot.job and slot.job.key == job.key for slot in self._dying):
+            raise ValueError(f"{job.key} is already running")
+        if len(busy) >= self._slots:
+            raise RuntimeError("no slot is free")
+        if len(busy) == len(self._live):
+            self.prestart(len(busy) + 1)
+        idle = [slot for slot in self._live if slot.job is None]
+        wanted = _flavour(job)
+        slot = min(idle, key=lambda slot: slot.flavour != wanted)
+        slot.begin(job, self._lease)
+        self._listen(slot)
+
+    def poll(self) -> list[Ending]:
+        """The jobs that ended since the last call, without blocking."""
+        self._hear(0)
+        endings, self._endings = self._endings, []
+        return endings
+
+    def wait(self, timeout_s: float) -> None:
+        """Blocks until there is an ending to poll, `wake` was called, or the time is over."""
+        until = time.monotonic() + timeout_s
+        while not self._endings:
+            left = until - time.monotonic()
+            woken = self._hear(max(0.0, min(left, _DYING_LOOK_S) if self._dying else left))
+            if woken or left <= 0:
+                return
+
+    def wake(self) -> None:
+        """Ends a `wait`, present or next, from another thread or a signal handler."""
+        # An error means that the pipe is full, so it rings already, or closed, so nobody waits.
+        with suppress(OSError):
+            os.write(self._ring, b"\0")
+
+    def stop(self, key: str, why: str, grace_s: float) -> None:
+        """Ends a running job: SIGTERM, after the grace SIGKILL. An unknown key is no error, it has just ended."""
+        for slot in self._live:
+            if slot.job is not None and slot.job.key == key:
+                slot.wire.send({"do": "stop", "key": key, "why": why, "grace": grace_s})
+                self._listen(slot)
+
+    def extend(self, until_boottime_s: float) -> None:
+        """Lets jobs run until this CLOCK_BOOTTIME. Before the first call there is no lease, jobs run on."""
+        self._lease = until_boottime_s
+        for slot in self._live:
+            if slot.job is not None:
+                slot.extend(until_boottime_s)
+                self._listen(slot)
+
+    def running(self) -> set[str]:
+        """The keys of the jobs that have begun and whose ending was not polled yet."""
+        begun = {slot.job.key for slot in (*self._live, *self._dying) if slot.job is not None}
+        return begun | {ending.key for ending in self._endings}
+
+    def usage(self) -> dict[str, int]:
+        """Resident bytes of running jobs, as last reported (about every two seconds)."""
+        return {slot.job.key: slot.rss for slot in self._live if slot.job is not None}
+
+    def close(self, grace_s: float) -> list[Ending]:
+        """Stops all jobs with this grace, ends the supervisors, waits until nothing is left; the last endings."""
+        for slot in self._live:
+            if slot.job is not None:
+                self.stop(slot.job.key, "the worker is leaving", grace_s)
+        self._until(lambda: not any(slot.job for slot in self._live), grace_s + _CLOSE_PATIENCE_S)
+        # With their wire closed, the supervisors kill what there is and end.
+        for slot in list(self._live):
+            self._bury(slot, kill=False)
+        self._until(lambda: not self._dying, _CLOSE_PATIENCE_S)
+        for slot in self._dying:
+            slot.process.kill()
+        self._until(lambda: not self._dying, _CLOSE_PATIENCE_S)
+        self._selector.close()
+        os.close(self._bell)
+        os.close(self._ring)
+        endings, self._endings = self._endings, []
+        return endings
+
+    def _until(self, done: Callable[[], bool], patience_s: float) -> None:
+        until = time.monotonic() + patience_s
+        while not done() and time.monotonic() < until:
+            self._hear(_DYING_LOOK_S if self._dying else until - time.monotonic())
+
+    def _listen(self, slot: _Slot) -> None:
+        """Has the selector tell of room to write exactly while something is to be written."""
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if slot.wire.unsent else 0)
+        if self._selector.get_key(slot.wire.source).events != events:
+            self._selector.modify(slot.wire.source, events, slot)
+
+    def _hear(self, timeout_s: float) -> bool:
+        """Deals with what supervisors say within the time; whether `wake` was called."""
+        woken = False
+        for key, _ in self._selector.select(timeout_s):
+            if key.data is None:
+                os.read(self._bell, 4096)
+                woken = True
+            else:
+                self._attend(key.data)
+        for slot in [slot for slot in self._dying if slot.process.poll() is not None]:
+            self._dying.remove(slot)
+            self._mourn(slot)
+        return woken
+
+    def _attend(self, slot: _Slot) -> None:
+        slot.flush()
+        self._listen(slot)
+        for message in slot.wire.receive():
+            if "rss" in message:
+                slot.rss = message["rss"]
+                continue
+            ending = Ending.from_wire(message["ending"])
+            self._endings.append(ending)
+            slot.job = None
+            if ending.survivors:
+                # It cannot take another job; left alone, it goes on killing until they are gone.
+                self._bury(slot, kill=False)
+                return
+        if slot.wire.closed:
+            self._bury(slot, kill=True)
+
+    def _bury(self, slot: _Slot, kill: bool) -> None:
+        """Lets go of a supervisor; its death is waited for in `_hear`, since orphans come to us only with it."""
+        self._selector.unregister(slot.wire.source)
+        slot.wire.close()
+        self._live.remove(slot)
+        self._dying.append(slot)
+        if kill:
+            slot.process.kill()
+
+    def _mourn(self, slot: _Slot) -> None:
+        """Kills what a dead supervisor left and reports its job as lost."""
+        left: list[int] = []
+        if tree.is_subreaper():
+            known = [other.process.pid for other in (*self._live, *self._dying)]
+
+            def find() -> list[tree.Seen]:
+                return tree.orphans(known)
+
+            left = tree.end(find, lambda: _reap(find()), patience_s=_ORPHAN_PATIENCE_S)
+        elif slot.job is not None and all(name in slot.job.env for name in _MARKS):
+            # Its orphans went to init; those that kept their environment can still be told by it.
+            sweep({name: slot.job.env[name] for name in _MARKS})
+        message = f"its supervisor ended unexpectedly (status {slot.process.returncode})"
+        if left:
+            message += f"; could not be killed: {', '.join(map(str, left))}"
+        ending = slot.lost(message)
+        if ending is not None:
+            self._endings.append(ending)
+
+
+def _reap(found: list[tree.Seen]) -> bool:
+    """Collects dead orphans by pid, since other children are somebody else's to wait for."""
+    for seen in found:
+        if not seen.alive and seen.parent == os.getpid():
+            with suppress(ChildProcessError):
+                os.waitpid(seen.pid, os.WNOHANG)
+    return False

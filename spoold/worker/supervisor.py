@@ -1,0 +1,289 @@
+"""worker/supervisor: the small process that runs one slot's jobs, one at a time, and lets nothing outlive them.
+
+Law: it adopts every orphan below it (child subreaper) and runs one job at a time, so whatever lives below it is
+that job's, however it detached itself; when its worker is gone, or it fails itself, it kills all of that and
+ends. It never blocks on the worker, on a program's start or on a full pipe, because it keeps the time.
+It may fork, kill, read /proc and write a job's local output file; of the shared directory it knows nothing.
+"""
+
+from __future__ import annotations
+
+import binascii
+import os
+import select
+import signal
+import sys
+import time
+
+from spoold.worker import tree
+from spoold.worker.child import Child, Refused
+from spoold.worker.run import Host, Run
+from spoold.worker.wire import Wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_SLOW_LOOK_S, _CLOSE_LOOK_S = 2.0, 0.5
+_LEASE_LOOK_S = 0.5  # poll() does not count the time in suspend, which CLOCK_BOOTTIME does
+_KILL_PATIENCE_S = 5.0
+_FORK_SLACK = 2 << 20
+_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class Supervisor:
+    """One slot: a wire to the worker, at most one run, at most one warm Python host."""
+
+    def __init__(self, control: int, worker: int) -> None:
+        self._control = Wire(control, control)
+        self._run: Run | None = None
+        self._host: Host | None = None
+        self._lease: float | None = None
+        self._own_rss = 0
+        self._bell, ring = os.pipe()
+        os.set_blocking(self._bell, False)
+        os.set_blocking(ring, False)
+        # Interrupts poll() when a child ends; the handler itself has nothing to do.
+        signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        self._worker = _watch(worker)
+
+    def serve(self) -> None:
+        """Runs jobs until the worker is gone; whatever happens, nothing is left below afterwards."""
+        try:
+            while not self._control.closed:
+                self._turn()
+        finally:
+            tree.end(self._below, self._reap)
+
+    def _turn(self) -> None:
+        """Waits for the next thing to happen and deals with it."""
+        ready = self._wait()
+        run = self._run
+        if run is not None:
+            # Before anything is heard from the worker: a late extension does not revive a lapsed lease.
+            self._check_lease(run)
+        if self._worker is not None and self._worker in ready:
+            self._control.closed = True
+            return
+        if self._bell in ready:
+            os.read(self._bell, 4096)
+            self._reap()
+        if self._control.sink in ready:
+            self._control.flush()
+            for message in self._control.receive():
+                self._obey(message)
+        run = self._run
+        if run is None:
+            return
+        self._exchange(run)
+        self._check(run)
+        if self._is_over(run):
+            self._finish(run)
+
+    def _wait(self) -> set[int]:
+        """Blocks until a descriptor is ready or something is due; without a job, for ever."""
+        poll = select.poll()
+        poll.register(self._bell, select.POLLIN)
+        poll.register(self._control.source, select.POLLIN | (select.POLLOUT if self._control.unsent else 0))
+        if self._worker is not None:
+            poll.register(self._worker, select.POLLIN)
+        run = self._run
+        if run is None or run.child is None:
+            return {descriptor for descriptor, _ in poll.poll()}
+        if not run.output.ended:
+            poll.register(run.child.output, select.POLLIN)
+        if self._host is not None and run.child is self._host.child and not self._host.wire.closed:
+            poll.register(self._host.wire.source, select.POLLIN)
+            if self._host.wire.unsent:
+                poll.register(self._host.wire.sink, select.POLLOUT)
+        due = [run.next_look, *(at for at in (run.deadline, run.kill_at) if at is not None)]
+        pause = max(0.0, min(due) - time.monotonic())
+        if self._lease is not None:
+            pause = min(pause, _LEASE_LOOK_S, max(0.0, self._lease - time.clock_gettime(_BOOTTIME)))
+        # Rounded up, so that it does not wake just before the time and spin.
+        return {descriptor for descriptor, _ in poll.poll(int(pause * 1000) + 1)}
+
+    def _obey(self, message: dict[str, Any]) -> None:
+        """Does what the worker says."""
+        run = self._run
+        match message["do"]:
+            case "run":
+                self._lease = message["lease"]
+                self._begin(message["job"])
+            case "extend":
+                self._lease = message["until"]
+            case "stop" if run is not None and run.key == message["key"] and run.status is None:
+                self._stop(run, "stopped", f"stopped: {message['why']}", message["grace"])
+
+    def _begin(self, job: dict[str, Any]) -> None:
+        """Starts a job's main process, or reports why it could not be started."""
+        run = self._run = Run(job)
+        own = tree.look(os.getpid())
+        self._own_rss = own.rss if own is not None else 0
+        try:
+            if "call" in job:
+                run.child = self._host_for(job).child
+            else:
+                stdin = binascii.a2b_base64(job["stdin"])
+                run.child = Child(job["argv"], job["env"], job["cwd"], stdin)
+        except (Refused, OSError) as problem:
+            run.kind, run.message = "spawn_failed", str(problem)
+            self._finish(run)
+
+    def _host_for(self, job: dict[str, Any]) -> Host:
+        """A warm host that fits, or a new one; it is given the call at once."""
+        if self._host is not None and self._host.setting != Host.needs(job):
+            # It is idle, so there is nothing else below to be killed with it.
+            tree.end(self._below, self._reap, patience_s=_KILL_PATIENCE_S)
+            self._drop_host()
+        if self._host is None:
+            self._host = Host(job)
+        request = {name: job[name] for name in ("call", "env", "cwd", "stdin", "path")}
+        self._host.wire.send(request)
+        return self._host
+
+    def _exchange(self, run: Run) -> None:
+        """Moves output and, for a call, request and answer."""
+        if run.child is None:
+            return
+        run.output.pump(run.child.output)
+        host = self._host
+        if host is not None and host.child is run.child and not host.wire.closed:
+            host.wire.flush()
+            for answer in host.wire.receive():
+                run.answer = answer
+
+    def _check_lease(self, run: Run) -> None:
+        if self._lease is not None and time.clock_gettime(_BOOTTIME) >= self._lease:
+            run.end("fenced", "the worker's lease ran out", time.monotonic())
+
+    def _check(self, run: Run) -> None:
+        """Applies what is due: timeout, and now and then a look at memory and signs of life."""
+        now = time.monotonic()
+        if run.deadline is not None and now >= run.deadline:
+            self._stop(run, "timeout", f"timed out after {run.job['timeout_s']:g} s", run.job["grace_s"])
+            run.deadline = None
+        if now >= run.next_look:
+            self._look(run, now)
+
+    def _look(self, run: Run, now: float) -> None:
+        """Sums up the tree's memory and looks for progress, more often when something depends on it."""
+        memory, stall = run.job["memory_bytes"], run.job["stall_s"]
+        slowest = _SLOW_LOOK_S if memory is None else _CLOSE_LOOK_S
+        if stall is not None:
+            slowest = min(slowest, max(stall / 4, 0.02))
+        run.look_pause = min(run.look_pause * 2, slowest)
+        run.next_look = now + run.look_pause
+        spare = self._idle_host(run)
+        rss = sum(seen.rss for seen in self._below() if seen.pid not in spare)
+        run.max_rss = max(run.max_rss, rss)
+        if memory is not None and rss > memory:
+            run.end("oom", f"used {rss >> 20} MiB of memory, {memory >> 20} MiB are allowed", now)
+        if stall is not None:
+            sign = run.sign_of_life()
+            if sign != run.sign:
+                run.sign, run.sign_at = sign, now
+            elif now - run.sign_at >= stall:
+                self._stop(run, "stalled", f"no output and no progress for {stall:g} s", run.job["grace_s"])
+        # Dropped when the worker does not listen: it is news, and a stopped worker must not fill our memory.
+        if now - run.told_at >= _SLOW_LOOK_S and not self._control.unsent:
+            run.told_at = now
+            self._control.send({"key": run.key, "rss": rss})
+
+    def _stop(self, run: Run, kind: str, message: str, grace: float) -> None:
+        """Asks the whole tree to end, and sets the time after which it is killed."""
+        if run.end(kind, message, time.monotonic() + grace) and grace > 0:
+            spare = self._idle_host(run)
+            found = [seen for seen in self._below() if seen.alive and seen.pid not in spare]
+            tree.send(found, signal.SIGTERM)
+            # A stopped process hears nothing else.
+            tree.send(found, signal.SIGCONT)
+
+    def _is_over(self, run: Run) -> bool:
+        """Whether the job has ended, or its grace has."""
+        if run.child is None or run.answer is not None:
+            return True
+        if run.kill_at is None:
+            return run.status is not None
+        if time.monotonic() >= run.kill_at:
+            return True
+        # While it is being stopped, what a dead main process leaves behind has its grace, too.
+        spare = self._idle_host(run)
+        return run.status is not None and not any(s.alive and s.pid not in spare for s in self._below())
+
+    def _finish(self, run: Run) -> None:
+        """Kills what is left, takes the last output, and reports the ending."""
+        host = self._host
+        spare = self._idle_host(run)
+        if host is not None and run.kill_at is None and run.answer is not None and run.answer["clean"]:
+            spare = frozenset({host.child.pid})
+        run.survivors = tree.end(self._below, self._reap, spare, _KILL_PATIENCE_S)
+        if run.child is not None:
+            run.output.drain(run.child.output)
+        run.output.close()
+        self._run = None
+        self._control.send({"ending": run.ending()})
+        if host is not None and run.child is host.child:
+            if not spare:
+                self._drop_host()
+        elif run.child is not None:
+            run.child.close()
+
+    def _idle_host(self, run: Run) -> frozenset[int]:
+        """The warm host's pid while it has no part in the job, so that it is neither counted nor killed."""
+        host = self._host
+        return frozenset() if host is None or run.child is host.child else frozenset({host.child.pid})
+
+    def _drop_host(self) -> None:
+        if self._host is not None:
+            self._host.close()
+            self._host = None
+
+    def _below(self) -> list[tree.Seen]:
+        return tree.below(os.getpid())
+
+    def _reap(self) -> bool:
+        """Collects the dead; True if no child is left at all, and so, for a subreaper, no descendant."""
+        while True:
+            try:
+                pid, status, used = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            if pid == 0:
+                return False
+            run = self._run
+            if run is not None and run.child is not None and run.child.pid == pid:
+                run.status = status
+                # The kernel's figure includes the moment between fork and exec, when the child was our size.
+                if (used.ru_maxrss << 10) > self._own_rss + _FORK_SLACK:
+                    run.max_rss = max(run.max_rss, used.ru_maxrss << 10)
+            elif self._host is not None and self._host.child.pid == pid:
+                self._drop_host()
+
+
+def _watch(worker: int) -> int | None:
+    """A descriptor that tells of the worker's death even if a process forked from it holds our wire open."""
+    try:
+        descriptor = os.pidfd_open(worker)
+    except (AttributeError, OSError):
+        return None
+    if os.getppid() == worker:
+        return descriptor
+    os.close(descriptor)  # The worker is gone already, and its pid may be somebody else's.
+    return None
+
+
+def main() -> None:
+    """Serves the worker whose wire is standard input; the last argument is the worker's pid."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
+        # Whoever signals a whole group or unit means the worker, which will tell us what to do.
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    tree.become_subreaper()
+    tree.set_name("spoold-slot")
+    control = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    Supervisor(control, int(sys.argv[-1])).serve()
