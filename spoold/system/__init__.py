@@ -10,7 +10,8 @@ spoold but itself.
     memory       the port in a dictionary, for tests and the simulator
     clock        the port for time: SystemClock, ManualClock
     errnos       what an OSError says about a rename, and what to tell the user
-    host         who and how big this machine is; whether a process still lives; Host, SystemHost, FakeHost
+    host         who this machine and this process are; whether a process still lives; Host, SystemHost, FakeHost
+    probe        how big this machine is for this process, and how busy
     mounts       on which file system a path lies, and whether other machines can see it
     hints        wake-ups from inotify where that works; a hint, never the truth
 """

@@ -1,0 +1,258 @@
+"""Who this machine and this process are, whether another process still lives, and how much there is to work with.
+
+Law: "dead" is said only where it is certain. A process number alone names nobody, since numbers are used again: only
+together with the start time, on the same boot of the same kernel and in the same process table, does it name one
+process. Whatever cannot be known counts as alive. Touches /proc, /etc/machine-id and what `probe` touches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from spoold.system import probe
+
+# The kernel's constant for the process table outside all containers (PROC_PID_INIT_INO).
+_INITIAL_PID_NAMESPACE = "4026531836"
+
+# State letters of a process that runs no more: a zombie, waiting for its parent, and one just leaving.
+_ENDED = "ZX"
+
+
+@dataclass(frozen=True, slots=True)
+class HostIdentity:
+    """One boot of one machine, seen from one process table. '' where something cannot be told.
+
+    `machine_id` is a hash of systemd's, which is not meant to be written where others read it.
+    """
+
+    hostname: str
+    machine_id: str
+    boot_id: str
+    pid_namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """One process of one boot: its number, and its start in clock ticks since boot, which setting the date does
+    not change."""
+
+    pid: int
+    start_time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a machine has: CPUs (a quota may be a fraction), memory in MiB, GPUs."""
+
+    cpus: float
+    mem_mb: int
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How busy it is: the one-minute load average, available memory and free disk in MiB."""
+
+    load1: float
+    mem_available_mb: int
+    disk_free_mb: int
+
+
+class Host(Protocol):
+    """The machine a process runs on. None of the methods raises."""
+
+    def identity(self) -> HostIdentity:
+        """This machine, this boot."""
+        ...
+
+    def process(self) -> ProcessIdentity:
+        """This process."""
+        ...
+
+    def alive(self, process: ProcessIdentity) -> bool:
+        """Whether a process of this boot and process table still runs; True in doubt."""
+        ...
+
+    def capacity(self) -> Capacity:
+        """What may be used. May start a program and take seconds: ask once, at start."""
+        ...
+
+    def load(self, path: str) -> Load:
+        """How busy the machine is now, and the room where `path`, a directory on a local disk, lies."""
+        ...
+
+
+def same_host(one: HostIdentity, other: HostIdentity) -> bool:
+    """Whether a process number of one can be looked up on the other: same boot, same process table.
+
+    A boot id is drawn at random at each boot, so it tells even machines apart that were cloned with their machine id.
+    """
+    return (
+        one.boot_id == other.boot_id != ""
+        and one.pid_namespace == other.pid_namespace != ""
+        and one.machine_id == other.machine_id
+    )
+
+
+def rebooted(before: HostIdentity, now: HostIdentity) -> bool:
+    """Whether `now` is surely a later boot of the machine `before`, so that all processes of `before` are gone.
+
+    Only outside containers: two containers of one image may well share machine id and host name on two machines.
+    """
+    return (
+        before.machine_id == now.machine_id != ""
+        and before.hostname == now.hostname != ""
+        and before.pid_namespace == now.pid_namespace == _INITIAL_PID_NAMESPACE
+        and "" != before.boot_id != now.boot_id != ""
+    )
+
+
+def this_host() -> HostIdentity:
+    """The machine this process runs on."""
+    machine_id = _first_line("/etc/machine-id") or _first_line("/var/lib/dbus/machine-id")
+    namespace = ""
+    with suppress(OSError):
+        namespace = os.readlink("/proc/self/ns/pid").removeprefix("pid:[").removesuffix("]")
+    return HostIdentity(
+        hostname=socket.gethostname(),
+        machine_id=_hashed(machine_id) if machine_id and machine_id != "uninitialized" else "",
+        boot_id=_first_line("/proc/sys/kernel/random/boot_id"),
+        pid_namespace=namespace,
+    )
+
+
+def process_of(pid: int) -> ProcessIdentity | None:
+    """The process that has this number now; None if there is none, or if it has ended and only waits to be reaped."""
+    found = _state_and_start(pid)
+    if found is None or found[0] in _ENDED:
+        return None
+    return ProcessIdentity(pid, found[1])
+
+
+def this_process() -> ProcessIdentity:
+    """The process that asks."""
+    return process_of(os.getpid()) or ProcessIdentity(os.getpid(), 0)
+
+
+def alive(process: ProcessIdentity) -> bool:
+    """Whether the process still runs: its number is taken, by the same start, and not by a zombie. True in doubt.
+
+    For processes of this boot and process table only; ask `same_host` first.
+    """
+    if process.pid <= 0:
+        return False
+    found = _state_and_start(process.pid)
+    if found is not None:
+        state, start_time = found
+        return state not in _ENDED and start_time == process.start_time
+    # No entry in /proc: gone, or hidden from this user (hidepid). Only the kernel's answer to a signal tells.
+    try:
+        os.kill(process.pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+class SystemHost:
+    """The machine this program runs on."""
+
+    def identity(self) -> HostIdentity:
+        return this_host()
+
+    def process(self) -> ProcessIdentity:
+        return this_process()
+
+    def alive(self, process: ProcessIdentity) -> bool:
+        return alive(process)
+
+    def capacity(self) -> Capacity:
+        return Capacity(probe.cpus(), probe.memory_mb(), probe.gpus())
+
+    def load(self, path: str) -> Load:
+        return Load(probe.load1(), probe.memory_available_mb(), probe.disk_free_mb(path))
+
+
+@dataclass(slots=True)
+class FakeMachine:
+    """A machine of the simulator: what it has, how busy it is, and who runs on it. All may be set."""
+
+    identity: HostIdentity
+    capacity: Capacity = Capacity(cpus=4, mem_mb=8192, gpus=0)
+    load: Load = Load(load1=0.0, mem_available_mb=8192, disk_free_mb=100_000)
+    running: set[ProcessIdentity] = field(default_factory=set)
+    started: int = 0
+    boots: int = 1
+
+
+class FakeHost:
+    """The `Host` of one process on a machine that exists only in memory."""
+
+    def __init__(self, hostname: str = "host", *, machine: FakeMachine | None = None) -> None:
+        self.machine = machine or FakeMachine(
+            HostIdentity(hostname, f"machine-{hostname}", f"boot-{hostname}-1", _INITIAL_PID_NAMESPACE)
+        )
+        self.machine.started += 1
+        self._process = ProcessIdentity(100 + self.machine.started, self.machine.started)
+        self.machine.running.add(self._process)
+
+    def identity(self) -> HostIdentity:
+        return self.machine.identity
+
+    def process(self) -> ProcessIdentity:
+        return self._process
+
+    def alive(self, process: ProcessIdentity) -> bool:
+        return process in self.machine.running
+
+    def capacity(self) -> Capacity:
+        return self.machine.capacity
+
+    def load(self, path: str) -> Load:
+        del path  # A machine in memory has one disk.
+        return self.machine.load
+
+    def another(self) -> FakeHost:
+        """A further process, just started on the same machine."""
+        return FakeHost(machine=self.machine)
+
+    def die(self) -> None:
+        """This process ends; the machine goes on."""
+        self.machine.running.discard(self._process)
+
+    def reboot(self) -> None:
+        """Every process on the machine ends, and the next ones start in another boot, with the same numbers again."""
+        machine = self.machine
+        machine.boots += 1
+        machine.identity = replace(machine.identity, boot_id=f"boot-{machine.identity.hostname}-{machine.boots}")
+        machine.running.clear()
+        machine.started = 0
+
+
+def _state_and_start(pid: int) -> tuple[str, int] | None:
+    """The state letter and the start in ticks, fields 3 and 22 of proc(5)'s stat; None if it cannot be read."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # The name before them is in parentheses, and may itself contain spaces and parentheses.
+            fields = file.read().rpartition(b")")[2].split()
+        return fields[0].decode("ascii"), int(fields[19])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.readline().strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _hashed(machine_id: str) -> str:
+    return hashlib.blake2b(machine_id.encode(), digest_size=16, person=b"spoold").hexdigest()
