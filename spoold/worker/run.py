@@ -78,7 +78,7 @@ class Run:
         self.next_look = self.began + FIRST_LOOK_S
         self.sign: object = None
         self.sign_at = self.began
-        self.told_at = self.began
+        self.told_at = 0.0
 
     def end(self, kind: str, message: str, kill_at: float) -> bool:
         """Decides to end it; False if that was decided before, then only the time to kill may come nearer."""

@@ -1,0 +1,154 @@
+"""Calls: Python functions run in a warm process, and end like any other job."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spoold.worker.job import Call, Command, Ending, Job
+from tests.worker.processes import Bench, environment
+
+SOURCE = """
+import os, subprocess, sys, threading, time
+
+class Deep:
+    @staticmethod
+    def reach(*args, **kwargs):
+        return [args, kwargs]
+
+def pid(): return os.getpid()
+def where(): return [os.getcwd(), os.environ.get("COLOUR"), os.environ.get("SPOOL_TASK_ID")]
+def read(): return sys.stdin.read()
+def say(what):
+    print(what)
+    print(what, file=sys.stderr)
+    subprocess.run(["echo", what])
+def fail(): raise ValueError("no such luck")
+def odd(): return {1, 2}
+def leave(code): sys.exit(code)
+def crash(): os._exit(9)
+def linger(mark):
+    subprocess.Popen(["sleep", mark])
+    subprocess.Popen(["sleep", mark], start_new_session=True)
+    return os.getpid()
+def thread():
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    return os.getpid()
+def split(mark):
+    if os.fork() == 0:
+        return "child"
+    return "parent"
+def nap(mark): subprocess.run(["sleep", mark])
+def close_output():
+    os.close(1)
+    return os.getpid()
+"""
+
+
+@pytest.fixture
+def functions(bench: Bench) -> Path:
+    (bench.where / "functions.py").write_text(SOURCE)
+    return bench.where
+
+
+def call(bench: Bench, name: str, *args: object, **more: Any) -> Job:
+    return bench.job(Call(f"functions:{name}", args, path=(str(bench.where),)), **more)
+
+
+def ended(bench: Bench, name: str, *args: object, **more: Any) -> Ending:
+    return bench.ended(call(bench, name, *args, **more))
+
+
+@pytest.mark.usefixtures("functions")
+class TestCalls:
+    def test_arguments_go_in_and_the_value_comes_out(self, bench: Bench) -> None:
+        target = Call("functions:Deep.reach", (1, "ü", None), {"x": [1.5, {"y": True}]}, (str(bench.where),))
+        ending = bench.ended(bench.job(target))
+        assert (ending.kind, ending.exit_code) == ("exited", 0)
+        assert ending.value == [[1, "ü", None], {"x": [1.5, {"y": True}]}]
+
+    def test_calls_share_a_process_but_not_their_setting(self, bench: Bench) -> None:
+        first = ended(bench, "pid")
+        there = bench.where / "there"
+        there.mkdir()
+        second = ended(bench, "where", cwd=str(there), env=environment(SPOOL_TASK_ID="7"))
+        third = ended(bench, "pid")
+        assert second.value == [str(there), None, "7"]
+        assert first.value == third.value
+
+    def test_another_environment_means_another_process(self, bench: Bench) -> None:
+        first = ended(bench, "pid")
+        assert ended(bench, "where", env=environment(COLOUR="red")).value == [str(bench.where), "red", None]
+        assert ended(bench, "pid").value != first.value
+
+    def test_a_command_in_between_leaves_the_process_alone(self, bench: Bench) -> None:
+        first = ended(bench, "pid")
+        assert bench.ended(bench.job(Command(("true",)))).exit_code == 0
+        assert ended(bench, "pid").value == first.value
+
+    def test_input_is_read(self, bench: Bench) -> None:
+        assert ended(bench, "read", stdin="zwölf".encode()).value == "zwölf"
+        assert ended(bench, "read").value == ""
+
+    def test_what_it_and_its_children_print_is_the_output(self, bench: Bench) -> None:
+        ended(bench, "say", "before")
+        job = call(bench, "say", "now")
+        assert bench.ended(job).tail == "now\n" * 3
+        assert bench.output(job.key).read_text() == "now\n" * 3
+
+    def test_an_exception_is_exit_code_one_with_its_traceback(self, bench: Bench) -> None:
+        ending = ended(bench, "fail")
+        assert (ending.kind, ending.exit_code, ending.message) == ("exited", 1, "ValueError: no such luck")
+        assert "in fail" in ending.tail
+        assert "pyhost" not in ending.tail
+
+    def test_a_value_that_is_not_json_is_named(self, bench: Bench) -> None:
+        ending = ended(bench, "odd")
+        assert ending.exit_code == 1
+        assert "returned a set, which is not JSON" in ending.message
+
+    @pytest.mark.parametrize(("code", "exit_code"), [(3, 3), (None, 0), ("too bad", 1)])
+    def test_sys_exit_is_an_exit_code(self, bench: Bench, code: object, exit_code: int) -> None:
+        ending = ended(bench, "leave", code)
+        assert (ending.kind, ending.exit_code) == ("exited", exit_code)
+        assert ("too bad" in ending.tail) == (code == "too bad")
+
+    def test_unknown_functions_and_modules_say_so(self, bench: Bench) -> None:
+        assert "AttributeError" in ended(bench, "nothing").message
+        assert "no_such_module" in bench.ended(bench.job(Call("no_such_module:f"))).message
+
+    def test_a_process_that_dies_is_reported_and_replaced(self, bench: Bench) -> None:
+        ending = ended(bench, "crash")
+        assert (ending.kind, ending.exit_code) == ("exited", 9)
+        assert "Python process died" in ending.message
+        assert ended(bench, "say", "again").tail == "again\n" * 3
+
+    def test_children_left_behind_die_and_the_process_stays(self, bench: Bench) -> None:
+        first = ended(bench, "linger", bench.mark)
+        assert first.exit_code == 0
+        assert bench.marked() == []
+        assert ended(bench, "pid").value == first.value
+
+    @pytest.mark.parametrize("name", ["thread", "close_output"])
+    def test_a_process_that_is_not_as_before_is_not_used_again(self, bench: Bench, name: str) -> None:
+        assert ended(bench, name).value != ended(bench, "pid").value
+
+    def test_a_function_that_forks_answers_once(self, bench: Bench) -> None:
+        assert ended(bench, "split", bench.mark).value == "parent"
+        assert ended(bench, "leave", 0).exit_code == 0
+
+    def test_a_timeout_ends_function_and_children(self, bench: Bench) -> None:
+        ending = ended(bench, "nap", bench.mark, timeout_s=0.3, grace_s=0.1)
+        assert ending.kind == "timeout"
+        assert bench.marked() == []
+        assert ended(bench, "read").value == ""
+
+    def test_large_arguments_and_values_pass(self, bench: Bench) -> None:
+        large = "x" * 3_000_000
+        target = Call("functions:Deep.reach", (large,), path=(str(bench.where),))
+        assert bench.ended(bench.job(target)).value == [[large], {}]
+
+    def test_arguments_that_are_not_json_are_refused_at_once(self, bench: Bench) -> None:
+        with pytest.raises(TypeError):
+            bench.runner.start(call(bench, "say", {1, 2}))
+        assert ended(bench, "say", "fine").exit_code == 0

@@ -1,0 +1,283 @@
+"""Runner: whoever dies or hangs, worker or supervisor, nothing that a job started goes on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spoold.worker.job import Call, Command
+from spoold.worker.runner import Runner
+from spoold.worker.sweep import sweep
+from tests.worker.processes import Bench, environment, eventually, lives, marked, new_mark
+from tests.worker.test_runner_limits import STUBBORN
+
+SOON_S = 2.0
+ROOT = Path(__file__).parents[2]
+
+
+class Driver:
+    """A worker process of our own, which runs STUBBORN in some slots and may be treated badly."""
+
+    def __init__(
+        self,
+        where: Path,
+        *,
+        jobs: int = 2,
+        lease_s: float | None = None,
+        subreaper: bool = True,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.mark = new_mark()
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("driver.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        scripts = [f"MARK={self.mark}; {STUBBORN}"] * jobs
+        settings = {"lease_s": lease_s, "subreaper": subreaper, "env": dict(env or os.environ)}
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"where": str(where), "scripts": scripts, **settings}) + "\n")
+        self.process.stdin.flush()
+        # 4 sleeps and the shells around them, per job
+        eventually(lambda: self.sleeping() >= 3 * jobs)
+
+    def sleeping(self) -> int:
+        return len(marked(self.mark))
+
+    def says(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return answer
+
+    def gone(self) -> None:
+        """Waits until all that the jobs started is dead."""
+        eventually(lambda: self.sleeping() == 0, SOON_S)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def drivers() -> Iterator[list[Driver]]:
+    started: list[Driver] = []
+    yield started
+    for driver in started:
+        driver.close()
+        driver.gone()
+
+
+def test_a_killed_worker_leaves_nothing(drivers: list[Driver], tmp_path: Path) -> None:
+    drivers.append(driver := Driver(tmp_path))
+    supervisors = driver.says()["supervisors"]
+    driver.process.kill()
+    driver.gone()
+    eventually(lambda: not any(map(lives, supervisors)), SOON_S)
+
+
+def test_a_worker_whose_wire_is_held_open_by_a_fork_leaves_nothing(tmp_path: Path) -> None:
+    # What a program that embeds a worker may do: multiprocessing forks, and the fork has all descriptors.
+    mark = new_mark()
+    script = f"""
+import os, sys, time
+from spoold.worker.job import Command, Job
+from spoold.worker.runner import Runner
+runner = Runner(1)
+runner.start(Job("a.1", Command(("sleep", "{mark}")), dict(os.environ), "/", "{tmp_path}/log"))
+fork = os.fork()
+if fork == 0:
+    time.sleep(60)
+print(fork, flush=True)
+time.sleep(60)
+"""
+    worker = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert worker.stdout is not None
+    fork = int(worker.stdout.readline())
+    try:
+        # The script itself has the mark as well: worker, fork, and the sleep.
+        eventually(lambda: len(marked(mark)) == 3)
+        worker.kill()
+        worker.wait()
+        eventually(lambda: marked(mark) == [fork], SOON_S)
+    finally:
+        os.kill(fork, signal.SIGKILL)
+        worker.stdout.close()
+
+
+def test_a_killed_supervisor_takes_its_job_along_and_no_other(drivers: list[Driver], tmp_path: Path) -> None:
+    drivers.append(driver := Driver(tmp_path, jobs=1))
+    (supervisor,) = driver.says()["supervisors"]
+    other = subprocess.Popen(["sleep", new_mark()], start_new_session=True)
+    os.kill(supervisor, signal.SIGKILL)
+    driver.gone()
+    endings: list[list[str]] = []
+
+    def told() -> bool:
+        endings.extend(driver.says()["endings"])
+        return bool(endings)
+
+    eventually(told)
+    assert endings == [["task0.1", "lost", "its supervisor ended unexpectedly (status -9)"]]
+    assert other.poll() is None
+    other.kill()
+    other.wait()
+
+
+def test_the_workers_own_helpers_are_no_orphans(bench: Bench) -> None:
+    # Run here, without being a subreaper, and with one: what shares our session is never touched.
+    script = f"""
+import os, subprocess, sys
+from spoold.worker.job import Command, Job
+from spoold.worker.runner import Runner, become_subreaper
+assert become_subreaper()
+helper = subprocess.Popen(["sleep", "{bench.mark}"])
+runner = Runner(2)
+env = dict(os.environ)
+detached = Command(("sh", "-c", "setsid sleep {bench.mark}9 & echo up; sleep {bench.mark}9"))
+runner.start(Job("a.1", detached, env, "/", "{bench.where}/log"))
+runner.start(Job("b.1", Command(("sh", "-c", "sleep 0.7; exit 3")), env, "/", "{bench.where}/log2"))
+while not os.path.exists("{bench.where}/log"):
+    runner.wait(0.01)
+runner._live[0].process.kill()
+ended = []
+while len(ended) < 2:
+    runner.wait(5)
+    ended += runner.poll()
+print([(ending.key, ending.kind, ending.exit_code) for ending in ended], helper.poll())
+helper.kill()
+runner.close(0)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[('a.1', 'lost', None), ('b.1', 'exited', 3)] None\n"
+
+
+def test_a_lost_supervisor_of_an_embedded_worker_is_cleaned_up_by_environment(bench: Bench) -> None:
+    marks = dict.fromkeys(("SPOOL_ROOT", "SPOOL_WORKER_ID", "SPOOL_TASK_ID", "SPOOL_ATTEMPT"), bench.mark)
+    bench.runner.start(job := bench.shell("setsid sleep $MARK & sleep $MARK", env=environment(**marks)))
+    eventually(lambda: len(bench.marked()) == 3)
+    (slot,) = bench.runner._live
+    slot.process.kill()
+    ending = bench.next()
+    assert (ending.key, ending.kind, ending.exit_code) == (job.key, "lost", None)
+    assert bench.marked() == []
+    assert bench.ended(bench.shell("exit 3")).exit_code == 3
+
+
+def test_a_worker_that_hangs_loses_its_lease_and_its_jobs(drivers: list[Driver], tmp_path: Path) -> None:
+    drivers.append(driver := Driver(tmp_path, lease_s=0.5))
+    # It outlives its first lease, because it extends it.
+    until = time.monotonic() + 1.0
+    while time.monotonic() < until:
+        assert driver.says()["endings"] == []
+    driver.process.send_signal(signal.SIGSTOP)
+    driver.gone()
+    driver.process.send_signal(signal.SIGCONT)
+    endings: dict[str, str] = {}
+
+    def told() -> bool:
+        endings.update({key: kind for key, kind, _ in driver.says()["endings"]})
+        return len(endings) == 2
+
+    eventually(told)
+    assert endings == {"task0.1": "fenced", "task1.1": "fenced"}
+
+
+def test_without_a_lease_a_worker_that_hangs_keeps_its_jobs(drivers: list[Driver], tmp_path: Path) -> None:
+    drivers.append(driver := Driver(tmp_path, jobs=1))
+    driver.process.send_signal(signal.SIGSTOP)
+    time.sleep(0.8)
+    assert driver.sleeping() >= 3
+
+
+def test_a_job_started_after_the_lease_ran_out_is_fenced(bench: Bench) -> None:
+    bench.runner.extend(time.clock_gettime(time.CLOCK_BOOTTIME) - 1)
+    ending = bench.ended(bench.shell("sleep $MARK"))
+    assert ending.kind == "fenced"
+
+
+def test_a_lapsed_lease_also_ends_a_grace(bench: Bench) -> None:
+    bench.runner.extend(time.clock_gettime(time.CLOCK_BOOTTIME) + 0.6)
+    bench.runner.start(job := bench.shell(STUBBORN))
+    bench.runner.stop(job.key, "drain", 60)
+    ending = bench.next()
+    assert ending.kind == "fenced"
+    assert ending.duration_s < 10
+
+
+def test_signals_to_a_supervisor_are_the_workers_business(bench: Bench) -> None:
+    bench.runner.start(job := bench.shell("echo up; sleep 0.3; exit 8"))
+    eventually(lambda: bench.output(job.key).exists())
+    (slot,) = bench.runner._live
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        slot.process.send_signal(number)
+    assert bench.next().exit_code == 8
+
+
+def test_close_ends_jobs_supervisors_and_warm_processes(tmp_path: Path) -> None:
+    runner = Runner(3)
+    bench = Bench(runner, tmp_path)
+    pid = bench.ended(bench.job(Call("os:getpid"))).value
+    runner.start(first := bench.shell(STUBBORN))
+    runner.start(second := bench.shell("echo up; trap 'exit 2' TERM; while :; do sleep 0.02; done"))
+    eventually(lambda: len(bench.marked()) >= 5 and bench.output(second.key).exists())
+    supervisors = [slot.process.pid for slot in runner._live]
+    endings = {ending.key: ending for ending in runner.close(0.5)}
+    assert {key: ending.kind for key, ending in endings.items()} == {first.key: "stopped", second.key: "stopped"}
+    assert endings[second.key].exit_code == 2
+    assert bench.marked() == []
+    assert isinstance(pid, int)
+    assert not any(map(lives, [pid, *supervisors]))
+
+
+def test_a_sweep_finds_what_a_predecessor_left(tmp_path: Path) -> None:
+    mark = new_mark()
+    marker = {"SPOOL_ROOT": str(tmp_path), "SPOOL_WORKER_ID": "laptop-1"}
+    left = subprocess.Popen(["sh", "-c", f"setsid env -i sleep {mark} & sleep {mark}"], env=environment(**marker))
+    other = subprocess.Popen(["sleep", mark], env=environment(**{**marker, "SPOOL_WORKER_ID": "laptop-2"}))
+    try:
+        eventually(lambda: len(marked(mark)) == 4)
+        assert sweep(marker) == 3
+        assert marked(mark) == [other.pid]
+        left.wait()
+        assert sweep(marker) == 0
+    finally:
+        other.kill()
+        other.wait()
+    with pytest.raises(ValueError, match="recognise"):
+        sweep({})
+
+
+def test_an_idle_supervisor_uses_no_cpu(bench: Bench) -> None:
+    bench.ended(bench.job(Call("os:getpid")))
+    bench.ended(bench.job(Command(("true",))))
+    (slot,) = bench.runner._live
+
+    def switches() -> int:
+        lines = Path(f"/proc/{slot.process.pid}/status").read_text().splitlines()
+        return sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
+
+    def quiet() -> bool:
+        before = switches()
+        time.sleep(0.7)
+        return switches() == before
+
+    eventually(quiet, 5)
