@@ -34,6 +34,10 @@ class Unavailable(SpoolError):
     """The environment's fault: the spool cannot be reached or used as it is."""
 
 
+class ShutOut(Unavailable):
+    """This writer was taken for dead and its directories were removed: start again under a new name."""
+
+
 class NotFound(SpoolError):
     """No task, worker or file of that name is in the spool."""
 

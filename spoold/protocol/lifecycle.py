@@ -50,6 +50,7 @@ MOVES: tuple[Move, ...] = (
     Move("tmp", "pending", S, "SUBMITTED", "published, after the content is durable"),
     Move("pending", "rejected", L, "REJECTED", "not a task, once it has stopped changing for the drop grace"),
     Move("pending", "waiting", L, "ADMITTED", "valid; its id is settled"),
+    Move("pending", "ready", L, "ADMITTED", "valid, every gate passes and the lane's window has room"),
     Move("pending", "batches", L, "BATCH", "a valid .jsonl: its lines become tasks next"),
     Move("batches", "batches", L, "BATCH", "a new leader takes over an unfinished batch"),
     Move("tmp", "waiting", L, "ADMITTED", "one line of a batch"),
@@ -67,6 +68,7 @@ MOVES: tuple[Move, ...] = (
     Move("returned", "failed", L, "FAILED", "deadline, cancelled"),
     Move("waiting", "rejected", L, "REJECTED", "a second token with an id that is already taken"),
     Move("failed", "waiting", L, "RETRIED", "`spool retry`: the next attempt, with a fresh budget"),
+    Move("archive", "waiting", L, "RETRIED", "the same, for a task that was archived as failed"),
     Move("completed", "archive", L, "ARCHIVED", "retention"),
     Move("failed", "archive", L, "ARCHIVED", "retention"),
 )

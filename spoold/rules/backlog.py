@@ -8,15 +8,18 @@ Triggers only say *when* to ask; the answer always comes from `gates`.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from spoold.protocol.names import TaskName, key
+from spoold.protocol.result import Code
 from spoold.rules.gates import PASS, Conditions, Facts, LaneFacts, Parent, Refuse, Wait, judge, judge_type
 from spoold.rules.graph import Graph
 
 # A wall clock can be set under a timer; looking again at least this often (s) bounds what that may cost.
 LOOK_AGAIN_S = 300.0
+CYCLE = "cycle"
 
 
 @dataclass(slots=True)
@@ -53,12 +56,17 @@ class Backlog:
         self._heaps: dict[str, list[tuple[int, str, str]]] = {}
         self._timers: list[tuple[float, str]] = []
         self._refused: dict[str, Refuse] = {}
+        self._per_lane: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def __contains__(self, task_key: str) -> bool:
         return task_key in self._entries
+
+    def keys(self) -> set[str]:
+        """The keys of all waiting tasks."""
+        return set(self._entries)
 
     def get(self, task_key: str) -> Entry | None:
         """The waiting task with that key."""
@@ -69,30 +77,29 @@ class Backlog:
         return sorted(lane for lane, heap in self._heaps.items() if heap)
 
     def per_lane(self) -> dict[str, int]:
-        """How many tasks wait in each lane; costs a walk over the backlog, so not for every step."""
-        counts: dict[str, int] = {}
-        for entry in self._entries.values():
-            counts[entry.lane] = counts.get(entry.lane, 0) + 1
-        return counts
+        """How many tasks wait in each lane."""
+        return {lane: count for lane, count in sorted(self._per_lane.items()) if count}
 
-    def add(self, entry: Entry, now: Now) -> list[str]:
-        """Take a task in. Returns the members of a dependency cycle that it closes, or []."""
+    def add(self, entry: Entry, now: Now) -> None:
+        """Take a task in. If it closes a dependency cycle, all members are refused, each naming all."""
         task_key = key(entry.name.id)
         self.remove(task_key)
         self._entries[task_key] = entry
+        self._per_lane[entry.lane] += 1
         conditions = entry.conditions
         if conditions.needs or conditions.needs_ended:
             self._graph.add(task_key, [key(p) for p in (*conditions.needs, *conditions.needs_ended)])
             cycle = self._graph.cycle(task_key)
             if cycle:
-                return cycle
+                self._refuse_cycle(cycle)
+                return
         self._judge(task_key, entry, now)
-        return []
 
     def remove(self, task_key: str) -> Entry | None:
         """The task waits no longer. Heaps and timers forget it when they come to it."""
         entry = self._entries.pop(task_key, None)
         if entry is not None:
+            self._per_lane[entry.lane] -= 1
             self._refused.pop(task_key, None)
             if task_key in self._graph:
                 self._graph.remove(task_key)
@@ -146,11 +153,19 @@ class Backlog:
         verdict = judge(entry.conditions, self._facts(entry, now))
         return None if verdict == PASS else verdict  # type: ignore[return-value]
 
+    def _refuse_cycle(self, cycle: list[str]) -> None:
+        ids = [self._entries[member].name.id for member in cycle]
+        ring = " → ".join([*ids, ids[0]])
+        reason = f"dependency cycle: {ring}; take one dependency out of it"
+        self._refused.update(dict.fromkeys(cycle, Refuse(CYCLE, Code.INVALID_TASK, reason)))
+
     def _facts(self, entry: Entry, now: Now) -> Facts:
         rest_s = entry.rest_until - now.monotonic if entry.rest_until else 0.0
         return Facts(now.wall, self._parent, rest_s)
 
     def _judge(self, task_key: str, entry: Entry, now: Now) -> None:
+        if task_key in self._refused and self._refused[task_key].gate == CYCLE:
+            return  # one member failing must not hide from the next why
         verdict = self.verdict(entry, now)
         was, entry.runnable = entry.runnable, verdict is None
         if isinstance(verdict, Refuse):

@@ -139,6 +139,10 @@ class FileSystem(Protocol):
         """Make the entries of a directory durable. A file system that cannot (EINVAL) is no error."""
         ...
 
+    def flush(self) -> None:
+        """Make everything written through this client so far durable at once (syncfs): many files, one wait."""
+        ...
+
     def usage(self) -> Usage:
         """Room on the file system that holds the root."""
         ...

@@ -144,6 +144,9 @@ class MemoryFileSystem:
         with self._lock:
             self._directory(components(path), path)
 
+    def flush(self) -> None:
+        """Memory is as durable as it gets."""
+
     def usage(self) -> Usage:
         with self._lock:
             total = _UNBOUNDED if self.capacity is None else self.capacity

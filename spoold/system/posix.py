@@ -6,6 +6,7 @@ write, fsync and close is raised, since a full server may tell it only once. Tou
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import sys
@@ -19,6 +20,10 @@ from spoold.system.filesystem import Kind, NotRegularError, Stat, Usage, compone
 # file.
 _WARY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CHUNK = 1 << 20
+
+
+# syncfs(2) makes one file system durable; without it, all of them have to be.
+_SYNCFS = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
 
 
 class PosixFileSystem:
@@ -104,6 +109,18 @@ class PosixFileSystem:
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
+        finally:
+            os.close(fd)
+
+    def flush(self) -> None:
+        if _SYNCFS is None:
+            os.sync()
+            return
+        fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if _SYNCFS(fd):
+                code = ctypes.get_errno()
+                raise OSError(code, os.strerror(code), self.root)
         finally:
             os.close(fd)
 

@@ -1,0 +1,140 @@
+"""What a leader works with, and the moves that several of its duties share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from spoold.master.view import Place, View
+from spoold.protocol import codec, layout
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import BatchName, TaskName, encode_order, key
+from spoold.protocol.result import Error, Result, Status
+from spoold.protocol.task import Task
+from spoold.rules.backlog import Backlog, Entry, Now
+from spoold.rules.gates import NO_CONDITIONS, conditions_of
+from spoold.rules.liveness import Watch
+from spoold.store.archive import find_archived
+from spoold.store.journal import Journal
+from spoold.store.lanes import move_into_lane
+from spoold.store.mover import Fate, Moved
+from spoold.store.store import Store
+
+
+@dataclass(slots=True)
+class Desk:
+    """One leader's working state in one epoch; all of it can be rebuilt from the tree.
+
+    lanes: the lane of every task that is ready or claimed; deadlines: wall time (s) by key of tasks that have one;
+    active: how many tasks of each type are ready or claimed; missing: keys whose place is in doubt; now: the moment
+    of this step; dead: nodes that were reaped, and when (monotonic, s); busy: whether this step changed anything;
+    notices: what people should know of this step.
+    """
+
+    store: Store
+    journal: Journal
+    epoch: int
+    now: Now
+    watch: Watch
+    view: View = field(default_factory=View)
+    lanes: dict[str, str] = field(default_factory=dict)
+    deadlines: dict[str, float] = field(default_factory=dict)
+    backlog: Backlog = field(init=False)
+    active: Counter[str] = field(default_factory=Counter)
+    missing: set[str] = field(default_factory=set)
+    batches: set[BatchName] = field(default_factory=set)
+    busy: bool = False
+    notices: list[str] = field(default_factory=list)
+    rejected: int = 0
+    dead: dict[str, float] = field(default_factory=dict)
+    last_micros: int = 0
+
+    def __post_init__(self) -> None:
+        self.backlog = Backlog(self.view.parent)
+
+    def next_micros(self, count: int = 1) -> int:
+        """The next order number, later than all before; `count` numbers are taken. Microseconds since 1970."""
+        micros = max(int(self.now.wall * 1e6), self.last_micros + 1)
+        self.last_micros = micros + count - 1
+        return micros
+
+    def order(self, micros: int) -> str:
+        """The order that a number taken from `next_micros` makes in this epoch."""
+        return encode_order(micros, self.epoch)
+
+    def read_task(self, path: str) -> Task | None:
+        """The content of a token; None when it moved meanwhile. Errors: OSError, BadFile when it is no task."""
+        try:
+            return codec.load_task(self.store.fs.read(path), path)
+        except FileNotFoundError:
+            return None
+
+    def read_known(self, task_id: str) -> Any | None:
+        """What the task with that id says, wherever it is; None when it is moving just now. Errors: OSError."""
+        place = self.view.where.get(key(task_id))
+        try:
+            if place is not None:
+                return codec.load(self.store.fs.read(place.path), place.path)
+            found = find_archived(self.store.fs, task_id)
+            return None if found is None else codec.load(self.store.fs.read(found), found)
+        except FileNotFoundError:
+            return None
+
+    def enlist(self, name: TaskName, lane: str, task: Task | None) -> None:
+        """A token stands in waiting/: into the backlog with it. task is needed where the name is conditional.
+
+        The rest between attempts counts from here, since this is when this leader first saw it.
+        """
+        conditions = conditions_of(task) if task is not None else NO_CONDITIONS
+        rest_until = self.now.monotonic + name.delay_ms / 1000 if name.delay_ms else 0.0
+        self.view.settle(name.id, State.WAITING, layout.join(layout.WAITING, lane), name.encode())
+        self.lanes.pop(key(name.id), None)
+        if conditions.deadline is not None:
+            self.deadlines[key(name.id)] = conditions.deadline
+        self.backlog.add(Entry(name, lane, conditions, rest_until), self.now)
+
+    def to_waiting(self, src: str, name: TaskName, lane: str, task: Task | None, event: str) -> Moved:
+        """Move a token into waiting/ and enlist it."""
+        moved = move_into_lane(self.store, src, layout.WAITING, lane, name.encode())
+        if self.went(moved, name.id):
+            self.enlist(name, lane, task)
+            self.journal.note(event, name.id, name.attempt, lane=lane)
+        return moved
+
+    def went(self, moved: Moved, task_id: str) -> bool:
+        """Whether a move was made; a refused one is told to people, a lost one is seen at the next listing."""
+        if moved:
+            self.busy = True
+        elif moved.fate is Fate.REFUSED:
+            self.notices.append(f"task {task_id} cannot be moved: {moved.error}")
+        return bool(moved)
+
+    def fail(self, place: Place, name: TaskName, error: Error, status: Status) -> bool:
+        """End a task that no worker holds any more: the leader's result, then the move."""
+        ended = name.ended(self.store.writer)
+        result = Result(
+            task_id=name.id,
+            attempt=name.attempt,
+            worker_id=self.store.writer,
+            status=status,
+            completed_at=self.store.stamp(),
+            error=error,
+        )
+        path = layout.join(layout.RESULTS, ended.encode())
+        self.store.fs.write(path, codec.dump(result), durable=self.store.durable)
+        moved = self.store.move(place.path, layout.join(layout.FAILED, ended.encode()))
+        if not self.went(moved, name.id):
+            return False
+        self.view.forget_place(place)
+        self.view.settle(name.id, State.FAILED, layout.FAILED, ended.encode())
+        self.ended(key(name.id))
+        self.journal.note("FAILED", name.id, name.attempt, code=error.code, message=error.message)
+        return True
+
+    def ended(self, task_key: str) -> None:
+        """A task ended: whoever waits for it is asked anew."""
+        self.lanes.pop(task_key, None)
+        self.deadlines.pop(task_key, None)
+        self.backlog.remove(task_key)
+        self.backlog.parent_changed(task_key, self.now)

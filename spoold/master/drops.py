@@ -1,0 +1,226 @@
+"""The drop box: pending/ → a task, a rejection, or not yet.
+
+A drop is opened once when it is new, and again only while it may still be growing. What a drop is, is decided in
+`rules.admission`; nothing here follows a link, opens a pipe or trusts a name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from spoold.master import batches
+from spoold.master.desk import Desk
+from spoold.master.placing import room_at_once, stands_ready
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile
+from spoold.protocol.names import slug
+from spoold.rules import admission
+from spoold.rules.admission import Admit, Known, Reject, Young
+from spoold.store.lanes import move_into_lane
+from spoold.system.filesystem import NotRegularError
+
+PER_STEP = 1000
+STILL_S = 2.0
+_Verdict = Admit | Reject | Young | Known | None
+_LEGAL_ELSEWHERE = frozenset(':*?"<>|\\')
+
+
+@dataclass(slots=True)
+class _Growing:
+    """A drop that was not whole when last read: its size and digest then, and since when that has not changed."""
+
+    signature: tuple[int, bytes]
+    since: float
+    look_at: float
+    error: BadFile
+
+
+class Drops:
+    """Admission, with what it remembers of drops that are not whole yet (a new leader starts their grace anew)."""
+
+    def __init__(self) -> None:
+        self._growing: dict[str, _Growing] = {}
+        self._rejected: set[str] | None = None
+
+    def growing(self) -> dict[str, BadFile]:
+        """Drops that wait for their grace, and what is wrong with them so far."""
+        return {name: young.error for name, young in self._growing.items()}
+
+    def next_due(self) -> float | None:
+        """When (monotonic, s) the next growing drop is to be looked at."""
+        return min((young.look_at for young in self._growing.values()), default=None)
+
+    def step(self, desk: Desk) -> int:
+        """Judge what is in pending/. Returns how many drops are left for the next step. Errors: OSError."""
+        drops = [name for name in desk.view.pending if admission.concerns_us(name)]
+        for gone in self._growing.keys() - set(drops):
+            del self._growing[gone]
+        self._rejected = None
+        judged = 0
+        for index, drop in enumerate(drops):
+            young = self._growing.get(drop)
+            if young is not None and desk.now.monotonic < young.look_at:
+                continue
+            if judged == PER_STEP:
+                return len(drops) - index
+            judged += 1
+            self._judge(desk, drop)
+        return 0
+
+    def _judge(self, desk: Desk, drop: str) -> None:
+        fs, drops = desk.store.fs, desk.store.settings.drop
+        path = layout.join(layout.PENDING, drop)
+        batch = drop.lower().endswith(".jsonl")
+        limit = drops.max_batch_bytes if batch else drops.max_bytes
+        try:
+            # One byte more than is allowed: enough to tell that it is too much, however huge the file is.
+            data = fs.read(path, limit + 1)
+        except FileNotFoundError:
+            return
+        except NotRegularError:
+            refused = admission.judge_kind(drop, fs.stat(path).kind, 0, desk.store.settings)
+            if refused is not None:
+                self._reject(desk, drop, refused.error)
+            return
+        except OSError as error:
+            self._unread(desk, drop, error)
+            return
+        refused = admission.judge_kind(drop, "file", len(data), desk.store.settings)
+        if refused is not None:
+            self._reject(desk, drop, refused.error, size=fs.stat(path).size)
+            return
+        micros = desk.next_micros()
+        order, made_id = admission.settle(drop, micros, desk.epoch)
+        if batch:
+            self._batch(desk, drop, data, order, made_id)
+            return
+        verdict: _Verdict = admission.judge_content(drop, data, order, made_id, desk.store.settings)
+        if isinstance(verdict, Admit) and desk.view.known(verdict.name.id):
+            verdict = self._duplicate(desk, drop, verdict, codec.load(data, drop))
+        self._act(desk, drop, verdict, data)
+
+    def _act(self, desk: Desk, drop: str, verdict: _Verdict, data: bytes) -> None:
+        if isinstance(verdict, Admit):
+            self._growing.pop(drop, None)
+            _admit(desk, drop, verdict)
+        elif isinstance(verdict, Reject):
+            self._reject(desk, drop, verdict.error, data=data)
+        elif isinstance(verdict, Known):
+            with contextlib.suppress(FileNotFoundError):
+                desk.store.fs.unlink(layout.join(layout.PENDING, drop))
+            desk.journal.note("DUPLICATE", verdict.id, drop=drop)
+            desk.busy = True
+        elif isinstance(verdict, Young):
+            self._wait(desk, drop, verdict.error, data)
+
+    def _wait(self, desk: Desk, drop: str, error: BadFile, data: bytes) -> None:
+        """Not whole yet: look again soon; reject it once it has been still for the grace."""
+        grace_s = desk.store.settings.drop.grace_s
+        young = self._grow(desk, drop, error, data)
+        if desk.now.monotonic - young.since >= grace_s:
+            self._reject(desk, drop, error, data=data)
+            return
+        young.look_at = min(desk.now.monotonic + min(1.0, grace_s / 4), young.since + grace_s)
+
+    def _grow(self, desk: Desk, drop: str, error: BadFile, data: bytes) -> _Growing:
+        """Remember how the drop looks; `since` is when it began to look so."""
+        now = desk.now.monotonic
+        signature = (len(data), hashlib.blake2b(data, digest_size=16).digest())
+        young = self._growing.get(drop)
+        if young is None or young.signature != signature:
+            young = self._growing[drop] = _Growing(signature, now, now, error)
+        young.error = error
+        return young
+
+    def _unread(self, desk: Desk, drop: str, error: OSError) -> None:
+        """A drop that cannot be opened: its mode may still be about to change, a server may be about to wake."""
+        if error.errno not in (errno.EACCES, errno.EPERM):
+            desk.notices.append(f"pending/{drop} cannot be read: {error.strerror}")
+            return
+        mend = "let the user that the master runs as read it (chmod, chown), then drop it again."
+        self._wait(desk, drop, BadFile(drop, "", "may not be read by the master.", mend), b"")
+
+    def _batch(self, desk: Desk, drop: str, data: bytes, order: str, prefix: str) -> None:
+        verdict = batches.judge(desk, drop, data, order, prefix)
+        if not isinstance(verdict, batches.Accepted):
+            self._act(desk, drop, verdict, data)
+            return
+        if not drop.lower().endswith(admission.WHOLE):
+            # A copy that was cut at a line's end looks whole: it has to be still for a moment.
+            unsure = BadFile(drop, "", "may still be growing.", "wait, or publish it by rename as NAME.whole.jsonl.")
+            young = self._grow(desk, drop, unsure, data)
+            young.look_at = young.since + min(desk.store.settings.drop.grace_s, STILL_S)
+            if desk.now.monotonic < young.look_at:
+                return
+        self._growing.pop(drop, None)
+        batches.accept(desk, drop, data, order, prefix)
+
+    @staticmethod
+    def _duplicate(desk: Desk, drop: str, admit: Admit, new: Any) -> Known | Reject | None:
+        """A drop whose id is taken. None: the other task is moving just now, ask again in the next step."""
+        old = desk.read_known(admit.name.id)
+        return None if old is None else admission.judge_duplicate(drop, admit.name.id, new, old)
+
+    def _reject(self, desk: Desk, drop: str, error: BadFile, *, data: bytes = b"", size: int | None = None) -> None:
+        """Put the drop aside with the reason beside it; the reason comes first, so no rejection is without one."""
+        if self._rejected is None:
+            self._rejected = set(desk.store.fs.list(layout.REJECTED))
+        name = _rejected_name(desk, drop, self._rejected)
+        reason = {
+            "drop": drop.encode(errors="backslashreplace").decode(),
+            "id": _claimed_id(data),
+            "at": desk.store.stamp(),
+            "file": error.file.encode(errors="backslashreplace").decode(),
+            "field": error.field,
+            "problem": error.problem,
+            "mend": error.mend,
+            "size": len(data) if size is None else size,
+        }
+        beside = layout.join(layout.REJECTED, f"{name}.reason.json")
+        desk.store.publish(beside, codec.dump(reason), durable=desk.store.durable)
+        moved = desk.store.move(layout.join(layout.PENDING, drop), layout.join(layout.REJECTED, name))
+        if not desk.went(moved, drop):
+            with contextlib.suppress(FileNotFoundError):
+                desk.store.fs.unlink(beside)
+            return
+        self._growing.pop(drop, None)
+        self._rejected |= {name, f"{name}.reason.json"}
+        desk.rejected += 1
+        desk.journal.note("REJECTED", drop=reason["drop"], problem=f"{error.field}: {error.problem}", mend=error.mend)
+
+
+def _admit(desk: Desk, drop: str, admit: Admit) -> None:
+    """The drop becomes a task: into ready/ when nothing stands in its way, else into waiting/."""
+    src = layout.join(layout.PENDING, drop)
+    name = admit.name
+    if room_at_once(desk, admit):
+        moved = move_into_lane(desk.store, src, layout.READY, admit.lane, name.encode())
+        if desk.went(moved, name.id):
+            stands_ready(desk, name, admit.lane)
+            desk.journal.note("ADMITTED", name.id, name.attempt, lane=admit.lane, drop=drop)
+        return
+    desk.to_waiting(src, name, admit.lane, admit.task, "ADMITTED")
+
+
+def _claimed_id(data: bytes) -> str | None:
+    """The id that a rejected drop gave itself, so that `spool show` finds it."""
+    try:
+        value = codec.load(data, "")
+    except BadFile:
+        return None
+    found = value.get("id") if isinstance(value, dict) else None
+    return found[:200] if isinstance(found, str) else None
+
+
+def _rejected_name(desk: Desk, drop: str, taken: set[str]) -> str:
+    """The drop's own name where it is legal on every server and free; else one with a suffix of its own."""
+    legal = drop.isprintable() and drop.isascii() and _LEGAL_ELSEWHERE.isdisjoint(drop) and len(drop) <= 200
+    if legal and not drop.endswith((".", " ")) and not {drop, f"{drop}.reason.json"} & taken:
+        return drop
+    stem, dot, extension = drop.rpartition(".")
+    suffix = admission.settle(drop, desk.next_micros(), desk.epoch)[0]
+    return f"{slug(stem if dot else drop, 100)}.{suffix}.{slug(extension, 10) if dot else 'drop'}"

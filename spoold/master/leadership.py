@@ -1,0 +1,103 @@
+"""The one token in master/: take it, renew it, lose it, resign it. What to do is decided in `rules.lease`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spoold.protocol import layout
+from spoold.protocol.names import LeaseName, parse_lease
+from spoold.rules import lease
+from spoold.rules.liveness import Watch
+from spoold.store import mover
+from spoold.store.store import Store
+
+_TOKEN = "token"
+
+
+class Leadership:
+    """This master's side of the token. Times in seconds on the observer's monotonic clock."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        beat = store.settings.heartbeat
+        self._lease_s = beat.dead_after_s
+        # Three chances to renew within the lease time, and never rarer than every two seconds, so that a
+        # one-shot reader that looks twice can tell a live leader from a dead one.
+        self._renew_s = min(self._lease_s / 3, 2.0)
+        self._watch = Watch(beat.interval_s, self._lease_s)
+        self._seen: LeaseName | None = None
+        self._changes = 0
+        self._renewed_at: float | None = None
+        self.token: LeaseName | None = None
+
+    @property
+    def epoch(self) -> int:
+        """The epoch I lead in, or last saw."""
+        seen = self.token or self._seen
+        return seen.epoch if seen else 0
+
+    @property
+    def holder(self) -> str | None:
+        """Who holds the token, as last seen."""
+        seen = self.token or self._seen
+        return seen.holder if seen else None
+
+    def hold(self, now: float, gone: Callable[[str], bool]) -> bool:
+        """One look at the token and what follows from it; True when I lead. Errors: OSError (then I do not plan).
+
+        gone: whether a holder's process is known to be dead.
+        """
+        tokens = [t for t in map(parse_lease, self._store.fs.list(layout.MASTER)) if t is not None]
+        token = max(tokens, default=None)
+        self._look(token, now)
+        renew = self._renewed_at is None or now - self._renewed_at >= self._renew_s
+        decision = lease.decide(
+            tokens,
+            self._store.writer,
+            silent_s=self._watch.silent_s(_TOKEN),
+            lease_s=self._lease_s,
+            renew=renew,
+            gone=token is not None and gone(token.holder),
+        )
+        if isinstance(decision, lease.Swap):
+            assert token is not None
+            return self._swap(token, decision.to, now)
+        if isinstance(decision, lease.Keep):
+            self.token = token
+            return True
+        self.token = None
+        return False
+
+    def trusted(self, now: float) -> bool:
+        """Whether my last verified renewal is recent enough to go on planning."""
+        return (
+            self.token is not None and self._renewed_at is not None and now - self._renewed_at < self._lease_s * 0.7
+        )
+
+    def untrusted(self) -> None:
+        """A look that failed proves nothing about the holder."""
+        self._watch.untrusted()
+
+    def resign(self) -> None:
+        """Give the token to nobody, so that a standby need not wait for the lease. Errors: OSError."""
+        if self.token is not None:
+            token, self.token = self.token, None
+            mover.move(self._store.fs, _path(token), _path(lease.resigned(token)))
+
+    def _look(self, token: LeaseName | None, now: float) -> None:
+        if token != self._seen:
+            self._seen, self._changes = token, self._changes + 1
+        # The watch compares numbers, and any new name of the token is a new beat.
+        self._watch.look({_TOKEN: self._changes}, (), now)
+
+    def _swap(self, token: LeaseName, to: LeaseName, now: float) -> bool:
+        moved = mover.move(self._store.fs, _path(token), _path(to))
+        if moved:
+            self.token, self._renewed_at = to, now
+            return True
+        self.token = None
+        return False
+
+
+def _path(token: LeaseName) -> str:
+    return layout.join(layout.MASTER, token.encode())

@@ -1,0 +1,173 @@
+"""Master.step: what a daemon loops on and a simulator drives.
+
+One step: look at the token of leadership; if it is mine, list what is polled, plan, move, report. An error of the
+environment ends the step, proves nothing about anybody, and the next step begins again from the listings.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+
+from spoold.master import placing, reaping, takeover
+from spoold.master.batches import Batches
+from spoold.master.desk import Desk
+from spoold.master.drops import Drops
+from spoold.master.leadership import Leadership
+from spoold.master.reporting import Reporting
+from spoold.master.requests import Requests
+from spoold.master.retaining import Retaining
+from spoold.protocol.names import key
+from spoold.rules.backlog import Now
+from spoold.rules.liveness import Watch
+from spoold.store import beats
+from spoold.store.journal import Journal
+from spoold.store.presence import Presence, provably_gone
+from spoold.store.store import Store
+from spoold.system.host import Host
+
+GONE_EVERY_S = 1.0
+RELIST_EVERY_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a step came to: whether anything changed, and when (monotonic, s) the next one is needed at the latest."""
+
+    busy: bool
+    next_due: float | None
+    leading: bool
+
+
+class Master:
+    """One master on one spool: a standby until it holds the token, then the leader."""
+
+    def __init__(self, store: Store, host: Host) -> None:
+        self.store = store
+        self.host = host
+        self.leadership = Leadership(store)
+        self._presence = Presence(store, host, "master")
+        self._journal = Journal(store)
+        self._desk: Desk | None = None
+        self._gone_at: float | None = None
+        self._gone: dict[str, bool] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing of a former epoch may leak into the next."""
+        self._drops = Drops()
+        self._batches = Batches()
+        self._requests = Requests()
+        self._retaining = Retaining()
+        self._reporting = Reporting()
+        self._doubts: dict[str, int] = {}
+        self._relist_at: float | None = None
+
+    @property
+    def leading(self) -> bool:
+        """Whether this master leads, as far as it knows."""
+        return self.leadership.token is not None
+
+    @property
+    def desk(self) -> Desk | None:
+        """The leader's working state; None for a standby."""
+        return self._desk
+
+    def step(self) -> Step:
+        """One round. Errors: OSError (the next step goes on), ShutOut (begin again under a new name)."""
+        now = Now(self.store.clock.monotonic(), self.store.clock.wall())
+        try:
+            if not self.leadership.hold(now.monotonic, self._holder_gone):
+                if self.leadership.holder != self.store.writer:
+                    self._desk = None  # else the token is mine and only its renewal is in doubt: do not plan
+                self._beat(now, "standby")
+                return Step(False, self._presence.next_due(), leading=False)
+            desk = self._seat(now)
+            self._beat(now, "leader")
+            return self._lead(desk)
+        except OSError:
+            self.leadership.untrusted()
+            if self._desk is not None:
+                self._desk.watch.untrusted()
+            raise
+        finally:
+            self._journal.flush()
+
+    def close(self) -> None:
+        """Resign and leave, so that a standby need not wait. Never raises OSError."""
+        with contextlib.suppress(OSError):
+            self.leadership.resign()
+        self._journal.note("MASTER_LEFT")
+        self._journal.flush()
+        self._presence.leave()
+        self.store.close_tmp()
+
+    def _seat(self, now: Now) -> Desk:
+        """The desk of this epoch; a new leader first reads everything."""
+        epoch = self.leadership.epoch
+        if self._desk is not None and self._desk.epoch == epoch:
+            self._desk.now, self._desk.busy = now, False
+            self._desk.notices.clear()
+            return self._desk
+        beat = self.store.settings.heartbeat
+        self._begin()
+        self._journal.epoch = epoch
+        desk = Desk(self.store, self._journal, epoch, now, Watch(beat.interval_s, beat.dead_after_s))
+        takeover.take_over(desk)
+        # The leader before may have made one last move after this: list waiting/ again once its lease is over.
+        self._relist_at = now.monotonic + beat.dead_after_s
+        self._journal.note("LEADING", holder=self.store.writer, waiting=len(desk.backlog))
+        self._desk = desk
+        return desk
+
+    def _lead(self, desk: Desk) -> Step:
+        takeover.follow(desk)
+        self._relist(desk)
+        takeover.settle_missing(desk, self._doubts)
+        placing.count_active(desk)
+        reaping.reap(desk, reaping.watch(desk))
+        placing.place_returned(desk)
+        left = self._drops.step(desk) + self._batches.step(desk)
+        self._requests.step(desk)
+        desk.backlog.tick(desk.now)
+        placing.fail_refused(desk)
+        placing.hold_back(desk)
+        placing.promote(desk)
+        self._retaining.step(desk)
+        report_due = self._reporting.step(desk, self.leadership, self._drops.growing())
+        dues = [self._drops.next_due(), desk.backlog.next_due(), self._presence.next_due(), report_due]
+        if left:
+            dues.append(desk.now.monotonic)
+        return Step(desk.busy, min(due for due in dues if due is not None), leading=True)
+
+    def _relist(self, desk: Desk) -> None:
+        if self._relist_at is not None and desk.now.monotonic >= self._relist_at:
+            self._relist_at = desk.now.monotonic + RELIST_EVERY_S
+            tokens = takeover.list_waiting(desk)
+            takeover.adopt(desk, tokens)
+            listed = {key(name.id) for _, name in tokens}
+            desk.missing.update(desk.backlog.keys() - listed)
+
+    def _beat(self, now: Now, status: str) -> None:
+        if self._presence.due(now.monotonic):
+            self._presence.beat(now.monotonic, status, **self._load())
+
+    def _load(self) -> dict[str, object]:
+        load = self.host.load("/")
+        notes = (f"{self._journal.lost} journal lines lost",) if self._journal.lost else ()
+        return {
+            "load": load.load1,
+            "mem_available_mb": load.mem_available_mb,
+            "disk_free_mb": load.disk_free_mb,
+            "notes": notes,
+        }
+
+    def _holder_gone(self, holder: str) -> bool:
+        """Whether the holder ran on this host and its process is gone; looked up at most once a second."""
+        now = self.store.clock.monotonic()
+        if self._gone_at is None or now - self._gone_at >= GONE_EVERY_S or holder not in self._gone:
+            self._gone_at = now
+            beat = beats.list_beats(self.store.fs).get(holder)
+            read = beats.read(self.store.fs, holder, beat) if beat is not None else None
+            self._gone = {holder: read is not None and provably_gone(read, self.host)}
+        return self._gone[holder]

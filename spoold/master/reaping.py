@@ -1,0 +1,81 @@
+"""The claims of dead workers: each goes back for another attempt, or fails at its crash limit.
+
+Reaping goes on until the worker's claim directory is removed: only that shuts the door on a claim that the network
+carries out late. Whatever the dead worker still does then finds its sources and its directories gone.
+"""
+
+from __future__ import annotations
+
+from spoold.master.desk import Desk
+from spoold.master.view import Place
+from spoold.protocol import layout
+from spoold.protocol.errors import BadFile
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import TaskName, is_node
+from spoold.protocol.request import Verb
+from spoold.protocol.result import Code, Error, Status
+from spoold.rules import retry
+from spoold.rules.outcome import worker_died
+from spoold.rules.policy import retry_policy
+from spoold.store import beats, control
+from spoold.store.store import clear_directory
+
+
+def watch(desk: Desk) -> list[str]:
+    """Look at all beats; returns the nodes that are dead, by silence or by their own host's word. Errors: OSError.
+
+    Heartbeats and claim directories were listed, and this leader has just written: the look is trusted.
+    """
+    present = [worker for worker in desk.view.claimed if is_node(worker)]
+    desk.watch.look(desk.view.beats, present, desk.now.monotonic)
+    said = [request.target for request in desk.view.requests if request.verb is Verb.REAP]
+    return sorted(({*desk.watch.dead(), *said}) - {desk.store.writer})
+
+
+def reap(desk: Desk, dead: list[str]) -> None:
+    """Take back what dead nodes held, then remove what they left. Errors: OSError."""
+    for node in dead:
+        if node in desk.view.claimed and not _reap_claims(desk, node):
+            continue
+        clear_directory(desk.store.fs, layout.join(layout.TMP, node))
+        beats.remove(desk.store.fs, node)
+        desk.view.beats.pop(node, None)
+        desk.dead[node] = desk.now.monotonic
+        for request in [r for r in desk.view.requests if r.target == node and r.verb in (Verb.REAP, Verb.DRAIN)]:
+            control.remove(desk.store.fs, request)
+        desk.journal.note("REAPED", node=node, silent_s=round(desk.watch.silent_s(node), 1))
+        desk.busy = True
+
+
+def _reap_claims(desk: Desk, worker: str) -> bool:
+    """True once the worker's claim directory is gone."""
+    directory = layout.join(layout.CLAIMED, worker)
+    for name, task in sorted(desk.view.claimed[worker].items()):
+        _take_back(desk, Place(State.CLAIMED, directory, name), task, worker)
+    try:
+        desk.store.fs.rmdir(directory)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False  # something is still in it, or has come late: the next step lists it again
+    return True
+
+
+def _take_back(desk: Desk, place: Place, name: TaskName, worker: str) -> None:
+    try:
+        task = desk.read_task(place.path)
+    except BadFile as error:
+        fault = Error(code=Code.INVALID_TASK, message=str(error))
+        desk.fail(place, name, fault, Status.FAILURE)
+        return
+    if task is None:
+        return
+    outcome = worker_died(f"worker {worker} died or was cut off")
+    verdict = retry.decide(name, outcome, retry_policy(task, desk.store.settings))
+    if isinstance(verdict, retry.End):
+        assert verdict.error is not None
+        desk.fail(place, name, verdict.error, outcome.status)
+        return
+    back = layout.join(layout.RETURNED, verdict.name.encode_returned(desk.store.writer))
+    if desk.went(desk.store.move(place.path, back), name.id):
+        desk.journal.note("RETURNED", name.id, name.attempt, code=Code.WORKER_DIED, worker=worker)

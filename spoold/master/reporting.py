@@ -1,0 +1,191 @@
+"""What the leader tells people: the status snapshot, and warnings in words."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from spoold.master.desk import Desk
+from spoold.master.leadership import Leadership
+from spoold.master.placing import is_halted, kind_of
+from spoold.protocol import layout
+from spoold.protocol.errors import BadFile
+from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.lanes import parse_lane
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import SnapshotName
+from spoold.protocol.request import Verb
+from spoold.protocol.snapshot import Leadership as LeadershipPart
+from spoold.protocol.snapshot import Node, Rates, Snapshot, TaskCounts, WorkerCounts
+from spoold.rules.admission import concerns_us
+from spoold.rules.disk import Room, room
+from spoold.rules.matching import unfit
+from spoold.store import beats, snapshots
+
+BUSY_EVERY_S = 0.2
+RATES_OVER_S = 300.0
+DEAD_SHOWN_S = 600.0
+REJECTED_EVERY_S = 30.0
+
+
+class Reporting:
+    """Publishes snapshots: soon after something changed, and once per heartbeat interval in any case."""
+
+    def __init__(self) -> None:
+        self._seq = 0
+        self._published_at: float | None = None
+        self._stale = True
+        self._beats: dict[str, Heartbeat] = {}
+        self._history: deque[tuple[float, int, int]] = deque()
+        self._counted_at: float | None = None
+
+    def heartbeats(self) -> dict[str, Heartbeat]:
+        """The newest beat of each node that was read."""
+        return self._beats
+
+    def step(self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile]) -> float:
+        """Publish if it is time; returns when (monotonic, s) it will be. Errors: OSError."""
+        now = desk.now.monotonic
+        self._stale = self._stale or desk.busy
+        every = BUSY_EVERY_S if self._stale else desk.store.settings.heartbeat.interval_s
+        if self._published_at is not None and now - self._published_at < every:
+            return self._published_at + every
+        self._read_beats(desk)
+        self._count_rejected(desk)
+        snapshot = self._snapshot(desk, leadership, growing)
+        if self._published_at is None:
+            snapshots.clear(desk.store.fs)
+        snapshots.publish(desk.store, SnapshotName(desk.epoch, self._seq), snapshot)
+        self._seq += 1
+        self._published_at, self._stale = now, False
+        return now + desk.store.settings.heartbeat.interval_s
+
+    def _read_beats(self, desk: Desk) -> None:
+        for node, beat in desk.view.beats.items():
+            known = self._beats.get(node)
+            if known is None or known.beat != beat:
+                read = beats.read(desk.store.fs, node, beat)
+                if read is not None:
+                    self._beats[node] = read
+        for gone in self._beats.keys() - desk.view.beats.keys():
+            del self._beats[gone]
+
+    def _count_rejected(self, desk: Desk) -> None:
+        """The leader counts its own rejections; people clear the directory, so it is counted anew at times."""
+        now = desk.now.monotonic
+        if self._counted_at is None or now - self._counted_at >= REJECTED_EVERY_S:
+            self._counted_at = now
+            desk.rejected = sum(not name.endswith(".reason.json") for name in desk.store.fs.list(layout.REJECTED))
+
+    def _snapshot(self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile]) -> Snapshot:
+        workers = [beat for _, beat in sorted(self._beats.items()) if beat.role == "worker"]
+        counts = _counts(desk)
+        return Snapshot(
+            generated_at=desk.store.stamp(),
+            spool_id=desk.store.marker.spool_id,
+            master=LeadershipPart(
+                leader=leadership.holder,
+                epoch=desk.epoch,
+                standbys=tuple(
+                    n for n, b in sorted(self._beats.items()) if b.role == "master" and n != leadership.holder
+                ),
+            ),
+            tasks=counts,
+            workers=_worker_counts(desk, workers),
+            nodes=tuple(node_of(beat) for beat in workers),
+            rates=self._rates(desk, counts),
+            types=_types(desk),
+            paused=tuple(sorted({r.target for r in desk.view.requests if r.verb is Verb.PAUSE})),
+            halted=is_halted(desk),
+            warnings=tuple(_warnings(desk, workers, growing)),
+        )
+
+    def _rates(self, desk: Desk, counts: TaskCounts) -> Rates:
+        now = desk.now.monotonic
+        self._history.append((now, counts.completed, counts.failed))
+        while now - self._history[0][0] > RATES_OVER_S:
+            self._history.popleft()
+        since, completed, failed = self._history[0]
+        # Counted over at least a minute, so that one quick task does not promise a rate.
+        minutes = max(now - since, 60.0) / 60
+        done = max(0, counts.completed - completed) / minutes
+        left = counts.pending + counts.waiting + counts.ready + counts.claimed
+        return Rates(
+            completed_per_min=round(done, 2),
+            failed_per_min=round(max(0, counts.failed - failed) / minutes, 2),
+            eta_s=round(left / done * 60, 1) if done and left else None,
+        )
+
+
+def node_of(beat: Heartbeat) -> Node:
+    """A worker's heartbeat as status shows it."""
+    can = beat.capabilities
+    return Node(
+        worker=beat.node,
+        host=beat.host.hostname,
+        state=beat.status,
+        slots=beat.slots,
+        running=len(beat.running),
+        cpus=can.cpus if can else 0,
+        mem_mb=can.mem_mb if can else 0,
+        mem_available_mb=beat.mem_available_mb,
+        load=beat.load,
+        labels=can.labels if can else (),
+        types=(can.types or can.handlers) if can else (),
+        tasks=tuple(run.model_dump(mode="json") for run in beat.running),
+    )
+
+
+def _counts(desk: Desk) -> TaskCounts:
+    archived = list(desk.view.archived.values())
+    return TaskCounts(
+        pending=sum(map(concerns_us, desk.view.pending)) + len(desk.batches),
+        waiting=len(desk.backlog) + len(desk.view.returned),
+        ready=sum(map(len, desk.view.ready.values())),
+        claimed=sum(map(len, desk.view.claimed.values())),
+        completed=len(desk.view.completed) + archived.count(State.COMPLETED),
+        failed=len(desk.view.failed) + archived.count(State.FAILED),
+        rejected=desk.rejected,
+    )
+
+
+def _worker_counts(desk: Desk, workers: list[Heartbeat]) -> WorkerCounts:
+    states = [worker.status for worker in workers]
+    shown = [node for node, at in desk.dead.items() if desk.now.monotonic - at < DEAD_SHOWN_S]
+    return WorkerCounts(
+        alive=len(states),
+        idle=states.count("idle"),
+        working=states.count("working"),
+        draining=states.count("draining") + states.count("halted"),
+        dead=len(shown),
+    )
+
+
+def _types(desk: Desk) -> dict[str, dict[str, int]]:
+    types: dict[str, dict[str, int]] = {}
+    for lane, count in desk.backlog.per_lane().items():
+        kind = types.setdefault(kind_of(lane), {"waiting": 0, "active": 0})
+        kind["waiting"] += count
+    for name, active in sorted(desk.active.items()):
+        if active:
+            types.setdefault(name, {"waiting": 0, "active": 0})["active"] += active
+    return types
+
+
+def _warnings(desk: Desk, workers: list[Heartbeat], growing: dict[str, BadFile]) -> list[str]:
+    warnings = list(dict.fromkeys(desk.notices))
+    usage = desk.store.fs.usage()
+    verdict = room(usage.total_bytes, usage.free_bytes, desk.store.settings.disk)
+    if verdict is not Room.ENOUGH:
+        used = 100 - 100 * usage.free_bytes // max(usage.total_bytes, 1)
+        stops = "; no new task starts until space is freed" if verdict is Room.FULL else ""
+        warnings.append(f"the share is {used} % full{stops} ([disk] in spool.toml)")
+    warnings += [f"pending/{drop}: {error.problem} {error.mend}" for drop, error in sorted(growing.items())[:5]]
+    waiting = sorted({*desk.backlog.lanes(), *(lane for lane, tasks in desk.view.ready.items() if tasks)})
+    able = [worker.capabilities for worker in workers if worker.capabilities and worker.status != "draining"]
+    for name in waiting[:50]:
+        lane = parse_lane(name)
+        if lane is not None and all(unfit(lane, can) for can in able):
+            why = f"{len(able)} workers are there, none can" if able else "no worker is there to"
+            warnings.append(f"{why} run {name}; `spool explain ID` says what is missing")
+    warnings += [f"{worker.node}: {note}" for worker in workers for note in worker.notes]
+    return warnings

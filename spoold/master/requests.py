@@ -1,0 +1,141 @@
+"""What people asked for in control/.
+
+A request that is done is removed; a pause, a halt or a drain stands while it lasts.
+"""
+
+from __future__ import annotations
+
+from spoold.master.desk import Desk
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import TaskName, key, parse_archived, parse_ended, parse_returned, parse_task
+from spoold.protocol.request import EVERYTHING, Request, RequestBody, Verb
+from spoold.protocol.result import Code, Error, Status
+from spoold.rules.policy import rank
+from spoold.store import control
+from spoold.store.archive import find_archived
+
+# A cancel may overtake the drop that it is meant for; after this long (s) nobody knows the id.
+UNKNOWN_FOR_S = 10.0
+
+
+class Requests:
+    """Carries requests out, one step at a time."""
+
+    def __init__(self) -> None:
+        self._unknown_since: dict[str, float] = {}
+
+    def step(self, desk: Desk) -> None:
+        """Do what can be done now. Errors: OSError; what was not done stands for the next step."""
+        for request in desk.view.requests:
+            if request.verb in (Verb.CANCEL, Verb.RETRY):
+                act = _cancel if request.verb is Verb.CANCEL else _retry
+                if act(desk, request):
+                    self._done(desk, request)
+                else:
+                    self._forget_unknown(desk, request)
+            elif request.verb in (Verb.RESUME, Verb.UNDRAIN):
+                _lift(desk, request)
+                self._done(desk, request)
+            elif request.verb is Verb.DRAIN and not _draining(desk, request.target):
+                self._done(desk, request)
+
+    def _forget_unknown(self, desk: Desk, request: Request) -> None:
+        if desk.view.known(request.target):
+            return
+        since = self._unknown_since.setdefault(request.encode(), desk.now.monotonic)
+        if desk.now.monotonic - since >= UNKNOWN_FOR_S:
+            desk.journal.note("IGNORED", request.target, request=request.verb, why="nobody knows this id")
+            self._done(desk, request)
+
+    def _done(self, desk: Desk, request: Request) -> None:
+        control.remove(desk.store.fs, request)
+        self._unknown_since.pop(request.encode(), None)
+        desk.busy = True
+
+
+def reason_of(desk: Desk, request: Request) -> str:
+    """Who asked and why, for the record; a request that cannot be read is still a request."""
+    path = layout.join(layout.CONTROL, request.encode())
+    try:
+        body = codec.load_model(RequestBody, desk.store.fs.read(path), path)
+    except (OSError, BadFile):
+        return "asked for"
+    return f"asked for by {body.by or 'somebody'}" + (f": {body.reason}" if body.reason else "")
+
+
+def _cancel(desk: Desk, request: Request) -> bool:
+    """True when there is nothing left to cancel. A claimed task is its worker's to stop: it reads control/ too."""
+    place = desk.view.where.get(key(request.target))
+    if place is None:
+        return key(request.target) in desk.view.archived
+    if place.state in (State.COMPLETED, State.FAILED):
+        return True
+    if place.state is State.CLAIMED:
+        return False
+    name = _name_at(place.name)
+    if name is None:
+        return False
+    error = Error(code=Code.CANCELLED, message=reason_of(desk, request))
+    return desk.fail(place, name, error, Status.CANCELLED)
+
+
+def _name_at(name: str) -> TaskName | None:
+    returned = parse_returned(name)
+    return returned[0] if returned else parse_task(name)
+
+
+def _retry(desk: Desk, request: Request) -> bool:
+    """True when the task waits again, or is not failed and so needs no retry."""
+    task_key = key(request.target)
+    place = desk.view.where.get(task_key)
+    if place is None:
+        if desk.view.archived.get(task_key) is not State.FAILED:
+            return task_key in desk.view.archived
+        path = find_archived(desk.store.fs, request.target)
+        found = parse_archived(path.rpartition("/")[2]) if path else None
+        ended = found[0] if found else None
+    elif place.state is State.FAILED:
+        path, ended = place.path, parse_ended(place.name)
+    else:
+        return True
+    if path is None or ended is None:
+        return False
+    try:
+        task = desk.read_task(path)
+    except BadFile as error:
+        desk.journal.note("IGNORED", request.target, request=request.verb, why=str(error))
+        return True
+    if task is None:
+        return False
+    micros = desk.next_micros()
+    name = TaskName(
+        rank=rank(task, desk.store.settings),
+        order=desk.order(micros),
+        id=ended.id,
+        attempt=ended.attempt + 1,
+        conditional=task.conditional,
+    )
+    if not desk.to_waiting(path, name, task.lane.encode(), task, "RETRIED"):
+        return False
+    desk.view.archived.pop(task_key, None)
+    if place is not None:
+        desk.view.forget_place(place)
+    desk.backlog.parent_changed(task_key, desk.now)
+    return True
+
+
+def _lift(desk: Desk, request: Request) -> None:
+    """Resume and undrain take away what stands; `+all` takes away everything of the kind."""
+    lifted = {Verb.RESUME: (Verb.PAUSE, Verb.HALT), Verb.UNDRAIN: (Verb.DRAIN,)}[request.verb]
+    for other in desk.view.requests:
+        if other.verb in lifted and request.target in (other.target, EVERYTHING):
+            control.remove(desk.store.fs, other)
+    desk.view.requests = control.list_requests(desk.store.fs)
+
+
+def _draining(desk: Desk, target: str) -> bool:
+    """Whether somebody whom a drain is meant for is still there."""
+    workers = set(desk.view.claimed)
+    return bool(workers) if target == EVERYTHING else target in workers

@@ -1,0 +1,165 @@
+"""What a new leader reads before it plans: everything, once. Afterwards it follows differences.
+
+Order matters: unfinished batches first (which shuts the door on the leaders before), then waiting/, then the rest in
+the order in which tokens flow, so that a token on the move is seen twice rather than not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from spoold.master import batches
+from spoold.master.desk import Desk
+from spoold.master.view import Place
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import TaskName, key, order_micros
+from spoold.protocol.result import Code, Error, Status
+from spoold.rules.admission import taken
+from spoold.rules.gates import conditions_of
+from spoold.store.archive import list_archived
+from spoold.store.lanes import list_lanes, list_tasks
+
+VANISHED_AFTER = 3
+
+
+def take_over(desk: Desk) -> None:
+    """Learn the whole tree. Errors: OSError; then the epoch has not begun and the next step tries again."""
+    batches.take_over(desk)
+    tokens = list_waiting(desk)
+    follow(desk)
+    for path, name, kind in list_archived(desk.store.fs):
+        del path
+        desk.view.archived[key(name.id)] = State(kind)
+    adopt(desk, tokens)
+
+
+def list_waiting(desk: Desk) -> list[tuple[str, TaskName]]:
+    """Every token in waiting/ as (lane, name), oldest first. Errors: OSError."""
+    fs = desk.store.fs
+    tokens = [
+        (lane, task)
+        for lane in list_lanes(fs, layout.WAITING)
+        for task in list_tasks(fs, layout.join(layout.WAITING, lane)).values()
+    ]
+    return sorted(tokens, key=lambda token: (token[1].order, token[1].id))
+
+
+def adopt(desk: Desk, tokens: list[tuple[str, TaskName]]) -> None:
+    """Take tokens of waiting/ into the backlog that are not in it yet. Errors: OSError."""
+    for lane, name in tokens:
+        desk.last_micros = max(desk.last_micros, order_micros(name.order))
+        _adopt_one(desk, Place(State.WAITING, layout.join(layout.WAITING, lane), name.encode()), lane, name)
+
+
+def _adopt_one(desk: Desk, place: Place, lane: str, name: TaskName) -> None:
+    entry = desk.backlog.get(key(name.id))
+    if entry is not None and entry.name == name and entry.lane == lane:
+        return
+    task = None
+    if name.conditional:
+        try:
+            task = desk.read_task(place.path)
+        except BadFile as error:
+            desk.view.where[key(name.id)] = place
+            desk.fail(place, name, Error(code=Code.INVALID_TASK, message=str(error)), Status.FAILURE)
+            return
+        if task is None:
+            return
+    other = desk.view.where.get(key(name.id))
+    ended = desk.view.archived.get(key(name.id))
+    if ended is not None or (other is not None and _twin(desk, place, name, other)):
+        _reject_twin(desk, place, name)
+        return
+    desk.enlist(name, lane, task)
+
+
+def _twin(desk: Desk, place: Place, name: TaskName, other: Place) -> bool:
+    """Whether the id belongs to another token: two leaders at once admitted two drops with one id.
+
+    The older order stays. A token known elsewhere under the same order has only moved on; one that is known under
+    no order (ended) stays too, unless it was tried again meanwhile, which shows in a later attempt.
+    """
+    if other == place:
+        return False
+    known = [n for branch in (*desk.view.ready.values(), *desk.view.claimed.values()) for n in branch.values()]
+    known += desk.view.returned.values()
+    twin = next((n for n in known if key(n.id) == key(name.id)), None)
+    if twin is not None:
+        return twin.order != name.order
+    entry = desk.backlog.get(key(name.id))
+    if entry is not None:
+        return entry.name.order < name.order
+    ended = desk.view.completed.get(other.name) or desk.view.failed.get(other.name)
+    return ended is not None and ended.attempt >= name.attempt
+
+
+def _reject_twin(desk: Desk, place: Place, name: TaskName) -> None:
+    beside = layout.join(layout.REJECTED, f"{place.name}.reason.json")
+    error = taken(place.name, name.id)
+    reason = {"drop": place.name, "id": name.id, "at": desk.store.stamp(), "file": place.path, "field": error.field}
+    reason |= {"problem": error.problem, "mend": error.mend}
+    desk.store.publish(beside, codec.dump(reason), durable=desk.store.durable)
+    moved = desk.store.move(place.path, layout.join(layout.REJECTED, place.name))
+    if desk.went(moved, name.id):
+        desk.rejected += 1
+        desk.journal.note("REJECTED", name.id, name.attempt, problem=error.problem, mend=error.mend)
+
+
+def follow(desk: Desk) -> None:
+    """List what is polled and take in what changed. Errors: OSError."""
+    changes = desk.view.refresh(desk.store.fs)
+    desk.busy = desk.busy or changes.any
+    for task_key in changes.came:
+        desk.backlog.remove(task_key)
+        desk.missing.discard(task_key)
+        _learn(desk, task_key, desk.view.where[task_key])
+    for task_key in changes.ended:
+        desk.ended(task_key)
+    desk.missing.update(changes.missing)
+
+
+def _learn(desk: Desk, task_key: str, place: Place) -> None:
+    """The lane and the deadline of a token that somebody else moved."""
+    branch = place.directory.partition("/")[2]
+    if place.state is State.READY:
+        desk.lanes[task_key] = branch
+        name = desk.view.ready[branch].get(place.name)
+    elif place.state is State.CLAIMED:
+        name = desk.view.claimed[branch].get(place.name)
+    else:
+        return
+    unknown_lane = task_key not in desk.lanes
+    if name is None or not (unknown_lane or (name.conditional and task_key not in desk.deadlines)):
+        return
+    with contextlib.suppress(BadFile):
+        task = desk.read_task(place.path)
+        if task is not None:
+            desk.lanes[task_key] = task.lane.encode()
+            moment = conditions_of(task).deadline
+            if moment is not None:
+                desk.deadlines[task_key] = moment
+
+
+def settle_missing(desk: Desk, doubts: dict[str, int]) -> None:
+    """Find tokens whose place is in doubt, or believe in the end that a person removed them. Errors: OSError.
+
+    doubts: key → how many listings in a row did not show it; kept by the caller from step to step.
+    """
+    if not desk.missing:
+        doubts.clear()
+        return
+    adopt(desk, list_waiting(desk))
+    for task_key in sorted(desk.missing):
+        if task_key in desk.backlog:
+            desk.missing.discard(task_key)
+            doubts.pop(task_key, None)
+            continue
+        doubts[task_key] = doubts.get(task_key, 0) + 1
+        if doubts[task_key] >= VANISHED_AFTER:
+            place = desk.view.where.pop(task_key, None)
+            desk.missing.discard(task_key)
+            doubts.pop(task_key, None)
+            desk.ended(task_key)
+            desk.journal.note("VANISHED", task_key, where=place.path if place else None)

@@ -1,0 +1,30 @@
+"""Requests: files in control/ whose names say everything that machines need."""
+
+from __future__ import annotations
+
+import contextlib
+
+from spoold.protocol import codec, layout
+from spoold.protocol.request import Request, RequestBody, Verb, parse_request
+from spoold.store.store import Store
+from spoold.system.filesystem import FileSystem
+
+
+def post(store: Store, verb: Verb, target: str, unique: str, *, by: str = "", reason: str = "") -> Request:
+    """Put a request where leader and workers see it. Errors: OSError, BadName for an impossible target."""
+    request = Request(verb, target, unique)
+    body = RequestBody(by=by or store.writer, at=store.stamp(), reason=reason)
+    store.publish(layout.join(layout.CONTROL, request.encode()), codec.dump(body), durable=store.durable)
+    return request
+
+
+def list_requests(fs: FileSystem) -> list[Request]:
+    """All requests that stand, in a settled order. Errors: OSError."""
+    parsed = (parse_request(name) for name in sorted(fs.list(layout.CONTROL)))
+    return [request for request in parsed if request is not None]
+
+
+def remove(fs: FileSystem, request: Request) -> None:
+    """The request is done. Errors: OSError other than its being gone."""
+    with contextlib.suppress(FileNotFoundError):
+        fs.unlink(layout.join(layout.CONTROL, request.encode()))

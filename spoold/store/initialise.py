@@ -1,0 +1,87 @@
+"""Makes a spool: the tree, the token of leadership, settings to edit, and the marker last."""
+
+from __future__ import annotations
+
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import Unavailable
+from spoold.protocol.names import NOBODY, LeaseName, parse_lease
+from spoold.protocol.settings import Marker
+from spoold.store.store import make_directory, stamp
+from spoold.system.clock import Clock
+from spoold.system.filesystem import FileSystem
+
+SETTINGS_TEMPLATE = b"""\
+# Settings of this spool, read by every node when it starts. Every line shows the default; times are in seconds.
+# timeout = 1800            # one attempt of a task that does not say otherwise
+
+# [heartbeat]
+# interval_s = 5
+# misses = 3                # a node is dead after this many beats that did not come
+
+# [types.review]            # what holds for tasks of type "review" that do not say otherwise
+# timeout = 120
+# max_retries = 3
+# max_concurrent = 5        # in the whole cluster
+# priority = "high"         # an integer (larger is more urgent), or critical, high, normal, low, background
+
+# [retry]
+# max = 3
+# backoff_s = 1
+# factor = 2
+# jitter = 0.25
+# max_backoff_s = 3600
+# crash_limit = 3           # a task under which this many workers died is failed
+
+# [drop]
+# grace_s = 10              # how long an unfinished drop may rest before it is rejected
+# max_bytes = 16777216
+# max_batch_bytes = 1073741824
+
+# [retention]
+# completed_s = 86400       # then it moves to archive/
+# failed_s = 604800
+# keep = 10000              # at most this many in completed/ and failed/ each
+# archive_s = 2592000       # then it is deleted
+# events_s = 2592000
+
+# [ready]
+# window = 128              # tasks per lane that stand ready to be claimed
+
+# [disk]
+# warn = 0.80               # of the share in use
+# stop = 0.95               # no more starts, unless enough_free_mb are free
+# enough_free_mb = 1024
+
+# [durability]
+# fsync = true
+
+# [poll]
+# busy_s = 0.05
+# idle_s = 0.5
+# hinted_s = 2.0            # idle, on a local file system that tells of changes
+"""
+
+
+def initialise(fs: FileSystem, clock: Clock, spool_id: str, where: str, *, claim: str = "rename") -> Marker:
+    """Make a spool in an existing directory. Errors: Unavailable when it is one already, or cannot be written.
+
+    The marker comes last: a directory with a marker is a whole spool, and a half-made one can be made again.
+    """
+    try:
+        if layout.MARKER in fs.list(""):
+            raise Unavailable(f"{where} is a spool already (it has {layout.MARKER}).")
+        for directory in layout.TREE:
+            make_directory(fs, directory)
+        if not any(parse_lease(name) for name in fs.list(layout.MASTER)):
+            fs.write(layout.join(layout.MASTER, LeaseName(0, 0, NOBODY).encode()), b"", durable=True)
+        if layout.SETTINGS not in fs.list(""):
+            fs.write(layout.SETTINGS, SETTINGS_TEMPLATE, durable=True)
+        marker = Marker.model_validate({"spool_id": spool_id, "claim": claim, "created_at": stamp(clock.wall())})
+        fs.write(f"{layout.MARKER}.new", codec.dump(marker) + b"\n", durable=True)
+        fs.rename(f"{layout.MARKER}.new", layout.MARKER)
+        fs.sync("")
+    except OSError as error:
+        raise Unavailable(
+            f"{where}: cannot make a spool: {error.strerror}. Check the permissions of the share."
+        ) from error
+    return marker

@@ -1,0 +1,100 @@
+"""Events: one file per writer, appended in batches; for people and tools, never the truth.
+
+A journal that cannot be written never stops a task: what is lost is a line of history, and the writer says so in its
+heartbeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from spoold.protocol import layout
+from spoold.protocol.event import Event
+from spoold.protocol.names import EventsName, parse_events
+from spoold.store.store import Store
+from spoold.system.filesystem import FileSystem
+
+SEGMENT_BYTES = 8 << 20
+HELD_BACK_LINES = 10_000
+
+
+class Journal:
+    """This writer's events. `note` is cheap; `flush` appends all that was noted in one go."""
+
+    def __init__(self, store: Store, epoch: int | None = None) -> None:
+        self._store = store
+        self.epoch = epoch
+        self._seq = 0
+        self._segment = 0
+        self._size = 0
+        self._lines: list[bytes] = []
+        self.lost = 0
+
+    def note(self, event: str, task: str | None = None, attempt: int | None = None, **detail: Any) -> None:
+        """Remember that something happened, for the next flush."""
+        self._seq += 1
+        line: dict[str, Any] = {
+            "at": self._store.stamp(),
+            "writer": self._store.writer,
+            "seq": self._seq,
+            "event": event,
+        }
+        if task is not None:
+            line["task"] = task
+        if attempt is not None:
+            line["attempt"] = attempt
+        if self.epoch is not None:
+            line["epoch"] = self.epoch
+        if detail:
+            line["detail"] = detail
+        self._lines.append(orjson.dumps(line, default=str) + b"\n")
+
+    def flush(self) -> None:
+        """Append what was noted. Never raises OSError: held back for the next flush, up to a bound."""
+        if not self._lines:
+            return
+        data = b"".join(self._lines)
+        name = EventsName(self._store.writer, self._segment).encode()
+        try:
+            self._store.fs.append(layout.join(layout.EVENTS, name), data)
+        except OSError:
+            self.lost += max(0, len(self._lines) - HELD_BACK_LINES)
+            self._lines = self._lines[-HELD_BACK_LINES:]
+            return
+        self._lines.clear()
+        self._size += len(data)
+        if self._size > SEGMENT_BYTES:
+            self._segment, self._size = self._segment + 1, 0
+
+
+class Reader:
+    """Follows all journals of a spool from the beginning; each `read` gives what came since the last one."""
+
+    def __init__(self, fs: FileSystem) -> None:
+        self._fs = fs
+        self._read: dict[str, int] = {}
+
+    def read(self) -> list[Event]:
+        """New events, by their writers' clocks. Errors: OSError. A line that is being written waits for its end."""
+        events: list[Event] = []
+        for name in sorted(n for n in self._fs.list(layout.EVENTS) if parse_events(n)):
+            try:
+                data = self._fs.read(layout.join(layout.EVENTS, name))
+            except FileNotFoundError:
+                continue
+            start = self._read.get(name, 0)
+            end = data.rfind(b"\n") + 1
+            self._read[name] = max(start, end)
+            events.extend(_parse(data[start:end]))
+        return sorted(events, key=lambda event: (event.at, event.writer, event.seq))
+
+
+def _parse(data: bytes) -> Iterator[Event]:
+    for line in data.splitlines():
+        try:
+            yield Event.model_validate(orjson.loads(line))
+        except ValueError:
+            continue  # a line torn by a crash is history lost, not a reason to lose the rest

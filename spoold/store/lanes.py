@@ -1,0 +1,39 @@
+"""Lane directories: made when first needed, removed only by an idle leader; listed, never guessed."""
+
+from __future__ import annotations
+
+from spoold.protocol import layout
+from spoold.protocol.lanes import Lane, parse_lane
+from spoold.protocol.names import TaskName, parse_task
+from spoold.store.mover import Fate, Moved
+from spoold.store.store import Store, make_directory
+from spoold.system.filesystem import FileSystem
+
+
+def list_lanes(fs: FileSystem, directory: str) -> dict[str, Lane]:
+    """The lanes under waiting/ or ready/: name → what it demands. Errors: OSError."""
+    parsed = {name: parse_lane(name) for name in fs.list(directory)}
+    return {name: lane for name, lane in sorted(parsed.items()) if lane is not None}
+
+
+def list_tasks(fs: FileSystem, directory: str) -> dict[str, TaskName]:
+    """The task files of one directory: name → its fields; foreign files are passed over. Errors: OSError.
+
+    A lane or claim directory that is gone again is empty.
+    """
+    try:
+        names = fs.list(directory)
+    except FileNotFoundError:
+        return {}
+    parsed = {name: parse_task(name) for name in names}
+    return {name: task for name, task in parsed.items() if task is not None}
+
+
+def move_into_lane(store: Store, src: str, directory: str, lane: str, name: str) -> Moved:
+    """Move a token into a lane of waiting/ or ready/, making the lane when it is not there. Errors: OSError."""
+    dst = layout.join(directory, lane, name)
+    moved = store.move(src, dst)
+    if moved.fate is Fate.NO_DIRECTORY:
+        make_directory(store.fs, layout.join(directory, lane))
+        moved = store.move(src, dst)
+    return moved

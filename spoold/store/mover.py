@@ -1,0 +1,89 @@
+"""One rename, and the truth about it afterwards.
+
+Law: after any error, look; "the source is gone" alone proves nothing. The destination must be a name that nobody but
+the mover makes (or that means the same whoever made it), so: listed there → done; else still listed at the source →
+not done, and it may still happen later; else → somebody else moved it. A lost race is an outcome, not an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from spoold.system.errnos import Meaning, classify
+from spoold.system.filesystem import FileSystem
+
+# A listing clears what an NFS client wrongly believes, and a Windows peer lets go within moments: a second and a
+# third try settle nearly all of both. What is still unsettled is planned again by the next step.
+TRIES = 3
+
+
+class Fate(StrEnum):
+    """What became of a rename."""
+
+    DONE = "done"
+    LOST = "lost"
+    UNKNOWN = "unknown"
+    NO_DIRECTORY = "no_directory"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A fate and, where there was one, the error behind it."""
+
+    fate: Fate
+    error: OSError | None = None
+
+    def __bool__(self) -> bool:
+        return self.fate is Fate.DONE
+
+
+DONE = Moved(Fate.DONE)
+
+
+def move(fs: FileSystem, src: str, dst: str) -> Moved:
+    """Rename src to dst and say what is true now. Never raises OSError.
+
+    UNKNOWN: neither done nor ruled out; plan it again. NO_DIRECTORY: the destination's directory is not there.
+    REFUSED: the environment or a broken law, see error.
+    """
+    moved = DONE
+    for _ in range(TRIES):
+        try:
+            fs.rename(src, dst)
+            return DONE
+        except OSError as error:
+            moved = _judge(fs, src, dst, error)
+        if moved.fate is not Fate.UNKNOWN or not _worth_another_try(moved.error):
+            return moved
+    return moved
+
+
+def _judge(fs: FileSystem, src: str, dst: str, error: OSError) -> Moved:
+    if classify(error) in (Meaning.FULL, Meaning.CONFIG, Meaning.BROKEN):
+        return Moved(Fate.REFUSED, error)
+    try:
+        if _listed(fs, dst):
+            return DONE
+    except FileNotFoundError:
+        return Moved(Fate.NO_DIRECTORY, error)
+    except OSError as looking:
+        return Moved(Fate.UNKNOWN, looking)
+    try:
+        return Moved(Fate.UNKNOWN if _listed(fs, src) else Fate.LOST, error)
+    except FileNotFoundError:
+        # The directory itself is gone, and with it the permission to move what was in it.
+        return Moved(Fate.LOST, error)
+    except OSError as looking:
+        return Moved(Fate.UNKNOWN, looking)
+
+
+def _worth_another_try(error: OSError | None) -> bool:
+    """A stale name or a peer's open handle passes; of what may still happen by itself, a second order is too much."""
+    return error is not None and classify(error) in (Meaning.GONE, Meaning.STALE, Meaning.BUSY)
+
+
+def _listed(fs: FileSystem, path: str) -> bool:
+    directory, _, name = path.rpartition("/")
+    return name in fs.list(directory)

@@ -1,0 +1,49 @@
+"""Status snapshots: a new name for each, the highest counts, the leader takes old ones away."""
+
+from __future__ import annotations
+
+import contextlib
+
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile
+from spoold.protocol.names import SnapshotName, parse_snapshot
+from spoold.protocol.snapshot import Snapshot
+from spoold.store.store import Store
+from spoold.system.filesystem import FileSystem
+
+KEPT = 2
+
+
+def publish(store: Store, name: SnapshotName, snapshot: Snapshot) -> None:
+    """Publish a snapshot, and take away all but the last few. Errors: OSError."""
+    store.publish(layout.join(layout.STATUS, name.encode()), codec.dump(snapshot), durable=False)
+    old = SnapshotName(name.epoch, name.seq - KEPT)
+    if old.seq >= 0:
+        with contextlib.suppress(OSError):
+            store.fs.unlink(layout.join(layout.STATUS, old.encode()))
+
+
+def clear(fs: FileSystem, keep: SnapshotName | None = None) -> None:
+    """Take away what former leaders left. Errors: OSError."""
+    for name in list_snapshots(fs):
+        if keep is None or name < keep:
+            with contextlib.suppress(FileNotFoundError):
+                fs.unlink(layout.join(layout.STATUS, name.encode()))
+
+
+def list_snapshots(fs: FileSystem) -> list[SnapshotName]:
+    """All snapshots there are, the newest first. Errors: OSError."""
+    parsed = (parse_snapshot(name) for name in fs.list(layout.STATUS))
+    return sorted((name for name in parsed if name is not None), reverse=True)
+
+
+def latest(fs: FileSystem) -> tuple[SnapshotName, Snapshot] | None:
+    """The newest snapshot that can be read, or None. Errors: OSError."""
+    for _ in range(3):  # the one listed may be replaced before it is opened
+        for name in list_snapshots(fs):
+            try:
+                data = fs.read(layout.join(layout.STATUS, name.encode()))
+                return name, codec.load_model(Snapshot, data, name.encode())
+            except (FileNotFoundError, BadFile):
+                continue
+    return None

@@ -1,0 +1,137 @@
+"""An open spool, as one writer sees it: marker, settings, its own tmp directory, reading, publishing, moving."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile, LawBroken, ShutOut, Unavailable
+from spoold.protocol.lifecycle import allowed
+from spoold.protocol.settings import Marker, Settings
+from spoold.store import mover
+from spoold.store.mover import Moved
+from spoold.system.clock import Clock
+from spoold.system.filesystem import FileSystem
+
+
+class Store:
+    """One spool, one writer. `writer` is a node id, unique per start: nobody else writes under tmp/<writer>/."""
+
+    def __init__(self, fs: FileSystem, clock: Clock, writer: str, marker: Marker, settings: Settings) -> None:
+        self.fs = fs
+        self.clock = clock
+        self.writer = writer
+        self.marker = marker
+        self.settings = settings
+        self._written = 0
+
+    @property
+    def durable(self) -> bool:
+        """Whether what must survive a power cut is waited for."""
+        return self.settings.durability.fsync
+
+    def stamp(self) -> str:
+        """Now, as people read it: RFC 3339, UTC, milliseconds."""
+        return stamp(self.clock.wall())
+
+    def move(self, src: str, dst: str) -> Moved:
+        """Move a token, by a line of the lifecycle table. Errors: LawBroken for a move that is not in it."""
+        source, target = src.partition("/")[0], dst.partition("/")[0]
+        if not allowed(source, target):
+            raise LawBroken(f"no line of the lifecycle table moves {source}/ to {target}/ ({src} → {dst})")
+        return mover.move(self.fs, src, dst)
+
+    def open_tmp(self) -> None:
+        """Make this writer's tmp directory. Once per start: if it goes, somebody has shut this writer out."""
+        make_directory(self.fs, layout.join(layout.TMP, self.writer))
+
+    def close_tmp(self) -> None:
+        """Leave nothing behind in tmp/; never raises OSError."""
+        with contextlib.suppress(OSError):
+            clear_directory(self.fs, layout.join(layout.TMP, self.writer))
+
+    def stage(self, data: bytes, *, durable: bool) -> str:
+        """Write a file under tmp/<writer>/ and return its path; a rename publishes it. Errors: OSError, ShutOut."""
+        self._written += 1
+        path = layout.tmp(self.writer, f"{self._written}")
+        try:
+            self.fs.write(path, data, durable=durable)
+        except FileNotFoundError as error:
+            if self.writer not in self.fs.list(layout.TMP):
+                raise ShutOut(f"tmp/{self.writer} is gone: this node was taken for dead") from error
+            raise
+        return path
+
+    def publish(self, dst: str, data: bytes, *, durable: bool) -> None:
+        """Make a file appear whole under a name that nobody else makes. Errors: OSError, with nothing left behind."""
+        path = self.stage(data, durable=durable)
+        moved = mover.move(self.fs, path, dst)
+        if not moved:
+            with contextlib.suppress(OSError):
+                self.fs.unlink(path)
+            raise moved.error or OSError(f"{dst}: publishing ended as {moved.fate}")
+
+
+def stamp(wall: float) -> str:
+    """A moment (s since 1970) as people read it: RFC 3339, UTC, milliseconds."""
+    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def open_store(fs: FileSystem, clock: Clock, writer: str, where: str) -> Store:
+    """Open an existing spool. Errors: Unavailable when it is none (not mounted?), BadFile for its settings."""
+    try:
+        names = set(fs.list(""))
+    except OSError as error:
+        raise Unavailable(
+            f"{where}: {error.strerror}. Is the share mounted? `spool init {where}` makes a spool."
+        ) from error
+    if layout.MARKER not in names:
+        hint = f"Is the share mounted? `spool init {where}` makes a new one."
+        raise Unavailable(f"{where} is not a spool: it has no {layout.MARKER}. {hint}")
+    try:
+        marker = codec.load_model(Marker, fs.read(layout.MARKER), f"{where}/{layout.MARKER}")
+        settings = Settings()
+        if layout.SETTINGS in names:
+            settings = codec.load_settings(fs.read(layout.SETTINGS), f"{where}/{layout.SETTINGS}")
+    except OSError as error:
+        raise Unavailable(
+            f"{where}: cannot read the spool: {error.strerror}. Check the permissions of the share."
+        ) from error
+    if marker.format != layout.FORMAT_VERSION:
+        raise BadFile(
+            f"{where}/{layout.MARKER}",
+            "format",
+            f"is {marker.format}; this spoold knows format {layout.FORMAT_VERSION}.",
+            "upgrade spoold on this machine.",
+        )
+    return Store(fs, clock, writer, marker, settings)
+
+
+def make_directory(fs: FileSystem, path: str) -> None:
+    """Make a directory that may be there. A server that replays a request answers EEXIST to its own success."""
+    with contextlib.suppress(FileExistsError):
+        fs.mkdir(path)
+
+
+def clear_directory(fs: FileSystem, path: str) -> bool:
+    """Remove a directory of plain files, contents and all; True once it is gone. Errors: OSError.
+
+    Removing the directory is what shuts the door: a writer that was thought dead can no longer put anything there.
+    """
+    for _ in range(3):
+        try:
+            names = fs.list(path)
+        except FileNotFoundError:
+            return True
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                fs.unlink(layout.join(path, name))
+        try:
+            fs.rmdir(path)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            continue  # something came in meanwhile: list again
+        return True
+    return False
