@@ -1,0 +1,153 @@
+"""What `spool fsck --repair` mends: the fixes that an audit chose, each carried out by renames.
+
+Law: never while a leader or a worker lives, since then the tree is theirs; the caller makes sure. Nothing is thrown
+away: what cannot stay where it is goes to rejected/ with its reason. These moves are no part of a task's life, so they
+stand in no line of the lifecycle table and go to the mover directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spoold.protocol import codec, layout
+from spoold.protocol.names import NOBODY, LeaseName, TaskName, encode_order, parse_ended
+from spoold.protocol.result import Code, Error, Result, Status
+from spoold.rules.audit import REASON
+from spoold.rules.finding import (
+    DropLease,
+    Fail,
+    Finding,
+    Fix,
+    MakeDirectory,
+    MakeLease,
+    Relane,
+    Rerun,
+    SetAside,
+)
+from spoold.store import journal, mover
+from spoold.store.mover import Fate, Moved
+from spoold.store.store import Store, make_directory
+from spoold.system.filesystem import FileSystem
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """One fix carried out, or not: done says which, what in a sentence."""
+
+    finding: Finding
+    done: bool
+    what: str
+
+
+def repair(store: Store, findings: list[Finding]) -> Iterator[Mended]:
+    """Carry out the fixes one after the other, directories first. Errors: none; what fails says so in `what`."""
+    fixable = [finding for finding in findings if finding.fix is not None]
+    fixable.sort(key=lambda finding: not isinstance(finding.fix, MakeDirectory))
+    for finding in fixable:
+        assert finding.fix is not None
+        try:
+            yield Mended(finding, True, _carry_out(store, finding.fix))
+        except OSError as error:
+            yield Mended(finding, False, f"{finding.paths[0]}: {error.strerror or error}")
+
+
+def _carry_out(store: Store, fix: Fix) -> str:
+    """What was done, in a sentence. Errors: OSError."""
+    match fix:
+        case MakeDirectory(path):
+            make_directory(store.fs, path)
+            return f"made {path}/"
+        case MakeLease(above):
+            return _make_lease(store, above)
+        case DropLease(path):
+            store.fs.unlink(path)
+            return f"removed {path}"
+        case SetAside():
+            return _set_aside(store, fix)
+        case Relane():
+            return _to_waiting(store, fix.path, fix.lane, fix.name)
+        case Rerun():
+            return _rerun(store, fix)
+        case Fail():
+            return _fail(store, fix)
+
+
+def _make_lease(store: Store, above: int) -> str:
+    """Names carry most epochs; the journals know of a leader that admitted nothing and left no snapshot."""
+    epoch = max([above, *(event.epoch or 0 for event in journal.Reader(store.fs).read())]) + 1
+    path = layout.join(layout.MASTER, LeaseName(epoch, 0, NOBODY).encode())
+    store.fs.write(path, b"", durable=True)
+    return f"made {path}"
+
+
+def _set_aside(store: Store, fix: SetAside) -> str:
+    name = _free_name(store.fs, fix.path.rpartition("/")[2])
+    reason = {
+        "drop": name,
+        "id": fix.id,
+        "at": store.stamp(),
+        "file": fix.path,
+        "field": "id",
+        "problem": f"a second token of task {fix.id}; {fix.kept} was further along.",
+        "mend": "compare the two; drop this one again under another id if both are meant.",
+    }
+    target = layout.join(layout.REJECTED, name)
+    store.publish(f"{target}{REASON}", codec.dump(reason), durable=store.durable)
+    _sure(mover.move(store.fs, fix.path, target), fix.path)
+    return f"moved {fix.path} to {target}"
+
+
+def _free_name(fs: FileSystem, name: str) -> str:
+    taken = set(fs.list(layout.REJECTED))
+    stem, number = name.removesuffix(".json"), 1
+    while name in taken or f"{name}{REASON}" in taken:
+        number += 1
+        name = f"{stem}.{number}.json"
+    return name
+
+
+def _to_waiting(store: Store, path: str, lane: str, name: TaskName) -> str:
+    target = layout.waiting(lane, name.encode())
+    moved = mover.move(store.fs, path, target)
+    if moved.fate is Fate.NO_DIRECTORY:
+        make_directory(store.fs, layout.join(layout.WAITING, lane))
+        moved = mover.move(store.fs, path, target)
+    _sure(moved, path)
+    return f"moved {path} to {target}"
+
+
+def _rerun(store: Store, fix: Rerun) -> str:
+    """A later attempt than any that left a result, so that its own result cannot meet one that is there."""
+    results = (parse_ended(name) for name in store.fs.list(layout.RESULTS))
+    last = max([fix.name.attempt, *(r.attempt for r in results if r is not None and r.id == fix.name.id)])
+    name = TaskName(
+        rank=fix.rank,
+        order=encode_order(int(store.clock.wall() * 1e6), 0),
+        id=fix.name.id,
+        attempt=last + 1,
+        conditional=fix.conditional,
+    )
+    return _to_waiting(store, fix.path, fix.lane, name)
+
+
+def _fail(store: Store, fix: Fail) -> str:
+    ended = fix.name.ended(store.writer)
+    result = Result(
+        task_id=fix.name.id,
+        attempt=fix.name.attempt,
+        worker_id=store.writer,
+        status=Status.FAILURE,
+        completed_at=store.stamp(),
+        error=Error(code=Code.INVALID_TASK, message=fix.problem),
+    )
+    store.fs.write(layout.join(layout.RESULTS, ended.encode()), codec.dump(result), durable=store.durable)
+    target = layout.join(layout.FAILED, ended.encode())
+    _sure(store.move(fix.path, target), fix.path)
+    return f"moved {fix.path} to {target}"
+
+
+def _sure(moved: Moved, path: str) -> None:
+    """A move that was not made is an error here: nobody else is to be at work."""
+    if not moved:
+        raise moved.error or OSError(f"{path}: the move ended as {moved.fate}")
