@@ -3,7 +3,8 @@
 Law: what changes lives in names, what is inside a file never does. Each kind of name has one dataclass with
 `encode()` and one `parse_…` that returns None for anything else, so that foreign files are passed over, never
 guessed at. Only `[A-Za-z0-9_=+,.-]` is used, which SMB takes as well as NFS, and a dot separates fields; a field
-that may hold dots itself (an id) stands between fields that cannot, so that names parse from both ends.
+that may hold dots itself (an id) stands between fields that cannot, so that names parse from both ends. Every value
+has one spelling: what parses encodes to the same name, and what would not read back as itself is not encoded.
 """
 
 from __future__ import annotations
@@ -15,28 +16,42 @@ from spoold.protocol.errors import BadName
 
 ID_MAX = 120
 NODE_MAX = 40
-ID = r"[A-Za-z0-9](?:[A-Za-z0-9_=+,.-]{0,118}[A-Za-z0-9_=+,-])?"
-NODE = r"[a-z0-9][a-z0-9_-]{0,39}"
+# Windows servers refuse these stems with any extension; a name that one node can make and another cannot list
+# is worse than a clear refusal.
+_NO_DEVICE = r"(?!(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$))"
+ID = rf"{_NO_DEVICE}[A-Za-z0-9](?:[A-Za-z0-9_=+,.-]{{0,118}}[A-Za-z0-9_=+,-])?"
+NODE = rf"{_NO_DEVICE}[a-z0-9][a-z0-9_-]{{0,39}}"
 ORDER = r"[0-9a-z]{10}-[0-9a-z]{1,6}"
 BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 NOBODY = "nobody"
+DELAY_MAX_MS = 10**12 - 1
+
+
+def _number(digits: int) -> str:
+    """A whole number in a name, without leading zeros."""
+    return rf"(0|[1-9][0-9]{{0,{digits - 1}}})"
+
 
 _ID = re.compile(ID)
 _NODE = re.compile(NODE)
-_TAIL = r"a(\d{1,9})f(\d{1,9})c(\d{1,9})(?:r(\d{1,12}))?(d)?"
-_TASK = re.compile(rf"(\d{{4}})\.({ORDER})\.({ID})\.{_TAIL}\.json")
-_RETURNED = re.compile(rf"(\d{{4}})\.({ORDER})\.({ID})\.{_TAIL}\.({NODE})\.json")
-_ENDED = re.compile(rf"({ID})\.(\d{{1,9}})\.({NODE})\.json")
-_ARCHIVED = re.compile(rf"({ID})\.(\d{{1,9}})\.({NODE})\.(completed|failed|result)\.json")
-_LOG = re.compile(rf"({ID})\.(\d{{1,9}})\.({NODE})\.log")
-_BEAT = re.compile(rf"({NODE})\.(\d{{1,15}})\.json")
-_LEASE = re.compile(rf"(\d{{1,12}})\.({NODE})\.(\d{{1,15}})")
-_SNAPSHOT = re.compile(r"(\d{1,12})-(\d{1,15})\.json")
-_EVENTS = re.compile(rf"({NODE})\.(\d{{1,9}})\.jsonl")
+_TAIL = rf"a{_number(9)}f{_number(9)}c{_number(9)}(?:r([1-9][0-9]{{0,11}}))?(d)?"
+_TASK = re.compile(rf"([0-9]{{4}})\.({ORDER})\.({ID})\.{_TAIL}\.json")
+_RETURNED = re.compile(rf"([0-9]{{4}})\.({ORDER})\.({ID})\.{_TAIL}\.({NODE})\.json")
+_ENDED = re.compile(rf"({ID})\.{_number(9)}\.({NODE})\.json")
+_ARCHIVED = re.compile(rf"({ID})\.{_number(9)}\.({NODE})\.(completed|failed|result)\.json")
+_LOG = re.compile(rf"({ID})\.{_number(9)}\.({NODE})\.log")
+_BEAT = re.compile(rf"({NODE})\.{_number(15)}\.json")
+_LEASE = re.compile(rf"{_number(12)}\.({NODE})\.{_number(15)}")
+_SNAPSHOT = re.compile(rf"{_number(12)}-{_number(15)}\.json")
+_EVENTS = re.compile(rf"({NODE})\.{_number(9)}\.jsonl")
 _BATCH = re.compile(rf"({ORDER})\.({ID})\.({NODE})\.jsonl")
-# Windows servers refuse these stems with any extension; a name that one node can make and another cannot list
-# is worse than a clear refusal.
-_DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
+
+
+def _sure(value: object, name: str, read_back: object) -> str:
+    """The name, if it reads back as the value. Errors: BadName."""
+    if read_back != value:
+        raise BadName(f"{name!r} cannot be a name, since it does not read back as {value}")
+    return name
 
 
 def base36(number: int, width: int = 1) -> str:
@@ -50,7 +65,7 @@ def base36(number: int, width: int = 1) -> str:
 
 def is_id(text: str) -> bool:
     """Whether the text may be the id of a task, as it stands."""
-    return _ID.fullmatch(text) is not None and _DEVICES.fullmatch(text) is None
+    return _ID.fullmatch(text) is not None
 
 
 def is_node(text: str) -> bool:
@@ -64,9 +79,9 @@ def key(task_id: str) -> str:
 
 
 def slug(text: str, limit: int) -> str:
-    """The text made legal as part of a name: never empty, at most `limit` characters."""
-    legal = re.sub(r"[^A-Za-z0-9_=+,.-]+", "-", text).strip("-.")[:limit].strip("-.")
-    return legal if legal[:1].isalnum() else f"t{legal}"[:limit]
+    """The text made legal as the beginning of an id: never empty, at most `limit` characters."""
+    legal = re.sub(r"[^A-Za-z0-9_=+,.-]+", "-", text).strip("-.")[:limit].rstrip("-.")
+    return legal if is_id(legal) else f"t{legal[: limit - 1]}".rstrip("-.")
 
 
 def encode_order(micros: int, epoch: int) -> str:
@@ -106,14 +121,14 @@ class TaskName:
     conditional: bool = False
 
     def encode(self) -> str:
-        """The file name. Errors: BadName for an id or order outside the grammar."""
-        return f"{self._stem()}.json"
+        """The file name. Errors: BadName for a field outside the grammar."""
+        name = f"{self._stem()}.json"
+        return _sure(self, name, parse_task(name))
 
     def encode_returned(self, mover: str) -> str:
-        """The name in returned/, made unique to whoever hands the attempt back."""
-        if not is_node(mover):
-            raise BadName(f"{mover!r} cannot be the name of a mover")
-        return f"{self._stem()}.{mover}.json"
+        """The name in returned/, made unique to whoever hands the attempt back. Errors: BadName."""
+        name = f"{self._stem()}.{mover}.json"
+        return _sure((self, mover), name, parse_returned(name))
 
     def ended(self, decider: str) -> EndedName:
         """The name this attempt gets in completed/ or failed/, and of its result."""
@@ -130,8 +145,6 @@ class TaskName:
         )
 
     def _stem(self) -> str:
-        if not is_id(self.id):
-            raise BadName(f"{self.id!r} cannot be the id of a task")
         delay = f"r{self.delay_ms}" if self.delay_ms else ""
         flag = "d" if self.conditional else ""
         counts = f"a{self.attempt}f{self.failures}c{self.crashes}{delay}{flag}"
@@ -166,20 +179,21 @@ class EndedName:
     decider: str
 
     def encode(self) -> str:
-        """The file name in completed/, failed/ and results/."""
-        return f"{self._stem()}.json"
+        """The file name in completed/, failed/ and results/. Errors: BadName."""
+        name = f"{self._stem()}.json"
+        return _sure(self, name, parse_ended(name))
 
     def log(self) -> str:
-        """The name of the attempt's log."""
-        return f"{self._stem()}.log"
+        """The name of the attempt's log. Errors: BadName."""
+        name = f"{self._stem()}.log"
+        return _sure(self, name, parse_log(name))
 
     def archived(self, kind: str) -> str:
-        """The name under archive/: kind is completed, failed or result."""
-        return f"{self._stem()}.{kind}.json"
+        """The name under archive/: kind is completed, failed or result. Errors: BadName."""
+        name = f"{self._stem()}.{kind}.json"
+        return _sure((self, kind), name, parse_archived(name))
 
     def _stem(self) -> str:
-        if not (is_id(self.id) and is_node(self.decider)):
-            raise BadName(f"{self.id!r} decided by {self.decider!r} cannot be a name")
         return f"{self.id}.{self.attempt}.{self.decider}"
 
 
@@ -209,8 +223,9 @@ class BeatName:
     beat: int
 
     def encode(self) -> str:
-        """The file name."""
-        return f"{self.node}.{self.beat}.json"
+        """The file name. Errors: BadName."""
+        name = f"{self.node}.{self.beat}.json"
+        return _sure(self, name, parse_beat(name))
 
 
 def parse_beat(name: str) -> BeatName | None:
@@ -228,8 +243,9 @@ class LeaseName:
     holder: str
 
     def encode(self) -> str:
-        """The file name."""
-        return f"{self.epoch}.{self.holder}.{self.beat}"
+        """The file name. Errors: BadName."""
+        name = f"{self.epoch}.{self.holder}.{self.beat}"
+        return _sure(self, name, parse_lease(name))
 
 
 def parse_lease(name: str) -> LeaseName | None:
@@ -246,8 +262,9 @@ class SnapshotName:
     seq: int
 
     def encode(self) -> str:
-        """The file name."""
-        return f"{self.epoch}-{self.seq}.json"
+        """The file name. Errors: BadName."""
+        name = f"{self.epoch}-{self.seq}.json"
+        return _sure(self, name, parse_snapshot(name))
 
 
 def parse_snapshot(name: str) -> SnapshotName | None:
@@ -264,8 +281,9 @@ class EventsName:
     segment: int
 
     def encode(self) -> str:
-        """The file name."""
-        return f"{self.writer}.{self.segment}.jsonl"
+        """The file name. Errors: BadName."""
+        name = f"{self.writer}.{self.segment}.jsonl"
+        return _sure(self, name, parse_events(name))
 
 
 def parse_events(name: str) -> EventsName | None:
@@ -283,8 +301,9 @@ class BatchName:
     holder: str
 
     def encode(self) -> str:
-        """The file name."""
-        return f"{self.order}.{self.prefix}.{self.holder}.jsonl"
+        """The file name. Errors: BadName."""
+        name = f"{self.order}.{self.prefix}.{self.holder}.jsonl"
+        return _sure(self, name, parse_batch(name))
 
 
 def parse_batch(name: str) -> BatchName | None:
