@@ -12,18 +12,19 @@ from dataclasses import dataclass
 from spoold.protocol.errors import BadName
 
 LANE_MAX = 200
-WORD = r"[a-z0-9][a-z0-9_.-]{0,47}"
+# No dot at the end: a directory called so cannot be opened on SMB.
+WORD = r"[a-z0-9](?:[a-z0-9_.-]{0,46}[a-z0-9_-])?"
 RUNS = ("handler", "command", "python")
 
 _FIELD = {
     "type": re.compile(WORD),
     "run": re.compile("command|python"),
     "pool": re.compile(WORD),
-    "cpu": re.compile(r"\d{1,4}(?:\.\d{1,3})?"),
-    "mem": re.compile(r"\d{1,9}"),
-    "gpu": re.compile(r"\d{1,4}"),
+    "cpu": re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,3})?"),
+    "mem": re.compile(r"[0-9]{1,9}"),
+    "gpu": re.compile(r"[0-9]{1,4}"),
     "need": re.compile(rf"{WORD}(?:\+{WORD})*"),
-    "py": re.compile(r"[a-z0-9_.]{1,100}"),
+    "py": re.compile(r"[a-z0-9_](?:[a-z0-9_.]{0,98}[a-z0-9_])?"),
 }
 
 
@@ -49,7 +50,7 @@ class Lane:
             "type": self.type,
             "run": "" if self.run == "handler" else self.run,
             "pool": self.pool,
-            "cpu": f"{self.cpus:.3f}".rstrip("0").rstrip(".") if self.cpus else "",
+            "cpu": f"{max(self.cpus, 0.001):.3f}".rstrip("0").rstrip(".") if self.cpus else "",
             "mem": str(self.mem_mb or ""),
             "gpu": str(self.gpus or ""),
             "need": "+".join(sorted(set(self.need))),
