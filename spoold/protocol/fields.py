@@ -12,8 +12,8 @@ from spoold.protocol.lanes import WORD
 from spoold.protocol.names import is_id
 
 PRIORITIES = {"critical": 20, "high": 10, "medium": 0, "normal": 0, "low": -10, "background": -20}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
-_MIB = {"": 1 / (1 << 20), "k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024}
+_SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*(|b|[kmgt](?:i?b)?)", re.IGNORECASE)
+_MIB = {"": 1.0, "b": 1 / (1 << 20), "k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024}
 
 
 class Strict(BaseModel):
@@ -41,9 +41,7 @@ def _mem_mb(value: Any) -> Any:
         match = _SIZE.fullmatch(value.strip())
         if match is None:
             raise ValueError("not an amount of memory; use MiB as a number, or '512M', '4G'")
-        if not match[2]:
-            return int(float(match[1]))
-        return -int(-float(match[1]) * _MIB[match[2].lower()] // 1)
+        return -int(-float(match[1]) * _MIB[match[2][:1].lower()] // 1)
     return value
 
 
@@ -62,7 +60,7 @@ def _words(value: Any) -> Any:
 
 def _stamp(value: Any) -> Any:
     # A bare number would be taken for seconds since 1970, where its writer meant "in an hour".
-    if not isinstance(value, (str, datetime)):
+    if not isinstance(value, (str, datetime)) or (isinstance(value, str) and ":" not in value):
         raise ValueError("not a time; use RFC 3339 with a zone, such as '2026-01-31T18:00:00Z'")
     return value
 
