@@ -14,6 +14,9 @@ from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 
 M = TypeVar("M", bound=BaseModel)
+# orjson reads 1,024 levels and writes 254. What is read here is written again inside other values, so it must stay
+# well below: a drop that can be read and not written would stop whoever has to copy it.
+DEPTH_MAX = 200
 BOM = b"\xef\xbb\xbf"
 _SORTED = orjson.OPT_SORT_KEYS
 
@@ -35,15 +38,32 @@ def load(data: bytes, file: str) -> Any:
     if not data.strip():
         raise BadFile(file, "", "is empty.", "write one JSON object into it, then drop it again.")
     try:
-        return orjson.loads(data.removeprefix(BOM))
+        value = orjson.loads(data.removeprefix(BOM))
     except orjson.JSONDecodeError as error:
         try:
             data.decode()
         except UnicodeDecodeError as why:
             raise BadFile(file, "", f"is not UTF-8 (byte {why.start}).", "save it as UTF-8.") from error
         problem = f"is not JSON: {error.msg} (line {error.lineno}, column {error.colno})."
-        mend = "check it with `python -m json.tool FILE`; JSON nested deeper than 1,000 levels is refused too."
-        raise BadFile(file, "", problem, mend) from error
+        raise BadFile(file, "", problem, "check it with `python -m json.tool FILE`.") from error
+    if _too_deep(data, value):
+        raise BadFile(file, "", f"is nested deeper than {DEPTH_MAX} levels.", "put what is so deep in as a string.")
+    return value
+
+
+def _too_deep(data: bytes, value: Any) -> bool:
+    """Whether the value has more than DEPTH_MAX levels; costs next to nothing where there are few brackets."""
+    if data.count(b"[") + data.count(b"{") <= DEPTH_MAX:
+        return False
+    level = _containers([value])
+    for _ in range(DEPTH_MAX):
+        level = [inner for outer in level for inner in _containers(outer)]
+    return bool(level)
+
+
+def _containers(outer: Any) -> list[Any]:
+    values = outer.values() if isinstance(outer, dict) else outer
+    return [value for value in values if isinstance(value, (dict, list))]
 
 
 def load_object(data: bytes, file: str) -> dict[str, Any]:
@@ -78,10 +98,10 @@ def load_settings(data: bytes, file: str) -> Settings:
 def load_toml(model: type[M], data: bytes, file: str) -> M:
     """A settings file as its model. Errors: BadFile that names the key, or the line that is not TOML."""
     try:
-        return check(model, tomllib.loads(data.decode()), file)
+        return check(model, tomllib.loads(data.removeprefix(BOM).decode()), file)
     except UnicodeDecodeError as why:
         raise BadFile(file, "", f"is not UTF-8 (byte {why.start}).", "save it as UTF-8.") from why
-    except tomllib.TOMLDecodeError as why:
+    except (ValueError, RecursionError) as why:  # more than TOMLDecodeError: Python has limits of its own
         raise BadFile(file, "", f"is not TOML: {why}.", "see https://toml.io for the syntax.") from why
 
 
@@ -107,6 +127,8 @@ def check(model: type[M], value: dict[str, Any], file: str) -> M:
 def _nearest(model: type[BaseModel], loc: list[str]) -> str:
     """The mend for an unknown field: the nearest name that is known where it stands."""
     known = _names(model, loc[:-1])
+    if loc[-1] in known:
+        return "it is another name of a field that the file gives too; keep one of them."
     close = difflib.get_close_matches(loc[-1].lower(), known, n=1, cutoff=0.5)
     if close:
         return f"did you mean {close[0]!r}?"
