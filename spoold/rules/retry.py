@@ -10,7 +10,7 @@ import hashlib
 from dataclasses import dataclass
 
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import TaskName, key
+from spoold.protocol.names import DELAY_MAX_MS, TaskName, key
 from spoold.protocol.result import Code, Error, Status
 from spoold.rules.outcome import Charge, Outcome
 from spoold.rules.policy import RetryPolicy
@@ -50,7 +50,8 @@ def decide(name: TaskName, outcome: Outcome, policy: RetryPolicy) -> Again | End
             return End(State.FAILED, Error(code=code, message=f"{message}{policy.crash_limit} (retry.crash_limit)"))
         return Again(name.again(crashes=1, delay_ms=_delay(name, name.crashes + 1, outcome, policy)), error)
     if code is Code.TRY_LATER:
-        free = name.attempt - name.failures - name.crashes
+        # At least one: a task may begin with failures that it brought along (retry_count).
+        free = max(1, name.attempt - name.failures - name.crashes)
         return Again(name.again(delay_ms=_delay(name, free, outcome, policy)), error)
     return Again(name.again(), error)
 
@@ -70,7 +71,8 @@ def delay_s(task_id: str, attempt: int, count: int, policy: RetryPolicy) -> floa
 def _delay(name: TaskName, count: int, outcome: Outcome, policy: RetryPolicy) -> int:
     own = delay_s(name.id, name.attempt, count, policy)
     asked = outcome.retry_after_s
-    return round(1000 * (own if asked is None else max(0.0, asked)))
+    # A delay that does not fit the name's grammar would hide the task from everybody.
+    return round(min(1000 * (own if asked is None else max(0.0, asked)), DELAY_MAX_MS))
 
 
 def _spent(error: Error, name: TaskName, policy: RetryPolicy) -> Error:
