@@ -19,6 +19,8 @@ from spoold.rules.graph import Graph
 
 # A wall clock can be set under a timer; looking again at least this often (s) bounds what that may cost.
 LOOK_AGAIN_S = 300.0
+# What remains of a wait can be too short to show on a wall clock held in a float: a timer is never due at once again.
+LOOK_AGAIN_MIN_S = 0.001
 CYCLE = "cycle"
 
 
@@ -141,7 +143,9 @@ class Backlog:
         caller says `put_back` for each that it does not remove.
         """
         while (entry := self.best(lane)) is not None:
-            heapq.heappop(self._heaps[lane])
+            heap = self._heaps[lane]
+            while heap and heap[0] == entry.urgency:  # a task that came, went and came again stands there twice
+                heapq.heappop(heap)
             yield entry
 
     def put_back(self, entry: Entry) -> None:
@@ -157,7 +161,9 @@ class Backlog:
         ids = [self._entries[member].name.id for member in cycle]
         ring = " → ".join([*ids, ids[0]])
         reason = f"dependency cycle: {ring}; take one dependency out of it"
-        self._refused.update(dict.fromkeys(cycle, Refuse(CYCLE, Code.INVALID_TASK, reason)))
+        for member in cycle:
+            self._refused[member] = Refuse(CYCLE, Code.INVALID_TASK, reason)
+            self._entries[member].runnable = False  # one whose parent had failed and is tried again may have been
 
     def _facts(self, entry: Entry, now: Now) -> Facts:
         rest_s = entry.rest_until - now.monotonic if entry.rest_until else 0.0
@@ -179,7 +185,7 @@ class Backlog:
             moments.append(verdict.until)
         upcoming = [moment - now.wall for moment in moments if moment is not None]
         if upcoming:
-            wait_s = min(max(min(upcoming), 0.0), LOOK_AGAIN_S)
+            wait_s = min(max(min(upcoming), LOOK_AGAIN_MIN_S), LOOK_AGAIN_S)
             heapq.heappush(self._timers, (now.monotonic + wait_s, task_key))
 
 
