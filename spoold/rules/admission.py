@@ -121,7 +121,7 @@ def admit(task: Task, order: str, made_id: str, settings: Settings, file: str) -
     try:
         return Admit(name, task.lane.encode(), task)
     except BadName as error:
-        raise BadFile(file, "requires", f"{error}.", "use fewer or shorter labels.") from error
+        raise BadFile(file, "requires", f"{error}.", "use fewer and shorter labels, and plain names.") from error
 
 
 def judge_duplicate(drop: str, task_id: str, new: Any, old: Any) -> Known | Reject:

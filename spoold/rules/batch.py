@@ -51,7 +51,7 @@ def lines(data: bytes, file: str, order: str, prefix: str, settings: Settings) -
 
 def check(data: bytes, file: str, order: str, prefix: str, settings: Settings) -> Accepted | Reject | Young:
     """The verdict on a whole batch: every line valid, no id twice, no cycle among its own tasks."""
-    if not data.strip():
+    if not data.removeprefix(codec.BOM).strip():
         return Young(BadFile(file, "", "is empty.", "write one task {…} a line, then drop it again."))
     named: dict[str, int] = {}
     graph = Graph()

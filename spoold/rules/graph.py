@@ -1,4 +1,4 @@
-"""Which tasks wait for which. Holds only what is still open: an edge goes when its parent has ended.
+"""Which tasks wait for which. Holds only what is still open: an edge goes when its child no longer waits.
 
 An edge child → parent exists from the child's admission, whether or not the parent is known yet, so that tasks may
 arrive in any order. Ids are compared by their key (see `names.key`); callers pass keys.
