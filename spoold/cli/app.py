@@ -1,0 +1,103 @@
+"""The application: which verb is in which file, and the options that stand before every verb."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from spoold import __version__
+from spoold.cli.group import SpoolGroup
+from spoold.cli.session import Session
+
+# verb → module of this package; in the order in which `spool --help` shows them.
+VERBS = {
+    "submit": "submit",
+    "run": "run",
+    "status": "status",
+    "ls": "ls",
+    "show": "show",
+    "explain": "explain",
+    "result": "result",
+    "logs": "logs",
+    "wait": "wait",
+    "cancel": "cancel",
+    "retry": "retry",
+    "events": "events",
+    "workers": "workers",
+    "drain": "drain",
+    "pause": "pause",
+    "resume": "pause",
+    "halt": "halt",
+    "init": "init",
+    "up": "up",
+    "master": "master",
+    "worker": "worker",
+    "gc": "gc",
+    "fsck": "fsck",
+    "install-units": "install_units",
+}
+
+
+def build(argv: Sequence[str]) -> typer.Typer:
+    """The application for a command line: with the one verb that it names, or with all where none is clear."""
+    app = typer.Typer(
+        name="spool",
+        cls=SpoolGroup,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_global_options)
+    verb = verb_of(argv)
+    modules = [VERBS[verb]] if verb in VERBS else list(dict.fromkeys(VERBS.values()))
+    for module in modules:
+        import_module(f"spoold.cli.{module}").register(app)
+    return app
+
+
+def verb_of(argv: Sequence[str]) -> str | None:
+    """The verb of a command line, None where only the parser can tell."""
+    words = iter(argv)
+    for word in words:
+        if word == "--spool":
+            next(words, None)
+        elif word != "--debug" and not word.startswith("--spool="):
+            return None if word.startswith("-") else word
+    return None
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"spool {__version__}")
+        raise typer.Exit
+
+
+def _global_options(
+    ctx: typer.Context,
+    spool: Annotated[
+        str | None,
+        typer.Option(
+            "--spool",
+            metavar="DIR",
+            show_default=False,
+            help="The spool's directory; else SPOOL_DIR, else ~/.config/spoold/config.toml, else /etc/spoold/*.toml.",
+        ),
+    ] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Log everything; show where an error came from.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Run many tasks on your own machines; all they share is a directory.
+
+    Exit codes: 0 well, 1 a task failed, 2 usage or a bad file, 4 not found, 69 the spool cannot be reached,
+    124 a wait timed out, 130 interrupted.
+    """
+    ctx.obj = Session(spool, debug=debug)
+    if debug:
+        import logging
+
+        logging.basicConfig(level=logging.DEBUG, format="%(asctime)s %(name)s %(levelname)s %(message)s")

@@ -1,0 +1,96 @@
+"""What holds for every verb: errors become a sentence on stderr and an exit code, global options may stand anywhere.
+
+0 well, 1 some task failed, 2 usage, configuration or a bad file, 4 not found, 69 the spool is unavailable, 124 a wait
+timed out, 130 interrupted. Scripts rely on these; nothing else is ever returned, save by `spool run`, which returns
+its task's own code.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from contextlib import suppress
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from spoold.protocol.errors import NotFound, SpoolError, Unavailable, WaitTimeout
+
+TASK_FAILED, USAGE, NOT_FOUND, UNAVAILABLE, TIMED_OUT, INTERRUPTED = 1, 2, 4, 69, 124, 130
+COMMAND = "spoold.command"
+
+
+class SpoolGroup(TyperGroup):
+    """The `spool` command itself."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take --spool and --debug from wherever they stand: nobody remembers on which side of the verb they go."""
+        return super().parse_args(ctx, hoisted(args))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a verb. Errors: typer.Exit with the code that fits what went wrong."""
+        try:
+            value = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Whoever read our output has seen enough; the interpreter must not try to flush the rest at its end.
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+        except (SpoolError, OSError) as error:
+            if ctx.obj is not None and ctx.obj.debug:
+                import traceback
+
+                traceback.print_exc()
+            typer.echo(f"spool: {sentence(error)}", err=True)
+            raise typer.Exit(exit_code(error)) from None
+        return value
+
+
+class TrailingCommand(TyperCommand):
+    """A verb that takes `-- CMD ARG…`: what follows the dashes is in ctx.meta[COMMAND], whatever it looks like."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Cut the command off before the options are parsed."""
+        if "--" in args:
+            cut = args.index("--")
+            ctx.meta[COMMAND] = args[cut + 1 :]
+            args = args[:cut]
+        return super().parse_args(ctx, args)
+
+
+def hoisted(args: list[str]) -> list[str]:
+    """The same command line with the global options first; what follows `--` is left alone."""
+    end = args.index("--") if "--" in args else len(args)
+    first: list[str] = []
+    rest: list[str] = []
+    words = iter(args[:end])
+    for word in words:
+        if word == "--spool":
+            first += [word, *([value] if (value := next(words, None)) is not None else [])]
+        elif word == "--debug" or word.startswith("--spool="):
+            first.append(word)
+        else:
+            rest.append(word)
+    return [*first, *rest, *args[end:]]
+
+
+def exit_code(error: Exception) -> int:
+    """The exit code that scripts get for an error."""
+    codes = ((NotFound, NOT_FOUND), (WaitTimeout, TIMED_OUT), (Unavailable, UNAVAILABLE), (SpoolError, USAGE))
+    return next((code for kind, code in codes if isinstance(error, kind)), UNAVAILABLE)
+
+
+def sentence(error: Exception) -> str:
+    """The error as people read it: what happened, and what to do."""
+    if isinstance(error, OSError) and not isinstance(error, SpoolError):
+        from spoold.system.errnos import advice
+
+        where = f"{error.filename}: " if error.filename else ""
+        name = errno.errorcode.get(error.errno or 0, "unknown error")
+        return f"{where}{error.strerror or error} ({name}). {advice(error.errno)}"
+    return str(error)

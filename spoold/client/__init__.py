@@ -1,0 +1,14 @@
+"""What a program uses: submit, wait, result, events.
+
+    spool        Spool: one object for one spool, everything a program can do with it
+    location     which directory is meant when none is said
+    submission   from what a caller wrote to what is dropped: ids, validation, batches
+    info         all that can be said of one task
+    waiting      results as they come in, found by listing
+    logs         what attempts wrote, read and followed
+    executor     SpoolExecutor: concurrent.futures over a spool
+    arguments    callables and JSON arguments, checked before they travel
+    failures     what goes wrong for a caller: TaskFailed, NotFinished
+
+Law: a client owns nothing but its tmp directory. It drops tasks, posts requests and looks; it moves no token.
+"""

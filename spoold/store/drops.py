@@ -1,0 +1,103 @@
+"""Drops as people look for them: what lies in pending/ and rejected/, and which id each names.
+
+Law: the file of a stranger is read up to a bound and never trusted; one that cannot be read is known by its name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile
+from spoold.protocol.names import base36, is_id, key, parse_batch
+from spoold.system.filesystem import FileSystem
+
+SMALL_BYTES = 256 << 10
+BATCH_BYTES = 64 << 20
+REASON = ".reason.json"
+MICROS_WIDTH = 10
+
+_OURS = re.compile(rf"[0-9a-z]{{{MICROS_WIDTH}}}\.(.+)\.json")
+
+
+def drop_name(micros: int, task_id: str) -> str:
+    """The name that we drop a task under: it sorts by age and tells the id without being opened."""
+    return f"{base36(micros, MICROS_WIDTH)}.{task_id}.json"
+
+
+def id_in_name(drop: str) -> str | None:
+    """The id in a name of ours; None for other names."""
+    match = _OURS.fullmatch(drop)
+    return match[1] if match is not None and is_id(match[1]) else None
+
+
+def list_drops(fs: FileSystem) -> Iterator[tuple[str, str | None]]:
+    """Every single drop in pending/, oldest name first, with the id that it names. Errors: OSError from listing."""
+    for drop in sorted(fs.list(layout.PENDING)):
+        if drop.startswith(".") or not drop.lower().endswith((".json", ".jsonl")):
+            continue
+        yield drop, id_in_name(drop) or (_id_inside(fs, drop) if drop.lower().endswith(".json") else None)
+
+
+def find_lines(fs: FileSystem, wanted: Collection[str]) -> Iterator[tuple[str, int, str]]:
+    """Which of the wanted keys are lines of a .jsonl in pending/ or batches/: path, line from 1, id.
+
+    Errors: OSError from listing. Files are read up to BATCH_BYTES each, and only if there is a key to look for.
+    """
+    if not wanted:
+        return
+    pending = [layout.join(layout.PENDING, name) for name in fs.list(layout.PENDING) if name.endswith(".jsonl")]
+    batches = [layout.join(layout.BATCHES, name) for name in fs.list(layout.BATCHES) if name.endswith(".jsonl")]
+    for path in sorted(pending) + sorted(batches):
+        batch = parse_batch(path.rpartition("/")[2])
+        prefix = batch.prefix if batch is not None else None
+        for number, raw in enumerate(_read(fs, path, BATCH_BYTES).split(b"\n"), 1):
+            task_id = _id_of_line(raw, f"{prefix}-{number}" if prefix else None)
+            if task_id is not None and key(task_id) in wanted:
+                yield path, number, task_id
+
+
+def list_reasons(fs: FileSystem) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What was rejected: the path of the reason, and what it says. Errors: OSError from listing."""
+    for name in sorted(fs.list(layout.REJECTED)):
+        if name.endswith(REASON):
+            path = layout.join(layout.REJECTED, name)
+            try:
+                reason = codec.load_object(_read(fs, path, SMALL_BYTES), name)
+            except BadFile:
+                reason = {}
+            yield path, {"drop": name.removesuffix(REASON), **reason}
+
+
+_ID_FIELD = re.compile(rb'"id"\s*:\s*"([^"\\]{1,120})"')
+
+
+def _id_of_line(raw: bytes, made: str | None) -> str | None:
+    """The id of a line; only one in which the word occurs is parsed, since a batch may have a million lines."""
+    if not raw.strip():
+        return None
+    if _ID_FIELD.search(raw) is None:
+        return made
+    return _id_field(raw) or made
+
+
+def _id_inside(fs: FileSystem, drop: str) -> str | None:
+    data = _read(fs, layout.join(layout.PENDING, drop), SMALL_BYTES)
+    return _id_field(data) if _ID_FIELD.search(data) else None
+
+
+def _id_field(data: bytes) -> str | None:
+    try:
+        found = codec.load_object(data, "").get("id")
+    except BadFile:
+        return None
+    return found if isinstance(found, str) and is_id(found) else None
+
+
+def _read(fs: FileSystem, path: str, limit: int) -> bytes:
+    try:
+        return fs.read(path, limit)
+    except OSError:
+        return b""

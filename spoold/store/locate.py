@@ -1,0 +1,241 @@
+"""Where in the tree a task is, for people and programs that know its id.
+
+Law: a task is found by listing, in the order in which tokens flow, so that one which moves on meanwhile is met
+further down; only a hand-back flows against that, so nothing is called missing before it was missed twice.
+What is said here may be old the moment it is said: it is for showing, never for deciding a move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile, NotFound
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import EndedName, TaskName, key, parse_ended, parse_returned
+from spoold.store import drops
+from spoold.store.archive import find_archived, list_archived
+from spoold.store.lanes import list_lanes, list_tasks
+from spoold.store.store import Store
+
+PREFIX_MIN = 4
+PASSES = 2
+SHOWN = (
+    State.PENDING,
+    State.WAITING,
+    State.READY,
+    State.CLAIMED,
+    State.COMPLETED,
+    State.FAILED,
+    State.REJECTED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """One task file. state is one of SHOWN: a returned task waits, an archived one is what it ended as.
+
+    attempt: of the start that is next, under way or was the last; 0 while nobody has admitted it. node: the worker
+    that holds it, or who decided it. name: the name's fields while it lives. line: its line in a .jsonl, from 1.
+    """
+
+    state: State
+    path: str
+    id: str
+    attempt: int = 0
+    node: str = ""
+    lane: str = ""
+    name: TaskName | None = None
+    drop: str = ""
+    line: int = 0
+    archived: bool = False
+
+    @property
+    def result(self) -> str | None:
+        """The path of the result that counts; None for a task that has none yet."""
+        if self.state not in (State.COMPLETED, State.FAILED):
+            return None
+        ended = EndedName(self.id, self.attempt, self.node)
+        if self.archived:
+            return layout.join(layout.bucket(self.id), ended.archived("result"))
+        return layout.join(layout.RESULTS, ended.encode())
+
+
+def iter_tasks(store: Store, states: Collection[State] = SHOWN, *, archived: bool = False) -> Iterator[Located]:
+    """Every task in these states, each once, in the order of its flow. Errors: OSError.
+
+    Drops of strangers are shown under the id that they name, else under their file's name. The archive is only
+    listed when asked for.
+    """
+    seen: set[str] = set()
+    for state in SHOWN:
+        if state not in states:
+            continue
+        for found in _LISTERS[state](store):
+            if key(found.id) not in seen:
+                seen.add(key(found.id))
+                yield found
+        if archived and state in (State.COMPLETED, State.FAILED):
+            yield from (a for a in _archived(store) if a.state is state and key(a.id) not in seen)
+
+
+def locate(store: Store, ref: str) -> Located:
+    """The task with this id, or dropped under this name; else the only one whose id starts so.
+
+    Errors: NotFound; OSError.
+    """
+    search = _Search({key(ref): ref}, prefix=key(ref) if len(ref) >= PREFIX_MIN else None)
+    search.run(store)
+    if search.found:
+        return search.found[key(ref)]
+    near = list(search.near.values())
+    if len(near) == 1:
+        return near[0]
+    if near:
+        some = ", ".join(sorted(found.id for found in near)[:4])
+        raise NotFound(
+            f"{ref!r} is the beginning of {len(near)} ids: {some}{', …' if len(near) > 4 else ''}. Say more."
+        )
+    raise NotFound(f"no task {ref!r} in this spool. `spool ls` shows those there are.")
+
+
+def locate_many(store: Store, refs: Collection[str]) -> dict[str, Located]:
+    """Those of the ids that are in the spool: ref → where. Errors: OSError."""
+    search = _Search({key(ref): ref for ref in refs})
+    search.run(store)
+    return {search.wanted[found]: where for found, where in search.found.items()}
+
+
+@dataclass(slots=True)
+class _Search:
+    """One look through the tree: wanted keys, what was found, and what begins with the prefix."""
+
+    wanted: dict[str, str]
+    prefix: str | None = None
+    found: dict[str, Located] = field(default_factory=dict)
+    near: dict[str, Located] = field(default_factory=dict)
+
+    @property
+    def missing(self) -> dict[str, str]:
+        return {k: ref for k, ref in self.wanted.items() if k not in self.found}
+
+    def run(self, store: Store) -> None:
+        """List everything, at most twice, and stop as soon as nothing is missing."""
+        for _ in range(PASSES):
+            for look in (
+                _pending,
+                self._batches,
+                *(_LISTERS[state] for state in SHOWN if state not in (State.PENDING, State.REJECTED)),
+                self._archive,
+                _LISTERS[State.REJECTED],
+            ):
+                for found in look(store):
+                    self._take(found)
+                if not self.missing:
+                    return
+
+    def _take(self, located: Located) -> None:
+        task_key = key(located.id)
+        for name in (task_key, key(located.drop)):
+            if name in self.wanted:
+                # A second drop of an id must not hide, when it is rejected, the task that has the id.
+                if located.state is not State.REJECTED or name not in self.found:
+                    self.found[name] = located
+                return
+        if self.prefix is not None and task_key.startswith(self.prefix):
+            self.near[task_key] = located
+
+    def _batches(self, store: Store) -> Iterator[Located]:
+        """Lines of .jsonl files, dropped or being expanded; read only while something is missing."""
+        for path, line, task_id in drops.find_lines(store.fs, self.missing):
+            yield Located(State.PENDING, path, task_id, drop=path.rpartition("/")[2], line=line)
+
+    def _archive(self, store: Store) -> Iterator[Located]:
+        for ref in list(self.missing.values()):
+            path = find_archived(store.fs, ref)
+            if path is not None:
+                yield _from_archive(path)
+
+
+def _pending(store: Store) -> Iterator[Located]:
+    for drop, task_id in drops.list_drops(store.fs):
+        yield Located(State.PENDING, layout.join(layout.PENDING, drop), task_id or drop, drop=drop)
+
+
+def _in_lanes(state: State) -> Callable[[Store], Iterator[Located]]:
+    def look(store: Store) -> Iterator[Located]:
+        for lane in list_lanes(store.fs, state):
+            for file, name in list_tasks(store.fs, layout.join(state, lane)).items():
+                yield _living(state, layout.join(state, lane, file), name, lane=lane)
+
+    return look
+
+
+def _waiting(store: Store) -> Iterator[Located]:
+    yield from _in_lanes(State.WAITING)(store)
+    for file in store.fs.list(layout.RETURNED):
+        parsed = parse_returned(file)
+        if parsed is not None:
+            yield _living(State.WAITING, layout.join(layout.RETURNED, file), parsed[0], node=parsed[1])
+
+
+def _claimed(store: Store) -> Iterator[Located]:
+    for worker in store.fs.list(layout.CLAIMED):
+        for file, name in list_tasks(store.fs, layout.join(layout.CLAIMED, worker)).items():
+            yield _living(State.CLAIMED, layout.claimed(worker, file), name, node=worker)
+
+
+def _living(state: State, path: str, name: TaskName, *, node: str = "", lane: str = "") -> Located:
+    return Located(state, path, name.id, name.attempt, node, lane, name)
+
+
+def _ended(state: State) -> Callable[[Store], Iterator[Located]]:
+    def look(store: Store) -> Iterator[Located]:
+        for file in store.fs.list(state):
+            name = parse_ended(file)
+            if name is not None:
+                yield Located(state, layout.join(state, file), name.id, name.attempt, name.decider)
+
+    return look
+
+
+def _archived(store: Store) -> Iterator[Located]:
+    for path, name, kind in list_archived(store.fs):
+        yield Located(State(kind), path, name.id, name.attempt, name.decider, archived=True)
+
+
+def _from_archive(path: str) -> Located:
+    # find_archived gives a path whose name parses: STEM.completed.json or STEM.failed.json.
+    stem, _, kind = path.rpartition("/")[2].removesuffix(".json").rpartition(".")
+    name = parse_ended(f"{stem}.json")
+    if name is None:
+        raise NotFound(f"{path} is not the name of an archived task.")
+    return Located(State(kind), path, name.id, name.attempt, name.decider, archived=True)
+
+
+def _rejected(store: Store) -> Iterator[Located]:
+    for path, reason in drops.list_reasons(store.fs):
+        drop = str(reason.get("drop") or "")
+        task_id = reason.get("id") or drops.id_in_name(drop) or drop
+        yield Located(State.REJECTED, path, str(task_id), drop=drop)
+
+
+def reason_of(store: Store, located: Located) -> dict[str, Any]:
+    """What the leader wrote beside a rejected drop; empty when that cannot be read."""
+    try:
+        return codec.load_object(store.fs.read(located.path), located.path)
+    except (OSError, BadFile):
+        return {}
+
+
+_LISTERS: dict[State, Callable[[Store], Iterator[Located]]] = {
+    State.PENDING: _pending,
+    State.WAITING: _waiting,
+    State.READY: _in_lanes(State.READY),
+    State.CLAIMED: _claimed,
+    State.COMPLETED: _ended(State.COMPLETED),
+    State.FAILED: _ended(State.FAILED),
+    State.REJECTED: _rejected,
+}
