@@ -1,8 +1,8 @@
 """What `spool fsck --repair` mends: the fixes that an audit chose, each carried out by renames.
 
 Law: never while a leader or a worker lives, since then the tree is theirs; the caller makes sure. Nothing is thrown
-away: what cannot stay where it is goes to rejected/ with its reason. These moves are no part of a task's life, so they
-stand in no line of the lifecycle table and go to the mover directly.
+away: what cannot stay where it is goes to rejected/ with its reason. These moves are no part of a task's life, so
+they stand in no line of the lifecycle table and go to the mover directly.
 """
 
 from __future__ import annotations

@@ -1,0 +1,114 @@
+"""What is known of one task at one moment: the question that `explain` answers, and the form of the answer.
+
+Law: values only, gathered by listing; what nobody gathered has a default that blames nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from spoold.protocol.errors import BadFile
+from spoold.protocol.heartbeat import Capabilities
+from spoold.protocol.lanes import Lane
+from spoold.protocol.lifecycle import State
+from spoold.rules.disk import Room
+from spoold.rules.gates import NO_CONDITIONS, Conditions, LaneFacts, Parent
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A worker as its heartbeat shows it; lanes are the demands of what it runs, as far as they were read."""
+
+    node: str
+    capabilities: Capabilities
+    slots: int = 1
+    running: int = 0
+    alive: bool = True
+    draining: bool = False
+    lanes: tuple[Lane, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt that ended: its number, how, who decided it, when (RFC 3339)."""
+
+    number: int
+    status: str
+    by: str
+    at: str = ""
+    code: str = ""
+    message: str = ""
+
+    @property
+    def ending(self) -> str:
+        """How it ended, as part of a sentence."""
+        return f"{self.code or self.status}{f': {self.message}' if self.message else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who runs the task, since when (RFC 3339), what it reports of itself, whether somebody asked to cancel it."""
+
+    worker: str
+    alive: bool = True
+    since: str = ""
+    progress: Any = None
+    cancel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One task. now in seconds since 1970; rest_s: how long (s) the retry delay still lasts at most.
+
+    leader: who leads, None for nobody; parents: what is known of each dependency, places: in words; type: the facts
+    of its type; ahead: tasks before it in its lane; window and standing: how many may stand ready there, and do;
+    last: the attempt before this one, or the one that ended it; problem: what is wrong with a drop, young while it
+    may still become good; disk: the room on the share.
+    """
+
+    id: str
+    state: State
+    now: float
+    attempt: int = 0
+    leader: str | None = None
+    dead_after_s: float = 15
+    lane: Lane | None = None
+    conditions: Conditions = NO_CONDITIONS
+    rest_s: float = 0.0
+    parents: Mapping[str, Parent] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
+    type: LaneFacts = field(default_factory=LaneFacts)
+    workers: tuple[Seen, ...] = ()
+    ahead: int = 0
+    standing: int = 0
+    window: int = 128
+    last: Attempt | None = None
+    claim: Claim | None = None
+    problem: BadFile | None = None
+    young: bool = False
+    grace_s: float = 10
+    disk: Room = Room.ENOUGH
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that stands in the way: which gate, what, what would change it, until when (s since 1970)."""
+
+    gate: str
+    reason: str
+    change: str
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The answer: the task's state, one sentence, and every reason behind it."""
+
+    id: str
+    state: str
+    attempt: int
+    verdict: str
+    reasons: tuple[Reason, ...] = ()
