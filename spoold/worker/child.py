@@ -12,6 +12,7 @@ import errno
 import json
 import os
 import signal
+import warnings  # noqa: F401 - os.execvpe imports it: here that is done once, not in every child (0.8 ms)
 
 from spoold.worker import tree
 

@@ -101,7 +101,8 @@ class Ending:
 
     `exit_code` or `signal` is how the main process went, where known, whatever `kind` says about the reason.
     `output_bytes` counts all output, `output_dropped` the part that is not in the file; `tail` is the end of it.
-    `survivors` are pids that SIGKILL did not end in time (stuck in the kernel); they are still being killed.
+    `max_rss_bytes` is 0 for what ended before anybody looked. `survivors` are pids that SIGKILL did not end in
+    time (stuck in the kernel); they are still being killed.
     """
 
     key: str

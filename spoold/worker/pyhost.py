@@ -7,6 +7,7 @@ the job's output. It is started as a script: `python -P -u pyhost.py REQUESTS AN
 
 import binascii
 import contextlib
+import errno
 import importlib
 import io
 import json
@@ -43,9 +44,15 @@ def _serve(request: dict[str, Any]) -> dict[str, Any]:
     """Runs one call; never raises, since whatever happens in the function is the answer."""
     try:
         _prepare(request)
+    except OSError as problem:
+        name = errno.errorcode.get(problem.errno or 0, "OSError")
+        said = f"cannot enter the working directory {request['cwd']}: {name} ({problem.strerror})"
+        code = 127 if problem.errno in (errno.ENOENT, errno.ENOTDIR) else 126
+        return {"exit": code, "message": said, "value": None, "began": False}
+    try:
         call = json.loads(request["call"])
         result = _resolve(call["target"])(*call["args"], **call["kwargs"])
-        answer = {"exit": 0, "message": "", "value": _encode(result)}
+        answer = {"exit": 0, "message": "returned", "value": _encode(result)}
     except SystemExit as leaving:
         answer = _leave(leaving.code)
     except BaseException as problem:  # noqa: BLE001 - whatever it raises is its answer
@@ -60,7 +67,9 @@ def _serve(request: dict[str, Any]) -> dict[str, Any]:
         # The function may have closed or replaced it; then its output ends there.
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
-    return answer
+    # While it waits, it keeps no directory busy that somebody wants to remove or unmount.
+    os.chdir("/")
+    return {**answer, "began": True}
 
 
 def _prepare(request: dict[str, Any]) -> None:

@@ -33,7 +33,8 @@ class Host:
         answered, answer = os.pipe()
         try:
             argv = [sys.executable, "-P", "-u", _PYHOST, str(asked), str(answer)]
-            self.child = Child(argv, job["env"], job["cwd"], b"", (asked, answer))
+            # It enters the working directory itself, call by call.
+            self.child = Child(argv, job["env"], "/", b"", (asked, answer))
         except Refused:
             os.close(ask)
             os.close(answered)
@@ -102,6 +103,8 @@ class Run:
         kind, code, number, message = self.kind, None, None, self.message
         if self.answer is not None:
             code, message = self.answer["exit"], message or self.answer["message"]
+            if kind == "exited" and not self.answer["began"]:
+                kind = "spawn_failed"
         elif self.status is not None:
             code, number, ended = _read_status(self.status)
             message = message or ("the Python process died: " if "call" in self.job else "") + ended

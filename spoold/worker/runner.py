@@ -196,6 +196,8 @@ class Runner:
         self._selector.close()
         os.close(self._bell)
         os.close(self._ring)
+        # A late `wake` must not write to whatever gets this number next.
+        self._ring = -1
         endings, self._endings = self._endings, []
         return endings
 

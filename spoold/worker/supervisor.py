@@ -223,12 +223,13 @@ class Supervisor:
             run.output.drain(run.child.output)
         run.output.close()
         self._run = None
-        self._control.send({"ending": run.ending()})
+        ending = run.ending()
         if host is not None and run.child is host.child:
             if not spare:
                 self._drop_host()
         elif run.child is not None:
             run.child.close()
+        self._control.send({"ending": ending})
 
     def _idle_host(self, run: Run) -> frozenset[int]:
         """The warm host's pid while it has no part in the job, so that it is neither counted nor killed."""

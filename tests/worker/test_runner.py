@@ -52,6 +52,33 @@ def test_a_script_without_interpreter_line_is_not_executable(bench: Bench) -> No
     assert "ENOEXEC" in ending.message
 
 
+@pytest.mark.parametrize(
+    ("argv", "env"), [(("echo", "a\0b"), {}), (("true",), {"A=B": "x"}), (("true", "x" * 3_000_000), {})]
+)
+def test_arguments_that_no_program_can_get(bench: Bench, argv: tuple[str, ...], env: dict[str, str]) -> None:
+    ending = bench.ended(bench.job(Command(argv), env=environment(**env)))
+    assert (ending.kind, ending.exit_code) == ("spawn_failed", 126)
+    assert "cannot execute" in ending.message
+
+
+def test_descriptors_do_not_pile_up(bench: Bench) -> None:
+    def open_now() -> list[int]:
+        pids = [os.getpid(), *(slot.process.pid for slot in bench.runner._live)]
+        return [len(os.listdir(f"/proc/{pid}/fd")) for pid in pids]
+
+    def mixture() -> None:
+        bench.ended(bench.shell("echo x", stdin=b"y"))
+        bench.ended(bench.job(Command(("/no/such/program",))))
+        bench.ended(bench.job(Call("os:getpid")))
+        bench.ended(bench.job(Call("os:_exit", (1,))))
+
+    mixture()
+    before = open_now()
+    for _ in range(5):
+        mixture()
+    assert open_now() == before
+
+
 def test_a_missing_working_directory_is_named(bench: Bench) -> None:
     ending = bench.ended(bench.shell("true", cwd="/no/such/directory"))
     assert ending.kind == "spawn_failed"
@@ -182,7 +209,7 @@ def test_wake_interrupts_a_wait_from_another_thread(bench: Bench) -> None:
     bench.runner.wait(30)
     timer.join()
     assert time.monotonic() - began < 10
-    bench.runner.wait(0.0)  # and it rings only once: this one runs its time
+    bench.runner.wait(0)  # and it rings only once: this one runs its time
     began = time.monotonic()
     bench.runner.wait(0.05)
     assert time.monotonic() - began >= 0.05

@@ -1,5 +1,6 @@
 """Calls: Python functions run in a warm process, and end like any other job."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,17 @@ class TestCalls:
         first = ended(bench, "pid")
         assert bench.ended(bench.job(Command(("true",)))).exit_code == 0
         assert ended(bench, "pid").value == first.value
+
+    def test_a_missing_working_directory_is_the_same_for_a_cold_and_a_warm_process(self, bench: Bench) -> None:
+        for _ in range(2):
+            ending = ended(bench, "pid", cwd="/no/such/directory")
+            assert (ending.kind, ending.exit_code) == ("spawn_failed", 127)
+            assert "working directory /no/such/directory: ENOENT" in ending.message
+        assert ended(bench, "pid").exit_code == 0
+
+    def test_a_waiting_process_keeps_no_directory_busy(self, bench: Bench) -> None:
+        pid = ended(bench, "pid").value
+        assert os.readlink(f"/proc/{pid}/cwd") == "/"
 
     def test_input_is_read(self, bench: Bench) -> None:
         assert ended(bench, "read", stdin="zwölf".encode()).value == "zwölf"

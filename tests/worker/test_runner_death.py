@@ -215,8 +215,9 @@ def test_a_job_started_after_the_lease_ran_out_is_fenced(bench: Bench) -> None:
 
 
 def test_a_lapsed_lease_also_ends_a_grace(bench: Bench) -> None:
-    bench.runner.extend(time.clock_gettime(time.CLOCK_BOOTTIME) + 0.6)
     bench.runner.start(job := bench.shell(STUBBORN))
+    eventually(lambda: len(bench.marked()) >= 4)
+    bench.runner.extend(time.clock_gettime(time.CLOCK_BOOTTIME) + 0.4)
     bench.runner.stop(job.key, "drain", 60)
     ending = bench.next()
     assert ending.kind == "fenced"
