@@ -46,18 +46,19 @@ class Lane:
 
     def encode(self) -> str:
         """The directory name. Errors: BadName when it would be longer than LANE_MAX or a field is illegal."""
+        cpus = 0.001 if 0 < self.cpus < 0.001 else self.cpus  # a little is not nothing
         fields = {
             "type": self.type,
             "run": "" if self.run == "handler" else self.run,
             "pool": self.pool,
-            "cpu": f"{max(self.cpus, 0.001):.3f}".rstrip("0").rstrip(".") if self.cpus else "",
+            "cpu": f"{cpus:.3f}".rstrip("0").rstrip(".") if cpus else "",
             "mem": str(self.mem_mb or ""),
             "gpu": str(self.gpus or ""),
             "need": "+".join(sorted(set(self.need))),
             "py": self.module.lower(),
         }
         for field, value in fields.items():
-            if value and not _FIELD[field].fullmatch(value):
+            if (value or field == "type") and not _FIELD[field].fullmatch(value):
                 raise BadName(f"{field}={value!r} cannot stand in a lane's name")
         name = ",".join(f"{field}={value}" for field, value in fields.items() if value)
         if len(name) > LANE_MAX:
@@ -73,7 +74,7 @@ def parse_lane(name: str) -> Lane | None:
         if field not in _FIELD or not _FIELD[field].fullmatch(value):
             return None
         fields[field] = value
-    if "type" not in fields:
+    if "type" not in fields or len(name) > LANE_MAX:
         return None
     lane = Lane(
         type=fields["type"],
