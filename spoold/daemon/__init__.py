@@ -1,6 +1,14 @@
-"""The daemons: process loops around `step()`.
+"""Processes around `step()`: they wait, wake, listen to signals and talk to the service manager.
 
-Law: nothing here decides anything about a task; a daemon starts, wakes, reports to its service manager
-and stops.
-May touch everything below: `worker`, `master`, `client` and what they stand on.
+    naming      node ids, unique per start
+    pulse       has the loop made progress, or is it stuck inside the share?
+    loop        step, wait, step: for a master or a worker, on a thread of its own
+    processes   `spool master` and `spool worker`
+    up          `spool up`: a master and workers as children of one process
+    embedded    Spool.local(): the same in the background of one program
+    notify      what systemd wants to hear
+    units       the systemd units, rendered for a spool
+
+Law: the main thread keeps time and never touches the share; the loop's thread does nothing else. A hung mount can
+therefore stop neither the watchdog nor a signal.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 from spoold.master.desk import Desk
 from spoold.master.leadership import Leadership
@@ -12,7 +13,7 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import SnapshotName
+from spoold.protocol.names import SnapshotName, TaskName
 from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Leadership as LeadershipPart
 from spoold.protocol.snapshot import Node, Rates, Snapshot, TaskCounts, WorkerCounts
@@ -78,6 +79,7 @@ class Reporting:
 
     def _snapshot(self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile]) -> Snapshot:
         workers = [beat for _, beat in sorted(self._beats.items()) if beat.role == "worker"]
+        nodes = tuple(node_of(beat, desk.view.claimed.get(beat.node, {}).values()) for beat in workers)
         counts = _counts(desk)
         return Snapshot(
             generated_at=desk.store.stamp(),
@@ -90,8 +92,8 @@ class Reporting:
                 ),
             ),
             tasks=counts,
-            workers=_worker_counts(desk, workers),
-            nodes=tuple(node_of(beat) for beat in workers),
+            workers=_worker_counts(desk, nodes),
+            nodes=nodes,
             rates=self._rates(desk, counts),
             types=_types(desk),
             paused=tuple(sorted({r.target for r in desk.view.requests if r.verb is Verb.PAUSE})),
@@ -116,22 +118,25 @@ class Reporting:
         )
 
 
-def node_of(beat: Heartbeat) -> Node:
-    """A worker's heartbeat as status shows it."""
+def node_of(beat: Heartbeat, claims: Iterable[TaskName]) -> Node:
+    """A worker as status shows it: what it says of itself, and what the listing says it holds right now."""
     can = beat.capabilities
+    said = {(run.id, run.attempt): run.model_dump(mode="json") for run in beat.running}
+    tasks = tuple(said.get((c.id, c.attempt), {"id": c.id, "attempt": c.attempt}) for c in claims)
+    state = beat.status if beat.status in ("draining", "halted") else ("working" if tasks else "idle")
     return Node(
         worker=beat.node,
         host=beat.host.hostname,
-        state=beat.status,
+        state=state,
         slots=beat.slots,
-        running=len(beat.running),
+        running=len(tasks),
         cpus=can.cpus if can else 0,
         mem_mb=can.mem_mb if can else 0,
         mem_available_mb=beat.mem_available_mb,
         load=beat.load,
         labels=can.labels if can else (),
         types=(can.types or can.handlers) if can else (),
-        tasks=tuple(run.model_dump(mode="json") for run in beat.running),
+        tasks=tasks,
     )
 
 
@@ -148,8 +153,8 @@ def _counts(desk: Desk) -> TaskCounts:
     )
 
 
-def _worker_counts(desk: Desk, workers: list[Heartbeat]) -> WorkerCounts:
-    states = [worker.status for worker in workers]
+def _worker_counts(desk: Desk, nodes: tuple[Node, ...]) -> WorkerCounts:
+    states = [node.state for node in nodes]
     shown = [node for node, at in desk.dead.items() if desk.now.monotonic - at < DEAD_SHOWN_S]
     return WorkerCounts(
         alive=len(states),

@@ -133,7 +133,10 @@ def survey(store: Store) -> Survey:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """How many tasks are where, from names alone; types: type → state → how many, as far as lanes tell it."""
+    """How many tasks are where, from names alone; types: type → how many wait and are active, as far as lanes tell.
+
+    What is claimed stands in no lane: its type is only in the heartbeat of its worker.
+    """
 
     tasks: TaskCounts
     types: dict[str, dict[str, int]]
@@ -142,14 +145,16 @@ class Census:
 def census(fs: FileSystem) -> Census:
     """Count by listing; no task file is opened. Errors: OSError."""
     number: Counter[str] = Counter()
-    types: dict[str, Counter[str]] = {}
+    types: dict[str, dict[str, int]] = {}
     drops = fs.list(layout.PENDING)
     number[State.PENDING] = sum(concerns_us(name) for name in drops)
     for state in (State.WAITING, State.READY):
         for name, lane in list_lanes(fs, state).items():
             found = len(list_tasks(fs, layout.join(state, name)))
             number[state] += found
-            types.setdefault(lane.type, Counter())[state] += found
+            if found:
+                kind = types.setdefault(lane.type, {"waiting": 0, "active": 0})
+                kind["waiting" if state is State.WAITING else "active"] += found
     for worker in filter(is_node, fs.list(layout.CLAIMED)):
         number[State.CLAIMED] += len(list_tasks(fs, layout.join(layout.CLAIMED, worker)))
     number[State.WAITING] += sum(parse_returned(name) is not None for name in fs.list(layout.RETURNED))
@@ -158,7 +163,7 @@ def census(fs: FileSystem) -> Census:
     number.update(kind for _, _, kind in list_archived(fs))
     number[State.REJECTED] = sum(not name.endswith(REASON) for name in fs.list(layout.REJECTED))
     counts = TaskCounts.model_validate({field: number[field] for field in TaskCounts.model_fields})
-    return Census(counts, {kind: dict(states) for kind, states in sorted(types.items()) if states.total()})
+    return Census(counts, types)
 
 
 def _branches(notes: _Notes, state: State, is_branch: Callable[[str], bool]) -> list[str]:

@@ -1,0 +1,167 @@
+"""A master and a worker as the loop drives them: with hints, a scratch, a runner, and names of their own."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+
+from spoold.daemon.loop import Beat
+from spoold.daemon.naming import node_id
+from spoold.daemon.pulse import Pulse, pulsing
+from spoold.master.master import Master
+from spoold.protocol import layout
+from spoold.protocol.heartbeat import Capabilities
+from spoold.store.store import Store, open_store
+from spoold.system.clock import SystemClock
+from spoold.system.hints import Hints
+from spoold.system.host import SystemHost
+from spoold.system.posix import PosixFileSystem
+from spoold.system.scratch import LocalScratch
+from spoold.worker.config import WorkerConfig
+from spoold.worker.runner import Runner
+from spoold.worker.sweep import sweep
+from spoold.worker.worker import Worker
+
+log = logging.getLogger("spoold")
+
+
+def open_spool(root: str, writer: str, pulse: Pulse) -> Store:
+    """The spool at `root` for one writer. Errors: Unavailable, BadFile, OSError."""
+    return open_store(pulsing(PosixFileSystem(root), pulse), SystemClock(), writer, root)
+
+
+class MasterActor:
+    """A master with its hints."""
+
+    _WATCHED = (layout.PENDING, layout.RETURNED, layout.COMPLETED, layout.FAILED, layout.CONTROL, layout.MASTER)
+
+    def __init__(self, root: str, name: str | None, pulse: Pulse) -> None:
+        store = open_spool(root, node_id(name, "m"), pulse)
+        store.open_tmp()
+        self._master = Master(store, SystemHost())
+        self._event = threading.Event()
+        self.hints = Hints(root, self.wake)
+        self._leaving = False
+        self._led = False
+
+    def step(self) -> Beat:
+        if self._leaving:
+            return Beat(busy=False, next_due=None, done=True)
+        self.hints.watch(self._WATCHED)
+        step = self._master.step()
+        if step.leading != self._led:
+            self._led = step.leading
+            log.info("%s", self.describe())
+        return Beat(step.busy, step.next_due)
+
+    def wait(self, timeout_s: float) -> None:
+        self._event.wait(timeout_s)
+        self._event.clear()
+
+    def wake(self) -> None:
+        self._event.set()
+
+    def leave(self, hurry: bool) -> None:
+        del hurry  # a master has nothing to finish
+        self._leaving = True
+
+    def close(self) -> None:
+        self.hints.close()
+        self._master.close()
+
+    def describe(self) -> str:
+        me = self._master.store.writer
+        if not self._master.leading:
+            return f"{me} stands by; {self._master.leadership.holder} leads"
+        return f"{me} leads epoch {self._master.leadership.epoch}"
+
+
+class WorkerActor:
+    """A worker with its runner, scratch and hints."""
+
+    def __init__(self, root: str, config: WorkerConfig, pulse: Pulse) -> None:
+        host = SystemHost()
+        can, slots = abilities(config, host)
+        store = open_spool(root, node_id(config.name), pulse)
+        self._runner = Runner(slots)
+        scratch = LocalScratch(store.writer)
+        self._worker = Worker(
+            store, host, self._runner, scratch, config, can, slots, root=root, environ=dict(os.environ)
+        )
+        self._root = root
+        self._config = config
+        self._registered = False
+        self.hints = Hints(root, self.wake)
+        self._leaving = False
+        self._hurry = False
+
+    def step(self) -> Beat:
+        if not self._registered:
+            self._register()
+        if self._leaving:
+            self._worker.drain(0.0 if self._hurry else self._config.drain_grace_s)
+        self._watch()
+        step = self._worker.step()
+        return Beat(step.busy, step.next_due, step.done)
+
+    def _register(self) -> None:
+        for gone in self._worker.register():
+            killed = sweep({"SPOOL_ROOT": self._root, "SPOOL_WORKER_ID": gone})
+            log.info("%s, which ran here before, is gone (%d processes of it killed)", gone, killed)
+            self._worker.report_gone(gone)
+        self._registered = True
+        self._runner.prestart(1)
+        log.info("%s", self.describe())
+
+    def _watch(self) -> None:
+        lanes = self._worker.store.fs.list(layout.READY)
+        ready = [layout.join(layout.READY, lane) for lane in sorted(lanes)]
+        self.hints.watch([layout.CONTROL, layout.READY, *ready])
+
+    def wait(self, timeout_s: float) -> None:
+        self._runner.wait(timeout_s)
+
+    def wake(self) -> None:
+        self._runner.wake()
+
+    def leave(self, hurry: bool) -> None:
+        self._leaving, self._hurry = True, hurry
+
+    def close(self) -> None:
+        self.hints.close()
+        self._worker.close()
+
+    def describe(self) -> str:
+        worker = self._worker
+        return f"{worker.store.writer} runs {len(worker.running)} of at most {worker.slots} tasks"
+
+
+def abilities(config: WorkerConfig, host: SystemHost) -> tuple[Capabilities, int]:
+    """What this worker can serve, and how many slots it has: as configured, else as the machine is."""
+    capacity = host.capacity()
+    cpus = config.cpus or capacity.cpus
+    can = Capabilities(
+        cpus=cpus,
+        mem_mb=config.mem_mb or capacity.mem_mb,
+        gpus=capacity.gpus if config.gpus is None else config.gpus,
+        labels=config.labels,
+        types=config.types,
+        handlers=tuple(sorted(config.handlers)),
+        pools=config.pools,
+        allow_command=config.allow_command,
+        python=config.python.allow,
+    )
+    return can, config.slots or max(1, int(cpus))
+
+
+def hinted(current: Callable[[], object | None]) -> Callable[[], bool]:
+    """Whether the present actor's hints work, so that polls may be rare."""
+
+    def works() -> bool:
+        actor = current()
+        hints = getattr(actor, "hints", None)
+        return hints is not None and hints.reason is None
+
+    return works

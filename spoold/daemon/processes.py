@@ -1,0 +1,111 @@
+"""`spool master` and `spool worker` as processes: a loop on its thread, and a main thread that keeps time.
+
+The main thread handles signals, pings the watchdog while the loop makes progress, and says what it sees. A loop that
+hangs inside the share is the server's fault, which a restart would not mend, so the watchdog is pinged and the status
+says so; a loop that hangs anywhere else is ours, and the watchdog ends it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+
+from spoold.daemon.actors import MasterActor, WorkerActor, hinted, open_spool
+from spoold.daemon.loop import Actor, Loop
+from spoold.daemon.naming import node_id
+from spoold.daemon.notify import Notifier
+from spoold.daemon.pulse import Pulse
+from spoold.worker.config import WorkerConfig
+from spoold.worker.runner import become_subreaper
+
+log = logging.getLogger("spoold")
+
+LOOK_S = 0.5
+STUCK_S = 30.0
+HANG_S = 60.0
+EXIT_OURS = 70
+EXIT_UNAVAILABLE = 69
+
+
+def master_main(root: str, name: str | None = None, *, until_eof: bool = False) -> int:
+    """Run a master until a signal; returns the exit status. Errors: Unavailable, BadFile at the start."""
+    pulse = Pulse()
+    settings = open_spool(root, node_id(name, "m"), pulse).settings
+    loop = Loop(lambda: MasterActor(root, name, pulse), settings.poll, pulse, lambda: False)
+    return _run(loop, leave_within_s=10.0, until_eof=until_eof)
+
+
+def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> int:
+    """Run a worker until it is drained; returns the exit status. Errors: Unavailable, BadFile at the start."""
+    pulse = Pulse()
+    settings = open_spool(root, node_id(config.name), pulse).settings
+    become_subreaper()
+    loop = Loop(lambda: WorkerActor(root, config, pulse), settings.poll, pulse, lambda: False)
+    return _run(loop, leave_within_s=config.drain_grace_s + config.kill_grace_s + 10.0, until_eof=until_eof)
+
+
+def _run(loop: Loop, *, leave_within_s: float, until_eof: bool) -> int:
+    """Drive the loop on its thread and mind everything else here."""
+    loop.hinted = hinted(lambda: loop.actor)
+    notifier = Notifier()
+    woken = threading.Event()
+    signals: list[int] = []
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        del frame
+        signals.append(number)
+        woken.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, on_signal)
+    thread = threading.Thread(target=loop.run, name="loop", daemon=True)
+    thread.start()
+    if until_eof:
+        threading.Thread(target=_at_eof, args=(lambda: on_signal(signal.SIGTERM, None),), daemon=True).start()
+    notifier.ready()
+    leaving_since: float | None = None
+    look_s = min(LOOK_S, notifier.watchdog_interval_s() or LOOK_S)
+    while thread.is_alive():
+        woken.wait(look_s)
+        woken.clear()
+        _tell(loop, notifier)
+        if signals and leaving_since is None:
+            leaving_since = time.monotonic()
+            notifier.stopping()
+        if signals:
+            loop.leave(hurry=len(signals) > 1)
+        if leaving_since is not None and (len(signals) > 2 or time.monotonic() - leaving_since > leave_within_s):
+            log.error("leaving without an answer of the share; what was running is killed and will be run again")
+            os._exit(EXIT_UNAVAILABLE)
+        thread.join(0)
+    if loop.error is not None:
+        log.critical("this is a bug in spoold; please report it", exc_info=loop.error)
+        return EXIT_OURS
+    return 0
+
+
+def _tell(loop: Loop, notifier: Notifier) -> None:
+    """Ping the watchdog while the loop makes progress, or hangs where a restart would not help."""
+    inside, age_s = loop.pulse.inside, loop.pulse.age_s
+    actor: Actor | None = loop.actor
+    if inside is not None and age_s > STUCK_S:
+        notifier.status(f"waiting for the share for {age_s:.0f} s ({inside})")
+    elif loop.trouble is not None:
+        notifier.status(f"trouble with the share: {loop.trouble}")
+    elif actor is not None:
+        notifier.status(actor.describe())
+    if inside is not None or age_s < HANG_S:
+        notifier.watchdog()
+
+
+def _at_eof(act: object) -> None:
+    """Call `act` when standard input ends: whoever started this process is gone."""
+    while sys.stdin.buffer.read(4096):
+        pass
+    if callable(act):
+        act()

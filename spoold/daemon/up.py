@@ -1,0 +1,126 @@
+"""`spool up`: a master and workers as children of one process, for one machine and for trying things out.
+
+Each child drains when its standard input ends, so none outlives this process, however it ends. A child that dies is
+started again; Ctrl-C drains all of them, a second Ctrl-C hands back what runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from types import FrameType
+
+log = logging.getLogger("spoold")
+
+AGAIN_AFTER_S = 1.0
+LOOK_S = 0.2
+
+
+@dataclass(slots=True)
+class Child:
+    """One child: how it is started, and the process while there is one."""
+
+    label: str
+    command: list[str]
+    process: subprocess.Popen[bytes] | None = None
+    ended_at: float = field(default=-1e9)
+
+    def start(self) -> None:
+        """Start it; its standard input is our promise to live."""
+        # A session of its own: Ctrl-C at a terminal is for us to hand on, not for each task to die of.
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, start_new_session=True)
+
+    def signal(self, number: int) -> None:
+        """Send it a signal, if it lives."""
+        if self.process is not None and self.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(number)
+
+
+def up(
+    root: str,
+    *,
+    workers: int = 1,
+    slots: int | None = None,
+    allow_command: bool = False,
+    name: str | None = None,
+    config: str | None = None,
+    extra: tuple[str, ...] = (),
+    until_eof: bool = False,
+) -> int:
+    """Run a master and workers until a signal; returns the exit status."""
+    base = [sys.executable, "-m", "spoold", "--spool", root]
+    options = [*(("--slots", str(slots)) if slots else ()), *(("--allow-command",) if allow_command else ())]
+    options += [*(("--config", config) if config else ()), *extra]
+    stem = name or os.uname().nodename.partition(".")[0].lower()
+    children = [Child("master", [*base, "master", "--name", stem, "--until-eof"])]
+    for number in range(1, workers + 1):
+        label = f"{stem}-{number}" if workers > 1 else stem
+        children.append(Child(label, [*base, "worker", "--name", label, *options, "--until-eof"]))
+    return _Family(children).run(until_eof)
+
+
+class _Family:
+    """The children and what is to become of them."""
+
+    def __init__(self, children: list[Child]) -> None:
+        self._children = children
+        self._signals: list[int] = []
+        self._woken = threading.Event()
+
+    def run(self, until_eof: bool) -> int:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+        if until_eof:
+            threading.Thread(target=self._at_eof, daemon=True).start()
+        while not self._signals:
+            for child in self._children:
+                self._tend(child)
+            self._woken.wait(LOOK_S)
+        return self._leave()
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        self._signals.append(number)
+        self._woken.set()
+
+    def _at_eof(self) -> None:
+        while sys.stdin.buffer.read(4096):
+            pass
+        self._on_signal(signal.SIGTERM, None)
+
+    def _tend(self, child: Child) -> None:
+        """Start a child that is not there; a clean end (a drain) is respected."""
+        now = time.monotonic()
+        if child.process is None:
+            if now - child.ended_at >= AGAIN_AFTER_S:
+                child.start()
+            return
+        status = child.process.poll()
+        if status is None or status == 0:
+            return
+        log.warning("%s ended with status %d; it is started again", child.label, status)
+        child.process, child.ended_at = None, now
+
+    def _leave(self) -> int:
+        """Workers first: what they hand back should still find a leader."""
+        log.info("draining; Ctrl-C again hands back what runs")
+        workers, masters = self._children[1:], self._children[:1]
+        told = 0
+        for group in (workers, masters):
+            for child in group:
+                child.signal(signal.SIGTERM)
+            while any(child.process is not None and child.process.poll() is None for child in group):
+                if len(self._signals) > 1 + told:
+                    told = len(self._signals) - 1
+                    for child in self._children:
+                        child.signal(signal.SIGTERM)
+                time.sleep(LOOK_S / 4)
+        return 0

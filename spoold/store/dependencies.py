@@ -1,0 +1,30 @@
+"""What a task's dependencies ended with, for the task to read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spoold.protocol import layout
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import key, parse_archived, parse_ended
+from spoold.protocol.task import Task
+from spoold.store.archive import find_archived
+from spoold.system.filesystem import FileSystem
+
+
+def write_dependencies(fs: FileSystem, task: Task, write: Callable[[str, bytes], None]) -> None:
+    """Write `deps/ID.json`, the committed result, for every dependency. Errors: OSError."""
+    wanted = {key(parent): parent for parent in (*task.dependencies, *task.after_any)}
+    if not wanted:
+        return
+    for state in (State.COMPLETED, State.FAILED):
+        for ended in map(parse_ended, sorted(fs.list(state))):
+            if ended is not None and key(ended.id) in wanted:
+                parent = wanted.pop(key(ended.id))
+                write(f"deps/{parent}.json", fs.read(layout.join(layout.RESULTS, ended.encode())))
+    for parent in wanted.values():
+        path = find_archived(fs, parent)
+        found = parse_archived(path.rpartition("/")[2]) if path else None
+        if found is not None:
+            result = layout.join(layout.bucket(parent), found[0].archived("result"))
+            write(f"deps/{parent}.json", fs.read(result))

@@ -1,0 +1,56 @@
+"""One claimed attempt on this worker, from the claim to the commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spoold.protocol import layout
+from spoold.protocol.lanes import Lane
+from spoold.protocol.names import TaskName
+from spoold.protocol.task import Task
+from spoold.rules.outcome import Outcome
+from spoold.worker.job import Ending
+
+
+@dataclass(slots=True)
+class Attempt:
+    """What the worker knows of an attempt. started_at in seconds since 1970.
+
+    stopping: why it is being stopped, which then is its outcome; ending: how its processes ended; decided: the
+    outcome when it never ran. fenced: the claim is gone, so nothing of this attempt may be committed.
+    """
+
+    name: TaskName
+    worker: str
+    task: Task
+    lane: Lane
+    started_at: float
+    deadline_cut: bool = False
+    stopping: Outcome | None = None
+    ending: Ending | None = None
+    decided: Outcome | None = None
+    fenced: bool = False
+    logged: int = 0
+    log_failed: bool = False
+    result_written: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        """What its job is called: `ID.ATTEMPT`."""
+        return f"{self.name.id}.{self.name.attempt}"
+
+    @property
+    def claim(self) -> str:
+        """The path of its token while this worker owns it."""
+        return layout.claimed(self.worker, self.name.encode())
+
+    @property
+    def log(self) -> str:
+        """The path of its log."""
+        return layout.join(layout.LOGS, self.name.ended(self.worker).log())
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing of it runs any more, so that it can be settled."""
+        return self.ending is not None or self.decided is not None

@@ -1,0 +1,82 @@
+"""A worker's own configuration: what it serves and how it runs it. A file on the machine, never on the share.
+
+What a worker may run is decided here and not by whoever can write to the share: handlers by type, Python modules by
+prefix, and raw commands only where `allow_command` says so.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pydantic import Field, field_validator, model_validator
+
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile
+from spoold.protocol.fields import MemMb, Seconds, SomeSeconds, Strict, Word, Words
+
+
+class Handler(Strict):
+    """How tasks of one type are run: a command in which {input.KEY}, {id} and the like are filled in, or a callable.
+
+    The command gets the task's input as JSON on stdin. timeout (s) holds unless the task names its own.
+    """
+
+    command: tuple[str, ...] = ()
+    python: str | None = Field(default=None, pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")
+    env: dict[str, str] = {}
+    cwd: str | None = None
+    timeout: SomeSeconds | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Handler:
+        if bool(self.command) == (self.python is not None):
+            raise ValueError(
+                "a handler has either a command (a list of words) or a python callable (module:function)"
+            )
+        return self
+
+
+class PythonSettings(Strict):
+    """Which callables may run (prefixes of module names; "*" is any), and where else to look for modules."""
+
+    allow: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+
+
+class WorkerConfig(Strict):
+    """The [top level] of a worker's TOML file; command-line options go over it. Times in seconds, memory in MiB."""
+
+    spool: str | None = None
+    name: str | None = None
+    slots: int | None = Field(default=None, ge=1, le=4096)
+    types: Words = ()
+    labels: Words = ()
+    pools: Words = ()
+    allow_command: bool = False
+    handlers: dict[Word, Handler] = {}
+    python: PythonSettings = PythonSettings()
+    env: dict[str, str] = {}
+    pass_env: tuple[str, ...] | None = None
+    cpus: float | None = Field(default=None, gt=0)
+    mem_mb: MemMb | None = None
+    gpus: int | None = Field(default=None, ge=0)
+    max_memory_mb: MemMb | None = None
+    kill_grace_s: Seconds = 10
+    drain_grace_s: Seconds = 60
+    log_max_mb: int = Field(default=64, ge=0)
+    output_tail_kb: int = Field(default=16, ge=0, le=1024)
+
+    @field_validator("spool")
+    @classmethod
+    def _absolute(cls, value: str | None) -> str | None:
+        return os.path.abspath(os.path.expanduser(value)) if value else None
+
+
+def load_config(path: str) -> WorkerConfig:
+    """Read a worker's configuration. Errors: BadFile that names the file, the key and the mend."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise BadFile(path, "", f"cannot be read: {error.strerror}.", "check the path given to --config.") from error
+    return codec.load_toml(WorkerConfig, data, path)

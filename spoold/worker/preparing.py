@@ -1,0 +1,153 @@
+"""A claimed task becomes a job: what to run, with which environment, in which folder, under which limits.
+
+Templates are filled into single words of a handler's command, never into a line for a shell, so nothing that a task
+says can become a command of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase as fnmatch
+from typing import Any
+
+from spoold.protocol.names import TaskName
+from spoold.protocol.result import Code
+from spoold.protocol.settings import Settings
+from spoold.protocol.task import Task
+from spoold.rules.matching import allows
+from spoold.rules.outcome import Outcome, failure
+from spoold.rules.policy import retry_policy, timeout_s
+from spoold.worker.config import Handler, WorkerConfig
+from spoold.worker.job import Call, Command, Job
+
+_FIELD = re.compile(r"\{([A-Za-z_][\w.-]*)\}")
+# What a command needs to find its way about; the rest of the worker's environment is the worker's own business.
+_PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TERM")
+
+
+class CannotRun(Exception):
+    """The task cannot be run as it is; outcome says why."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.message)
+        self.outcome = outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an attempt runs: the worker, the spool as mounted here, the attempt's local folder (absolute paths)."""
+
+    worker: str
+    root: str
+    folder: str
+
+
+def prepare(
+    task: Task, name: TaskName, place: Place, config: WorkerConfig, settings: Settings, environ: Mapping[str, str]
+) -> Job:
+    """The job for one attempt. Errors: CannotRun."""
+    handler = config.handlers.get(task.kind) if task.run == "handler" else None
+    cap_mb = task.requires.mem_mb or config.max_memory_mb
+    limit_s = (
+        timeout_s(task, settings) if handler is None else task.timeout or handler.timeout or timeout_s(task, settings)
+    )
+    return Job(
+        key=f"{name.id}.{name.attempt}",
+        run=_what(task, name, handler, config),
+        env=_environment(task, name, place, config, settings, environ),
+        cwd=_cwd(task, handler, place),
+        output_path=f"{place.folder}/output",
+        stdin=_stdin(task, handler),
+        timeout_s=limit_s,
+        grace_s=config.kill_grace_s,
+        memory_bytes=cap_mb << 20 if cap_mb else None,
+        stall_s=task.stall_timeout,
+        progress_path=f"{place.folder}/progress.json",
+        output_cap_bytes=config.log_max_mb << 20,
+        tail_bytes=config.output_tail_kb << 10,
+    )
+
+
+def _what(task: Task, name: TaskName, handler: Handler | None, config: WorkerConfig) -> Command | Call:
+    if task.command is not None:
+        if not config.allow_command:
+            raise CannotRun(_unfit("this worker does not run raw commands"))
+        return Command(("/bin/sh", "-c", task.command) if isinstance(task.command, str) else task.command)
+    if task.python is not None:
+        if not allows(task.python.partition(":")[0], config.python.allow):
+            raise CannotRun(_unfit(f"{task.python} is not on this worker's list ([python] allow)"))
+        return Call(task.python, tuple(task.args), task.kwargs, config.python.path)
+    if handler is None:
+        raise CannotRun(_unfit(f"this worker has no handler for type {task.kind}"))
+    if handler.python is not None:
+        return Call(handler.python, (task.input,), {}, config.python.path)
+    return Command(tuple(_fill(word, task, name) for word in handler.command))
+
+
+def _unfit(message: str) -> Outcome:
+    return failure(Code.SPAWN_FAILED, message)
+
+
+def _fill(word: str, task: Task, name: TaskName) -> str:
+    """A word of a handler's command with its {fields} filled in."""
+
+    def value(match: re.Match[str]) -> str:
+        path = match[1].split(".")
+        found: Any = {"id": name.id, "attempt": name.attempt, "type": task.kind, "batch": task.batch or ""} | {
+            "input": task.input,
+            "meta": task.meta,
+        }
+        for part in path:
+            if not isinstance(found, dict) or part not in found:
+                have = f"it has {', '.join(found)}" if isinstance(found, dict) and found else "it has no fields"
+                message = f"the handler for {task.kind} wants {{{match[1]}}}, which the task lacks ({have})"
+                raise CannotRun(failure(Code.INVALID_TASK, message, final=True))
+            found = found[part]
+        return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+
+    return _FIELD.sub(value, word)
+
+
+def _stdin(task: Task, handler: Handler | None) -> bytes:
+    if task.stdin is not None:
+        return task.stdin.encode()
+    if handler is not None and task.input is not None:
+        return json.dumps(task.input, ensure_ascii=False).encode()
+    return b""
+
+
+def _cwd(task: Task, handler: Handler | None, place: Place) -> str:
+    wanted = task.cwd or (handler.cwd if handler else None)
+    if wanted is None:
+        return f"{place.folder}/work"
+    if not wanted.startswith("/"):
+        message = f"cwd {wanted!r} is not an absolute path"
+        raise CannotRun(failure(Code.INVALID_TASK, message, final=True))
+    return wanted
+
+
+def _environment(
+    task: Task, name: TaskName, place: Place, config: WorkerConfig, settings: Settings, environ: Mapping[str, str]
+) -> dict[str, str]:
+    passed = _PASSED if config.pass_env is None else config.pass_env
+    env = {key: value for key, value in environ.items() if any(fnmatch(key, pattern) for pattern in passed)}
+    handler = config.handlers.get(task.kind)
+    env |= config.env | (handler.env if handler and task.run == "handler" else {}) | task.env
+    folder = place.folder
+    return env | {
+        "SPOOL_TASK_ID": name.id,
+        "SPOOL_TASK_TYPE": task.kind,
+        "SPOOL_ATTEMPT": str(name.attempt),
+        "SPOOL_MAX_ATTEMPTS": str(retry_policy(task, settings).max + 1),
+        "SPOOL_WORKER_ID": place.worker,
+        "SPOOL_ROOT": place.root,
+        "SPOOL_BATCH": task.batch or "",
+        "SPOOL_TASK_FILE": f"{folder}/task.json",
+        "SPOOL_RESULT_FILE": f"{folder}/result.json",
+        "SPOOL_PROGRESS_FILE": f"{folder}/progress.json",
+        "SPOOL_WORK_DIR": f"{folder}/work",
+        "SPOOL_DEPS_DIR": f"{folder}/deps",
+    }

@@ -1,0 +1,41 @@
+"""What a worker says in its heartbeat of the tasks it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from spoold.protocol.heartbeat import Running
+from spoold.store.store import stamp
+from spoold.system.scratch import Scratch
+from spoold.worker.attempt import Attempt
+
+PROGRESS_MAX = 4096
+
+
+def running_tasks(attempts: Iterable[Attempt], usage: Mapping[str, int], scratch: Scratch) -> tuple[Running, ...]:
+    """Every attempt with its memory (MiB) and what it reports of itself."""
+    return tuple(
+        Running(
+            id=attempt.name.id,
+            attempt=attempt.name.attempt,
+            type=attempt.task.kind,
+            since=stamp(attempt.started_at),
+            mem_mb=round(usage.get(attempt.key, 0) / (1 << 20), 1),
+            progress=_progress(scratch, attempt.key),
+        )
+        for attempt in attempts
+    )
+
+
+def _progress(scratch: Scratch, key: str) -> Any:
+    """The content of the progress file: JSON if it is that, else its text; None without one."""
+    data = scratch.read(key, "progress.json", 0, PROGRESS_MAX).strip()
+    if not data:
+        return None
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return data.decode(errors="replace")

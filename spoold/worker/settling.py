@@ -1,0 +1,243 @@
+"""An ended attempt → its result → its commit.
+
+Order: the log, then the result, durable, under the very name that the task file will get; then the rename that
+commits. Whoever reads a committed task finds its result; whoever was fenced finds its claim gone and throws its
+result away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from spoold.protocol import codec, layout
+from spoold.protocol.lifecycle import State
+from spoold.protocol.result import Code, Error, Result, Status
+from spoold.rules import outcome as outcomes
+from spoold.rules import retry
+from spoold.rules.outcome import Outcome
+from spoold.rules.policy import RetryPolicy, retry_policy
+from spoold.store.journal import Journal
+from spoold.store.mover import Fate
+from spoold.store.store import Store, stamp
+from spoold.system.scratch import Scratch
+from spoold.worker.attempt import Attempt
+from spoold.worker.job import Ending
+
+RESULT_MAX = 4 << 20
+LOG_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an ended attempt comes to: its outcome, what the retry rule makes of it, and its output."""
+
+    outcome: Outcome
+    decision: retry.Again | retry.End
+    output: Any
+    extras: dict[str, Any]
+
+
+class Settling:
+    """Commits ended attempts for one worker."""
+
+    def __init__(self, store: Store, scratch: Scratch, journal: Journal) -> None:
+        self._store = store
+        self._scratch = scratch
+        self._journal = journal
+
+    def settle(self, attempts: list[Attempt]) -> list[Attempt]:
+        """Commit what is over; returns those that are done with. The others stay for the next step.
+
+        All results are made durable together, before the first commit. Errors: none of the environment's; they are
+        noted on the attempt.
+        """
+        ready: list[tuple[Attempt, Verdict]] = []
+        done: list[Attempt] = []
+        for attempt in attempts:
+            if attempt.fenced:
+                self._forget(attempt)
+                done.append(attempt)
+                continue
+            verdict = self._judge(attempt)
+            try:
+                self.log(attempt)
+                self._write_result(attempt, verdict)
+            except OSError as error:
+                attempt.notes = [f"the result of {attempt.key} cannot be written: {error.strerror}"]
+                continue
+            ready.append((attempt, verdict))
+        try:
+            if ready and self._store.durable:
+                self._store.fs.sync(layout.RESULTS)
+        except OSError as error:
+            for attempt, _ in ready:
+                attempt.notes = [f"the result of {attempt.key} cannot be made durable: {error.strerror}"]
+            return done
+        return done + [attempt for attempt, verdict in ready if self._commit(attempt, verdict)]
+
+    def log(self, attempt: Attempt) -> None:
+        """Bring new output of an attempt to the share. Never raises OSError: a log is not worth a task."""
+        while not attempt.log_failed:
+            chunk = self._scratch.read(attempt.key, "output", attempt.logged, LOG_CHUNK)
+            if not chunk:
+                break
+            if not self._append(attempt, chunk):
+                return
+            attempt.logged += len(chunk)
+        ending = attempt.ending
+        if ending is not None and ending.output_dropped and attempt.logged and not attempt.log_failed:
+            gap = f"\n[{ending.output_dropped} bytes left out here: log_max_mb of the worker]\n".encode()
+            self._append(attempt, gap + ending.tail.encode())
+            attempt.log_failed = True  # the log is complete: nothing comes after its tail
+
+    def _append(self, attempt: Attempt, data: bytes) -> bool:
+        try:
+            self._store.fs.append(attempt.log, data)
+        except OSError as error:
+            attempt.notes = [f"the log of {attempt.key} cannot be written: {error.strerror}"]
+            return False
+        return True
+
+    def _judge(self, attempt: Attempt) -> Verdict:
+        policy = retry_policy(attempt.task, self._store.settings)
+        output, extras, fault = self._output(attempt)
+        outcome = outcome_of(attempt, policy, extras.get("retry_after_s"))
+        if fault is not None and outcome.status is Status.SUCCESS:
+            outcome = outcomes.failure(Code.OUTPUT_INVALID, fault)
+        return Verdict(outcome, retry.decide(attempt.name, outcome, policy), output, extras)
+
+    def _output(self, attempt: Attempt) -> tuple[Any, dict[str, Any], str | None]:
+        """The output of an attempt, what its result file says beside it, and what is wrong with that file."""
+        ending = attempt.ending
+        if ending is None:
+            return None, {}, None
+        if ending.value is not None:
+            return ending.value, {}, None
+        data = self._scratch.read(attempt.key, "result.json", 0, RESULT_MAX + 1)
+        if not data.strip():
+            return ending.tail, {}, None
+        if len(data) > RESULT_MAX:
+            return ending.tail, {}, f"SPOOL_RESULT_FILE has more than {RESULT_MAX:,} bytes"
+        try:
+            value = orjson.loads(data)
+        except orjson.JSONDecodeError as error:
+            return ending.tail, {}, f"SPOOL_RESULT_FILE is not JSON: {error}"
+        extras = {name: value.get(name) for name in _EXTRAS} if isinstance(value, dict) else {}
+        return (
+            value,
+            {n: v for n, v in extras.items() if isinstance(v, int | float) and not isinstance(v, bool)},
+            None,
+        )
+
+    def _write_result(self, attempt: Attempt, verdict: Verdict) -> None:
+        if attempt.result_written:
+            return
+        ending, outcome = attempt.ending, verdict.outcome
+        error = verdict.decision.error
+        tokens, cost = verdict.extras.get("tokens_used"), verdict.extras.get("cost_usd")
+        result = Result(
+            task_id=attempt.name.id,
+            attempt=attempt.name.attempt,
+            worker_id=attempt.worker,
+            status=outcome.status,
+            started_at=stamp(ending.started_at if ending else attempt.started_at),
+            completed_at=stamp(ending.ended_at) if ending else self._store.stamp(),
+            duration_s=round(ending.duration_s, 6) if ending else 0.0,
+            exit_code=ending.exit_code if ending else None,
+            output=verdict.output,
+            error=error,
+            tokens_used=int(tokens) if tokens is not None else None,
+            cost_usd=float(cost) if cost is not None else None,
+            log=attempt.log.rpartition("/")[2] if attempt.logged else None,
+            type=attempt.task.kind,
+            batch=attempt.task.batch,
+            partial=outcome.status is not Status.SUCCESS and bool(verdict.output),
+            max_rss_mb=round(ending.max_rss_bytes / (1 << 20), 1) if ending and ending.max_rss_bytes else None,
+        )
+        path = layout.join(layout.RESULTS, attempt.name.ended(attempt.worker).encode())
+        self._store.fs.write(path, codec.dump(result), durable=self._store.durable)
+        attempt.result_written = True
+
+    def _commit(self, attempt: Attempt, verdict: Verdict) -> bool:
+        decision = verdict.decision
+        if isinstance(decision, retry.End):
+            target = layout.join(decision.state, attempt.name.ended(attempt.worker).encode())
+            event = "COMPLETED" if decision.state is State.COMPLETED else "FAILED"
+        else:
+            target = layout.join(layout.RETURNED, decision.name.encode_returned(attempt.worker))
+            event = "RETURNED"
+        moved = self._store.move(attempt.claim, target)
+        if moved.fate is Fate.LOST:
+            self._forget(attempt)
+            return True
+        if not moved:
+            attempt.notes = [f"{attempt.key} cannot be committed yet: {moved.error}"]
+            return False
+        detail = _detail(attempt.ending, decision.error)
+        self._journal.note(event, attempt.name.id, attempt.name.attempt, **detail)
+        self._scratch.close(attempt.key)
+        return True
+
+    def _forget(self, attempt: Attempt) -> None:
+        """Fenced: the task went on without this attempt, whose result must not be found."""
+        self._journal.note("FENCED", attempt.name.id, attempt.name.attempt)
+        path = layout.join(layout.RESULTS, attempt.name.ended(attempt.worker).encode())
+        if attempt.result_written:
+            with contextlib.suppress(OSError):
+                self._store.fs.unlink(path)
+        self._scratch.close(attempt.key)
+
+
+_EXTRAS = ("tokens_used", "cost_usd", "retry_after_s")
+
+
+def _detail(ending: Ending | None, error: Error | None) -> dict[str, Any]:
+    detail: dict[str, Any] = {}
+    if ending is not None:
+        detail |= {"duration_s": round(ending.duration_s, 3), "exit_code": ending.exit_code}
+    if error is not None:
+        detail |= {"code": error.code, "message": error.message}
+    return detail
+
+
+def outcome_of(attempt: Attempt, policy: RetryPolicy, retry_after_s: float | None) -> Outcome:
+    """How an attempt that is over ended, for the retry rule."""
+    ending = attempt.ending
+    if ending is None:
+        assert attempt.decided is not None
+        return attempt.decided
+    match ending.kind:
+        case "exited":
+            assert ending.exit_code is not None
+            return _exited(ending, policy, retry_after_s)
+        case "timeout" if attempt.deadline_cut:
+            return outcomes.past_deadline(f"its deadline passed while it ran: {ending.message}")
+        case "stopped" if attempt.stopping is not None:
+            return attempt.stopping
+        case "stopped" | "fenced":
+            return outcomes.handed_back(ending.message)
+        case "lost":
+            return outcomes.worker_died(ending.message)
+        case "spawn_failed" if ending.exit_code is not None:
+            return outcomes.of_exit(ending.exit_code, policy.on, policy.never)
+        case kind:
+            return outcomes.failure(_CODES[kind], ending.message)
+
+
+_CODES = {
+    "signaled": Code.SIGNALED,
+    "timeout": Code.TIMEOUT,
+    "oom": Code.OOM_KILLED,
+    "stalled": Code.STALLED,
+    "spawn_failed": Code.SPAWN_FAILED,
+}
+
+
+def _exited(ending: Ending, policy: RetryPolicy, retry_after_s: float | None) -> Outcome:
+    assert ending.exit_code is not None
+    outcome = outcomes.of_exit(ending.exit_code, policy.on, policy.never, retry_after_s)
+    return outcome if outcome.status is Status.SUCCESS else replace(outcome, message=ending.message or outcome.message)

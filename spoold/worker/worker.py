@@ -1,0 +1,318 @@
+"""Worker.step: what a daemon loops on and a simulator drives.
+
+One step: beat; list my claims; hear what ended; do what people asked for; commit; adopt claims that came late; claim.
+An error of the environment ends the step; the next one begins again from the listings. Nothing here keeps time for a
+task: that is done by the supervisors, on a clock and in processes that never touch the share.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile, ShutOut
+from spoold.protocol.heartbeat import Capabilities
+from spoold.protocol.lanes import Lane
+from spoold.protocol.names import TaskName, key, parse_task
+from spoold.protocol.request import EVERYTHING, Request, Verb
+from spoold.protocol.result import Code
+from spoold.protocol.task import Task
+from spoold.rules import outcome as outcomes
+from spoold.rules.disk import Room, room
+from spoold.rules.gates import conditions_of
+from spoold.rules.outcome import Outcome
+from spoold.store import beats, control
+from spoold.store.dependencies import write_dependencies
+from spoold.store.journal import Journal
+from spoold.store.presence import Presence, provably_gone
+from spoold.store.store import Store, make_directory
+from spoold.system.host import Host
+from spoold.system.scratch import Scratch
+from spoold.worker.attempt import Attempt
+from spoold.worker.claiming import Claiming
+from spoold.worker.config import WorkerConfig
+from spoold.worker.job import RunnerPort
+from spoold.worker.preparing import CannotRun, Place, prepare
+from spoold.worker.reporting import running_tasks
+from spoold.worker.settling import Settling
+
+# A program that is not on this machine may be on another: how long (s) the others have the first choice.
+SHY_S = 5.0
+# After a commit that the share refused, trying again at once would only load it more.
+REFUSED_RETRY_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a step came to: whether anything changed, when (monotonic, s) the next is due, and whether to leave."""
+
+    busy: bool
+    next_due: float | None
+    done: bool = False
+
+
+class Worker:
+    """One worker on one spool, under one id, from start to reaping or leaving."""
+
+    def __init__(
+        self,
+        store: Store,
+        host: Host,
+        runner: RunnerPort,
+        scratch: Scratch,
+        config: WorkerConfig,
+        can: Capabilities,
+        slots: int,
+        *,
+        root: str,
+        environ: Mapping[str, str],
+    ) -> None:
+        self.store = store
+        self.host = host
+        self.runner = runner
+        self.scratch = scratch
+        self.config = config
+        self.can = can
+        self.slots = slots
+        self._root = root
+        self._environ = environ
+        self._presence = Presence(store, host, "worker")
+        self._journal = Journal(store)
+        self._claiming = Claiming(store, can)
+        self._settling = Settling(store, scratch, self._journal)
+        self._attempts: dict[str, Attempt] = {}
+        self._shy: dict[str, float] = {}
+        self._requests: list[Request] = []
+        self._drain_until: float | None = None
+        self._status = ""
+        self._notes: tuple[str, ...] = ()
+
+    def register(self) -> list[str]:
+        """Make this worker's directories; returns predecessors on this host that are provably gone. Errors: OSError.
+
+        The claim directory comes before the first beat, so that a worker that shows itself can be given work.
+        """
+        self.store.open_tmp()
+        make_directory(self.store.fs, layout.join(layout.CLAIMED, self.store.writer))
+        self._beat(self.store.clock.monotonic())
+        self._journal.note("WORKER_JOINED", slots=self.slots, host=self.host.identity().hostname)
+        found = beats.read_all(self.store.fs)
+        return [
+            node
+            for node, beat in found.items()
+            if node != self.store.writer and beat.role == "worker" and provably_gone(beat, self.host)
+        ]
+
+    def report_gone(self, node: str) -> None:
+        """Tell the leader that a predecessor is gone, after nothing of it is left on this host. Errors: OSError."""
+        control.post(self.store, Verb.REAP, node, self.store.writer, reason="its process is gone from its host")
+
+    def drain(self, grace_s: float) -> None:
+        """Take nothing new; finish what runs, hand it back after the grace; then `step` says done.
+
+        A later call may shorten the grace, never prolong it.
+        """
+        until = self.store.clock.monotonic() + grace_s
+        self._drain_until = until if self._drain_until is None else min(self._drain_until, until)
+
+    @property
+    def running(self) -> list[Attempt]:
+        """The attempts on this worker that are not committed yet."""
+        return list(self._attempts.values())
+
+    def step(self) -> Step:
+        """One round. Errors: OSError (the next step goes on), ShutOut (reaped: begin again under a new name)."""
+        now = self.store.clock.monotonic()
+        try:
+            return self._round(now)
+        finally:
+            self._journal.flush()
+
+    def close(self) -> None:
+        """Leave: nothing runs here any more. Never raises OSError."""
+        self.runner.close(self.config.kill_grace_s)
+        self._journal.note("WORKER_LEFT")
+        self._journal.flush()
+        with contextlib.suppress(OSError):
+            self.store.fs.rmdir(layout.join(layout.CLAIMED, self.store.writer))
+            # Only a worker without claims takes its heartbeat away; else its silence tells the leader to reap.
+            self._presence.leave()
+        self.store.close_tmp()
+        self.scratch.remove()
+
+    def _round(self, now: float) -> Step:
+        self._hear()
+        if self._presence.due(now) or self._status != self._standing():
+            self._beat(now)
+        claims = self._list_claims()
+        self._requests = control.list_requests(self.store.fs)
+        self._obey(now)
+        self._fence(claims)
+        settled = self._settle()
+        adopted = self._adopt(claims)
+        claimed = self._claim(now)
+        for attempt in self._attempts.values():
+            if not attempt.over:
+                self._settling.log(attempt)
+        stuck = [attempt for attempt in self._attempts.values() if attempt.over]
+        self._notes = tuple(note for attempt in self._attempts.values() for note in attempt.notes)
+        done = self._draining and not self._attempts
+        due = min(self._presence.next_due(), now + REFUSED_RETRY_S) if stuck else self._presence.next_due()
+        return Step(bool(settled or adopted or claimed), due, done)
+
+    @property
+    def _draining(self) -> bool:
+        return self._drain_until is not None
+
+    @property
+    def _halted(self) -> bool:
+        return any(request.verb is Verb.HALT for request in self._requests)
+
+    def _standing(self) -> str:
+        """What the others must know at once; who works and who idles they see from the claims."""
+        if self._draining:
+            return "draining"
+        return "halted" if self._halted else ""
+
+    def _beat(self, now: float) -> None:
+        """Publish a beat and, once it is out, extend the lease of what runs, counted from before it was written."""
+        before, standing = self.store.clock.boottime(), self._standing()
+        load = self.host.load("/")
+        self._presence.beat(
+            now,
+            standing or ("working" if self._attempts else "idle"),
+            slots=self.slots,
+            running=running_tasks(self._attempts.values(), self.runner.usage(), self.scratch),
+            capabilities=self.can,
+            load=load.load1,
+            mem_available_mb=load.mem_available_mb,
+            disk_free_mb=load.disk_free_mb,
+            notes=self._notes,
+        )
+        self._status = standing
+        self.runner.extend(before + self.store.settings.heartbeat.lease_s)
+
+    def _list_claims(self) -> set[str]:
+        """My tokens. Errors: ShutOut when my directory is gone: somebody took me for dead."""
+        try:
+            return set(self.store.fs.list(layout.join(layout.CLAIMED, self.store.writer)))
+        except FileNotFoundError as error:
+            self._fence(set())
+            raise ShutOut(f"claimed/{self.store.writer} is gone: this worker was taken for dead") from error
+
+    def _hear(self) -> None:
+        for ending in self.runner.poll():
+            attempt = next((a for a in self._attempts.values() if a.key == ending.key), None)
+            if attempt is not None:
+                attempt.ending = ending
+
+    def _obey(self, now: float) -> None:
+        """Cancel, halt, drain: what people asked for, and what follows from it for what runs."""
+        cancels = {key(request.target) for request in self._requests if request.verb is Verb.CANCEL}
+        drains = {request.target for request in self._requests if request.verb is Verb.DRAIN}
+        if drains & {self.store.writer, self.config.name or self.store.writer, EVERYTHING}:
+            self.drain(self.config.drain_grace_s)
+        late = self._drain_until is not None and now >= self._drain_until
+        for attempt in self._attempts.values():
+            if key(attempt.name.id) in cancels:
+                self._stop(attempt, outcomes.cancelled("cancelled while it ran"))
+            elif self._halted:
+                self._stop(attempt, outcomes.handed_back("the spool was halted"))
+            elif late:
+                self._stop(attempt, outcomes.handed_back("its worker was drained"))
+
+    def _stop(self, attempt: Attempt, why: Outcome) -> None:
+        if attempt.stopping is None and not attempt.over:
+            attempt.stopping = why
+            self.runner.stop(attempt.key, why.message, self.config.kill_grace_s)
+
+    def _fence(self, claims: set[str]) -> None:
+        """Whatever runs without its token in my directory must end, and nothing of it may be committed."""
+        for attempt in self._attempts.values():
+            if attempt.name.encode() not in claims and not attempt.fenced:
+                attempt.fenced = True
+                attempt.stopping = attempt.stopping or outcomes.handed_back("its claim was taken away")
+                self.runner.stop(attempt.key, "its claim was taken away", 0.0)
+
+    def _settle(self) -> int:
+        over = [attempt for attempt in self._attempts.values() if attempt.over]
+        done = self._settling.settle(over)
+        for attempt in done:
+            del self._attempts[key(attempt.name.id)]
+            if attempt.ending is not None and attempt.ending.exit_code in outcomes.CANNOT_RUN:
+                self._shy[key(attempt.name.id)] = self.store.clock.monotonic() + SHY_S
+        return len(done)
+
+    def _adopt(self, claims: set[str]) -> int:
+        """Claims that turned up though their rename was not seen to succeed: they are mine all the same."""
+        mine = {attempt.name.encode() for attempt in self._attempts.values()}
+        found = [name for name in map(parse_task, sorted(claims - mine)) if name is not None]
+        started = 0
+        for name in found:
+            if key(name.id) not in self._attempts:
+                started += self._start(name)
+        return started
+
+    def _claim(self, now: float) -> int:
+        """Fill the free slots."""
+        self._shy = {task_key: until for task_key, until in self._shy.items() if until > now}
+        free = self.slots - len(self._attempts)
+        if self._draining or self._halted or free <= 0:
+            return 0
+        usage = self.store.fs.usage()
+        if room(usage.total_bytes, usage.free_bytes, self.store.settings.disk) is Room.FULL:
+            self._notes = ("the share is full: nothing new is started",)
+            return 0
+        demands = [attempt.lane for attempt in self._attempts.values()]
+        claimed = 0
+        for candidate in self._claiming.claim(free, demands, set(self._shy)):
+            self._journal.note("CLAIMED", candidate.name.id, candidate.name.attempt)
+            claimed += 1
+            self._start(candidate.name)
+        return claimed
+
+    def _start(self, name: TaskName) -> bool:
+        """Start a task whose token is in my directory. False when it cannot be read just now: adopted later."""
+        path = layout.claimed(self.store.writer, name.encode())
+        wall = self.store.clock.wall()
+        try:
+            data = self.store.fs.read(path)
+        except OSError:
+            return False
+        try:
+            task = codec.load_task(data, path)
+        except BadFile as error:
+            broken = Task.model_validate({"type": "invalid"})
+            attempt = Attempt(name, self.store.writer, broken, Lane("invalid"), wall)
+            attempt.decided = outcomes.failure(Code.INVALID_TASK, str(error), final=True)
+            self._attempts[key(name.id)] = attempt
+            return True
+        attempt = Attempt(name, self.store.writer, task, task.lane, wall)
+        self._attempts[key(name.id)] = attempt
+        try:
+            self._run(attempt, data)
+        except CannotRun as error:
+            attempt.decided = error.outcome
+        except (OSError, RuntimeError, ValueError) as error:
+            attempt.decided = outcomes.handed_back(f"this worker cannot start it now: {error}")
+            self._shy[key(name.id)] = self.store.clock.monotonic() + SHY_S
+        return True
+
+    def _run(self, attempt: Attempt, data: bytes) -> None:
+        folder = self.scratch.open(attempt.key)
+        place = Place(self.store.writer, self._root, folder)
+        job = prepare(attempt.task, attempt.name, place, self.config, self.store.settings, self._environ)
+        moment = conditions_of(attempt.task).deadline
+        if moment is not None:
+            left = max(0.001, moment - self.store.clock.wall())
+            if job.timeout_s is None or left < job.timeout_s:
+                attempt.deadline_cut = True
+                job = replace(job, timeout_s=left)
+        self.scratch.write(attempt.key, "task.json", data)
+        write_dependencies(
+            self.store.fs, attempt.task, lambda name, text: self.scratch.write(attempt.key, name, text)
+        )
+        self.runner.start(job)
+        self._journal.note("STARTED", attempt.name.id, attempt.name.attempt, type=attempt.task.kind)
