@@ -44,10 +44,11 @@ class Request:
     unique: str
 
     def encode(self) -> str:
-        """The file name. Errors: BadName for a target that cannot stand in a name."""
-        if self.target != EVERYTHING and not is_id(self.target):
-            raise BadName(f"{self.target!r} cannot be the target of a request")
-        return f"{self.verb}.{self.target}.{self.unique}.json"
+        """The file name. Errors: BadName for a target, or a suffix, that cannot stand in a name."""
+        name = f"{self.verb}.{self.target}.{self.unique}.json"
+        if parse_request(name) != self:
+            raise BadName(f"{self.target!r} cannot be the target of a request, or {self.unique!r} its suffix")
+        return name
 
 
 def parse_request(name: str) -> Request | None:
