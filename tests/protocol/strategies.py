@@ -103,5 +103,6 @@ leaves = st.one_of(
     st.text(max_size=20),
 )
 json_values = st.recursive(
-    leaves, lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=8), inner, max_size=4))
+    leaves,
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=8), inner, max_size=4)),
 )

@@ -13,8 +13,8 @@ from tests.protocol import strategies as some
 def test_a_demand_reads_back_from_its_name(lane: Lane) -> None:
     try:
         name = lane.encode()
-    except BadName as error:
-        assert str(LANE_MAX) in str(error)
+    except BadName:
+        assert sum(map(len, (lane.type, lane.pool, lane.module, *lane.need))) > LANE_MAX - 80
         return
     back = parse_lane(name)
     assert back is not None

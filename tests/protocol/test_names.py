@@ -27,7 +27,7 @@ LEGAL = re.compile(r"[A-Za-z0-9_=+,.-]{1,254}")
 ORDER = names.encode_order(1_770_000_000_000_000, 7)
 LONGEST_ID = "i" * names.ID_MAX
 LONGEST_NODE = "n" * names.NODE_MAX
-BIGGEST = TaskName(9999, "z" * 10 + "-" + "z" * 6, LONGEST_ID, *[10**9 - 1] * 3, DELAY_MAX_MS, True)
+BIGGEST = TaskName(9999, "z" * 10 + "-" + "z" * 6, LONGEST_ID, 10**9 - 1, 10**9 - 1, 10**9 - 1, DELAY_MAX_MS, True)
 
 Parser = Callable[[str], Any]
 Encoder = Callable[[Any], str]

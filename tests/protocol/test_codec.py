@@ -1,0 +1,232 @@
+"""Bytes come from anybody: whatever they are, the answer is a value, or a BadFile that names file, field and mend."""
+
+import tomllib
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile, SpoolError
+from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.request import RequestBody
+from spoold.protocol.result import Result
+from spoold.protocol.settings import Marker, Settings
+from spoold.protocol.snapshot import Snapshot
+from spoold.protocol.task import Task
+from tests.protocol import strategies as some
+
+FILE = "somebody's file.json"
+MODELS: list[type[BaseModel]] = [Task, Result, Heartbeat, RequestBody, Snapshot, Marker, Settings]
+
+
+def nested(levels: int) -> bytes:
+    return b'{"command":"x","input":' + b"[" * (levels - 1) + b"]" * (levels - 1) + b"}"
+
+
+def refused(error: BadFile) -> BadFile:
+    """The error, once it is seen to say all that a person needs."""
+    assert error.file.startswith(FILE)
+    assert error.problem.endswith(".")
+    assert error.mend.endswith((".", "?"))
+    assert str(error).startswith(f"{error.file}: ")
+    assert f"{error.problem} Mend: {error.mend}" in str(error)
+    return error
+
+
+@pytest.mark.parametrize("model", MODELS)
+@given(data=st.binary(max_size=80))
+@example(b"")
+@example(b"\xff\xfe{\x00}\x00")
+@example(b"\xef\xbb\xbf")
+@example(b'{"a": "\\ud800"}')
+@example(b'{"a": 1e999}')
+@example(b'{"a": "\xff"}')
+@example(b"[" * 5000)
+@example(nested(1000))
+@example(nested(5000))
+def test_any_bytes_are_a_value_or_a_bad_file(model: type[BaseModel], data: bytes) -> None:
+    try:
+        assert isinstance(codec.load_model(model, data, FILE), model)
+    except BadFile as error:
+        refused(error)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@given(data=st.data())
+def test_any_json_object_is_a_value_or_a_bad_file(model: type[BaseModel], data: st.DataObject) -> None:
+    fields = st.one_of(st.sampled_from(sorted(model.model_fields)), st.text(max_size=8))
+    value = data.draw(st.dictionaries(fields, some.json_values, max_size=5))
+    text = orjson.dumps({key: inner for key, inner in value.items() if _small(inner)})
+    try:
+        loaded = codec.load_model(model, text, FILE)
+    except BadFile as error:
+        refused(error)
+        return
+    assert codec.load_model(model, codec.dump(loaded), FILE) == loaded
+
+
+def _small(value: Any) -> bool:
+    """Whether orjson can write it: 64 bits are the most that JSON from anywhere can bring as an integer."""
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        return False
+    return True
+
+
+@given(data=st.one_of(st.binary(max_size=60), st.text(max_size=60).map(str.encode)))
+@example(b"a=" + b"[" * 5000)
+@example(b"timeout=" + b"9" * 6000)
+@example(b"timeout=0x" + b"f" * 6000)
+@example(b"[heartbeat]\ninterval_s = nan")
+@example(b"timeout = inf")
+@example(b"[types.review]\nmax_retries = 1.5")
+def test_any_bytes_are_settings_or_a_bad_file(data: bytes) -> None:
+    try:
+        assert isinstance(codec.load_settings(data, FILE), Settings)
+    except BadFile as error:
+        refused(error)
+
+
+@given(value=some.json_values)
+def test_what_was_dumped_is_loaded_again(value: Any) -> None:
+    if not _small(value):
+        return
+    data = codec.dump(value)
+    assert b"\n" not in data
+    back = codec.load(codec.BOM + data, FILE)
+    assert codec.same_content(back, value)
+
+
+def test_the_deepest_that_is_read_can_be_compared_and_written() -> None:
+    value = codec.load(nested(codec.DEPTH_MAX), FILE)
+    assert codec.same_content(value, value)
+    assert codec.dump(codec.load_task(nested(codec.DEPTH_MAX), FILE))
+    assert codec.dump(Result.model_validate({**MINIMAL_RESULT, "output": value}))
+    with pytest.raises(BadFile, match="nested deeper than 200 levels"):
+        codec.load(nested(codec.DEPTH_MAX + 1), FILE)
+
+
+def test_many_brackets_are_not_deep() -> None:
+    flat = b'{"input": ["' + b"[" * 5000 + b'", ' + b"[]," * 500 + b"{}]}"
+    assert len(codec.load(flat, FILE)["input"]) == 502
+
+
+MINIMAL_RESULT = {"task_id": "a", "attempt": 1, "worker_id": "w", "status": "success", "completed_at": ""}
+
+
+def test_content_is_the_same_however_it_was_written() -> None:
+    left, right = b'{"a": 1, "b": [1, {"c": 2, "d": 3}]}', b'{"b":[1,{"d":3,"c":2}],\n"a":1}'
+    assert codec.same_content(codec.load(left, FILE), codec.load(right, FILE))
+    assert not codec.same_content({"a": 1}, {"a": True})
+    assert not codec.same_content([1, 2], [2, 1])
+
+
+@pytest.mark.parametrize(
+    ("data", "problem", "mend"),
+    [
+        (b"", "is empty", "write one JSON object"),
+        (b" \n", "is empty", "write one JSON object"),
+        (b"\xff\xfe{\x00}\x00", "is UTF-16", "save it as UTF-8"),
+        (b"\xfe\xff\x00{", "is UTF-16", "save it as UTF-8"),
+        (b'{"a": "\xff"}', "is not UTF-8 (byte 7)", "save it as UTF-8"),
+        (b'{"a": 1,\n "b" 2}', "is not JSON: ", "python -m json.tool"),
+        (b"[]", "is an array, not an object", "one a line into a .jsonl"),
+        (b'"x"', "is a string, not an object", "one file holds one task"),
+        (b"true", "is a boolean, not an object", "one file holds one task"),
+        (b"null", "is null, not an object", "one file holds one task"),
+        (b"4", "is a number, not an object", "one file holds one task"),
+        (b"4.5", "is a number, not an object", "one file holds one task"),
+    ],
+)
+def test_what_is_no_object_is_told_so(data: bytes, problem: str, mend: str) -> None:
+    with pytest.raises(BadFile) as caught:
+        codec.load_object(data, FILE)
+    assert problem in caught.value.problem
+    assert mend in refused(caught.value).mend
+    assert caught.value.field == ""
+
+
+def test_the_place_of_a_mistake_is_named() -> None:
+    with pytest.raises(BadFile, match=r"line 2, column 6"):
+        codec.load(b'{"a": 1,\n "b" 2}', FILE)
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "problem", "mend"),
+    [
+        ('{"command": "x", "ipnut": 1}', "ipnut", "unknown field.", "did you mean 'input'?"),
+        ('{"command": "x", "Timeout": 1}', "Timeout", "unknown field.", "did you mean 'timeout'?"),
+        ('{"command": "x", "requires": {"memm": 1}}', "requires.memm", "unknown field.", "did you mean 'mem'?"),
+        ('{"command": "x", "retry": {"maximum": 1}}', "retry.maximum", "unknown field.", "did you mean 'max'?"),
+        ('{"command": "x", "zzz": 1}', "zzz", "unknown field.", "remove it, or put your own data under 'meta'"),
+        ('{"zzz": 1, "timeout": -1}', "zzz", "unknown field (1 more).", "known here: "),
+        (
+            '{"command": "x", "after": ["a"], "dependencies": ["b"]}',
+            "after",
+            "unknown field.",
+            "another name of a field",
+        ),
+        ('{"command": "x", "timeout": "soon"}', "timeout", "Given: 'soon'.", "correct this field."),
+        ('{"command": "x", "priority": "urgent"}', "priority", "not a priority; use an integer or one of", "correct"),
+        ('{"command": []}', "command", "empty; give the program first", "correct"),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_mend(text: str, field: str, problem: str, mend: str) -> None:
+    with pytest.raises(BadFile) as caught:
+        codec.load_task(text.encode(), FILE)
+    assert caught.value.field == field
+    assert problem in caught.value.problem
+    assert mend in refused(caught.value).mend
+
+
+def test_a_fault_of_the_whole_says_no_field_and_shows_no_content() -> None:
+    with pytest.raises(BadFile) as caught:
+        codec.load_task(b'{"input": "secret"}', FILE)
+    assert caught.value.field == ""
+    assert caught.value.problem.startswith("nothing to run")
+    assert "secret" not in str(caught.value)
+
+
+def test_long_values_are_not_repeated_to_people() -> None:
+    with pytest.raises(BadFile) as caught:
+        codec.load_task(orjson.dumps({"command": "x", "pool": "é" * 1000}), FILE)
+    assert "Given" not in caught.value.problem
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "mend"),
+    [
+        ("[heartbeat]\nintervall_s = 5", "heartbeat.intervall_s", "did you mean 'interval_s'?"),
+        ("[types.review]\nmax_concurent = 5", "types.review.max_concurent", "did you mean 'max_concurrent'?"),
+        ("[retri]\nmax = 1", "retri", "did you mean 'retry'?"),
+        ("[heartbeat]\nmisses = 1", "heartbeat.misses", "correct this field."),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_mend(text: str, field: str, mend: str) -> None:
+    with pytest.raises(BadFile) as caught:
+        codec.load_settings(text.encode(), FILE)
+    assert caught.value.field == field
+    assert refused(caught.value).mend == mend
+
+
+def test_settings_that_are_no_toml_name_the_line() -> None:
+    with pytest.raises(BadFile, match="at line 2") as caught:
+        codec.load_settings(b"timeout = 5\n[retry\n", FILE)
+    assert isinstance(caught.value.__cause__, tomllib.TOMLDecodeError)
+    with pytest.raises(BadFile, match="is not UTF-8"):
+        codec.load_settings(b"# \xff", FILE)
+
+
+def test_settings_may_begin_with_a_byte_order_mark() -> None:
+    assert codec.load_settings(codec.BOM + b"timeout = 5", FILE).timeout == 5
+
+
+def test_a_bad_file_is_an_error_of_ours() -> None:
+    assert issubclass(BadFile, SpoolError)
+    assert str(BadFile("f", "", "is odd.", "mend it.")) == "f: is odd. Mend: mend it."
+    assert str(BadFile("f", "a.b", "is odd.", "mend it.")) == "f: a.b: is odd. Mend: mend it."

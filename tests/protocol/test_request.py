@@ -1,0 +1,64 @@
+"""A request is all in its name: verb, target, and what makes it unlike others."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spoold.protocol.errors import BadName
+from spoold.protocol.request import EVERYTHING, Request, Verb, parse_request
+from tests.protocol import strategies as some
+
+
+@given(request=some.requests)
+def test_a_request_reads_back_from_its_name(request: Request) -> None:
+    name = request.encode()
+    assert parse_request(name) == request
+    assert len(name) < 255
+
+
+@given(text=some.texts)
+def test_what_parses_encodes_to_the_very_same_text(text: str) -> None:
+    request = parse_request(text)
+    assert request is None or request.encode() == text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "stop.a.1.json",
+        "cancel.a.json",
+        "cancel..1.json",
+        "cancel.+all+.1.json",
+        "cancel.con.1.json",
+        "cancel.a.X.json",
+        "cancel.a.1.json.swp",
+        "cancel.a.1.json\n",
+        "",
+    ],
+)
+def test_foreign_names_are_passed_over(name: str) -> None:
+    assert parse_request(name) is None
+
+
+@pytest.mark.parametrize("target", ["", "a b", "+ALL", "../x", "nul"])
+def test_a_target_that_cannot_stand_in_a_name_is_refused(target: str) -> None:
+    with pytest.raises(BadName, match="target"):
+        Request(Verb.CANCEL, target, "1").encode()
+
+
+@pytest.mark.parametrize("unique", ["", "A", "a.b", "x" * 41])
+def test_a_suffix_that_would_not_read_back_is_refused(unique: str) -> None:
+    with pytest.raises(BadName):
+        Request(Verb.CANCEL, "a", unique).encode()
+
+
+@given(st.sampled_from(Verb), some.ids, some.uniques)
+def test_a_target_may_hold_dots(verb: Verb, target: str, unique: str) -> None:
+    assert parse_request(f"{verb}.x.{target}.{unique}.json") == Request(verb, f"x.{target}", unique) or (
+        len(target) > 118
+    )
+
+
+def test_everything_is_no_id() -> None:
+    """So that no task, type or worker can be called so."""
+    assert parse_request(f"halt.{EVERYTHING}.1.json") == Request(Verb.HALT, EVERYTHING, "1")
