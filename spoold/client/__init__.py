@@ -1,6 +1,7 @@
 """What a program uses: submit, wait, result, events.
 
     spool        Spool: one object for one spool, everything a program can do with it
+    connection   an open spool: publishing, posting requests, leaving it clean
     location     which directory is meant when none is said
     submission   from what a caller wrote to what is dropped: ids, validation, batches
     info         all that can be said of one task

@@ -59,16 +59,31 @@ def find_lines(fs: FileSystem, wanted: Collection[str]) -> Iterator[tuple[str, i
                 yield path, number, task_id
 
 
-def list_reasons(fs: FileSystem) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What was rejected: the path of the reason, and what it says. Errors: OSError from listing."""
-    for name in sorted(fs.list(layout.REJECTED)):
-        if name.endswith(REASON):
-            path = layout.join(layout.REJECTED, name)
-            try:
-                reason = codec.load_object(_read(fs, path, SMALL_BYTES), name)
-            except BadFile:
-                reason = {}
-            yield path, {"drop": name.removesuffix(REASON), **reason}
+def list_reasons(fs: FileSystem, known: Collection[str] = ()) -> Iterator[tuple[str, str, str]]:
+    """What was rejected: the path of the reason, the id that it had (or the drop's name), the drop's name.
+
+    Paths in `known` are passed over. A reason is only opened where the drop's name does not tell the id; one whose
+    drop has not followed it into rejected/ is not a rejection yet. Errors: OSError from listing.
+    """
+    names = set(fs.list(layout.REJECTED))
+    for name in sorted(names):
+        path, drop = layout.join(layout.REJECTED, name), name.removesuffix(REASON)
+        if not name.endswith(REASON) or drop not in names or path in known:
+            continue
+        found = id_in_name(drop)
+        if found is not None:
+            yield path, found, drop
+            continue
+        reason = read_reason(fs, path)
+        yield path, str(reason.get("id") or reason.get("drop") or drop), str(reason.get("drop") or drop)
+
+
+def read_reason(fs: FileSystem, path: str) -> dict[str, Any]:
+    """What the leader wrote beside a rejected drop; empty when that cannot be read."""
+    try:
+        return codec.load_object(_read(fs, path, SMALL_BYTES), path)
+    except BadFile:
+        return {}
 
 
 _ID_FIELD = re.compile(rb'"id"\s*:\s*"([^"\\]{1,120})"')

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from spoold.protocol import codec, layout
-from spoold.protocol.errors import BadFile, NotFound
+from spoold.protocol import layout
+from spoold.protocol.errors import NotFound
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, TaskName, key, parse_ended, parse_returned
 from spoold.store import drops
@@ -216,18 +216,13 @@ def _from_archive(path: str) -> Located:
 
 
 def _rejected(store: Store) -> Iterator[Located]:
-    for path, reason in drops.list_reasons(store.fs):
-        drop = str(reason.get("drop") or "")
-        task_id = reason.get("id") or drops.id_in_name(drop) or drop
-        yield Located(State.REJECTED, path, str(task_id), drop=drop)
+    for path, task_id, drop in drops.list_reasons(store.fs):
+        yield Located(State.REJECTED, path, task_id, drop=drop)
 
 
 def reason_of(store: Store, located: Located) -> dict[str, Any]:
     """What the leader wrote beside a rejected drop; empty when that cannot be read."""
-    try:
-        return codec.load_object(store.fs.read(located.path), located.path)
-    except (OSError, BadFile):
-        return {}
+    return drops.read_reason(store.fs, located.path)
 
 
 _LISTERS: dict[State, Callable[[Store], Iterator[Located]]] = {

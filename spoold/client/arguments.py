@@ -1,0 +1,77 @@
+"""Callables and their arguments, checked before they travel: a worker imports the one and reads the other as JSON."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+INT_MIN, INT_MAX = -(1 << 63), (1 << 64) - 1
+DEPTH_MAX = 100
+
+
+def target_of(function: Callable[..., Any]) -> str:
+    """A callable as "module:qualname". Errors: TypeError for one that no other process can import, with the mend."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if not module or not name:
+        raise TypeError(f"{function!r} has no name to import it by; pass a function that a module defines.")
+    if "<lambda>" in name:
+        raise TypeError(f"a lambda ({module}) cannot be imported by a worker; give it a name with def, in a module.")
+    if "<locals>" in name:
+        raise TypeError(f"{name} is defined inside a function; move it to the top level of its module ({module}).")
+    if module == "__main__":
+        raise TypeError(
+            f"{name} is defined in the script that was started (__main__), which a worker cannot import; "
+            "move it into a module that the workers have too."
+        )
+    if not isinstance(getattr(function, "__self__", None), ModuleType | None):
+        raise TypeError(f"{name} is bound to an object, which does not travel; pass a plain function.")
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is not function:
+        raise TypeError(
+            f"{module}:{name} is not this function, so a worker would call another one; pass it undecorated."
+        )
+    return f"{module}:{name}"
+
+
+def check_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Refuse what JSON cannot say. Errors: TypeError that names the argument. A tuple arrives as a list."""
+    for number, value in enumerate(args, 1):
+        _check(value, f"argument {number}", 0)
+    for name, value in kwargs.items():
+        _check(value, f"argument {name!r}", 0)
+
+
+def _check(value: Any, where: str, depth: int) -> None:
+    if depth > DEPTH_MAX:
+        raise TypeError(f"{where} is nested deeper than {DEPTH_MAX} levels, or holds itself.")
+    # Exact types: of a subclass (an enum, a named tuple) the worker would see only the base.
+    kind = type(value)
+    if kind in (list, tuple):
+        for index, item in enumerate(value):
+            _check(item, f"{where}[{index}]", depth + 1)
+    elif kind is dict:
+        for name, item in value.items():
+            if type(name) is not str:
+                raise TypeError(f"{where} has the key {name!r}; JSON objects have strings as keys.")
+            _check(item, f"{where}[{name!r}]", depth + 1)
+    else:
+        _check_plain(value, where)
+
+
+def _check_plain(value: Any, where: str) -> None:
+    kind = type(value)
+    if kind not in (type(None), bool, int, float, str):
+        raise TypeError(
+            f"{where} is a {kind.__qualname__}, which JSON cannot say; pass plain values, or a path to data."
+        )
+    if kind is str and not value.isascii() and value.encode(errors="replace").decode() != value:
+        raise TypeError(f"{where} holds half a character (a lone surrogate), which JSON cannot say.")
+    if kind is int and not INT_MIN <= value <= INT_MAX:
+        raise TypeError(f"{where} is an integer beyond 64 bits; pass it as a string.")
+    if kind is float and not math.isfinite(value):
+        raise TypeError(f"{where} is {value}, which JSON cannot say; pass None or a string.")

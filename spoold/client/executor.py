@@ -1,0 +1,149 @@
+"""SpoolExecutor: concurrent.futures over a spool, for functions that the workers can import too.
+
+Law: a future is only ever finished by whoever takes it out of the table, so that a result and a cancel that come
+together do not both finish it. Touches one thread of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any, ParamSpec, TypeVar
+
+from spoold.client import logs
+from spoold.client.arguments import check_arguments, target_of
+from spoold.client.failures import TaskFailed
+from spoold.client.spool import Spool
+from spoold.client.waiting import Waiter
+from spoold.protocol.errors import NotFound, SpoolError
+from spoold.protocol.names import key
+from spoold.protocol.result import Result, Status
+
+P = ParamSpec("P")
+T = TypeVar("T")
+AFTER_AN_ERROR_S = 2.0
+
+_log = logging.getLogger(__name__)
+
+
+class SpoolFuture(Future[T]):
+    """The future of a task; `task_id` names it in the spool."""
+
+    def __init__(self, task_id: str, cancel: Callable[[SpoolFuture[Any]], bool]) -> None:
+        super().__init__()
+        self.task_id = task_id
+        self._cancel = cancel
+
+    def cancel(self) -> bool:
+        """Cancel the task wherever it is, running or not. False if it has ended."""
+        return self._cancel(self) or self.cancelled()
+
+    def mark_cancelled(self) -> None:
+        """Finish as cancelled; for who took the future out of the executor's table."""
+        super().cancel()
+        self.set_running_or_notify_cancel()
+
+
+class SpoolExecutor(Executor):
+    """Runs functions on the workers of a spool: `with SpoolExecutor("/mnt/spool") as pool: pool.map(f, xs)`.
+
+    Functions are found by name, so they live in a module that the workers may import (`python` in their
+    configuration); arguments and results are JSON. Other keywords are fields of every task: type, timeout, requires …
+    A future whose task failed raises TaskFailed. The tasks outlive this program, unless they are cancelled.
+    """
+
+    def __init__(self, spool: Spool | str | os.PathLike[str] | None = None, **fields: Any) -> None:
+        """Errors: those of Spool. A Spool that is handed in stays open at shutdown."""
+        self._own = None if isinstance(spool, Spool) else Spool(spool)
+        self._spool: Spool = spool if isinstance(spool, Spool) else self._own or Spool()
+        self._fields = fields
+        self._futures: dict[str, SpoolFuture[Any]] = {}
+        self._new: list[str] = []
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._shut = False
+        self._thread: threading.Thread | None = None
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> SpoolFuture[T]:
+        """Drop a call as a task. Errors: TypeError for what cannot travel, RuntimeError after shutdown, BadFile."""
+        target = target_of(fn)
+        check_arguments(args, kwargs)
+        with self._lock:
+            if self._shut:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            task_id = self._spool.submit({**self._fields, "python": target, "args": list(args), "kwargs": kwargs})
+            future: SpoolFuture[T] = SpoolFuture(task_id, self._cancel)
+            self._futures[key(task_id)] = future
+            self._new.append(task_id)
+            if self._thread is None:
+                # A daemon: a program that has gone on without its results can end without them.
+                self._thread = threading.Thread(target=self._watch, name="spool-executor", daemon=True)
+                self._thread.start()
+        self._wake.set()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more calls. cancel_futures cancels what has not ended; wait waits for the rest."""
+        with self._lock:
+            self._shut = True
+            futures = list(self._futures.values())
+        if cancel_futures:
+            for future in futures:
+                future.cancel()
+        self._wake.set()
+        if self._thread is not None and wait:
+            self._thread.join()
+        if self._own is not None and (wait or self._thread is None):
+            self._own.close()
+
+    def _cancel(self, future: SpoolFuture[Any]) -> bool:
+        if self._take(future.task_id) is None:
+            return False
+        try:
+            self._spool.cancel(future.task_id, reason="the future was cancelled")
+        except NotFound:
+            _log.debug("task %s is gone already", future.task_id)
+        finally:
+            future.mark_cancelled()
+        return True
+
+    def _take(self, task_id: str) -> SpoolFuture[Any] | None:
+        """Take a future out of the table; who gets it finishes it."""
+        with self._lock:
+            return self._futures.pop(key(task_id), None)
+
+    def _watch(self) -> None:
+        """The thread: results to futures, until there are no more and none can come."""
+        waiter = Waiter(self._spool.store)
+        while True:
+            with self._lock:
+                new, self._new = self._new, []
+                if self._shut and not self._futures:
+                    return
+                idle = not self._futures
+            waiter.add(new)
+            pause_s = None if idle else waiter.pause_s()
+            try:
+                for task_id, result in waiter.poll().items():
+                    self._finish(task_id, result)
+            except (OSError, SpoolError) as error:
+                # The share may be away for a while; the tasks are not.
+                _log.warning("results cannot be read just now: %s", error)
+                pause_s = AFTER_AN_ERROR_S
+            self._wake.wait(pause_s)
+            self._wake.clear()
+
+    def _finish(self, task_id: str, result: Result) -> None:
+        future = self._take(task_id)
+        if future is None:
+            return
+        if result.status is Status.CANCELLED:
+            future.mark_cancelled()
+        elif future.set_running_or_notify_cancel():
+            if result.status is Status.SUCCESS:
+                future.set_result(result.output)
+            else:
+                future.set_exception(TaskFailed(result, logs.tail(self._spool.store, task_id)))

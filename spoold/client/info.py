@@ -1,0 +1,175 @@
+"""All that can be said of one task, gathered from the places where it is written.
+
+Law: where the task file is and what it is called is the truth; results, heartbeat and content only add to it, and
+what cannot be read is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile, NotFound, SpoolError
+from spoold.protocol.heartbeat import Running
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import key, order_micros, parse_archived, parse_ended, rank_of
+from spoold.protocol.result import Result
+from spoold.store import beats, locate
+from spoold.store.locate import Located
+from spoold.store.store import Store, stamp
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInfo:
+    """One task. attempt: the start that is next, under way or was the last, 0 before admission; times are RFC 3339.
+
+    reason: why it is where it is, '' where nothing needs a reason; worker: who holds it, or decided it last;
+    failures and crashes: what its retry budget is charged with; attempts: all that ended, oldest first;
+    task: what was submitted; path: its file, below the spool.
+    """
+
+    id: str
+    state: str
+    attempt: int
+    reason: str
+    type: str
+    name: str
+    batch: str | None
+    priority: int | None
+    worker: str | None
+    lane: str | None
+    failures: int | None
+    crashes: int | None
+    created_at: str | None
+    admitted_at: str | None
+    started_at: str | None
+    completed_at: str | None
+    progress: Any
+    archived: bool
+    path: str
+    attempts: list[Result] = field(default_factory=list)
+    task: dict[str, Any] = field(default_factory=dict)
+
+
+def describe(store: Store, ref: str) -> TaskInfo:
+    """All about the task with this id. Errors: NotFound; OSError."""
+    located = locate.locate(store, ref)
+    attempts = list_attempts(store, located)
+    content = read_content(store, located)
+    running = _running(store, located)
+    last = attempts[-1] if attempts else None
+    ended = last if located.result is not None else None
+    name = located.name
+    return TaskInfo(
+        id=located.id,
+        state=located.state.value,
+        attempt=located.attempt,
+        reason=_reason(store, located, last),
+        type=_text(content, "type")
+        or ("command" if content.get("command") else "python" if "python" in content else ""),
+        name=_text(content, "name"),
+        batch=_text(content, "batch") or None,
+        priority=rank_of(0) - name.rank if name else None,
+        worker=located.node or None,
+        lane=located.lane or None,
+        failures=name.failures if name else None,
+        crashes=name.crashes if name else None,
+        created_at=_text(content, "created_at") or None,
+        admitted_at=stamp(order_micros(name.order) / 1e6) if name else None,
+        started_at=running.since if running else ended.started_at if ended else None,
+        completed_at=ended.completed_at if ended else None,
+        progress=running.progress if running else None,
+        archived=located.archived,
+        path=located.path,
+        attempts=attempts,
+        task=content,
+    )
+
+
+def list_attempts(store: Store, located: Located) -> list[Result]:
+    """What every attempt that ended left, oldest first; the one that counts comes last. Errors: OSError."""
+    if located.state in (State.PENDING, State.REJECTED):
+        return []
+    directory = layout.bucket(located.id) if located.archived else layout.RESULTS
+    found = []
+    with contextlib.suppress(FileNotFoundError):
+        for file in store.fs.list(directory):
+            archived = parse_archived(file)
+            name = parse_ended(file) if archived is None else archived[0] if archived[1] == "result" else None
+            if name is not None and key(name.id) == key(located.id):
+                path = layout.join(directory, file)
+                found.append((path == located.result, name.attempt, path))
+    attempts = []
+    for _, _, path in sorted(found):
+        with contextlib.suppress(OSError, BadFile):
+            attempts.append(codec.load_model(Result, store.fs.read(path), path))
+    return attempts
+
+
+def read_content(store: Store, located: Located) -> dict[str, Any]:
+    """The task as it was submitted; empty when it cannot be read. Errors: none."""
+    path = located.path
+    if located.state is State.REJECTED:
+        path = path.removesuffix(".reason.json")
+    try:
+        data = store.fs.read(path)
+        if located.line:
+            data = data.split(b"\n")[located.line - 1]
+        return codec.load_object(data, path)
+    except (OSError, BadFile, IndexError):
+        return {}
+
+
+def _reason(store: Store, located: Located, last: Result | None) -> str:
+    if located.state is State.REJECTED:
+        reason = locate.reason_of(store, located)
+        where = f"{reason['field']}: " if reason.get("field") else ""
+        return f"{where}{reason.get('problem', 'rejected')} Mend: {reason.get('mend', '')}".strip()
+    if located.state is State.COMPLETED or last is None or last.error is None:
+        return ""
+    why = f"{last.error.code}: {last.error.message}"
+    return why if located.state is State.FAILED else f"attempt {last.attempt} ended with {why}"
+
+
+def _running(store: Store, located: Located) -> Running | None:
+    """What the worker that holds the task says of it."""
+    if located.state is not State.CLAIMED:
+        return None
+    with contextlib.suppress(OSError, SpoolError):
+        beat = beats.list_beats(store.fs).get(located.node)
+        heartbeat = beats.read(store.fs, located.node, beat) if beat is not None else None
+        for running in heartbeat.running if heartbeat else ():
+            if key(running.id) == key(located.id):
+                return running
+    return None
+
+
+def _text(content: dict[str, Any], name: str) -> str:
+    value = content.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def not_ended(located: Located) -> str:
+    """The sentence for a task that has no result yet."""
+    doing = {State.CLAIMED: f"running on {located.node}", State.PENDING: "not admitted yet"}
+    return f"task {located.id} is {doing.get(located.state, located.state.value)}: not finished yet."
+
+
+def result_of(store: Store, ref: str) -> Result | None:
+    """The result of a task; None while it has none. Errors: NotFound when there is no such task; OSError, BadFile."""
+    from spoold.client.waiting import read_result, rejection
+
+    for last in (False, False, True):
+        located = locate.locate(store, ref)
+        if located.state is State.REJECTED:
+            return rejection(located.id, locate.reason_of(store, located))
+        if located.result is None:
+            return None
+        try:
+            return read_result(store, located)
+        except NotFound:
+            if last:
+                raise
+    return None

@@ -1,0 +1,231 @@
+"""Spool: one object for one spool, everything a program can do with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from spoold.client import info, logs, submission
+from spoold.client.connection import Connection
+from spoold.client.failures import NotFinished
+from spoold.client.info import TaskInfo
+from spoold.client.logs import Piece
+from spoold.client.waiting import Waiter
+from spoold.protocol.errors import NotFound, SpoolError, WaitTimeout
+from spoold.protocol.lifecycle import State
+from spoold.protocol.request import EVERYTHING, Verb
+from spoold.protocol.result import Result
+from spoold.store import beats, locate
+from spoold.store.journal import Reader
+from spoold.store.locate import Located
+
+if TYPE_CHECKING:
+    from spoold.protocol.event import Event
+
+EVENTS_EVERY_S = 0.5
+
+
+class Spool(Connection):
+    """An open spool: `with Spool("/mnt/spool") as spool: …`. Serves several threads, save in `close`.
+
+    Every method that reaches the spool raises Unavailable when it cannot be reached, with what to do about it.
+    """
+
+    def submit(self, task: Mapping[str, Any] | None = None, /, **fields: Any) -> str:
+        """Drop a task, given as a mapping, as fields, or both (fields win); returns its id at once.
+
+        It has survived a power cut by then, if the spool's settings ask for that. Without an `id` one is made;
+        with one, submitting the same task again changes nothing. Errors: BadFile for what is no task.
+        """
+        return self.submit_from(submission.TASK, {**(task or {}), **fields})
+
+    def submit_from(self, file: str, task: Mapping[str, Any]) -> str:
+        """As `submit`, for a task that came from a file, by whose name errors call it."""
+        drop = submission.one(task, self.store.settings, self.micros(), self.store.stamp(), file=file)
+        self.publish([drop])
+        return drop.ids[0]
+
+    def submit_many(self, tasks: Iterable[Mapping[str, Any]], *, file: str = submission.TASKS) -> list[str]:
+        """Drop many tasks as one file, all of which are admitted or none; returns their ids in order.
+
+        More than `[drop] max_batch_bytes` of them become several files. Errors: BadFile that names the line, and
+        then nothing was dropped.
+        """
+        drops = submission.many(tasks, self.store.settings, self.micros(), self.store.stamp(), file=file)
+        if len(drops) > 1:
+            self.micros(len(drops) - 1)  # the parts took the numbers after the first
+        self.publish(drops)
+        return [task_id for drop in drops for task_id in drop.ids]
+
+    def locate(self, task_id: str) -> Located:
+        """Where a task is, by id, name of its drop, or a beginning of one id only. Errors: NotFound."""
+        with self.reaching():
+            return locate.locate(self.store, task_id)
+
+    def resolve(self, refs: Iterable[str]) -> list[str]:
+        """The full ids that people mean by ids, names of drops or beginnings of ids. Errors: NotFound."""
+        wanted = list(dict.fromkeys(refs))
+        with self.reaching():
+            found = locate.locate_many(self.store, wanted)
+            return [(found.get(ref) or locate.locate(self.store, ref)).id for ref in wanted]
+
+    def state(self, task_id: str) -> State:
+        """pending, waiting, ready, claimed, completed, failed or rejected. Errors: NotFound."""
+        return self.locate(task_id).state
+
+    def show(self, task_id: str) -> TaskInfo:
+        """All that is known of a task. Errors: NotFound."""
+        with self.reaching():
+            return info.describe(self.store, task_id)
+
+    def result(self, task_id: str) -> Result:
+        """What a task ended with, well or not. Errors: NotFinished while it has not, NotFound."""
+        with self.reaching():
+            found = info.result_of(self.store, task_id)
+            if found is None:
+                raise NotFinished(info.not_ended(locate.locate(self.store, task_id)))
+            return found
+
+    def wait(
+        self,
+        ids: str | Iterable[str],
+        timeout: float | None = None,
+        *,
+        progress: Callable[[dict[str, Result]], None] | None = None,
+    ) -> dict[str, Result]:
+        """Wait until all the tasks have ended; returns their results in the order of the ids.
+
+        A rejected one counts as ended, with an error that says why. timeout in seconds; progress is told of results
+        as they come. Errors: NotFound for an unknown id, WaitTimeout (the tasks go on).
+        """
+        wanted = [ids] if isinstance(ids, str) else list(dict.fromkeys(ids))
+        clock = self.store.clock
+        give_up_at = None if timeout is None else clock.monotonic() + timeout
+        results: dict[str, Result] = {}
+        waiter = Waiter(self.store, wanted)
+        checked = False
+        while True:
+            with self.reaching():
+                came = waiter.poll()
+                if waiter.pending and not checked:
+                    checked = True
+                    waiter.check_known()
+                    waiter.look_in_archive()
+                    came |= waiter.poll()
+            results.update(came)
+            if came and progress is not None:
+                progress(came)
+            if not waiter.pending:
+                return {task_id: results[task_id] for task_id in wanted if task_id in results}
+            left_s = None if give_up_at is None else give_up_at - clock.monotonic()
+            if left_s is not None and left_s <= 0:
+                some = ", ".join(waiter.pending[:3]) + (" …" if len(waiter.pending) > 3 else "")
+                raise WaitTimeout(
+                    f"{len(waiter.pending)} of {len(wanted)} tasks have not ended after {timeout:g} s: {some}"
+                )
+            time.sleep(min(waiter.pause_s(), left_s) if left_s is not None else waiter.pause_s())
+
+    def cancel(self, task_id: str, *, reason: str = "") -> str:
+        """Ask for a task to be ended, running or not; returns its id. Errors: NotFound."""
+        located = self.locate(task_id)
+        if located.state is State.PENDING and located.id == located.drop:
+            raise NotFound(
+                f"pending/{located.drop} has no id yet; delete the file, or cancel the task once it has one."
+            )
+        self.post(Verb.CANCEL, located.id, reason)
+        return located.id
+
+    def retry(self, task_id: str, *, reason: str = "") -> str:
+        """Ask for a failed task to be tried again with a fresh budget; returns its id.
+
+        Errors: NotFound, SpoolError for a task that has not failed.
+        """
+        located = self.locate(task_id)
+        if located.state is State.REJECTED:
+            raise SpoolError(
+                f"{located.id} was rejected, so there is no task to retry: mend the file and submit it again."
+            )
+        if located.state is not State.FAILED:
+            raise SpoolError(f"task {located.id} is {located.state}; only a failed task can be retried.")
+        self.post(Verb.RETRY, located.id, reason)
+        return located.id
+
+    def pause(self, kind: str | None = None, *, reason: str = "") -> None:
+        """Start no more tasks of a type, or none at all; what runs goes on."""
+        self.post(Verb.PAUSE, kind or EVERYTHING, reason)
+
+    def resume(self, kind: str | None = None, *, reason: str = "") -> None:
+        """Take back a pause; without a type every pause, and a halt."""
+        self.post(Verb.RESUME, kind or EVERYTHING, reason)
+
+    def drain(self, worker: str | None = None, *, reason: str = "") -> list[str]:
+        """Let a worker (by id, or by the name it was started with), or all, finish what they have and take no more.
+
+        Returns the ids of the workers that were asked; of all, none is named. Errors: NotFound.
+        """
+        return self._ask_workers(Verb.DRAIN, worker, reason)
+
+    def undrain(self, worker: str | None = None, *, reason: str = "") -> list[str]:
+        """Take back a drain. Errors: NotFound."""
+        return self._ask_workers(Verb.UNDRAIN, worker, reason)
+
+    def halt(self, *, reason: str = "") -> None:
+        """Stop at once: what runs is killed and handed back uncharged, nothing starts until `resume`."""
+        self.post(Verb.HALT, EVERYTHING, reason)
+
+    def gc(self) -> None:
+        """Apply retention now: ended tasks go to the archive, what was archived for long is deleted."""
+        self.post(Verb.GC, EVERYTHING, "")
+
+    def iter_events(self, *, follow: bool = False) -> Iterator[Event]:
+        """All events so far, by their writers' clocks; with follow, then those that come, for ever."""
+        reader = Reader(self.store.fs)
+        while True:
+            with self.reaching():
+                events = reader.read()
+            yield from events
+            if not follow:
+                return
+            time.sleep(EVENTS_EVERY_S)
+
+    def logs(self, task_id: str, *, follow: bool = False, attempt: int | None = None) -> Iterator[bytes]:
+        """What the task wrote to stdout and stderr: of one attempt, the last one if none is named.
+
+        With follow, goes on until the task has ended, with later attempts too. Errors: NotFound.
+        """
+        for piece in self.log_pieces(task_id, follow=follow, attempt=attempt):
+            yield piece.data
+
+    def log_pieces(self, task_id: str, *, follow: bool = False, attempt: int | None = None) -> Iterator[Piece]:
+        """As `logs`, with the attempt and the worker that each piece is of."""
+        located = self.locate(task_id)
+        with self.reaching():
+            if not follow:
+                yield from logs.read_log(self.store, located.id, attempt)
+                return
+            waiter = Waiter(self.store, [located.id])
+            waiter.look_in_archive()
+            poll = self.store.settings.poll
+            begin = attempt if attempt is not None else located.attempt
+            follower = logs.Follower(self.store, located.id, from_attempt=begin)
+            yield from logs.follow(
+                follower,
+                lambda: located.archived or bool(waiter.poll()) or not waiter.pending,
+                time.sleep,
+                poll.busy_s,
+                poll.idle_s,
+            )
+
+    def _ask_workers(self, verb: Verb, worker: str | None, reason: str) -> list[str]:
+        if worker is None:
+            self.post(verb, EVERYTHING, reason)
+            return []
+        with self.reaching():
+            nodes = sorted(beats.list_beats(self.store.fs))
+        meant = [node for node in nodes if node == worker] or [n for n in nodes if n.rpartition("-")[0] == worker]
+        if not meant:
+            raise NotFound(f"no worker {worker!r} is alive. `spool workers` shows those there are.")
+        for node in meant:
+            self.post(verb, node, reason)
+        return meant

@@ -1,0 +1,123 @@
+"""From what a caller wrote to what is dropped: ids, validation, batches.
+
+Law: what the leader would reject is refused here, at once and with the same words; and what is written is what the
+caller said, so that saying it again is the same content.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import orjson
+
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile
+from spoold.protocol.names import base36, encode_order, slug
+from spoold.protocol.settings import Settings
+from spoold.rules import admission, batch
+from spoold.store.drops import MICROS_WIDTH, drop_name
+
+TASK = "the task"
+TASKS = "the tasks"
+STEM_MAX = 60
+# Only the form of an order is needed for a check; the leader gives the real one.
+_ANY_ORDER = encode_order(0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """One file for pending/: its name, its bytes, the ids in it."""
+
+    name: str
+    data: bytes
+    ids: tuple[str, ...]
+
+
+def one(task: Mapping[str, Any], settings: Settings, micros: int, stamp: str, *, file: str = TASK) -> Drop:
+    """A task as a drop. Errors: BadFile, in the words in which the leader would reject it.
+
+    micros: microseconds since 1970; stamp: now, as people read it; file: what to call the task in errors.
+    """
+    draft = complete(task, f"{_stem(task)}-{suffix()}", stamp)
+    data = _dump(draft, file)
+    checked = codec.load_task(data, file)
+    task_id = checked.id or ""
+    admission.admit(checked, _ANY_ORDER, task_id, settings, file)
+    name = drop_name(micros, task_id)
+    refused = admission.judge_kind(name, "file", len(data), settings)
+    if refused is not None:
+        raise BadFile(file, refused.error.field, refused.error.problem, refused.error.mend)
+    return Drop(name, data, (task_id,))
+
+
+def many(
+    tasks: Iterable[Mapping[str, Any]], settings: Settings, micros: int, stamp: str, *, file: str = TASKS
+) -> list[Drop]:
+    """Tasks as batches, each as large as one drop may be; no tasks give no drop. Errors: BadFile with the line.
+
+    All tasks of a drop are admitted, or none. What is too much for one drop becomes several, which are not one
+    another's business: dependencies between them hold all the same.
+    """
+    drops: list[Drop] = []
+    lines: list[bytes] = []
+    ids: list[str] = []
+    size = 0
+    shared = suffix()
+    for number, task in enumerate(tasks, 1):
+        draft = complete(task, f"{_stem(task)}-{shared}-{number}", stamp)
+        line = _dump(draft, f"{file} line {number}")
+        if lines and size + len(line) + 1 > settings.drop.max_batch_bytes:
+            drops.append(_batch(lines, ids, settings, micros + len(drops), f"{shared}-{len(drops)}", file))
+            lines, ids, size = [], [], 0
+        lines.append(line)
+        ids.append(str(draft["id"]))
+        size += len(line) + 1
+    if lines:
+        drops.append(_batch(lines, ids, settings, micros + len(drops), f"{shared}-{len(drops)}", file))
+    return drops
+
+
+def complete(task: Mapping[str, Any], made_id: str, stamp: str) -> dict[str, Any]:
+    """The task with an id. One that has an id is left as it is, so that submitting it again is a no-op."""
+    if task.get("id") is not None:
+        return dict(task)
+    return {**task, "id": made_id, "created_at": task.get("created_at") or stamp}
+
+
+def suffix() -> str:
+    """What makes an id unique: eight base 36 digits of chance."""
+    return base36(secrets.randbelow(36**8), 8)
+
+
+def _batch(lines: list[bytes], ids: list[str], settings: Settings, micros: int, name: str, file: str) -> Drop:
+    data = b"\n".join([*lines, b""])
+    verdict = batch.check(data, file, _ANY_ORDER, "batch", settings)
+    if not isinstance(verdict, batch.Accepted):
+        raise verdict.error
+    drop = f"{base36(micros, MICROS_WIDTH)}.batch-{name}{admission.WHOLE}"
+    refused = admission.judge_kind(drop, "file", len(data), settings)
+    if refused is not None:
+        raise BadFile(file, refused.error.field, refused.error.problem, refused.error.mend)
+    return Drop(drop, data, tuple(ids))
+
+
+def _stem(task: Mapping[str, Any]) -> str:
+    """The readable part of an id that is made: what the task is called, is, or runs."""
+    command, python = task.get("command"), task.get("python")
+    program = command[0] if isinstance(command, (list, tuple)) and command else command
+    if isinstance(program, str) and program.split():
+        program = PurePosixPath(program.split()[0]).name
+    callable_name = python.rpartition(":")[2] if isinstance(python, str) else None
+    words = (task.get("name"), task.get("type"), callable_name, program)
+    return slug(next((word for word in words if isinstance(word, str) and word), "task"), STEM_MAX)
+
+
+def _dump(draft: Mapping[str, Any], file: str) -> bytes:
+    try:
+        return orjson.dumps(draft)
+    except TypeError as why:
+        raise BadFile(file, "", f"cannot be written as JSON: {why}.", "use plain JSON values.") from why
