@@ -210,7 +210,8 @@ def _about_parents(case: Case, parents: tuple[str, ...]) -> str:
     still = [p for p in parents if case.parents.get(p) is Parent.OPEN]
     words = []
     if unknown:
-        words.append(f"submit {some(unknown)}, or cancel this task and submit it without")
+        named = [f"{p} (it was {case.places[p]})" if p in case.places else p for p in unknown]
+        words.append(f"submit {some(named)}, or cancel this task and submit it without")
     if still:
         words.append(some([f"{p} is {case.places.get(p, 'open')} (`spool explain {p}`)" for p in still]))
     return "; ".join(words)

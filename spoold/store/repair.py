@@ -7,7 +7,6 @@ they stand in no line of the lifecycle table and go to the mover directly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spoold.protocol import codec, layout
@@ -40,16 +39,24 @@ class Mended:
     what: str
 
 
-def repair(store: Store, findings: list[Finding]) -> Iterator[Mended]:
-    """Carry out the fixes one after the other, directories first. Errors: none; what fails says so in `what`."""
-    fixable = [finding for finding in findings if finding.fix is not None]
-    fixable.sort(key=lambda finding: not isinstance(finding.fix, MakeDirectory))
-    for finding in fixable:
-        assert finding.fix is not None
-        try:
-            yield Mended(finding, True, _carry_out(store, finding.fix))
-        except OSError as error:
-            yield Mended(finding, False, f"{finding.paths[0]}: {error.strerror or error}")
+def repair(store: Store, findings: list[Finding]) -> list[Mended]:
+    """Carry out the fixes one after the other, directories first. What cannot be mended says so in `what`."""
+    fixes = [(finding, finding.fix) for finding in findings if finding.fix is not None]
+    directories = [pair for pair in fixes if isinstance(pair[1], MakeDirectory)]
+    others = [pair for pair in fixes if not isinstance(pair[1], MakeDirectory)]
+    mended = [_try(store, finding, fix) for finding, fix in directories]
+    if others:
+        store.open_tmp()
+        mended += [_try(store, finding, fix) for finding, fix in others]
+        store.close_tmp()
+    return mended
+
+
+def _try(store: Store, finding: Finding, fix: Fix) -> Mended:
+    try:
+        return Mended(finding, True, _carry_out(store, fix))
+    except OSError as error:
+        return Mended(finding, False, f"{finding.paths[0]}: {error.strerror or error}")
 
 
 def _carry_out(store: Store, fix: Fix) -> str:

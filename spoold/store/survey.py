@@ -147,7 +147,8 @@ def census(fs: FileSystem) -> Census:
     number: Counter[str] = Counter()
     types: dict[str, dict[str, int]] = {}
     drops = fs.list(layout.PENDING)
-    number[State.PENDING] = sum(concerns_us(name) for name in drops)
+    batches = fs.list(layout.BATCHES)
+    number[State.PENDING] = sum(map(concerns_us, drops)) + sum(parse_batch(name) is not None for name in batches)
     for state in (State.WAITING, State.READY):
         for name, lane in list_lanes(fs, state).items():
             found = len(list_tasks(fs, layout.join(state, name)))

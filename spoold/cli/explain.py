@@ -1,0 +1,44 @@
+"""`spool explain`: why a task is not running, and what would change it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from spoold.cli.output import JsonOption, one_line, print_json, print_line
+from spoold.cli.session import session
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("explain", help=_HELP)(explain)
+
+
+_HELP = """Say why a task is where it is: which gate, lane or worker it waits for, and what would change it.
+
+Example: `spool explain nightly-report`
+"""
+
+
+def explain(
+    ctx: typer.Context,
+    task: Annotated[str, typer.Argument(metavar="ID", help="The task's id, or an unambiguous beginning of it.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Gather what is known, ask the same rules as leader and workers do, print the answer."""
+    from spoold.client.explain import explain as explain_task
+    from spoold.system.clock import SystemClock
+    from spoold.system.host import SystemHost
+
+    with session(ctx).spool() as spool, spool.reaching():
+        answer = explain_task(spool.store, SystemHost(), SystemClock(), task)
+    if as_json:
+        print_json(answer)
+        return
+    attempt = f", attempt {answer.attempt}" if answer.attempt else ""
+    print_line(f"{answer.id} ({answer.state}{attempt}): {one_line(answer.verdict, 400)}")
+    for reason in answer.reasons:
+        if reason.reason != answer.verdict:
+            print_line(f"  {reason.gate}: {one_line(reason.reason, 400)}")
+        print_line(f"  what would change it ({reason.gate}): {reason.change}")

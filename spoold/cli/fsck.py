@@ -1,0 +1,86 @@
+"""`spool fsck`: is every law of the spool true of its files? And mend what is not, if asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spoold.cli.output import JsonOption, one_line, print_json, print_line, remark
+from spoold.cli.session import session
+
+if TYPE_CHECKING:
+    from spoold.client.fsck import Report
+    from spoold.store.repair import Mended
+
+ERRORS_FOUND = 1
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("fsck", help=_HELP)(fsck)
+
+
+_HELP = """Audit every file of the spool: one task file per id, results, lanes, names, leadership.
+
+Needs no master, and a spool in use may be audited too: what is only on the move is no finding. Exit code 0 when no
+law is broken (warnings are allowed), 1 when one is.
+
+Example: `spool fsck --repair`
+"""
+
+
+def fsck(
+    ctx: typer.Context,
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what needs no guess; stop all nodes first.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Repair although a node seems alive.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Audit, repair if asked, audit again."""
+    from spoold.client.fsck import check, mend
+    from spoold.system.clock import SystemClock
+    from spoold.system.host import SystemHost
+
+    mended: list[Mended] = []
+    with session(ctx).spool() as spool, spool.reaching():
+        report = check(spool.store)
+        if repair:
+            mended = mend(spool.store, SystemHost(), SystemClock(), report, force=force)
+            report = check(spool.store) if mended else report
+    if as_json:
+        print_json(_plain(report, mended))
+    else:
+        _print(report, mended, repaired=repair)
+    if report.broken:
+        raise typer.Exit(ERRORS_FOUND)
+
+
+def _plain(report: Report, mended: list[Mended]) -> dict[str, Any]:
+    return {
+        "verdict": report.verdict,
+        "counts": report.counts,
+        "findings": [
+            {
+                "severity": finding.severity.value,
+                "law": finding.law,
+                "paths": finding.paths,
+                "problem": finding.problem,
+                "mend": finding.mend,
+                "repairable": finding.fix is not None,
+            }
+            for finding in report.findings
+        ],
+        "repaired": [{"done": step.done, "what": step.what} for step in mended],
+    }
+
+
+def _print(report: Report, mended: list[Mended], *, repaired: bool) -> None:
+    for step in mended:
+        print_line(f"{'mended' if step.done else 'not mended'}: {step.what}")
+    for finding in report.findings:
+        print_line(f"{finding.severity.value}: {', '.join(finding.paths)}: {one_line(finding.problem, 400)}")
+        print_line(f"    mend: {finding.mend}")
+    tasks = ", ".join(f"{number} {state}" for state, number in report.counts.items() if number)
+    print_line(f"{report.verdict}: {tasks or 'no tasks'}")
+    if not repaired and any(finding.fix is not None for finding in report.findings):
+        remark("`spool fsck --repair` mends what needs no guess, once masters and workers are stopped.")

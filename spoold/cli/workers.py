@@ -1,0 +1,42 @@
+"""`spool workers`: every node that beats, or has stopped beating."""
+
+from __future__ import annotations
+
+import typer
+
+from spoold.cli.output import JsonOption, print_json, print_line, print_table
+from spoold.cli.session import session
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("workers", help=_HELP)(workers)
+
+
+_HELP = """Show all workers and masters, as their own heartbeats do; the silent ones are called dead.
+
+Example: `spool workers --json`
+"""
+
+
+def workers(ctx: typer.Context, as_json: JsonOption = False) -> None:
+    """Print the roster."""
+    from spoold.cli.status import columns, node_row
+    from spoold.client.status import roster
+    from spoold.system.clock import SystemClock
+    from spoold.system.host import SystemHost
+
+    with session(ctx).spool() as spool, spool.reaching():
+        found = roster(spool.store, SystemHost(), SystemClock())
+    if as_json:
+        print_json(found)
+        return
+    if found.workers:
+        print_table(columns(), [node_row(node) for node in found.workers])
+    else:
+        print_line("no workers; `spool worker` or `spool up` starts one")
+    print_line("")
+    if found.masters:
+        print_table(("MASTER", "HOST", "STATE"), [(post.node, post.host, post.state) for post in found.masters])
+    else:
+        print_line("no masters; `spool master` or `spool up` starts one")

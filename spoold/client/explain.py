@@ -1,0 +1,286 @@
+"""Gathers what is known of one task, so that `rules.explain` can say why it is not running.
+
+Law: looks and never touches. Reads are bounded: the task, its own results, the claims of workers that might take it;
+everything else is told by listings. What moved on while it was looked at is looked for once more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from spoold.client.status import Sleep, is_silent, status
+from spoold.client.waiting import read_result
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile, BadName, NotFound
+from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.lanes import Lane, parse_lane
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import TaskName, key, parse_ended, parse_events
+from spoold.protocol.request import EVERYTHING, Request, Verb
+from spoold.protocol.result import Result
+from spoold.protocol.snapshot import Snapshot
+from spoold.protocol.task import Task
+from spoold.rules import admission, batch
+from spoold.rules.case import Attempt, Case, Claim, Explanation, Seen
+from spoold.rules.disk import room
+from spoold.rules.explain import explain as judge_case
+from spoold.rules.gates import LaneFacts, Parent, conditions_of
+from spoold.rules.matching import unfit
+from spoold.store import beats, control, drops
+from spoold.store.lanes import list_tasks
+from spoold.store.locate import Located, locate, locate_many
+from spoold.store.store import Store
+from spoold.system.clock import Clock
+from spoold.system.host import Host
+
+CLAIMS_READ = 64
+TRIES = 3
+_PARENTS = {
+    State.COMPLETED: Parent.COMPLETED,
+    State.FAILED: Parent.FAILED,
+    State.REJECTED: Parent.UNKNOWN,
+}
+
+
+def explain(store: Store, host: Host, clock: Clock, ref: str, *, sleep: Sleep = time.sleep) -> Explanation:
+    """Why the task is where it is, and what would change it. Errors: NotFound, OSError."""
+    return judge_case(gather(store, host, clock, ref, sleep=sleep))
+
+
+def gather(store: Store, host: Host, clock: Clock, ref: str, *, sleep: Sleep = time.sleep) -> Case:
+    """What is known of the task. Errors: NotFound, OSError."""
+    picture = status(store, host, clock, sleep=sleep)
+    for _ in range(TRIES):
+        located = locate(store, ref)
+        with contextlib.suppress(FileNotFoundError):
+            return _Gathering(store, host, clock, located, picture).case()
+    raise NotFound(f"task {ref!r} keeps moving; ask again.")
+
+
+class _Gathering:
+    """One look at one task."""
+
+    def __init__(self, store: Store, host: Host, clock: Clock, located: Located, picture: Snapshot) -> None:
+        self._store, self._host, self._clock = store, host, clock
+        self._located, self._picture = located, picture
+        self._requests = control.list_requests(store.fs)
+        returned = located.path.startswith(f"{layout.RETURNED}/")
+        self._base = Case(
+            id=located.id,
+            state=State.RETURNED if returned else located.state,
+            now=clock.wall(),
+            attempt=located.attempt,
+            leader=picture.master.leader,
+            dead_after_s=store.settings.heartbeat.dead_after_s,
+            window=store.settings.ready.window,
+            grace_s=store.settings.drop.grace_s,
+        )
+
+    def case(self) -> Case:
+        """The case. Errors: FileNotFoundError when the task moved meanwhile; OSError."""
+        state = self._located.state
+        if state is State.PENDING:
+            return self._pending()
+        if state is State.REJECTED:
+            return self._rejected()
+        if state in (State.COMPLETED, State.FAILED):
+            return self._ended()
+        if state is State.CLAIMED:
+            return self._claimed()
+        return self._queued()
+
+    def _pending(self) -> Case:
+        fs, settings, drop = self._store.fs, self._store.settings, self._located.drop
+        if not self._located.path.startswith(f"{layout.PENDING}/"):
+            return self._base
+        lines = drop.lower().endswith(".jsonl")
+        limit = settings.drop.max_batch_bytes if lines else settings.drop.max_bytes
+        seen = fs.stat(self._located.path)
+        refused = admission.judge_kind(drop, seen.kind, seen.size, settings)
+        if refused is not None:
+            return replace(self._base, problem=refused.error)
+        data = fs.read(self._located.path, limit + 1)
+        order, made_id = admission.settle(drop, 0, 0)
+        verdict = (
+            batch.check(data, drop, order, made_id, settings)
+            if lines
+            else admission.judge_content(drop, data, order, made_id, settings)
+        )
+        if isinstance(verdict, admission.Reject | admission.Young):
+            return replace(self._base, problem=verdict.error, young=isinstance(verdict, admission.Young))
+        return self._base
+
+    def _rejected(self) -> Case:
+        reason = drops.read_reason(self._store.fs, self._located.path)
+        if not reason.get("problem"):
+            return self._base
+        words = {name: str(reason.get(name) or "") for name in ("file", "field", "problem", "mend")}
+        return replace(self._base, problem=BadFile(**words))
+
+    def _ended(self) -> Case:
+        case = self._base
+        with contextlib.suppress(NotFound, BadFile):
+            case = replace(case, last=_attempt(read_result(self._store, self._located)))
+        with contextlib.suppress(BadFile):
+            case = self._with_parents(case, self._read())
+        return case
+
+    def _claimed(self) -> Case:
+        worker, task_id = self._located.node, self._located.id
+        beat = beats.read_all(self._store.fs).get(worker)
+        claim = Claim(
+            worker,
+            alive=beat is not None and not is_silent(beat, self._host, self._clock),
+            cancel=any(r.verb is Verb.CANCEL and key(r.target) == key(task_id) for r in self._requests),
+        )
+        run = next((r for r in beat.running if key(r.id) == key(task_id)), None) if beat is not None else None
+        if run is not None and run.attempt == self._located.attempt:
+            claim = replace(claim, since=run.since, progress=run.progress)
+        return replace(self._base, claim=claim)
+
+    def _queued(self) -> Case:
+        name = self._located.name
+        assert name is not None
+        lane, case = parse_lane(self._located.lane), self._base
+        with contextlib.suppress(BadFile, BadName):
+            task = self._read()
+            case = self._with_parents(case, task)
+            lane = task.lane
+        if lane is None:
+            return case
+        kind = lane.type
+        facts = LaneFacts(
+            paused=frozenset(r.target for r in self._requests if r.verb is Verb.PAUSE),
+            halted=any(r.verb is Verb.HALT for r in self._requests),
+            limit=self._store.settings.of(kind).max_concurrent,
+            active=self._picture.types.get(kind, {}).get("active", 0),
+        )
+        last = self._last_attempt(name)
+        usage = self._store.fs.usage()
+        return replace(
+            self._with_lane(case, lane, name),
+            type=facts,
+            last=_attempt(last) if last is not None else None,
+            rest_s=self._rest_s(name, last),
+            workers=tuple(self._workers(lane)),
+            disk=room(usage.total_bytes, usage.free_bytes, self._store.settings.disk),
+        )
+
+    def _read(self) -> Task:
+        path = self._located.path
+        return codec.load_task(self._store.fs.read(path), path)
+
+    def _with_parents(self, case: Case, task: Task) -> Case:
+        """The state of everything that the task waits for."""
+        conditions = conditions_of(task)
+        wanted = {*conditions.needs, *conditions.needs_ended}
+        found = locate_many(self._store, wanted) if wanted else {}
+        parents = {p: _PARENTS.get(found[p].state, Parent.OPEN) if p in found else Parent.UNKNOWN for p in wanted}
+        places = {p: _place(where) for p, where in found.items()}
+        return replace(case, conditions=conditions, parents=parents, places=places)
+
+    def _with_lane(self, case: Case, lane: Lane, name: TaskName) -> Case:
+        fs, lane_name = self._store.fs, lane.encode()
+        ready = list_tasks(fs, layout.join(layout.READY, lane_name)).values()
+        queue = ready
+        if self._located.state is State.WAITING:
+            queue = list_tasks(fs, layout.join(layout.WAITING, lane_name)).values()
+        ahead = sum((other.rank, other.order) < (name.rank, name.order) for other in queue)
+        return replace(case, lane=lane, ahead=ahead, standing=len(ready))
+
+    def _last_attempt(self, name: TaskName) -> Result | None:
+        """The result of the attempt before this one; a worker that died left none."""
+        if name.attempt == 1:
+            return None
+        for found in map(parse_ended, sorted(self._store.fs.list(layout.RESULTS))):
+            if found is not None and key(found.id) == key(name.id) and found.attempt == name.attempt - 1:
+                path = layout.join(layout.RESULTS, found.encode())
+                with contextlib.suppress(BadFile, FileNotFoundError):
+                    return codec.load_model(Result, self._store.fs.read(path), path)
+        return None
+
+    def _rest_s(self, name: TaskName, last: Result | None) -> float:
+        """How long the retry delay still lasts, by the stamp of whoever ended the last attempt.
+
+        The leader counts on its own clock from when it saw the hand-back; this tells a person nearly the same.
+        """
+        if not name.delay_ms:
+            return 0.0
+        stamp = last.completed_at if last is not None else self._told_at(name)
+        try:
+            since = datetime.fromisoformat(stamp).timestamp()
+        except ValueError:
+            return name.delay_ms / 1000
+        return max(0.0, since + name.delay_ms / 1000 - self._base.now)
+
+    def _told_at(self, name: TaskName) -> str:
+        """When the leader wrote that the attempt waits again; '' when its newest journal does not say."""
+        listed = (parse_events(file) for file in self._store.fs.list(layout.EVENTS))
+        mine = [events for events in listed if events is not None and events.writer == self._base.leader]
+        if not mine:
+            return ""
+        for line in reversed(self._store.fs.read(layout.join(layout.EVENTS, max(mine).encode())).splitlines()):
+            if name.id.encode() in line and b'"WAITING"' in line:
+                event: Any = {}
+                with contextlib.suppress(orjson.JSONDecodeError):
+                    event = orjson.loads(line)
+                if event.get("task") == name.id and event.get("attempt") == name.attempt:
+                    return str(event.get("at"))
+        return ""
+
+    def _workers(self, lane: Lane) -> list[Seen]:
+        nodes = beats.read_all(self._store.fs)
+        return [self._seen(beat, lane) for _, beat in sorted(nodes.items()) if beat.role == "worker"]
+
+    def _seen(self, beat: Heartbeat, lane: Lane) -> Seen:
+        """A worker, with its claims as they are now: a beat may be some seconds old."""
+        assert beat.capabilities is not None
+        alive = not is_silent(beat, self._host, self._clock)
+        claims = list_tasks(self._store.fs, layout.join(layout.CLAIMED, beat.node)) if alive else {}
+        hungry = (lane.cpus or lane.mem_mb or lane.gpus) and unfit(lane, beat.capabilities) is None
+        return Seen(
+            beat.node,
+            beat.capabilities,
+            slots=beat.slots,
+            running=len(claims),
+            alive=alive,
+            draining=beat.status == "draining" or _drained(beat.node, self._requests),
+            lanes=tuple(self._lanes(beat.node, list(claims))) if hungry else (),
+            notes=beat.notes,
+        )
+
+    def _lanes(self, worker: str, names: list[str]) -> list[Lane]:
+        lanes = []
+        for file in sorted(names)[:CLAIMS_READ]:
+            path = layout.claimed(worker, file)
+            with contextlib.suppress(BadFile, FileNotFoundError):
+                lanes.append(codec.load_task(self._store.fs.read(path), path).lane)
+        return lanes
+
+
+def _attempt(result: Result) -> Attempt:
+    error = result.error
+    return Attempt(
+        result.attempt,
+        result.status.value,
+        result.worker_id,
+        result.completed_at,
+        code=error.code.value if error is not None else "",
+        message=error.message if error is not None else "",
+    )
+
+
+def _place(located: Located) -> str:
+    return f"claimed by {located.node}" if located.state is State.CLAIMED else located.state.value
+
+
+def _drained(node: str, requests: list[Request]) -> bool:
+    """Whether a drain stands for the worker: by its id, by its name without the suffix, or for all."""
+    names = {node, node.rpartition("-")[0], EVERYTHING}
+    return any(request.verb is Verb.DRAIN and request.target in names for request in requests)

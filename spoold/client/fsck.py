@@ -1,0 +1,67 @@
+"""Audits a spool, alive or not, and has it mended where that is safe.
+
+Law: what one look shows may only be on the move, so whatever is suspicious is looked at twice; and nothing is mended
+under a node that lives, since the tree is theirs.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from spoold.client.status import Sleep, living
+from spoold.protocol.errors import SpoolError
+from spoold.rules.audit import audit, confirmed, counts, verdict
+from spoold.rules.finding import Finding, Severity
+from spoold.store.repair import Mended, repair
+from spoold.store.store import Store
+from spoold.store.survey import survey
+from spoold.system.clock import Clock
+from spoold.system.host import Host
+
+# Long enough for a move to be over on a slow share, and for its directories to be listed anew.
+LOOK_AGAIN_S = 0.5
+
+
+class StillAlive(SpoolError):
+    """A spool in use is not to be repaired."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an audit found: the verdict in a few words, every finding, how many tasks are in which directory."""
+
+    verdict: str
+    findings: tuple[Finding, ...]
+    counts: dict[str, int]
+
+    @property
+    def broken(self) -> bool:
+        """Whether a law is broken; warnings do not count."""
+        return any(finding.severity is Severity.ERROR for finding in self.findings)
+
+
+def check(store: Store, *, sleep: Sleep = time.sleep) -> Report:
+    """Audit the whole tree; looks twice where the first look shows anything wrong. Errors: OSError."""
+    seen = survey(store)
+    findings = audit(seen)
+    if any(finding.severity is not Severity.INFO for finding in findings):
+        sleep(LOOK_AGAIN_S)
+        seen = survey(store)
+        findings = confirmed(findings, audit(seen))
+    return Report(verdict(findings), tuple(findings), counts(seen))
+
+
+def mend(
+    store: Store, host: Host, clock: Clock, report: Report, *, force: bool = False, sleep: Sleep = time.sleep
+) -> list[Mended]:
+    """Carry out the fixes of a report. Errors: StillAlive while a leader or worker lives, unless forced; OSError."""
+    if not any(finding.fix is not None for finding in report.findings):
+        return []
+    alive = [] if force else living(store, host, clock, sleep=sleep)
+    if alive:
+        raise StillAlive(
+            f"{', '.join(alive)} still runs on this spool. Stop masters and workers first; --force repairs all the "
+            "same and may take a task from under its worker."
+        )
+    return repair(store, list(report.findings))

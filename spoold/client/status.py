@@ -1,0 +1,193 @@
+"""The picture of the cluster: the leader's own, while it lives, else one made by listing.
+
+Law: a snapshot is only as good as the leader behind it. On its own host a process is looked up; elsewhere a snapshot
+that is fresh by the wall clock is believed, since it is for people; else the token of leadership is watched, which a
+live leader renames at least every two seconds. Nothing here decides a move, and no task file is opened.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from spoold.protocol import layout
+from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.names import NOBODY, LeaseName, parse_lease
+from spoold.protocol.request import Verb
+from spoold.protocol.snapshot import Leadership, Node, Snapshot
+from spoold.rules.nodes import count_workers, node_of
+from spoold.store import beats, control, snapshots
+from spoold.store.presence import provably_gone
+from spoold.store.store import Store
+from spoold.store.survey import census
+from spoold.system.clock import Clock
+from spoold.system.filesystem import FileSystem
+from spoold.system.host import Host
+
+FRESH_S = 10.0
+RENEWED_WITHIN_S = 2.5
+LOOK_EVERY_S = 0.1
+# Stamps are of other machines' clocks: a node is called dead by them only when they are far behind.
+PATIENCE = 2.0
+
+Sleep = Callable[[float], None]
+
+
+def status(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep) -> Snapshot:
+    """The cluster now; up to 0.3 s old where a leader lives, which may take 2.5 s to find out. Errors: OSError."""
+    lease = read_lease(store.fs)
+    nodes = beats.read_all(store.fs)
+    if lease is None or lease.holder == NOBODY:
+        return _listing(store, host, clock, None, nodes)
+    holder = nodes.get(lease.holder)
+    if holder is not None and provably_gone(holder, host):
+        return _listing(store, host, clock, None, nodes)
+    told = _told(store.fs, lease)
+    # On this host the stamp is of our own clock, and only says whether the leader has not stopped.
+    patience_s = max(FRESH_S, 2 * holder.interval_s) if holder is not None and _here(holder, host) else FRESH_S
+    if told is not None and abs(_age_s(told.generated_at, clock)) < patience_s:
+        return told
+    if _renewed(store.fs, lease, clock, sleep):
+        now = read_lease(store.fs) or lease
+        return _told(store.fs, now) or _listing(store, host, clock, now, beats.read_all(store.fs))
+    return _listing(store, host, clock, None, nodes)
+
+
+def read_lease(fs: FileSystem) -> LeaseName | None:
+    """The token of leadership that counts; None where there is none. Errors: OSError."""
+    return max((lease for lease in map(parse_lease, fs.list(layout.MASTER)) if lease is not None), default=None)
+
+
+def is_silent(beat: Heartbeat, host: Host, clock: Clock) -> bool:
+    """Whether one look makes a node seem dead: its process is gone from this host, or its stamp is far behind."""
+    if provably_gone(beat, host):
+        return True
+    return _age_s(beat.at, clock) > PATIENCE * beat.interval_s * 3 and not _here(beat, host)
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One master: state is leader, standby or dead."""
+
+    node: str
+    host: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """Every node that has a heartbeat."""
+
+    workers: tuple[Node, ...]
+    masters: tuple[Post, ...]
+
+
+def roster(store: Store, host: Host, clock: Clock) -> Roster:
+    """The nodes as their own heartbeats show them; the silent ones are called dead. Errors: OSError."""
+    nodes = beats.read_all(store.fs)
+    dead = {node for node, beat in nodes.items() if is_silent(beat, host, clock)}
+    lease = read_lease(store.fs)
+    leader = lease.holder if lease is not None else NOBODY
+    return Roster(
+        tuple(node_of(b, dead=n in dead) for n, b in sorted(nodes.items()) if b.role == "worker"),
+        tuple(
+            Post(n, b.host.hostname, "dead" if n in dead else "leader" if n == leader else "standby")
+            for n, b in sorted(nodes.items())
+            if b.role == "master"
+        ),
+    )
+
+
+def living(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep) -> list[str]:
+    """The nodes that surely live: on this host by their process, elsewhere by a beat that comes. Errors: OSError.
+
+    Takes up to one and a half heartbeat intervals where there are nodes of other hosts.
+    """
+    nodes = beats.read_all(store.fs)
+    alive = {node for node, beat in nodes.items() if _here(beat, host)}
+    doubtful = {node: beat for node, beat in nodes.items() if node not in alive and not provably_gone(beat, host)}
+    until = clock.monotonic() + 1.5 * max((beat.interval_s for beat in doubtful.values()), default=0.0)
+    while doubtful and clock.monotonic() < until:
+        sleep(LOOK_EVERY_S)
+        now = beats.list_beats(store.fs)
+        alive |= {node for node, beat in doubtful.items() if node in now and now[node] != beat.beat}
+        doubtful = {node: beat for node, beat in doubtful.items() if node in now and node not in alive}
+    return sorted(alive)
+
+
+def _told(fs: FileSystem, lease: LeaseName) -> Snapshot | None:
+    """What the holder of the token told last; None when it has told nothing in its epoch."""
+    found = snapshots.latest(fs)
+    return found[1] if found is not None and found[0].epoch == lease.epoch else None
+
+
+def _here(beat: Heartbeat, host: Host) -> bool:
+    """Whether the node's process runs on this very host, as far as the host can tell."""
+    if provably_gone(beat, host):
+        return False
+    here = host.identity()
+    then = beat.host
+    return here.boot_id == then.boot_id != "" and here.pid_namespace == then.pid_namespace != ""
+
+
+def _age_s(stamp: str, clock: Clock) -> float:
+    """How long ago (s) a stamp was, by this machine's wall clock; endless for one that is none."""
+    try:
+        return clock.wall() - datetime.fromisoformat(stamp).timestamp()
+    except ValueError:
+        return float("inf")
+
+
+def _renewed(fs: FileSystem, lease: LeaseName, clock: Clock, sleep: Sleep) -> bool:
+    """Whether the token changes while it is watched."""
+    until = clock.monotonic() + RENEWED_WITHIN_S
+    while clock.monotonic() < until:
+        sleep(LOOK_EVERY_S)
+        now = read_lease(fs)
+        if now is not None and now != lease:
+            return now.holder != NOBODY
+    return False
+
+
+def _listing(
+    store: Store, host: Host, clock: Clock, leader: LeaseName | None, nodes: dict[str, Heartbeat]
+) -> Snapshot:
+    """The picture made by listing, and a warning that says why."""
+    counted = census(store.fs)
+    requests = control.list_requests(store.fs)
+    workers = [beat for _, beat in sorted(nodes.items()) if beat.role == "worker"]
+    shown = tuple(node_of(beat, dead=is_silent(beat, host, clock)) for beat in workers)
+    types = {kind: dict(states) for kind, states in counted.types.items()}
+    for beat in workers:
+        for run in beat.running:
+            kind = types.setdefault(run.type, {"waiting": 0, "active": 0})
+            kind["active"] += 1
+    lease = leader or read_lease(store.fs)
+    masters = [n for n, beat in sorted(nodes.items()) if beat.role == "master" and not is_silent(beat, host, clock)]
+    name = leader.holder if leader is not None else None
+    return Snapshot(
+        generated_at=store.stamp(),
+        spool_id=store.marker.spool_id,
+        source="listing",
+        master=Leadership(
+            leader=name, epoch=lease.epoch if lease else 0, standbys=tuple(n for n in masters if n != name)
+        ),
+        tasks=counted.tasks,
+        workers=count_workers(node.state for node in shown),
+        nodes=shown,
+        types=dict(sorted(types.items())),
+        paused=tuple(sorted({r.target for r in requests if r.verb is Verb.PAUSE})),
+        halted=any(r.verb is Verb.HALT for r in requests),
+        warnings=(_why_listed(name),),
+    )
+
+
+def _why_listed(leader: str | None) -> str:
+    if leader is not None:
+        return f"{leader} leads but has told nothing yet; these figures were counted just now"
+    return (
+        "no leader is seen, so nothing is admitted, retried or taken back; these figures were counted just now. "
+        "Start `spool master` or `spool up` on any machine that mounts the spool"
+    )
