@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from spoold.protocol.names import TaskName, key
@@ -138,18 +138,17 @@ class Backlog:
             heapq.heappop(heap)
         return None
 
-    def runnable(self, lane: str) -> Iterator[Entry]:
-        """The runnable tasks of a lane, most urgent first. They are taken off the lane's order while walked, so a
-        caller says `put_back` for each that it does not remove.
-        """
-        while (entry := self.best(lane)) is not None:
+    def take(self, lane: str) -> Entry | None:
+        """The most urgent runnable task of a lane, off the lane's order: the caller removes it, or puts it back."""
+        entry = self.best(lane)
+        if entry is not None:
             heap = self._heaps[lane]
-            while heap and heap[0] == entry.urgency:  # a task that came, went and came again stands there twice
-                heapq.heappop(heap)
-            yield entry
+            while heap and heap[0] == entry.urgency:
+                heapq.heappop(heap)  # more than once: a task that came, went and came again stands there twice
+        return entry
 
     def put_back(self, entry: Entry) -> None:
-        """A task that `runnable` gave and that is still waiting."""
+        """A task that `take` gave and that is still waiting."""
         heapq.heappush(self._heaps.setdefault(entry.lane, []), entry.urgency)
 
     def verdict(self, entry: Entry, now: Now) -> Wait | Refuse | None:
@@ -200,7 +199,7 @@ class LaneView:
 def promotions(
     backlog: Backlog, lanes: Mapping[str, LaneView], types: Mapping[str, LaneFacts], window: int
 ) -> list[Entry]:
-    """Which waiting tasks go to ready/ now, most urgent first in each lane.
+    """Which waiting tasks go to ready/ now, most urgent first over all lanes.
 
     A lane is filled up to `window`; a task more urgent than the least urgent one there still goes in, up to twice the
     window, so that a full lane never makes an urgent task wait. A type's limit holds over all of its lanes. The
@@ -208,26 +207,28 @@ def promotions(
     """
     chosen: list[Entry] = []
     active = {kind: facts.active for kind, facts in types.items()}
-    urgent_first = sorted(lanes, key=lambda lane: _head(backlog, lane))
-    for lane in urgent_first:
-        view = lanes[lane]
-        facts = types[view.kind]
-        size, worst = len(view.ranks), max(view.ranks, default=0)
-        for entry in backlog.runnable(lane):
-            now_active = LaneFacts(facts.paused, facts.halted, facts.limit, active[view.kind])
-            fits = size < window or (entry.name.rank < worst and size < 2 * window)
-            if not fits or judge_type(view.kind, now_active) != PASS:
-                backlog.put_back(entry)
-                break
-            chosen.append(entry)
-            size += 1
-            active[view.kind] += 1
+    sizes = {lane: len(view.ranks) for lane, view in lanes.items()}
+    worst = {lane: max(view.ranks, default=0) for lane, view in lanes.items()}
+    heads = [(entry.urgency, lane) for lane in lanes if (entry := backlog.best(lane)) is not None]
+    heapq.heapify(heads)
+    while heads:
+        _, lane = heapq.heappop(heads)
+        entry = backlog.take(lane)
+        assert entry is not None  # the lane's best stood in heads, and nothing happened since
+        kind = lanes[lane].kind
+        facts = types[kind]
+        now_active = LaneFacts(facts.paused, facts.halted, facts.limit, active[kind])
+        fits = sizes[lane] < window or (entry.name.rank < worst[lane] and sizes[lane] < 2 * window)
+        if not fits or judge_type(kind, now_active) != PASS:
+            backlog.put_back(entry)
+            continue
+        chosen.append(entry)
+        sizes[lane] += 1
+        active[kind] += 1
+        following = backlog.best(lane)
+        if following is not None:
+            heapq.heappush(heads, (following.urgency, lane))
     return chosen
-
-
-def _head(backlog: Backlog, lane: str) -> tuple[int, str, str]:
-    entry = backlog.best(lane)
-    return entry.urgency if entry else (10_000, "", "")
 
 
 def holdbacks(ready: list[TaskName], facts: LaneFacts, kind: str) -> list[TaskName]:
