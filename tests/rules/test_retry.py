@@ -1,0 +1,183 @@
+"""The retry rule: budgets are kept, delays grow, and whatever comes out has a name that everybody can read."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import DELAY_MAX_MS, TaskName, parse_task
+from spoold.protocol.result import Code, Status
+from spoold.protocol.task import Task
+from spoold.rules import outcome
+from spoold.rules.outcome import SUCCESS, Charge, Outcome
+from spoold.rules.policy import RetryPolicy
+from spoold.rules.retry import Again, End, decide, delay_s
+from tests.protocol.strategies import ids
+from tests.rules import strategies as some
+
+POLICY = RetryPolicy(max=2, backoff_s=1, factor=2, jitter=0, max_backoff_s=60, crash_limit=3)
+BROKEN = outcome.failure(Code.EXIT_NONZERO, "exit code 1")
+DIED = outcome.worker_died("worker w died")
+
+
+def again(name: TaskName, ended: Outcome, policy: RetryPolicy = POLICY) -> TaskName:
+    verdict = decide(name, ended, policy)
+    assert isinstance(verdict, Again), verdict
+    return verdict.name
+
+
+def end(name: TaskName, ended: Outcome, policy: RetryPolicy = POLICY) -> End:
+    verdict = decide(name, ended, policy)
+    assert isinstance(verdict, End), verdict
+    return verdict
+
+
+def test_success_completes_without_an_error() -> None:
+    assert end(some.name(), SUCCESS) == End(State.COMPLETED, None)
+
+
+def test_failures_are_granted_as_many_retries_as_the_policy_says() -> None:
+    first = some.name()
+    second = again(first, BROKEN)
+    third = again(second, BROKEN)
+    assert [name.failures for name in (first, second, third)] == [0, 1, 2]
+    assert [name.attempt for name in (first, second, third)] == [1, 2, 3]
+    last = end(third, BROKEN)
+    assert last.state is State.FAILED
+    assert last.error is not None
+    assert (last.error.code, last.error.cause) == (Code.MAX_RETRIES, Code.EXIT_NONZERO)
+    assert "failed 3 times, 2 retries spent" in last.error.message
+
+
+def test_a_task_that_may_not_be_retried_fails_with_its_own_error() -> None:
+    """MAX_RETRIES would hide what happened where there never were any."""
+    error = end(some.name(), BROKEN, RetryPolicy(0, 1, 2, 0, 60, 3)).error
+    assert error is not None
+    assert (error.code, error.cause, error.message) == (Code.EXIT_NONZERO, None, "exit code 1")
+
+
+def test_crashes_have_a_limit_of_their_own() -> None:
+    second = again(some.name(), DIED)
+    third = again(second, DIED)
+    assert (third.failures, third.crashes) == (0, 2)
+    error = end(third, DIED).error
+    assert error is not None
+    assert error.code is Code.WORKER_DIED
+    assert "crash 3 of at most 3" in error.message
+    assert isinstance(decide(third, BROKEN, POLICY), Again)
+
+
+@pytest.mark.parametrize("ended", [outcome.handed_back("drained"), outcome.of_exit(75, frozenset(), frozenset())])
+def test_what_is_nobodys_fault_is_granted_for_ever_and_charges_nothing(ended: Outcome) -> None:
+    name = some.name(failures=2, crashes=2, attempt=5)
+    for _ in range(50):
+        name = again(name, ended)
+    assert (name.failures, name.crashes, name.attempt) == (2, 2, 55)
+
+
+def test_a_hand_back_does_not_rest() -> None:
+    assert again(some.name(delay_ms=5000), outcome.handed_back("drained")).delay_ms == 0
+
+
+@pytest.mark.parametrize("ended", [outcome.cancelled("asked"), outcome.past_deadline("late")])
+def test_a_final_outcome_ends_whatever_the_budget_holds(ended: Outcome) -> None:
+    verdict = end(some.name(), ended)
+    assert verdict.state is State.FAILED
+    assert verdict.error is not None
+    assert verdict.error.code is ended.code
+
+
+@given(some.policies, some.outcomes, st.integers(0, 8), st.integers(0, 5), st.integers(0, 20))
+def test_every_decision_names_its_reason_and_a_readable_next_attempt(
+    policy: RetryPolicy, ended: Outcome, failures: int, crashes: int, free: int
+) -> None:
+    name = some.name("a", attempt=1 + failures + crashes + free, failures=failures, crashes=crashes)
+    verdict = decide(name, ended, policy)
+    if ended == SUCCESS:
+        assert verdict == End(State.COMPLETED, None)
+        return
+    assert verdict.error is not None
+    assert ended.code in (verdict.error.code, verdict.error.cause)
+    if isinstance(verdict, End):
+        assert verdict.state is State.FAILED
+        return
+    after = verdict.name
+    assert not ended.final
+    assert parse_task(after.encode()) == after
+    assert 0 <= after.delay_ms <= DELAY_MAX_MS
+    assert after.attempt == name.attempt + 1
+    charged = (after.failures - failures, after.crashes - crashes)
+    assert charged == ((ended.charge is Charge.FAILURE) * 1, (ended.charge is Charge.CRASH) * 1)
+    assert after.failures <= max(policy.max, failures)
+    assert after.crashes < max(policy.crash_limit, crashes + 1)
+    assert (after.rank, after.order, after.id, after.conditional) == (
+        name.rank,
+        name.order,
+        name.id,
+        name.conditional,
+    )
+
+
+@given(ids, st.integers(1, 100), st.integers(1, 100), some.policies)
+def test_the_jitter_stays_within_its_bounds(task_id: str, attempt: int, count: int, policy: RetryPolicy) -> None:
+    plain = RetryPolicy(policy.max, policy.backoff_s, policy.factor, 0, policy.max_backoff_s, policy.crash_limit)
+    base = delay_s(task_id, attempt, count, plain)
+    assert base <= policy.max_backoff_s
+    low, high = base * (1 - policy.jitter), base * (1 + policy.jitter)
+    assert low <= delay_s(task_id, attempt, count, policy) <= high * (1 + 1e-9)
+
+
+@given(ids, st.integers(1, 100), some.policies)
+def test_delays_grow_until_the_ceiling_and_stay_there(task_id: str, attempt: int, policy: RetryPolicy) -> None:
+    plain = RetryPolicy(policy.max, policy.backoff_s, policy.factor, 0, policy.max_backoff_s, policy.crash_limit)
+    delays = [delay_s(task_id, attempt, count, plain) for count in range(1, 200)]
+    assert delays[0] == min(policy.backoff_s, policy.max_backoff_s)
+    assert delays == sorted(delays)
+    assert delays[-1] <= policy.max_backoff_s
+
+
+def test_a_crowd_that_failed_together_does_not_come_back_together() -> None:
+    policy = RetryPolicy(3, 10, 2, 0.25, 60, 3)
+    delays = {delay_s(f"task-{number}", 1, 1, policy) for number in range(100)}
+    assert len(delays) == 100
+    assert max(delays) - min(delays) > 4
+
+
+def test_the_delay_needs_no_stored_state() -> None:
+    """Two leaders, or one before and after a crash, come to the same name."""
+    policy = RetryPolicy(3, 10, 2, 0.25, 60, 3)
+    assert again(some.name("Task"), BROKEN, policy) == again(some.name("Task"), BROKEN, policy)
+    assert delay_s("Task", 1, 1, policy) == delay_s("task", 1, 1, policy)
+
+
+@pytest.mark.parametrize(
+    ("asked", "delay_ms"),
+    [(0, 0), (30, 30_000), (-5, 0), (float("inf"), DELAY_MAX_MS), (float("nan"), 0), (1e300, DELAY_MAX_MS)],
+)
+def test_an_attempt_may_say_how_long_to_rest(asked: float, delay_ms: int) -> None:
+    ended = outcome.of_exit(75, frozenset(), frozenset(), asked)
+    assert again(some.name(), ended).delay_ms == delay_ms
+
+
+def test_exit_75_rests_longer_each_time() -> None:
+    name, rests = some.name(), []
+    for _ in range(4):
+        name = again(name, outcome.of_exit(75, frozenset(), frozenset()))
+        rests.append(name.delay_ms)
+    assert rests == [1000, 2000, 4000, 8000]
+
+
+def test_failures_that_a_task_brought_along_do_not_shorten_its_rest() -> None:
+    assert again(some.name(failures=9), outcome.of_exit(75, frozenset(), frozenset())).delay_ms == 1000
+
+
+def test_an_outcome_without_a_code_is_still_a_failure() -> None:
+    error = end(some.name(), Outcome(Status.FAILURE, final=True)).error
+    assert error is not None
+    assert error.code is Code.EXIT_NONZERO
+
+
+def test_a_task_says_its_own_exit_codes() -> None:
+    own = Task.model_validate({"command": "x", "retry": {"never": [3]}}).retry
+    assert isinstance(decide(some.name(), outcome.of_exit(3, frozenset(), frozenset(own.never)), POLICY), End)
+    assert isinstance(decide(some.name(), outcome.of_exit(4, frozenset(), frozenset(own.never)), POLICY), Again)
