@@ -81,6 +81,7 @@ class Loop:
     actor: Actor | None = None
     error: BaseException | None = None
     trouble: str | None = None
+    over: bool = False
     _leaving: threading.Event = field(default_factory=threading.Event)
     _hurry: bool = False
     _active_at: float = 0.0
@@ -102,6 +103,7 @@ class Loop:
         finally:
             if self.actor is not None:
                 self.actor.close()
+            self.over = True
 
     def _round(self) -> bool:
         """One step and one wait; True when there is nothing left to do."""

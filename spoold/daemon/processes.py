@@ -25,7 +25,7 @@ from spoold.worker.runner import become_subreaper
 
 log = logging.getLogger("spoold")
 
-LOOK_S = 0.5
+LOOK_S = 5.0
 STUCK_S = 30.0
 HANG_S = 60.0
 EXIT_OURS = 70
@@ -63,7 +63,11 @@ def _run(loop: Loop, *, leave_within_s: float, until_eof: bool) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, on_signal)
-    thread = threading.Thread(target=loop.run, name="loop", daemon=True)
+    def drive() -> None:
+        loop.run()
+        woken.set()
+
+    thread = threading.Thread(target=drive, name="loop", daemon=True)
     thread.start()
     if until_eof:
         threading.Thread(target=_at_eof, args=(lambda: on_signal(signal.SIGTERM, None),), daemon=True).start()
@@ -82,7 +86,8 @@ def _run(loop: Loop, *, leave_within_s: float, until_eof: bool) -> int:
         if leaving_since is not None and (len(signals) > 2 or time.monotonic() - leaving_since > leave_within_s):
             log.error("leaving without an answer of the share; what was running is killed and will be run again")
             os._exit(EXIT_UNAVAILABLE)
-        thread.join(0)
+        if loop.over:
+            thread.join()
     if loop.error is not None:
         log.critical("this is a bug in spoold; please report it", exc_info=loop.error)
         return EXIT_OURS

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from spoold.master.desk import Desk
 from spoold.protocol import codec, layout
+from spoold.protocol.errors import legible
 from spoold.protocol.names import BatchName, parse_batch
 from spoold.rules import batch
 from spoold.rules.admission import Reject, Young, taken
@@ -48,7 +49,7 @@ def accept(desk: Desk, drop: str, data: bytes, order: str, prefix: str) -> None:
     name = BatchName(order, prefix, desk.store.writer)
     moved = desk.store.move(layout.join(layout.PENDING, drop), layout.join(layout.BATCHES, name.encode()))
     if desk.went(moved, drop):
-        desk.journal.note("BATCH", drop=drop, batch=name.encode())
+        desk.journal.note("BATCH", drop=legible(drop), batch=name.encode())
         desk.batches.add(name)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +17,14 @@ from spoold.master import batches
 from spoold.master.desk import Desk
 from spoold.master.placing import room_at_once, stands_ready
 from spoold.protocol import codec, layout
-from spoold.protocol.errors import BadFile
+from spoold.protocol.errors import BadFile, SpoolError, legible
 from spoold.protocol.names import slug
 from spoold.rules import admission
 from spoold.rules.admission import Admit, Known, Reject, Young
 from spoold.store.lanes import move_into_lane
 from spoold.system.filesystem import NotRegularError
+
+log = logging.getLogger("spoold")
 
 PER_STEP = 1000
 STILL_S = 2.0
@@ -68,7 +71,14 @@ class Drops:
             if judged == PER_STEP:
                 return len(drops) - index
             judged += 1
-            self._judge(desk, drop)
+            try:
+                self._judge(desk, drop)
+            except (OSError, SpoolError):
+                raise
+            except Exception as error:
+                log.exception("judging pending/%s", legible(drop))
+                problem = f"made spoold itself fail: {error!r}."
+                self._reject(desk, drop, BadFile(drop, "", problem, "please report this as a bug, with the file."))
         return 0
 
     def _judge(self, desk: Desk, drop: str) -> None:
@@ -89,9 +99,10 @@ class Drops:
         except OSError as error:
             self._unread(desk, drop, error)
             return
-        refused = admission.judge_kind(drop, "file", len(data), desk.store.settings)
+        size = len(data) if len(data) <= limit else fs.stat(path).size
+        refused = admission.judge_kind(drop, "file", size, desk.store.settings)
         if refused is not None:
-            self._reject(desk, drop, refused.error, size=fs.stat(path).size)
+            self._reject(desk, drop, refused.error, size=size)
             return
         micros = desk.next_micros()
         order, made_id = admission.settle(drop, micros, desk.epoch)
@@ -112,7 +123,7 @@ class Drops:
         elif isinstance(verdict, Known):
             with contextlib.suppress(FileNotFoundError):
                 desk.store.fs.unlink(layout.join(layout.PENDING, drop))
-            desk.journal.note("DUPLICATE", verdict.id, drop=drop)
+            desk.journal.note("DUPLICATE", verdict.id, drop=legible(drop))
             desk.busy = True
         elif isinstance(verdict, Young):
             self._wait(desk, drop, verdict.error, data)
@@ -171,10 +182,10 @@ class Drops:
             self._rejected = set(desk.store.fs.list(layout.REJECTED))
         name = _rejected_name(desk, drop, self._rejected)
         reason = {
-            "drop": drop.encode(errors="backslashreplace").decode(),
+            "drop": legible(drop),
             "id": _claimed_id(data),
             "at": desk.store.stamp(),
-            "file": error.file.encode(errors="backslashreplace").decode(),
+            "file": error.file,
             "field": error.field,
             "problem": error.problem,
             "mend": error.mend,
@@ -201,7 +212,7 @@ def _admit(desk: Desk, drop: str, admit: Admit) -> None:
         moved = move_into_lane(desk.store, src, layout.READY, admit.lane, name.encode())
         if desk.went(moved, name.id):
             stands_ready(desk, name, admit.lane)
-            desk.journal.note("ADMITTED", name.id, name.attempt, lane=admit.lane, drop=drop)
+            desk.journal.note("ADMITTED", name.id, name.attempt, lane=admit.lane, drop=legible(drop))
         return
     desk.to_waiting(src, name, admit.lane, admit.task, "ADMITTED")
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from spoold.protocol.errors import BadFile
+from spoold.protocol.errors import BadFile, legible
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 
@@ -22,8 +22,28 @@ _SORTED = orjson.OPT_SORT_KEYS
 
 
 def dump(value: Any) -> bytes:
-    """A model or plain value as one line of JSON."""
-    return orjson.dumps(value.model_dump(mode="json") if isinstance(value, BaseModel) else value)
+    """A model or plain value as one line of JSON.
+
+    What tasks hand back may hold text that is no UTF-8 and numbers that no other reader knows: they become legible
+    text, since a result that cannot be written would be a task that never ends.
+    """
+    plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    try:
+        return orjson.dumps(plain)
+    except TypeError:
+        return orjson.dumps(_plain(plain))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {legible(str(name)): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if value is None or isinstance(value, bool | float):
+        return value
+    if isinstance(value, int):
+        return value if -(1 << 63) <= value < 1 << 63 else str(value)
+    return legible(str(value))
 
 
 def same_content(left: Any, right: Any) -> bool:

@@ -18,12 +18,17 @@ class BadFile(SpoolError):
     """The file's fault: names the file, the field and the mend."""
 
     def __init__(self, file: str, field: str, problem: str, mend: str) -> None:
-        self.file = file
-        self.field = field
-        self.problem = problem
+        self.file = legible(file)
+        self.field = legible(field)
+        self.problem = legible(problem)
         self.mend = mend
-        where = f"{file}: {field}" if field else file
-        super().__init__(f"{where}: {problem} Mend: {mend}")
+        where = f"{self.file}: {self.field}" if field else self.file
+        super().__init__(f"{where}: {self.problem} Mend: {mend}")
+
+
+def legible(text: str) -> str:
+    """The text with whatever is not UTF-8 in it (names may hold any bytes) written out as escapes."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 class BadName(SpoolError, ValueError):

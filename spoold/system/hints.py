@@ -8,6 +8,7 @@ inotify through watchdog, and the mount table.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 from collections.abc import Callable, Iterable
 
@@ -40,6 +41,10 @@ _KINDS: list[type[FileSystemEvent]] = [
     DirMovedEvent,
     DirDeletedEvent,
 ]
+
+
+# An emitter that is being closed says so as if it were an error.
+logging.getLogger("watchdog").setLevel(logging.CRITICAL)
 
 
 class _Waker(FileSystemEventHandler):

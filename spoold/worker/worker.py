@@ -133,6 +133,8 @@ class Worker:
     def close(self) -> None:
         """Leave: nothing runs here any more. Never raises OSError."""
         self.runner.close(self.config.kill_grace_s)
+        for attempt in self._attempts.values():
+            self._journal.note("FENCED", attempt.name.id, attempt.name.attempt)
         self._journal.note("WORKER_LEFT")
         self._journal.flush()
         with contextlib.suppress(OSError):
