@@ -13,4 +13,45 @@ A map of the house; each room may call only the rooms below it (a test holds it 
     protocol    what is on disk: the twin of spool_layout.md
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 __version__ = "0.1.0"
+
+_EXPORTS = {
+    "Spool": "spoold.daemon.embedded",
+    "SpoolExecutor": "spoold.client.executor",
+    "TaskFailed": "spoold.client.failures",
+    "NotFinished": "spoold.client.failures",
+    "SpoolError": "spoold.protocol.errors",
+    "BadFile": "spoold.protocol.errors",
+    "NotFound": "spoold.protocol.errors",
+    "Unavailable": "spoold.protocol.errors",
+    "WaitTimeout": "spoold.protocol.errors",
+}
+
+if TYPE_CHECKING:
+    from spoold.client.executor import SpoolExecutor
+    from spoold.client.failures import NotFinished, TaskFailed
+    from spoold.daemon.embedded import Spool
+    from spoold.protocol.errors import BadFile, NotFound, SpoolError, Unavailable, WaitTimeout
+
+__all__ = [
+    "BadFile",
+    "NotFinished",
+    "NotFound",
+    "Spool",
+    "SpoolError",
+    "SpoolExecutor",
+    "TaskFailed",
+    "Unavailable",
+    "WaitTimeout",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    """The library's names, imported when first asked for: `spool --help` needs none of them."""
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'spoold' has no attribute {name!r}")
+    return getattr(import_module(_EXPORTS[name]), name)

@@ -63,6 +63,7 @@ def _run(loop: Loop, *, leave_within_s: float, until_eof: bool) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, on_signal)
+
     def drive() -> None:
         loop.run()
         woken.set()
