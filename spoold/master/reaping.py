@@ -35,12 +35,14 @@ def watch(desk: Desk) -> list[str]:
 def reap(desk: Desk, dead: list[str]) -> None:
     """Take back what dead nodes held, then remove what they left. Errors: OSError."""
     for node in dead:
-        if node in desk.view.claimed and not _reap_claims(desk, node):
+        worker = node in desk.view.claimed
+        if worker and not _reap_claims(desk, node):
             continue
         clear_directory(desk.store.fs, layout.join(layout.TMP, node))
         beats.remove(desk.store.fs, node)
         desk.view.beats.pop(node, None)
-        desk.dead[node] = desk.now.monotonic
+        if worker:
+            desk.dead[node] = desk.now.monotonic
         for request in [r for r in desk.view.requests if r.target == node and r.verb in (Verb.REAP, Verb.DRAIN)]:
             control.remove(desk.store.fs, request)
         desk.journal.note("REAPED", node=node, silent_s=round(desk.watch.silent_s(node), 1))

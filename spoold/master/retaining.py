@@ -15,6 +15,7 @@ from spoold.protocol.request import Verb
 from spoold.rules import retention
 from spoold.store import control, mover
 from spoold.store.archive import archive_task, bucket_of
+from spoold.store.store import clear_directory
 
 SWEEP_EVERY_S = 60.0
 
@@ -51,7 +52,7 @@ class Retaining:
         self._sweep(desk)
 
     def _sweep(self, desk: Desk) -> None:
-        """One archive directory and the journals, once a minute: deletion is never in a hurry."""
+        """One archive directory, the journals, and what nobody uses, once a minute: deletion is never in a hurry."""
         if self._swept_at is not None and desk.now.monotonic - self._swept_at < SWEEP_EVERY_S:
             return
         self._swept_at = desk.now.monotonic
@@ -61,6 +62,8 @@ class Retaining:
             self._bucket = (self._bucket + 1) % len(buckets)
             self._delete_old(desk, layout.join(layout.ARCHIVE, buckets[self._bucket]), settings.archive_s)
         self._delete_old(desk, layout.EVENTS, settings.events_s)
+        _clear_abandoned(desk)
+        _remove_idle_lanes(desk)
 
     @staticmethod
     def _delete_old(desk: Desk, directory: str, max_age_s: float) -> None:
@@ -74,6 +77,32 @@ class Retaining:
             with contextlib.suppress(FileNotFoundError):
                 if desk.now.wall - fs.stat(path).mtime_ns / 1e9 > max_age_s:
                     fs.unlink(path)
+
+
+def _clear_abandoned(desk: Desk) -> None:
+    """The tmp directories of clients that died; nodes that beat keep theirs, reaped ones have lost it already.
+
+    A client that was only asleep for that long is told so by its next write, and begins again.
+    """
+    fs, max_age_s = desk.store.fs, desk.store.settings.retention.tmp_s
+    for writer in sorted(set(fs.list(layout.TMP)) - desk.view.beats.keys() - {desk.store.writer}):
+        path = layout.join(layout.TMP, writer)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            if desk.now.wall - fs.stat(path).mtime_ns / 1e9 > max_age_s:
+                clear_directory(fs, path)
+
+
+def _remove_idle_lanes(desk: Desk) -> None:
+    """Lanes that hold nothing, so that what is listed at every step does not grow with all that ever was.
+
+    rmdir refuses a directory that something has just come into; whoever moves into a lane makes it if need be.
+    """
+    fs, used = desk.store.fs, desk.backlog.per_lane()
+    for lane in [lane for lane, tasks in desk.view.ready.items() if not tasks and lane not in used]:
+        for directory in (layout.READY, layout.WAITING):
+            with contextlib.suppress(OSError):
+                fs.rmdir(layout.join(directory, lane))
+        del desk.view.ready[lane]
 
 
 def _archive(desk: Desk, state: State, names: list[EndedName]) -> None:

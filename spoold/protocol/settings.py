@@ -67,13 +67,17 @@ class DropSettings(Strict):
 
 
 class RetentionSettings(Strict):
-    """Ended tasks move to archive/ when older (s) or more than keep; archived ones are deleted after archive_s."""
+    """Ended tasks move to archive/ when older (s) or more than keep; archived ones are deleted after archive_s.
+
+    tmp_s: what a client that died left in tmp/ is removed after that long.
+    """
 
     completed_s: Seconds = 86_400
     failed_s: Seconds = 604_800
     keep: int = Field(default=10_000, ge=0, le=10_000_000)
     archive_s: Seconds = 2_592_000
     events_s: Seconds = 2_592_000
+    tmp_s: Seconds = 86_400
 
 
 class ReadySettings(Strict):

@@ -43,6 +43,7 @@ SETTINGS_TEMPLATE = b"""\
 # keep = 10000              # at most this many in completed/ and failed/ each
 # archive_s = 2592000       # then it is deleted
 # events_s = 2592000
+# tmp_s = 86400             # what a client that died left in tmp/ is then removed
 
 # [ready]
 # window = 128              # tasks per lane that stand ready to be claimed

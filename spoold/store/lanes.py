@@ -1,4 +1,4 @@
-"""Lane directories: made when first needed, removed only by an idle leader; listed, never guessed."""
+"""Lane directories: made when first needed, removed by the leader when idle; listed, never guessed."""
 
 from __future__ import annotations
 
