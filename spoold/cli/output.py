@@ -51,3 +51,15 @@ def one_line(text: str, limit: int = 120) -> str:
     """The text without line breaks and control characters, cut where it gets long."""
     flat = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def write_bytes(data: bytes) -> None:
+    """A piece of a log, as it is: it may be in any encoding, or in none."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    flush()
+
+
+def flush() -> None:
+    """Show what was printed: somebody watches."""
+    sys.stdout.flush()

@@ -40,9 +40,9 @@ class Spool(Connection):
         """
         return self.submit_from(submission.TASK, {**(task or {}), **fields})
 
-    def submit_from(self, file: str, task: Mapping[str, Any]) -> str:
-        """As `submit`, for a task that came from a file, by whose name errors call it."""
-        drop = submission.one(task, self.store.settings, self.micros(), self.store.stamp(), file=file)
+    def submit_from(self, file: str, task: Mapping[str, Any], *, stem: str = "") -> str:
+        """As `submit`, for a task that came from a file, by whose name errors call it; a made id begins with stem."""
+        drop = submission.one(task, self.store.settings, self.micros(), self.store.stamp(), file=file, stem=stem)
         self.publish([drop])
         return drop.ids[0]
 

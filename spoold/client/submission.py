@@ -37,12 +37,15 @@ class Drop:
     ids: tuple[str, ...]
 
 
-def one(task: Mapping[str, Any], settings: Settings, micros: int, stamp: str, *, file: str = TASK) -> Drop:
+def one(
+    task: Mapping[str, Any], settings: Settings, micros: int, stamp: str, *, file: str = TASK, stem: str = ""
+) -> Drop:
     """A task as a drop. Errors: BadFile, in the words in which the leader would reject it.
 
-    micros: microseconds since 1970; stamp: now, as people read it; file: what to call the task in errors.
+    micros: microseconds since 1970; stamp: now, as people read it; file: what to call the task in errors; stem: how a made
+    id begins, if not as the task is called.
     """
-    draft = complete(task, f"{_stem(task)}-{suffix()}", stamp)
+    draft = complete(task, f"{_stem(task, stem)}-{suffix()}", stamp)
     data = _dump(draft, file)
     checked = codec.load_task(data, file)
     task_id = checked.id or ""
@@ -105,14 +108,14 @@ def _batch(lines: list[bytes], ids: list[str], settings: Settings, micros: int, 
     return Drop(drop, data, tuple(ids))
 
 
-def _stem(task: Mapping[str, Any]) -> str:
-    """The readable part of an id that is made: what the task is called, is, or runs."""
+def _stem(task: Mapping[str, Any], said: str = "") -> str:
+    """The readable part of an id that is made: what was said, else what the task is called, is, or runs."""
     command, python = task.get("command"), task.get("python")
     program = command[0] if isinstance(command, (list, tuple)) and command else command
     if isinstance(program, str) and program.split():
         program = PurePosixPath(program.split()[0]).name
     callable_name = python.rpartition(":")[2] if isinstance(python, str) else None
-    words = (task.get("name"), task.get("type"), callable_name, program)
+    words = (said, task.get("name"), task.get("type"), callable_name, program)
     return slug(next((word for word in words if isinstance(word, str) and word), "task"), STEM_MAX)
 
 

@@ -1,0 +1,22 @@
+"""`spool gc`: retention, now."""
+
+from __future__ import annotations
+
+import typer
+
+from spoold.cli import output
+from spoold.cli.session import session
+
+EPILOG = """Example: spool gc"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("gc", epilog=EPILOG)(gc)
+
+
+def gc(ctx: typer.Context) -> None:
+    """Have the leader archive every ended task now, and delete what was archived for long."""
+    with session(ctx).spool() as spool:
+        spool.gc()
+    output.remark("the leader will archive what has ended; `spool ls --all` shows the archive")

@@ -1,0 +1,44 @@
+"""`spool result`: what a task ended with."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from spoold.cli import output
+from spoold.cli.group import TASK_FAILED
+from spoold.cli.session import session
+
+EPILOG = """Example: spool result review-3f9a
+
+Example: spool result review-3f9a --json | jq .duration_s"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("result", epilog=EPILOG)(result)
+
+
+def result(
+    ctx: typer.Context,
+    task_id: Annotated[str, typer.Argument(metavar="ID", help="A task: its id, or the beginning of it.")],
+    as_json: output.JsonOption = False,
+) -> None:
+    """Print the output of a task; exit 1 if it failed, 4 if it has not ended.
+
+    Text is printed as it is, other output as JSON. With --json, the whole result.
+    """
+    with session(ctx).spool() as spool:
+        found = spool.result(task_id)
+    if as_json:
+        output.print_json(found)
+    elif isinstance(found.output, str):
+        output.print_line(found.output.removesuffix("\n"))
+    elif found.output is not None:
+        output.print_json(found.output)
+    if found.status != "success":
+        if not as_json:
+            why = f"{found.error.code}: {found.error.message}" if found.error else str(found.status)
+            output.remark(f"{found.task_id} failed: {why}")
+        raise typer.Exit(TASK_FAILED)

@@ -1,0 +1,74 @@
+"""`spool run`: a command as if it ran here."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spoold.cli import drafting, output
+from spoold.cli.group import COMMAND, INTERRUPTED, TASK_FAILED, TrailingCommand
+from spoold.cli.session import session
+
+if TYPE_CHECKING:
+    from spoold.client.spool import Spool
+
+EPILOG = """Example: spool run -- make test
+
+Example: spool run --requires gpu=1 --timeout 2h --cwd /data/project -- python train.py"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("run", cls=TrailingCommand, epilog=EPILOG, options_metavar="[OPTIONS] -- CMD [ARG]...")(run)
+
+
+def run(
+    ctx: typer.Context,
+    kind: drafting.TYPE = None,
+    input_json: drafting.INPUT = None,
+    task_id: drafting.ID = None,
+    name: drafting.NAME = None,
+    priority: drafting.PRIORITY = None,
+    after: drafting.AFTER = None,
+    timeout: drafting.TIMEOUT = None,
+    retries: Annotated[
+        int, typer.Option("--retries", min=0, metavar="N", help="How often to try again when it fails.")
+    ] = 0,
+    requires: drafting.REQUIRES = None,
+    batch: drafting.BATCH = None,
+    env: drafting.ENV = None,
+    cwd: drafting.CWD = None,
+) -> None:
+    """Submit a command, show what it prints, and exit with its exit code.
+
+    It runs on whichever worker takes it. Ctrl-C cancels it.
+    """
+    fields = drafting.Options(
+        kind, input_json, task_id, name, priority, after, timeout, retries, requires, batch, env, cwd
+    ).fields()
+    command = ctx.meta.get(COMMAND)
+    draft = fields if command is None and kind else drafting.with_command(fields, command or [])
+    with session(ctx).spool() as spool:
+        submitted = spool.submit_from("the command", draft)
+        try:
+            code = _attend(spool, submitted)
+        except KeyboardInterrupt:
+            spool.cancel(submitted, reason="Ctrl-C in spool run")
+            output.remark(f"spool: {submitted} is being cancelled")
+            raise typer.Exit(INTERRUPTED) from None
+    raise typer.Exit(code)
+
+
+def _attend(spool: Spool, task_id: str) -> int:
+    """Show the log until the task has ended; the exit code that stands for its end."""
+    for piece in spool.logs(task_id, follow=True, attempt=0):
+        sys.stdout.flush()
+        output.write_bytes(piece)
+    result = spool.result(task_id)
+    if result.status == "success":
+        return 0
+    why = f"{result.error.code}: {result.error.message}" if result.error else str(result.status)
+    output.remark(f"spool: {task_id} failed: {why}")
+    return result.exit_code or TASK_FAILED

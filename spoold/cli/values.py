@@ -1,0 +1,103 @@
+"""What people write on a command line, as values: 90s, cpu=2,mem=4G, K=V, JSON, files of tasks.
+
+Every failure is a BadFile that names the option and the mend; the group makes exit code 2 of it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def duration(text: str, option: str) -> float:
+    """'90', '90s', '5m', '1.5h' or '2d' as seconds. Errors: BadFile."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is None:
+        raise BadFile(option, "", f"{text!r} is no time.", "write seconds, or 90s, 5m, 1.5h, 2d.")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
+    """'K=V' words as a mapping. Errors: BadFile."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise BadFile(option, "", f"{text!r} has no name before a '='.", f"write {option} NAME=VALUE.")
+        found[name] = value
+    return found
+
+
+def requirements(texts: Iterable[str]) -> dict[str, Any]:
+    """'cpu=2,mem=4G,gpu=1,label=docker' as `requires`; several options add up. Errors: BadFile."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        for name, value in pairs((part.strip() for part in text.split(",") if part.strip()), "--requires").items():
+            if name in ("label", "labels"):
+                found["labels"] = [*found.get("labels", []), *value.split("+")]
+            else:
+                found[name] = _number(value)
+    return found
+
+
+def json_value(text: str, option: str) -> Any:
+    """An option's JSON, or @FILE that holds it. Errors: BadFile."""
+    if text.startswith("@"):
+        return codec.load(read_file(text[1:]), text[1:])
+    try:
+        return codec.load(text.encode(errors="surrogateescape"), option)
+    except BadFile as error:
+        mend = f"quote it for the shell: {option} '{{\"key\": 1}}', plain text: {option} '\"text\"'."
+        raise BadFile(option, "", error.problem, mend) from error
+
+
+def read_file(path: str) -> bytes:
+    """A file of the caller's, or stdin for '-'. Errors: BadFile."""
+    if path == "-":
+        return sys.stdin.buffer.read()
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise BadFile(path, "", f"cannot be read: {error.strerror}.", "check the name.") from error
+
+
+def tasks_in(path: str) -> dict[str, Any] | list[dict[str, Any]]:
+    """What a file holds: one task of a .json, many of a .jsonl; of stdin, whichever it turns out to be.
+
+    Errors: BadFile.
+    """
+    file = "stdin" if path == "-" else path
+    data = read_file(path)
+    lines = [line for line in data.removeprefix(codec.BOM).split(b"\n") if line.strip()]
+    if not path.lower().endswith(".jsonl"):
+        try:
+            return codec.load_object(data, file)
+        except BadFile:
+            # Several lines that are no JSON together may be tasks each; one bad file must not be taken for that.
+            if path != "-" or len(lines) < 2 or not lines[0].strip().endswith(b"}"):
+                raise
+    return list(_objects(data, file))
+
+
+def _objects(data: bytes, file: str) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(data.removeprefix(codec.BOM).split(b"\n"), 1):
+        if line.strip():
+            yield codec.load_object(line, f"{file} line {number}")
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

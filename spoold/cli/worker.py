@@ -1,0 +1,57 @@
+"""`spool worker`: one worker of this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spoold.cli.session import session
+
+if TYPE_CHECKING:
+    from spoold.worker.config import WorkerConfig
+
+EPILOG = """Example: spool worker --slots 4 --types review,test --labels docker
+
+Example: spool worker --config /etc/spoold/lab.toml"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("worker", epilog=EPILOG)(worker)
+
+
+def worker(
+    ctx: typer.Context,
+    slots: Annotated[
+        int | None, typer.Option("--slots", min=1, metavar="N", help="Tasks at once; else one per CPU.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="What it is called; else the host.")] = None,
+    types: Annotated[str | None, typer.Option("--types", metavar="A,B", help="Only tasks of these types.")] = None,
+    labels: Annotated[str | None, typer.Option("--labels", metavar="X,Y", help="What tasks may require.")] = None,
+    allow_command: Annotated[
+        bool, typer.Option("--allow-command", help="Run any command that somebody submits.")
+    ] = False,
+    config: Annotated[
+        str | None, typer.Option("--config", metavar="FILE", help="Handlers and all else (TOML); options go over it.")
+    ] = None,
+    until_eof: Annotated[bool, typer.Option("--until-eof", hidden=True)] = False,
+) -> None:
+    """Run a worker: it takes tasks that it can serve and runs them. SIGTERM or Ctrl-C drains it.
+
+    Commands run only with --allow-command; types run by the handlers in the configuration.
+    """
+    from spoold.daemon.processes import worker_main
+
+    options = {"slots": slots, "name": name, "types": types, "labels": labels, "allow_command": allow_command or None}
+    settings = _configured(config, {key: value for key, value in options.items() if value is not None})
+    raise typer.Exit(worker_main(session(ctx).directory(settings.spool), settings, until_eof=until_eof))
+
+
+def _configured(path: str | None, options: dict[str, object]) -> WorkerConfig:
+    """The file with the options over it, checked together. Errors: BadFile."""
+    from spoold.protocol.codec import check
+    from spoold.worker.config import WorkerConfig, load_config
+
+    said = load_config(path).model_dump(exclude_unset=True) if path is not None else {}
+    return check(WorkerConfig, {**said, **options}, path or "the command line")
