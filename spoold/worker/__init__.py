@@ -1,15 +1,19 @@
-"""worker: claims tasks, runs them, and commits what they ended with; nothing it starts outlives it.
+"""A worker: claims tasks, runs them, commits what they ended with. One process per machine, several slots.
 
-Law: this room never imports master or client, and what runs a job knows nothing of the shared directory.
-Who calls whom when something is run, from the worker's loop downwards:
+    worker      Worker.step: what a daemon loops on and a simulator drives
+    config      what this worker serves and how: a file on the machine, never on the share
+    claiming    ready/ → claimed/<me>/: which task is taken next
+    starting    a claimed token → a running job
+    preparing   task + handler → program, environment, folder, limits
+    attempt     one claimed attempt, from the claim to the commit
+    settling    an ended attempt → its result → its commit
+    reporting   what the heartbeat says of running tasks
 
-    job          Job, Command, Call, Ending: what to run and how it ended; RunnerPort, the port the loop sees
-    runner       the port for real: one supervisor process per slot, leases, waiting
-    wire         JSON lines between worker, supervisor and Python host; nobody blocks on anybody
-    supervisor   the process of one slot: adopts all that its job starts, keeps its time, kills all of it
-    run          one job under way in a supervisor, and the warm Python host that calls share
-    child        fork, exec, and what the child prints
-    pyhost       the Python process that calls functions, with the user's packages and none of ours
-    tree         what lives below a process, and how to end all of it
-    sweep        what a dead predecessor left behind on this host
+    job         what is run and how it ended: values, and the port behind which it runs
+    runner      up to N jobs at once, each below a supervisor of its own
+    supervisor  the process above one job: time limits, memory, output, and the end of the whole tree
+    run, child, pyhost, wire, tree    the supervisor's parts
+    sweep       the last net: what a dead predecessor left on this host
+
+Law: a job's processes never outlive it, its supervisor or its worker; nothing is committed whose claim is gone.
 """

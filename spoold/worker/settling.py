@@ -240,4 +240,6 @@ _CODES = {
 def _exited(ending: Ending, policy: RetryPolicy, retry_after_s: float | None) -> Outcome:
     assert ending.exit_code is not None
     outcome = outcomes.of_exit(ending.exit_code, policy.on, policy.never, retry_after_s)
-    return outcome if outcome.status is Status.SUCCESS else replace(outcome, message=ending.message or outcome.message)
+    return (
+        outcome if outcome.status is Status.SUCCESS else replace(outcome, message=ending.message or outcome.message)
+    )

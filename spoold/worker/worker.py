@@ -9,22 +9,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from spoold.protocol import codec, layout
-from spoold.protocol.errors import BadFile, ShutOut
+from spoold.protocol import layout
+from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Capabilities
-from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.protocol.request import EVERYTHING, Request, Verb
-from spoold.protocol.result import Code
-from spoold.protocol.task import Task
 from spoold.rules import outcome as outcomes
 from spoold.rules.disk import Room, room
-from spoold.rules.gates import conditions_of
 from spoold.rules.outcome import Outcome
 from spoold.store import beats, control
-from spoold.store.dependencies import write_dependencies
 from spoold.store.journal import Journal
 from spoold.store.presence import Presence, provably_gone
 from spoold.store.store import Store, make_directory
@@ -34,9 +29,9 @@ from spoold.worker.attempt import Attempt
 from spoold.worker.claiming import Claiming
 from spoold.worker.config import WorkerConfig
 from spoold.worker.job import RunnerPort
-from spoold.worker.preparing import CannotRun, Place, prepare
 from spoold.worker.reporting import running_tasks
 from spoold.worker.settling import Settling
+from spoold.worker.starting import Starting
 
 # A program that is not on this machine may be on another: how long (s) the others have the first choice.
 SHY_S = 5.0
@@ -76,11 +71,10 @@ class Worker:
         self.config = config
         self.can = can
         self.slots = slots
-        self._root = root
-        self._environ = environ
         self._presence = Presence(store, host, "worker")
         self._journal = Journal(store)
         self._claiming = Claiming(store, can)
+        self._starting = Starting(store, runner, scratch, config, self._journal, root=root, environ=environ)
         self._settling = Settling(store, scratch, self._journal)
         self._attempts: dict[str, Attempt] = {}
         self._shy: dict[str, float] = {}
@@ -277,44 +271,10 @@ class Worker:
 
     def _start(self, name: TaskName) -> bool:
         """Start a task whose token is in my directory. False when it cannot be read just now: adopted later."""
-        path = layout.claimed(self.store.writer, name.encode())
-        wall = self.store.clock.wall()
-        try:
-            data = self.store.fs.read(path)
-        except OSError:
+        attempt = self._starting.start(name)
+        if attempt is None:
             return False
-        try:
-            task = codec.load_task(data, path)
-        except BadFile as error:
-            broken = Task.model_validate({"type": "invalid"})
-            attempt = Attempt(name, self.store.writer, broken, Lane("invalid"), wall)
-            attempt.decided = outcomes.failure(Code.INVALID_TASK, str(error), final=True)
-            self._attempts[key(name.id)] = attempt
-            return True
-        attempt = Attempt(name, self.store.writer, task, task.lane, wall)
         self._attempts[key(name.id)] = attempt
-        try:
-            self._run(attempt, data)
-        except CannotRun as error:
-            attempt.decided = error.outcome
-        except (OSError, RuntimeError, ValueError) as error:
-            attempt.decided = outcomes.handed_back(f"this worker cannot start it now: {error}")
+        if attempt.decided is not None and not attempt.decided.final:
             self._shy[key(name.id)] = self.store.clock.monotonic() + SHY_S
         return True
-
-    def _run(self, attempt: Attempt, data: bytes) -> None:
-        folder = self.scratch.open(attempt.key)
-        place = Place(self.store.writer, self._root, folder)
-        job = prepare(attempt.task, attempt.name, place, self.config, self.store.settings, self._environ)
-        moment = conditions_of(attempt.task).deadline
-        if moment is not None:
-            left = max(0.001, moment - self.store.clock.wall())
-            if job.timeout_s is None or left < job.timeout_s:
-                attempt.deadline_cut = True
-                job = replace(job, timeout_s=left)
-        self.scratch.write(attempt.key, "task.json", data)
-        write_dependencies(
-            self.store.fs, attempt.task, lambda name, text: self.scratch.write(attempt.key, name, text)
-        )
-        self.runner.start(job)
-        self._journal.note("STARTED", attempt.name.id, attempt.name.attempt, type=attempt.task.kind)

@@ -1,0 +1,88 @@
+"""A token in claimed/<me>/ → a running job, or an attempt that is decided because it cannot run here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile
+from spoold.protocol.lanes import Lane
+from spoold.protocol.names import TaskName
+from spoold.protocol.result import Code
+from spoold.protocol.task import Task
+from spoold.rules import outcome as outcomes
+from spoold.rules.gates import conditions_of
+from spoold.store.dependencies import write_dependencies
+from spoold.store.journal import Journal
+from spoold.store.store import Store
+from spoold.system.scratch import Scratch
+from spoold.worker.attempt import Attempt
+from spoold.worker.config import WorkerConfig
+from spoold.worker.job import RunnerPort
+from spoold.worker.preparing import CannotRun, Place, prepare
+
+_NO_TASK = Task.model_validate({"type": "invalid"})
+
+
+class Starting:
+    """Starts what this worker has claimed."""
+
+    def __init__(
+        self,
+        store: Store,
+        runner: RunnerPort,
+        scratch: Scratch,
+        config: WorkerConfig,
+        journal: Journal,
+        *,
+        root: str,
+        environ: Mapping[str, str],
+    ) -> None:
+        self._store = store
+        self._runner = runner
+        self._scratch = scratch
+        self._config = config
+        self._journal = journal
+        self._root = root
+        self._environ = environ
+
+    def start(self, name: TaskName) -> Attempt | None:
+        """Start the task; None when its file cannot be read just now. What cannot be run comes back decided."""
+        worker, wall = self._store.writer, self._store.clock.wall()
+        path = layout.claimed(worker, name.encode())
+        try:
+            data = self._store.fs.read(path)
+        except OSError:
+            return None
+        try:
+            task = codec.load_task(data, path)
+        except BadFile as error:
+            attempt = Attempt(name, worker, _NO_TASK, Lane("invalid"), wall)
+            attempt.decided = outcomes.failure(Code.INVALID_TASK, str(error), final=True)
+            return attempt
+        attempt = Attempt(name, worker, task, task.lane, wall)
+        try:
+            self._run(attempt, data)
+        except CannotRun as error:
+            attempt.decided = error.outcome
+        except (OSError, RuntimeError, ValueError, TypeError) as error:
+            attempt.decided = outcomes.handed_back(f"this worker cannot start it now: {error}")
+        return attempt
+
+    def _run(self, attempt: Attempt, data: bytes) -> None:
+        folder = self._scratch.open(attempt.key)
+        place = Place(self._store.writer, self._root, folder)
+        job = prepare(attempt.task, attempt.name, place, self._config, self._store.settings, self._environ)
+        moment = conditions_of(attempt.task).deadline
+        if moment is not None:
+            left_s = max(0.001, moment - self._store.clock.wall())
+            if job.timeout_s is None or left_s < job.timeout_s:
+                attempt.deadline_cut = True
+                job = replace(job, timeout_s=left_s)
+        self._scratch.write(attempt.key, "task.json", data)
+        write_dependencies(
+            self._store.fs, attempt.task, lambda name, text: self._scratch.write(attempt.key, name, text)
+        )
+        self._runner.start(job)
+        self._journal.note("STARTED", attempt.name.id, attempt.name.attempt, type=attempt.task.kind)
