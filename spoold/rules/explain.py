@@ -156,17 +156,19 @@ def _task_gates(case: Case) -> Iterator[Reason]:
         return parents.get(task_id, Parent.UNKNOWN)
 
     facts = Facts(case.now, parent, case.rest_s)
-    found: list[Verdict] = [judge(conditions, facts)]
     resting = replace(facts, rest_s=0.0)
+    # Which parents a verdict is about; the whole verdict comes first, and its parts say more exactly what of.
+    found: dict[Verdict, tuple[str, ...]] = {judge(conditions, facts): ()}
     for kind in (Parent.UNKNOWN, Parent.OPEN):
-        found.append(judge(Conditions(needs=tuple(p for p in conditions.needs if parent(p) is kind)), resting))
+        needs = tuple(p for p in conditions.needs if parent(p) is kind)
+        found[judge(Conditions(needs=needs), resting)] = needs
         ends = tuple(p for p in conditions.needs_ended if parent(p) is kind)
-        found.append(judge(Conditions(needs_ended=ends), resting))
-    found.append(judge(Conditions(not_before=conditions.not_before), resting))
-    found.append(judge(Conditions(), facts))
-    for verdict in dict.fromkeys(found):
+        found[judge(Conditions(needs_ended=ends), resting)] = ends
+    found[judge(Conditions(not_before=conditions.not_before), resting)] = ()
+    found[judge(Conditions(), facts)] = ()
+    for verdict, about in found.items():
         if not isinstance(verdict, Pass):
-            yield _reason(case, verdict)
+            yield _reason(case, verdict, about)
 
 
 def _type_gates(case: Case, facts: LaneFacts) -> Iterator[Reason]:
@@ -176,8 +178,8 @@ def _type_gates(case: Case, facts: LaneFacts) -> Iterator[Reason]:
             yield _reason(case, verdict)
 
 
-def _reason(case: Case, verdict: Wait | Refuse) -> Reason:
-    """A gate's verdict with its mend."""
+def _reason(case: Case, verdict: Wait | Refuse, about: tuple[str, ...] = ()) -> Reason:
+    """A gate's verdict with its mend; about are the parents that it is about."""
     if isinstance(verdict, Refuse):
         change = f"the leader fails it as {verdict.code}; mend the cause, then `spool retry {case.id}`"
         return Reason(verdict.gate, verdict.reason, change)
@@ -187,14 +189,14 @@ def _reason(case: Case, verdict: Wait | Refuse) -> Reason:
         text = f"{text}: {max(until - case.now, 0):.0f} s more, until {stamp}"
     if verdict.gate == "retry_delay" and case.last is not None:
         text = f"{text}; attempt {case.last.number} ended as {case.last.ending}"
-    return Reason(verdict.gate, text, _change(case, verdict.gate), until)
+    return Reason(verdict.gate, text, _change(case, verdict.gate, about), until)
 
 
-def _change(case: Case, gate: str) -> str:
+def _change(case: Case, gate: str, about: tuple[str, ...]) -> str:
     """What a person can do about a gate that says not now."""
     kind = case.lane.type if case.lane is not None else ""
     if gate in ("dependencies", "after_any"):
-        return _about_parents(case, case.conditions.needs if gate == "dependencies" else case.conditions.needs_ended)
+        return _about_parents(case, about)
     if gate == "pause":
         return f"`spool resume{f' {kind}' if kind in case.type.paused and '+all' not in case.type.paused else ''}`"
     return {
@@ -206,12 +208,8 @@ def _change(case: Case, gate: str) -> str:
 
 
 def _about_parents(case: Case, parents: tuple[str, ...]) -> str:
-    unknown = [p for p in parents if case.parents.get(p, Parent.UNKNOWN) is Parent.UNKNOWN]
-    still = [p for p in parents if case.parents.get(p) is Parent.OPEN]
-    words = []
-    if unknown:
-        named = [f"{p} (it was {case.places[p]})" if p in case.places else p for p in unknown]
-        words.append(f"submit {some(named)}, or cancel this task and submit it without")
-    if still:
-        words.append(some([f"{p} is {case.places.get(p, 'open')} (`spool explain {p}`)" for p in still]))
-    return "; ".join(words)
+    """What to do about parents that are all unknown, or all still open."""
+    if any(case.parents.get(p) is Parent.OPEN for p in parents):
+        return some([f"{p} is {case.places.get(p, 'open')} (`spool explain {p}`)" for p in parents])
+    named = [f"{p} (it was {case.places[p]})" if p in case.places else p for p in parents]
+    return f"submit {some(named)}, or cancel this task and submit it without"

@@ -1,0 +1,264 @@
+"""Goal: an explanation says what the leader and the workers would decide, in order, each with what would change it.
+
+Method: one case a test, as a client would gather it; the sentences of gates are taken from the gates themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spoold.protocol.errors import BadFile
+from spoold.protocol.heartbeat import Capabilities
+from spoold.protocol.lanes import Lane
+from spoold.protocol.lifecycle import State
+from spoold.rules.case import Attempt, Case, Claim, Explanation, Seen
+from spoold.rules.disk import Room
+from spoold.rules.explain import explain
+from spoold.rules.gates import Conditions, LaneFacts, Parent
+
+NOW = 1_760_000_000.0
+LANE = Lane("review")
+CAN = Capabilities(cpus=4, mem_mb=8192, handlers=("review",))
+WORKER = Seen("w-1", CAN, slots=2)
+WAITING = Case("t", State.WAITING, NOW, attempt=1, leader="m-1", lane=LANE, workers=(WORKER,))
+READY = replace(WAITING, state=State.READY)
+PROBLEM = BadFile("a.json", "", "is not JSON: end of data.", "check it.")
+
+
+def gates(answer: Explanation) -> list[str]:
+    """The gates that an explanation names, in its order."""
+    return [reason.gate for reason in answer.reasons]
+
+
+def test_nothing_in_the_way_is_said_too() -> None:
+    waiting, ready = explain(WAITING), explain(READY)
+    assert waiting.reasons == ready.reasons == ()
+    assert waiting.verdict == "nothing stands in its way: m-1 moves it to ready/ within moments"
+    assert ready.verdict == "it is ready: a worker takes it within moments"
+    assert (waiting.id, waiting.state, waiting.attempt) == ("t", "waiting", 1)
+
+
+def test_a_returned_task_is_shown_as_waiting() -> None:
+    assert explain(replace(WAITING, state=State.RETURNED)).state == "waiting"
+
+
+def test_an_unknown_dependency_is_named_and_an_open_one_says_where_it_is() -> None:
+    case = replace(
+        WAITING,
+        conditions=Conditions(needs=("ghost", "busy", "done"), needs_ended=("late", "lost")),
+        parents={"busy": Parent.OPEN, "done": Parent.COMPLETED, "late": Parent.OPEN, "lost": Parent.UNKNOWN},
+        places={"busy": "claimed by w-9", "lost": "rejected"},
+    )
+    answer = explain(case)
+    assert answer.verdict == "it waits for ghost, which nobody has submitted yet"
+    assert [(r.gate, r.reason, r.change) for r in answer.reasons] == [
+        (
+            "dependencies",
+            "it waits for ghost, which nobody has submitted yet",
+            "submit ghost, or cancel this task and submit it without",
+        ),
+        (
+            "after_any",
+            "it waits for lost, which nobody has submitted yet",
+            "submit lost (it was rejected), or cancel this task and submit it without",
+        ),
+        ("dependencies", "it waits for busy to end", "busy is claimed by w-9 (`spool explain busy`)"),
+        ("after_any", "it waits for late to end", "late is open (`spool explain late`)"),
+    ]
+
+
+def test_what_the_leader_will_refuse_is_said_before_anything_else() -> None:
+    case = replace(
+        WAITING,
+        conditions=Conditions(needs=("bad", "ghost"), deadline=NOW + 5),
+        parents={"bad": Parent.FAILED},
+        rest_s=3,
+    )
+    answer = explain(case)
+    assert answer.verdict == "dependency bad failed"
+    assert answer.reasons[0].change == (
+        "the leader fails it as DEPENDENCY_FAILED; mend the cause, then `spool retry t`"
+    )
+    assert gates(answer) == ["dependencies", "dependencies", "retry_delay"]
+
+
+def test_a_deadline_that_is_over_refuses_a_waiting_and_a_ready_task() -> None:
+    for case in (WAITING, READY):
+        answer = explain(replace(case, conditions=Conditions(deadline=NOW)))
+        assert (answer.verdict, gates(answer)) == ("its deadline is over", ["deadline"])
+
+
+def test_a_retry_delay_says_until_when_and_how_the_last_attempt_ended() -> None:
+    last = Attempt(1, "failure", "w-1", code="EXIT_NONZERO", message="exit code 1")
+    (reason,) = explain(replace(WAITING, rest_s=7, last=last)).reasons
+    assert reason.until == NOW + 7
+    assert reason.reason == (
+        "it rests before its next attempt: 7 s more, until 2025-10-09T08:53:27Z; "
+        "attempt 1 ended as EXIT_NONZERO: exit code 1"
+    )
+    (unknown,) = explain(replace(WAITING, rest_s=7)).reasons
+    assert unknown.reason == "it rests before its next attempt: 7 s more, until 2025-10-09T08:53:27Z"
+
+
+def test_a_moment_that_has_not_come_yet() -> None:
+    (reason,) = explain(replace(WAITING, conditions=Conditions(not_before=NOW + 60))).reasons
+    assert (reason.gate, reason.until) == ("not_before", NOW + 60)
+    assert reason.reason == "its not_before has not come yet: 60 s more, until 2025-10-09T08:54:20Z"
+
+
+@pytest.mark.parametrize(
+    ("facts", "gate", "what", "resume"),
+    [
+        (LaneFacts(frozenset({"review"})), "pause", "type review is paused", "`spool resume review`"),
+        (LaneFacts(frozenset({"+all"})), "pause", "the whole spool is paused", "`spool resume`"),
+        (LaneFacts(frozenset({"+all", "review"})), "pause", "the whole spool is paused", "`spool resume`"),
+        (LaneFacts(halted=True), "halt", "the spool is halted", "`spool resume`"),
+    ],
+)
+def test_a_pause_or_a_halt_holds_waiting_and_ready_tasks(facts: LaneFacts, gate: str, what: str, resume: str) -> None:
+    for case in (WAITING, READY):
+        answer = explain(replace(case, type=facts))
+        assert (answer.verdict, gates(answer)) == (f"{what}; {resume} lets it go on", [gate])
+        assert answer.reasons[0].change == resume
+
+
+def test_a_limit_holds_a_waiting_task_and_not_one_that_is_counted_in_it() -> None:
+    facts = LaneFacts(limit=2, active=2)
+    (reason,) = explain(replace(WAITING, type=facts)).reasons
+    assert reason.reason == "type review runs at its limit: 2 of [types.review] max_concurrent = 2"
+    assert reason.change == "it goes on when one of them ends; or raise [types.review] max_concurrent in spool.toml"
+    assert explain(replace(READY, type=facts)).reasons == ()
+
+
+def test_without_a_leader_what_waits_or_is_dropped_stays_and_what_is_ready_runs() -> None:
+    assert gates(explain(replace(WAITING, leader=None))) == ["leader"]
+    assert gates(explain(replace(WAITING, state=State.PENDING, leader=None))) == ["leader"]
+    assert explain(replace(READY, leader=None)).reasons == ()
+
+
+def test_a_full_lane_says_what_stands_before_the_task() -> None:
+    (reason,) = explain(replace(WAITING, standing=128, ahead=9)).reasons
+    assert (reason.gate, reason.reason) == ("window", "its lane is full: 128 stand ready there, 9 wait before it")
+
+
+def test_a_task_whose_lane_nobody_knows_is_not_blamed_on_workers() -> None:
+    assert explain(replace(WAITING, lane=None)).reasons == ()
+    assert explain(replace(READY, lane=None, type=LaneFacts(halted=True))).reasons == ()
+
+
+def test_no_worker_alive() -> None:
+    for workers in ((), (replace(WORKER, alive=False),)):
+        (reason,) = explain(replace(READY, workers=workers)).reasons
+        assert (reason.gate, reason.reason) == ("workers", "no worker is alive")
+        assert reason.change == "start one that can run type=review"
+
+
+def test_no_worker_with_a_gpu_names_every_worker_and_groups_what_is_alike() -> None:
+    many = tuple(Seen(f"w-{n}", CAN) for n in range(7))
+    other = Seen("x-1", Capabilities(cpus=4, mem_mb=8192, gpus=1))
+    case = replace(READY, lane=Lane("review", gpus=1), workers=(*many, other))
+    (reason,) = explain(case).reasons
+    assert reason.gate == "capability"
+    assert reason.reason == (
+        "no worker alive can run it: w-0, w-1, w-2, w-3, w-4 and 2 more: it has 0 gpus, the task requires 1; "
+        "x-1: it has no handler for type review ([handlers.review] in its configuration)"
+    )
+    assert reason.change.startswith("start a worker that can run type=review gpu=1, or")
+    assert gates(explain(replace(case, state=State.WAITING))) == ["capability"]
+
+
+def test_workers_that_could_and_do_not() -> None:
+    unfit = Seen("x-1", Capabilities(cpus=1, mem_mb=1))
+
+    def verdict(worker: Seen, **fields: object) -> tuple[str, str]:
+        case = replace(READY, workers=(worker, unfit), **fields)  # type: ignore[arg-type]
+        (reason,) = explain(case).reasons
+        return reason.gate, reason.reason
+
+    assert verdict(replace(WORKER, draining=True)) == ("drain", "every worker that can run it is draining: w-1")
+    assert verdict(WORKER, disk=Room.FULL) == ("disk", "the share is full, so workers start nothing")
+    busy = "every worker that can run it is busy: w-1 (2 of 2 slots)"
+    assert verdict(replace(WORKER, running=2)) == ("busy", busy)
+    assert verdict(replace(WORKER, running=2), ahead=3) == ("busy", f"{busy}; 3 tasks stand before it")
+    taken = replace(WORKER, running=1, lanes=(Lane("review", cpus=3),))
+    hungry = Lane("review", cpus=2)
+    assert verdict(taken, lane=hungry) == ("room", "no worker has type=review cpu=2 free just now: w-1")
+    assert verdict(replace(WORKER, notes=("share is slow",))) == ("notes", "its workers say: share is slow")
+    assert verdict(WORKER, ahead=4) == ("queue", "4 more urgent or older tasks stand before it in its lane")
+
+
+def test_a_worker_that_is_only_busy_does_not_trouble_a_waiting_task() -> None:
+    assert explain(replace(WAITING, workers=(replace(WORKER, running=2),))).reasons == ()
+
+
+def test_a_drop_that_is_young_wrong_or_well() -> None:
+    pending = Case("a.json", State.PENDING, NOW, leader="m-1")
+    well = explain(pending)
+    assert (well.verdict, well.reasons) == ("nothing stands in its way: m-1 admits it within moments", ())
+    young = explain(replace(pending, problem=PROBLEM, young=True))
+    assert young.verdict == "it may still be on its way; so far the drop is not JSON: end of data."
+    assert young.reasons[0].change == "check it. It is rejected once it has been still for 10 s."
+    wrong = explain(replace(pending, problem=BadFile("a.json", "tpye", "unknown field.", "did you mean 'type'?")))
+    assert wrong.verdict == "it will be rejected: the drop tpye: unknown field."
+    assert wrong.reasons[0].change == "did you mean 'type'?"
+
+
+def test_a_rejection_gives_its_reason_and_its_mend() -> None:
+    rejected = Case("a.json", State.REJECTED, NOW)
+    for problem, verdict in (
+        (PROBLEM, "it was rejected: is not JSON: end of data."),
+        (BadFile("a.json", "id", "is taken.", "m"), "it was rejected: id: is taken."),
+        (None, "it was rejected, and no reason is beside it"),
+    ):
+        answer = explain(replace(rejected, problem=problem))
+        assert (answer.verdict, gates(answer)) == (verdict, ["rejected"])
+
+
+def test_a_claim_says_who_since_when_and_how_far() -> None:
+    case = replace(WAITING, state=State.CLAIMED)
+    assert explain(case).verdict == "it runs"
+    claim = Claim("w-1", since="2025-10-09T08:00:00Z", progress={"done": 3}, cancel=True)
+    answer = explain(replace(case, claim=claim))
+    assert answer.verdict == "it runs on w-1 since 2025-10-09T08:00:00Z, attempt 1"
+    assert [reason.reason for reason in answer.reasons] == [
+        "it last reported: {'done': 3}",
+        "somebody asked to cancel it, and w-1 has not stopped it yet",
+    ]
+
+
+def test_a_claim_of_a_silent_worker_says_when_it_is_taken_back_and_by_whom() -> None:
+    claim = Claim("w-1", alive=False)
+    case = replace(WAITING, state=State.CLAIMED, claim=claim, dead_after_s=15)
+    answer = explain(case)
+    assert answer.verdict == "worker w-1 holds it and has not been heard of lately"
+    assert "after 15 s of silence" in answer.reasons[0].change
+    assert gates(explain(replace(case, leader=None))) == ["silent", "leader"]
+
+
+def test_what_ended_says_how() -> None:
+    done = replace(WAITING, state=State.COMPLETED, last=Attempt(1, "success", "w-1", "2025-10-09T08:00:00Z"))
+    assert explain(done).verdict == "it completed on w-1 at 2025-10-09T08:00:00Z, attempt 1"
+    assert explain(replace(done, last=None)).verdict == "it completed, attempt 1"
+    failed = replace(WAITING, state=State.FAILED, last=Attempt(1, "timeout", "w-1", code="TIMEOUT", message="5 s"))
+    answer = explain(failed)
+    assert answer.verdict == "it failed on w-1, attempt 1: TIMEOUT: 5 s"
+    assert answer.reasons[0].change == "`spool retry t` gives it a fresh budget"
+    assert (
+        explain(replace(failed, last=Attempt(1, "failure", "w-1"))).verdict == "it failed on w-1, attempt 1: failure"
+    )
+    assert explain(replace(failed, last=None)).reasons[0].change == "`spool fsck` says more"
+
+
+def test_a_failed_dependency_is_to_be_retried_first() -> None:
+    failed = replace(
+        WAITING,
+        state=State.FAILED,
+        last=Attempt(1, "failure", "m-1", code="DEPENDENCY_FAILED", message="dependency bad failed"),
+        conditions=Conditions(needs=("good", "bad")),
+        parents={"good": Parent.COMPLETED, "bad": Parent.FAILED},
+    )
+    assert explain(failed).reasons[0].change == "`spool retry bad`, then `spool retry t`"
+    since_mended = replace(failed, parents={})
+    assert explain(since_mended).reasons[0].change == "mend what it depends on, then `spool retry t`"
