@@ -1,0 +1,162 @@
+"""A file system that misbehaves on demand, in the ways that real shares were seen to.
+
+Law: it wraps the port and never patches anything; a fault is named by the verb and the path that it strikes. One
+wrapper belongs to one node, so that one machine can be cut off while the others go on.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from spoold.system.filesystem import FileSystem, Stat, Usage
+
+T = TypeVar("T")
+How = Literal["refused", "done", "late"]
+
+
+class Crashed(BaseException):
+    """The process is gone in the middle of a call. No `except OSError` of the node can see it."""
+
+
+@dataclass(slots=True)
+class Fault:
+    """What strikes the next `times` calls of a verb ('' = any) of which a path begins with `path`.
+
+    refused: an error, and nothing happened; done: an error although it happened (the reply was lost); late: an
+    error, and it happens when the network comes back (`deliver`).
+    """
+
+    verb: str
+    path: str
+    code: int
+    how: How = "refused"
+    times: int = 1
+
+    def strikes(self, verb: str, paths: tuple[str, ...]) -> bool:
+        """Whether this call is meant."""
+        return self.times > 0 and self.verb in ("", verb) and any(p.startswith(self.path) for p in paths)
+
+
+@dataclass(slots=True)
+class Hang:
+    """A call during which the rest of the world goes on: `meanwhile` runs before the call is made, once."""
+
+    verb: str
+    path: str
+    meanwhile: Callable[[], None]
+
+
+class FaultyFileSystem:
+    """One node's mount. `calls` counts what it was asked; `off` is a pulled cable.
+
+    crash_after: the process is gone once it has made that many more calls.
+    """
+
+    def __init__(self, inner: FileSystem) -> None:
+        self.inner = inner
+        self.calls = 0
+        self.off = False
+        self.crash_after: int | None = None
+        self.faults: list[Fault] = []
+        self.hangs: list[Hang] = []
+        self._late: list[Callable[[], object]] = []
+
+    def fail(self, verb: str, path: str, code: int, how: How = "refused", times: int = 1) -> None:
+        """Let the next such calls fail."""
+        self.faults.append(Fault(verb, path, code, how, times))
+
+    def hang(self, verb: str, path: str, meanwhile: Callable[[], None]) -> None:
+        """Let the world go on during the next such call."""
+        self.hangs.append(Hang(verb, path, meanwhile))
+
+    def deliver(self) -> int:
+        """The network carries out what it had kept; returns how many calls then still succeeded."""
+        late, self._late = self._late, []
+        done = 0
+        for act in late:
+            try:
+                act()
+                done += 1
+            except OSError:
+                continue
+        return done
+
+    def list(self, path: str) -> list[str]:
+        return self._call("list", lambda: self.inner.list(path), path)
+
+    def read(self, path: str, limit: int | None = None) -> bytes:
+        return self._call("read", lambda: self.inner.read(path, limit), path)
+
+    def write(self, path: str, data: bytes, *, durable: bool) -> None:
+        self._call("write", lambda: self.inner.write(path, data, durable=durable), path)
+
+    def append(self, path: str, data: bytes) -> None:
+        self._call("append", lambda: self.inner.append(path, data), path)
+
+    def rename(self, src: str, dst: str) -> None:
+        self._call("rename", lambda: self.inner.rename(src, dst), src, dst)
+
+    def unlink(self, path: str) -> None:
+        self._call("unlink", lambda: self.inner.unlink(path), path)
+
+    def mkdir(self, path: str) -> None:
+        self._call("mkdir", lambda: self.inner.mkdir(path), path)
+
+    def rmdir(self, path: str) -> None:
+        self._call("rmdir", lambda: self.inner.rmdir(path), path)
+
+    def stat(self, path: str) -> Stat:
+        return self._call("stat", lambda: self.inner.stat(path), path)
+
+    def sync(self, path: str) -> None:
+        self._call("sync", lambda: self.inner.sync(path), path)
+
+    def flush(self) -> None:
+        self._call("flush", self.inner.flush)
+
+    def usage(self) -> Usage:
+        return self._call("usage", self.inner.usage)
+
+    def _call(self, verb: str, act: Callable[[], T], *paths: str) -> T:
+        if self.crash_after is not None:
+            if self.crash_after <= 0:
+                raise Crashed(f"before {verb} {' '.join(paths)}")
+            self.crash_after -= 1
+        self.calls += 1
+        for hang in [h for h in self.hangs if h.verb == verb and any(p.startswith(h.path) for p in paths)]:
+            self.hangs.remove(hang)
+            hang.meanwhile()
+        if self.off:
+            raise error(errno.EHOSTDOWN, *paths)
+        fault = next((f for f in self.faults if f.strikes(verb, paths)), None)
+        if fault is None:
+            return act()
+        fault.times -= 1
+        if fault.how == "done":
+            act()
+        elif fault.how == "late":
+            self._late.append(act)
+        raise error(fault.code, *paths)
+
+
+def error(code: int, *paths: str) -> OSError:
+    """The error as the system would raise it."""
+    return OSError(code, os.strerror(code), *paths[:1])
+
+
+def sequence(fs: FaultyFileSystem) -> builtins.list[tuple[str, ...]]:
+    """From now on, every call of this mount as (verb, path…), in a list that grows."""
+    seen: builtins.list[tuple[str, ...]] = []
+    wrapped = fs._call
+
+    def noting(verb: str, act: Callable[[], T], *paths: str) -> T:
+        seen.append((verb, *paths))
+        return wrapped(verb, act, *paths)
+
+    fs._call = noting  # type: ignore[method-assign]
+    return seen

@@ -1,0 +1,113 @@
+"""A runner without processes: jobs run until a test says how they end, on a clock that only a test moves.
+
+Law: it keeps every promise of `RunnerPort` that a worker relies on, timeouts and the lease included, and nothing
+of a job runs any more once its ending is polled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from spoold.system.clock import Clock
+from spoold.system.scratch import Scratch
+from spoold.worker.job import Ending, Job, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A job under way, and when it began: monotonic and wall, in seconds."""
+
+    job: Job
+    began: float
+    began_wall: float
+
+
+class FakeRunner:
+    """Runs nothing; `finish` is the program's own end."""
+
+    def __init__(self, clock: Clock, scratch: Scratch, slots: int) -> None:
+        self.clock = clock
+        self.scratch = scratch
+        self.slots = slots
+        self.live: dict[str, Live] = {}
+        self.started: list[Job] = []
+        self.memory: dict[str, int] = {}
+        self.refuses: Exception | None = None
+        self._ended: list[Ending] = []
+        self._until: float | None = None
+
+    def start(self, job: Job) -> None:
+        if self.refuses is not None:
+            raise self.refuses
+        if len(self.live) >= self.slots:
+            raise RuntimeError("no free slot")
+        if job.key in self.live:
+            raise ValueError(f"{job.key} runs already")
+        self.live[job.key] = Live(job, self.clock.monotonic(), self.clock.wall())
+        self.started.append(job)
+
+    def poll(self) -> list[Ending]:
+        self._lapse()
+        ended, self._ended = self._ended, []
+        return ended
+
+    def stop(self, key: str, why: str, grace_s: float) -> None:
+        del grace_s  # whatever is asked to stop here stops at once
+        self._end(key, "stopped", why)
+
+    def extend(self, until_boottime_s: float) -> None:
+        self._lapse()
+        self._until = until_boottime_s
+
+    def wait(self, timeout_s: float) -> None:
+        """There is nothing to wait for: the test moves the clock."""
+
+    def wake(self) -> None:
+        """Nobody waits."""
+
+    def running(self) -> set[str]:
+        self._lapse()
+        return {*self.live, *(ending.key for ending in self._ended)}
+
+    def usage(self) -> dict[str, int]:
+        return {key: self.memory.get(key, 1 << 20) for key in self.live}
+
+    def close(self, grace_s: float) -> list[Ending]:
+        for key in list(self.live):
+            self.stop(key, "the worker leaves", grace_s)
+        return self.poll()
+
+    def finish(
+        self, key: str, *, exit_code: int | None = 0, output: str = "", kind: Kind = "exited", **more: Any
+    ) -> None:
+        """The job ends; what it printed is in its output file. Errors: KeyError when it does not run here."""
+        self._lapse()
+        if key not in self.live:
+            raise KeyError(f"{key} does not run here; running: {sorted(self.live)}")
+        if output:
+            self.scratch.write(key, "output", output.encode())
+        self._end(key, kind, more.pop("message", ""), exit_code=exit_code, tail=output, **more)
+
+    def _lapse(self) -> None:
+        """Timeouts and the lease strike by themselves."""
+        for key, live in list(self.live.items()):
+            limit = live.job.timeout_s
+            if self._until is not None and self.clock.boottime() >= self._until:
+                self._end(key, "fenced", "the worker's lease ended")
+            elif limit is not None and self.clock.monotonic() - live.began >= limit:
+                self._end(key, "timeout", f"ran longer than {limit:g} s")
+
+    def _end(self, key: str, kind: Kind, message: str, *, exit_code: int | None = None, **more: Any) -> None:
+        live = self.live.pop(key, None)
+        if live is None:
+            return
+        fields: dict[str, Any] = {
+            "signal": None,
+            "started_at": live.began_wall,
+            "ended_at": self.clock.wall(),
+            "duration_s": self.clock.monotonic() - live.began,
+            "output_bytes": len(more.get("tail", "")),
+            **more,
+        }
+        self._ended.append(Ending(key=key, kind=kind, exit_code=exit_code, message=message, **fields))
