@@ -21,11 +21,13 @@ def register(app: typer.Typer) -> None:
 
 def cancel(
     ctx: typer.Context,
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The tasks to end.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="The tasks to end.")],
     reason: Annotated[str, typer.Option("--reason", help="Why; it is kept with the task.")] = "",
     as_json: output.JsonOption = False,
 ) -> None:
-    """Cancel tasks: those that wait never start, those that run are stopped."""
+    """End tasks, running or not.
+
+    Those that wait never start, those that run are stopped."""
     with session(ctx).spool() as spool:
         asked = [spool.cancel(task_id, reason=reason) for task_id in spool.resolve(ids)]
     if as_json:

@@ -22,13 +22,15 @@ def register(app: typer.Typer) -> None:
 def drain(
     ctx: typer.Context,
     worker: Annotated[
-        str | None, typer.Argument(metavar="[WORKER]", help="Its id, or the name that it was started with.")
+        str | None, typer.Argument(metavar="WORKER", help="Its id, or the name that it was started with.")
     ] = None,
     everyone: Annotated[bool, typer.Option("--all", help="All workers.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Take a drain back.")] = False,
     reason: Annotated[str, typer.Option("--reason", help="Why; it goes into the journal.")] = "",
 ) -> None:
-    """Have a worker finish what it runs and take nothing new."""
+    """Have a worker finish and leave.
+
+    It takes nothing new; what it runs may end."""
     from spoold.protocol.errors import BadFile
 
     if (worker is None) != everyone:

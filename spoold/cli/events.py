@@ -28,7 +28,9 @@ def events(
     task: Annotated[str | None, typer.Option("--task", metavar="ID", help="Only what is about this task.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
-    """Print what happened, by the clocks of those who wrote it down."""
+    """Print what happened.
+
+    All journals together, by the clocks of those who wrote them."""
     with session(ctx).spool() as spool:
         for event in spool.iter_events(follow=follow):
             if task is not None and (event.task or "").lower() != task.lower():

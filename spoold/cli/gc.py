@@ -16,7 +16,9 @@ def register(app: typer.Typer) -> None:
 
 
 def gc(ctx: typer.Context) -> None:
-    """Have the leader archive every ended task now, and delete what was archived for long."""
+    """Archive every ended task now.
+
+    And delete what was archived for long."""
     with session(ctx).spool() as spool:
         spool.gc()
     output.remark("the leader will archive what has ended; `spool ls --all` shows the archive")

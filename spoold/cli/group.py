@@ -54,6 +54,10 @@ class SpoolGroup(TyperGroup):
 class TrailingCommand(TyperCommand):
     """A verb that takes `-- CMD ARG…`: what follows the dashes is in ctx.meta[COMMAND], whatever it looks like."""
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The usage line, with what only this class knows of."""
+        return [*super().collect_usage_pieces(ctx), "[-- CMD [ARG]...]"]
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Cut the command off before the options are parsed."""
         if "--" in args:

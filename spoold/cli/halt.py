@@ -23,9 +23,9 @@ def halt(
     ctx: typer.Context,
     reason: Annotated[str, typer.Option("--reason", help="Why; it goes into the journal.")] = "",
 ) -> None:
-    """Stop everything now: what runs is killed and handed back, nothing starts until `spool resume`.
+    """Stop everything now.
 
-    No task is lost or charged for it; what was killed starts again after the resume.
+    What runs is killed and handed back, nothing starts until `spool resume`. No task is lost or charged for it; what was killed starts again after the resume.
     """
     with session(ctx).spool() as spool:
         spool.halt(reason=reason)

@@ -20,7 +20,9 @@ def init(
     directory: Annotated[str, typer.Argument(metavar="DIR", help="A new or empty directory, on the share.")],
     as_json: output.JsonOption = False,
 ) -> None:
-    """Make a spool in a directory: its tree, spool.toml to edit, and spool.json, by which it is known."""
+    """Make a spool in a directory.
+
+    Its tree, spool.toml to edit, and spool.json, by which it is known."""
     import os
     import uuid
 

@@ -35,7 +35,9 @@ def install_units(
     show: Annotated[bool, typer.Option("--print", help="Print the files instead of writing them.")] = False,
     root: Annotated[str, typer.Option("--root", metavar="DIR", hidden=True)] = "/",
 ) -> None:
-    """Write systemd units for a master and a worker of this spool. Starts nothing."""
+    """Write systemd units for this spool.
+
+    For a master and a worker. Starts nothing."""
     from spoold.daemon import units
     from spoold.protocol.errors import BadFile
 

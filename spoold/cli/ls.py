@@ -42,7 +42,9 @@ def ls(
     quiet: output.QuietOption = False,
     as_json: output.JsonOption = False,
 ) -> None:
-    """List tasks, in the order of their life: pending first, rejected last."""
+    """List tasks.
+
+    In the order of their life: pending first, rejected last."""
     wanted = _states(states)
     with session(ctx).spool() as spool, spool.reaching():
         rows = _rows(spool, wanted, batch, archived=archived)

@@ -21,7 +21,9 @@ def master(
     name: Annotated[str | None, typer.Option("--name", help="What it is called; else the host.")] = None,
     until_eof: Annotated[bool, typer.Option("--until-eof", hidden=True)] = False,
 ) -> None:
-    """Run a master: it leads, or stands by in case the leader goes. Any number may run, on any machines."""
+    """Run a master.
+
+    It leads, or stands by in case the leader goes. Any number may run, on any machines."""
     from spoold.daemon.processes import master_main
 
     raise typer.Exit(master_main(session(ctx).directory(), name, until_eof=until_eof))

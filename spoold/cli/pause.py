@@ -16,7 +16,7 @@ RESUME_EPILOG = """Example: spool resume review
 
 Example: spool resume"""
 
-Kind = Annotated[str | None, typer.Argument(metavar="[TYPE]", help="A type of tasks; without it, all.")]
+Kind = Annotated[str | None, typer.Argument(metavar="TYPE", help="A type of tasks; without it, all.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; it goes into the journal.")]
 
 
@@ -27,14 +27,18 @@ def register(app: typer.Typer) -> None:
 
 
 def pause(ctx: typer.Context, kind: Kind = None, reason: Reason = "") -> None:
-    """Start no more tasks of a type, or none at all; what runs goes on."""
+    """Start no more tasks.
+
+    Of one type, or none at all; what runs goes on."""
     with session(ctx).spool() as spool:
         spool.pause(kind, reason=reason)
     output.remark(f"{f'tasks of type {kind}' if kind else 'all tasks'} will be held until `spool resume`")
 
 
 def resume(ctx: typer.Context, kind: Kind = None, reason: Reason = "") -> None:
-    """Take a pause back; without a type all pauses, and a halt."""
+    """Take a pause or a halt back.
+
+    Without a type, all pauses and a halt."""
     with session(ctx).spool() as spool:
         spool.resume(kind, reason=reason)
     output.remark(f"{f'tasks of type {kind}' if kind else 'all tasks'} may start again")

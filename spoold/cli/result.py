@@ -25,9 +25,9 @@ def result(
     task_id: Annotated[str, typer.Argument(metavar="ID", help="A task: its id, or the beginning of it.")],
     as_json: output.JsonOption = False,
 ) -> None:
-    """Print the output of a task; exit 1 if it failed, 4 if it has not ended.
+    """Print what a task ended with.
 
-    Text is printed as it is, other output as JSON. With --json, the whole result.
+    Exits with 1 if it failed, with 4 if it has not ended. Text is printed as it is, other output as JSON. With --json, the whole result.
     """
     with session(ctx).spool() as spool:
         found = spool.result(task_id)

@@ -21,11 +21,13 @@ def register(app: typer.Typer) -> None:
 
 def retry(
     ctx: typer.Context,
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Failed tasks.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Failed tasks.")],
     reason: Annotated[str, typer.Option("--reason", help="Why; it goes into the journal.")] = "",
     as_json: output.JsonOption = False,
 ) -> None:
-    """Try failed tasks again, with a fresh budget of retries."""
+    """Try failed tasks again.
+
+    They get a fresh budget of retries."""
     with session(ctx).spool() as spool:
         asked = [spool.retry(task_id, reason=reason) for task_id in spool.resolve(ids)]
     if as_json:

@@ -21,7 +21,7 @@ Example: spool run --requires gpu=1 --timeout 2h --cwd /data/project -- python t
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("run", cls=TrailingCommand, epilog=EPILOG, options_metavar="[OPTIONS] -- CMD [ARG]...")(run)
+    app.command("run", cls=TrailingCommand, epilog=EPILOG)(run)
 
 
 def run(
@@ -41,9 +41,10 @@ def run(
     env: drafting.ENV = None,
     cwd: drafting.CWD = None,
 ) -> None:
-    """Submit a command, show what it prints, and exit with its exit code.
+    """Run a command on a worker as if it ran here.
 
-    It runs on whichever worker takes it. Ctrl-C cancels it.
+    Shows what it prints and exits with its exit code. It runs on whichever worker takes it, once unless --retries says more.
+    Ctrl-C cancels it.
     """
     fields = drafting.Options(
         kind, input_json, task_id, name, priority, after, timeout, retries, requires, batch, env, cwd

@@ -30,7 +30,9 @@ def show(
     task_id: Annotated[str, typer.Argument(metavar="ID", help="A task: its id, or the beginning of it.")],
     as_json: output.JsonOption = False,
 ) -> None:
-    """Show where a task is, why, and what its attempts ended with."""
+    """Show all about one task.
+
+    Where it is and why, and what its attempts ended with."""
     with session(ctx).spool() as spool:
         info = spool.show(task_id)
     if as_json:

@@ -23,14 +23,14 @@ Example: spool submit --requires cpu=2,mem=4G --batch nightly -- make test"""
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("submit", cls=TrailingCommand, epilog=EPILOG, options_metavar="[OPTIONS]")(submit)
+    app.command("submit", cls=TrailingCommand, epilog=EPILOG)(submit)
 
 
 def submit(
     ctx: typer.Context,
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE]... [-- CMD [ARG]...]", help="A task (.json), many (.jsonl), or - for stdin."),
+        typer.Argument(metavar="FILE", help="A task (.json), many (.jsonl), or - for stdin."),
     ] = None,
     kind: drafting.TYPE = None,
     input_json: drafting.INPUT = None,
@@ -47,9 +47,9 @@ def submit(
     wait: Annotated[bool, typer.Option("--wait", help="Wait for all of them; exit 1 if any failed.")] = False,
     as_json: output.JsonOption = False,
 ) -> None:
-    """Submit tasks: from files, from stdin, from options, or a command after --.
+    """Submit tasks.
 
-    Prints the ids, one a line. With files, options say what holds for every task in them.
+    They come from files, from stdin, from options, or are a command after --. Prints the ids, one a line. With files, options say what holds for every task in them.
     """
     fields = drafting.Options(
         kind, input_json, task_id, name, priority, after, timeout, retries, requires, batch, env, cwd

@@ -31,7 +31,9 @@ def up(
     ] = None,
     until_eof: Annotated[bool, typer.Option("--until-eof", hidden=True)] = False,
 ) -> None:
-    """Run a master and workers on this machine until Ctrl-C, which drains them."""
+    """Run a master and workers here.
+
+    Until Ctrl-C, which drains them; a second Ctrl-C hands back what runs."""
     from spoold.daemon import up as daemon
 
     # A mistake in the spool or the file is told here once, not by every child again and again.

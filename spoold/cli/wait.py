@@ -26,13 +26,15 @@ def register(app: typer.Typer) -> None:
 
 def wait(
     ctx: typer.Context,
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The tasks to wait for.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="The tasks to wait for.")],
     timeout: Annotated[
         str | None, typer.Option("--timeout", metavar="TIME", help="Give up after: seconds, or 90s, 5m, 2h.")
     ] = None,
     as_json: output.JsonOption = False,
 ) -> None:
-    """Wait until tasks have ended; exit 1 if any of them failed, 124 if the time was over first."""
+    """Wait until tasks have ended.
+
+    Exits with 1 if any of them failed, with 124 if the time was over first."""
     from spoold.cli.progress import wait_with_bar
     from spoold.cli.values import duration
 

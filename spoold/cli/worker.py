@@ -37,9 +37,9 @@ def worker(
     ] = None,
     until_eof: Annotated[bool, typer.Option("--until-eof", hidden=True)] = False,
 ) -> None:
-    """Run a worker: it takes tasks that it can serve and runs them. SIGTERM or Ctrl-C drains it.
+    """Run a worker.
 
-    Commands run only with --allow-command; types run by the handlers in the configuration.
+    It takes tasks that it can serve and runs them. SIGTERM or Ctrl-C drains it. Commands run only with --allow-command; types run by the handlers in the configuration.
     """
     from spoold.daemon.processes import worker_main
 

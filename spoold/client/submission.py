@@ -42,8 +42,8 @@ def one(
 ) -> Drop:
     """A task as a drop. Errors: BadFile, in the words in which the leader would reject it.
 
-    micros: microseconds since 1970; stamp: now, as people read it; file: what to call the task in errors; stem: how a made
-    id begins, if not as the task is called.
+    micros: microseconds since 1970; stamp: now, as people read it; file: what to call the task in errors; stem: how a
+    made id begins, if not as the task is called.
     """
     draft = complete(task, f"{_stem(task, stem)}-{suffix()}", stamp)
     data = _dump(draft, file)
