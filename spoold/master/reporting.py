@@ -21,6 +21,7 @@ from spoold.rules.admission import concerns_us
 from spoold.rules.disk import Room, room
 from spoold.rules.matching import unfit
 from spoold.store import beats, snapshots
+from spoold.system.errnos import Meaning, classify
 
 BUSY_EVERY_S = 0.2
 RATES_OVER_S = 300.0
@@ -55,9 +56,14 @@ class Reporting:
         snapshot = self._snapshot(desk, leadership, growing)
         if self._published_at is None:
             snapshots.clear(desk.store.fs)
-        snapshots.publish(desk.store, SnapshotName(desk.epoch, self._seq), snapshot)
-        self._seq += 1
         self._published_at, self._stale = now, False
+        try:
+            snapshots.publish(desk.store, SnapshotName(desk.epoch, self._seq), snapshot)
+            self._seq += 1
+        except OSError as error:
+            # Moves need no room, a report does: on a full share the work goes on and the picture grows old.
+            if classify(error) is not Meaning.FULL:
+                raise
         return now + desk.store.settings.heartbeat.interval_s
 
     def _read_beats(self, desk: Desk) -> None:

@@ -8,17 +8,29 @@ from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import BeatName, parse_beat
+from spoold.store import mover
 from spoold.store.store import Store
+from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import FileSystem
 
 
 def publish(store: Store, beat: Heartbeat) -> None:
-    """Make my next beat appear, then take the one before away. Errors: OSError."""
-    name = BeatName(beat.node, beat.beat)
-    store.publish(layout.join(layout.HEARTBEATS, name.encode()), codec.dump(beat), durable=False)
+    """Make my next beat appear, then take the one before away. Errors: OSError, ShutOut.
+
+    On a full share the beat before gets the new name: it says old things, but the node lives, and a rename needs no
+    room. Else a full disk would make every node take every other for dead.
+    """
+    name = layout.join(layout.HEARTBEATS, BeatName(beat.node, beat.beat).encode())
+    before = layout.join(layout.HEARTBEATS, BeatName(beat.node, max(beat.beat - 1, 0)).encode())
+    try:
+        store.publish(name, codec.dump(beat), durable=False)
+    except OSError as error:
+        if classify(error) is not Meaning.FULL or not beat.beat or not mover.move(store.fs, before, name):
+            raise
+        return
     if beat.beat:
         with contextlib.suppress(OSError):
-            store.fs.unlink(layout.join(layout.HEARTBEATS, BeatName(beat.node, beat.beat - 1).encode()))
+            store.fs.unlink(before)
 
 
 def list_beats(fs: FileSystem) -> dict[str, int]:
