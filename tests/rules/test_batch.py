@@ -1,0 +1,130 @@
+"""A batch is all of its lines or none, and whoever expands it comes to the very same names."""
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile
+from spoold.protocol.names import encode_order, is_id, parse_task
+from spoold.protocol.settings import Settings
+from spoold.rules import batch
+from spoold.rules.admission import Reject, Young
+from spoold.rules.batch import Accepted
+
+SETTINGS = Settings()
+MICROS = 1_770_000_000_000_000
+ORDER = encode_order(MICROS, 3)
+FILE = "many.jsonl"
+
+
+def jsonl(*tasks: dict[str, Any]) -> bytes:
+    return b"".join(orjson.dumps({"command": "x", **task}) + b"\n" for task in tasks)
+
+
+def check(data: bytes) -> Accepted | Reject | Young:
+    return batch.check(data, FILE, ORDER, "many-00000000", SETTINGS)
+
+
+def expand(data: bytes) -> list[batch.Line]:
+    return list(batch.lines(data, FILE, ORDER, "many-00000000", SETTINGS))
+
+
+def test_every_line_is_a_task_in_the_order_of_the_file() -> None:
+    data = jsonl({"id": "A"}, {}, {"id": "c", "after": ["A"], "priority": 3})
+    assert check(data) == Accepted(3, {"a": 1, "c": 3})
+    lines = expand(data)
+    assert [line.number for line in lines] == [1, 2, 3]
+    assert [line.admit.name.id for line in lines] == ["A", "many-00000000-2", "c"]
+    assert [line.admit.name.order for line in lines] == [encode_order(MICROS + n, 3) for n in (1, 2, 3)]
+    assert [line.admit.name.conditional for line in lines] == [False, False, True]
+    assert [line.data for line in lines] == data.splitlines()
+
+
+def test_blank_lines_are_no_tasks_but_count_as_lines() -> None:
+    data = codec.BOM + b"\n" + jsonl({}) + b"  \r\n" + jsonl({})
+    assert check(data) == Accepted(2, {})
+    assert [line.number for line in expand(data)] == [2, 4]
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from(["name", "priority"]), st.just("low"), max_size=2), min_size=1, max_size=9
+    )
+)
+def test_the_same_order_gives_the_very_same_names(tasks: list[dict[str, Any]]) -> None:
+    """So that a leader that takes over a half-expanded batch passes over what is there and adds what is not."""
+    data = jsonl(*tasks)
+    names = [line.admit.name.encode() for line in expand(data)]
+    assert names == [line.admit.name.encode() for line in expand(data)]
+    assert len(set(names)) == len(tasks)
+    assert all(parse_task(name) for name in names)
+    assert all(is_id(line.admit.name.id) for line in expand(data))
+    assert names == sorted(names, key=lambda name: name.split(".")[1])
+
+
+@given(
+    st.lists(st.one_of(st.just(jsonl({})), st.binary(max_size=20).map(lambda raw: raw + b"\n")), max_size=6).map(
+        b"".join
+    )
+)
+def test_all_lines_or_none(data: bytes) -> None:
+    verdict = check(data)
+    if isinstance(verdict, Accepted):
+        assert len(expand(data)) == verdict.count > 0
+        return
+    assert verdict.error.mend
+    if data.strip():
+        with pytest.raises(BadFile):
+            expand(data)
+
+
+@pytest.mark.parametrize("data", [b"", b"\n \n", codec.BOM])
+def test_an_empty_batch_is_young(data: bytes) -> None:
+    verdict = check(data)
+    assert isinstance(verdict, Young)
+    assert "is empty" in verdict.error.problem
+
+
+@given(st.integers(1, 200))
+def test_a_batch_that_is_cut_within_a_line_is_young(length: int) -> None:
+    data = jsonl({"name": "é" * 20}, {"id": "b", "after": ["c"]}, {"id": "c"}).rstrip()
+    cut = data[:length]
+    verdict = check(cut)
+    whole = not cut or cut.endswith((b"}", b"\n"))
+    assert isinstance(verdict, Accepted if whole else Young)
+
+
+@pytest.mark.parametrize("tail", [b"", b"\n"])
+def test_a_bad_line_with_others_behind_it_is_rejected_by_its_number(tail: bytes) -> None:
+    verdict = check(jsonl({}) + b'{"command": "x", "nmae": 1}\n' + jsonl({}).rstrip() + tail)
+    assert isinstance(verdict, Reject)
+    assert verdict.error.file == "many.jsonl line 2"
+    assert verdict.error.field == "nmae"
+
+
+def test_a_bad_line_that_is_the_last_and_ended_is_rejected() -> None:
+    assert isinstance(check(jsonl({}) + b'{"command"\n'), Reject)
+    assert isinstance(check(jsonl({}) + b'{"command"'), Young)
+
+
+def test_an_id_stands_in_one_line_only_whatever_its_case() -> None:
+    verdict = check(jsonl({"id": "A"}, {}, {"id": "a"}))
+    assert isinstance(verdict, Reject)
+    assert verdict.error.file == "many.jsonl line 3"
+    assert "stands in line 1 already" in verdict.error.problem
+
+
+def test_tasks_that_wait_for_each_other_are_rejected_with_their_names() -> None:
+    verdict = check(jsonl({"id": "a", "after": ["b"]}, {"id": "b", "after_any": ["C"]}, {"id": "c", "after": ["A"]}))
+    assert isinstance(verdict, Reject)
+    assert (verdict.error.file, verdict.error.field) == ("many.jsonl line 3", "dependencies")
+    assert all(member in verdict.error.problem for member in "abc")
+
+
+def test_dependencies_on_tasks_outside_and_below_are_no_cycle() -> None:
+    verdict = check(jsonl({"id": "a", "after": ["b", "elsewhere"]}, {"id": "b"}))
+    assert verdict == Accepted(2, {"a": 1, "b": 2})
