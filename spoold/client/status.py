@@ -21,7 +21,7 @@ from spoold.rules.nodes import count_workers, node_of
 from spoold.store import beats, control, snapshots
 from spoold.store.presence import provably_gone
 from spoold.store.store import Store
-from spoold.store.survey import census
+from spoold.store.survey import census, list_claims
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem
 from spoold.system.host import Host
@@ -88,10 +88,10 @@ def roster(store: Store, host: Host, clock: Clock) -> Roster:
     """The nodes as their own heartbeats show them; the silent ones are called dead. Errors: OSError."""
     nodes = beats.read_all(store.fs)
     dead = {node for node, beat in nodes.items() if is_silent(beat, host, clock)}
-    lease = read_lease(store.fs)
+    claims, lease = list_claims(store.fs), read_lease(store.fs)
     leader = lease.holder if lease is not None else NOBODY
     return Roster(
-        tuple(node_of(b, dead=n in dead) for n, b in sorted(nodes.items()) if b.role == "worker"),
+        tuple(node_of(b, claims.get(n, ()), dead=n in dead) for n, b in sorted(nodes.items()) if b.role == "worker"),
         tuple(
             Post(n, b.host.hostname, "dead" if n in dead else "leader" if n == leader else "standby")
             for n, b in sorted(nodes.items())
@@ -105,14 +105,14 @@ def living(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep)
 
     Takes up to one and a half heartbeat intervals where there are nodes of other hosts.
     """
-    nodes = beats.read_all(store.fs)
+    before, nodes = beats.list_beats(store.fs), beats.read_all(store.fs)
     alive = {node for node, beat in nodes.items() if _here(beat, host)}
     doubtful = {node: beat for node, beat in nodes.items() if node not in alive and not provably_gone(beat, host)}
     until = clock.monotonic() + 1.5 * max((beat.interval_s for beat in doubtful.values()), default=0.0)
     while doubtful and clock.monotonic() < until:
         sleep(LOOK_EVERY_S)
         now = beats.list_beats(store.fs)
-        alive |= {node for node, beat in doubtful.items() if node in now and now[node] != beat.beat}
+        alive |= {node for node in doubtful if now.get(node, before.get(node)) != before.get(node)}
         doubtful = {node: beat for node, beat in doubtful.items() if node in now and node not in alive}
     return sorted(alive)
 
@@ -158,12 +158,12 @@ def _listing(
     counted = census(store.fs)
     requests = control.list_requests(store.fs)
     workers = [beat for _, beat in sorted(nodes.items()) if beat.role == "worker"]
-    shown = tuple(node_of(beat, dead=is_silent(beat, host, clock)) for beat in workers)
+    shown = tuple(
+        node_of(beat, counted.claims.get(beat.node, ()), dead=is_silent(beat, host, clock)) for beat in workers
+    )
     types = {kind: dict(states) for kind, states in counted.types.items()}
-    for beat in workers:
-        for run in beat.running:
-            kind = types.setdefault(run.type, {"waiting": 0, "active": 0})
-            kind["active"] += 1
+    for task in (task for node in shown for task in node.tasks if "type" in task):
+        types.setdefault(task["type"], {"waiting": 0, "active": 0})["active"] += 1
     lease = leader or read_lease(store.fs)
     masters = [n for n, beat in sorted(nodes.items()) if beat.role == "master" and not is_silent(beat, host, clock)]
     name = leader.holder if leader is not None else None

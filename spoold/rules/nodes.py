@@ -5,27 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.names import TaskName
 from spoold.protocol.snapshot import Node, WorkerCounts
 
 DEAD = "dead"
 
 
-def node_of(beat: Heartbeat, *, dead: bool = False) -> Node:
-    """A worker's heartbeat as status shows it."""
+def node_of(beat: Heartbeat, claims: Iterable[TaskName], *, dead: bool = False) -> Node:
+    """A worker as status shows it: what it says of itself, and what the listing says it holds right now."""
     can = beat.capabilities
+    said = {(run.id, run.attempt): run.model_dump(mode="json") for run in beat.running}
+    tasks = tuple(said.get((c.id, c.attempt), {"id": c.id, "attempt": c.attempt}) for c in claims)
+    state = beat.status if beat.status in ("draining", "halted") else ("working" if tasks else "idle")
     return Node(
         worker=beat.node,
         host=beat.host.hostname,
-        state=DEAD if dead else beat.status,
+        state=DEAD if dead else state,
         slots=beat.slots,
-        running=len(beat.running),
+        running=len(tasks),
         cpus=can.cpus if can else 0,
         mem_mb=can.mem_mb if can else 0,
         mem_available_mb=beat.mem_available_mb,
         load=beat.load,
         labels=can.labels if can else (),
         types=(can.types or can.handlers) if can else (),
-        tasks=tuple(run.model_dump(mode="json") for run in beat.running),
+        tasks=tasks,
     )
 
 

@@ -135,11 +135,12 @@ def survey(store: Store) -> Survey:
 class Census:
     """How many tasks are where, from names alone; types: type → how many wait and are active, as far as lanes tell.
 
-    What is claimed stands in no lane: its type is only in the heartbeat of its worker.
+    What is claimed stands in no lane: claims gives worker → what it holds, and its heartbeat tells the types.
     """
 
     tasks: TaskCounts
     types: dict[str, dict[str, int]]
+    claims: dict[str, tuple[TaskName, ...]]
 
 
 def census(fs: FileSystem) -> Census:
@@ -156,15 +157,22 @@ def census(fs: FileSystem) -> Census:
             if found:
                 kind = types.setdefault(lane.type, {"waiting": 0, "active": 0})
                 kind["waiting" if state is State.WAITING else "active"] += found
-    for worker in filter(is_node, fs.list(layout.CLAIMED)):
-        number[State.CLAIMED] += len(list_tasks(fs, layout.join(layout.CLAIMED, worker)))
+    claims = list_claims(fs)
+    number[State.CLAIMED] = sum(map(len, claims.values()))
     number[State.WAITING] += sum(parse_returned(name) is not None for name in fs.list(layout.RETURNED))
     for state in (State.FAILED, State.COMPLETED):
         number[state] += sum(parse_ended(name) is not None for name in fs.list(state))
     number.update(kind for _, _, kind in list_archived(fs))
     number[State.REJECTED] = sum(not name.endswith(REASON) for name in fs.list(layout.REJECTED))
     counts = TaskCounts.model_validate({field: number[field] for field in TaskCounts.model_fields})
-    return Census(counts, types)
+    return Census(counts, types, claims)
+
+
+def list_claims(fs: FileSystem) -> dict[str, tuple[TaskName, ...]]:
+    """What every worker holds, by the listing. Errors: OSError."""
+    workers = sorted(filter(is_node, fs.list(layout.CLAIMED)))
+    found = {worker: list_tasks(fs, layout.join(layout.CLAIMED, worker)) for worker in workers}
+    return {worker: tuple(name for _, name in sorted(names.items())) for worker, names in found.items()}
 
 
 def _branches(notes: _Notes, state: State, is_branch: Callable[[str], bool]) -> list[str]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.names import TaskName
 from spoold.rules.nodes import count_workers, node_of
+
+CLAIM = TaskName(5000, "0123456789-1", "t")
 
 
 def heartbeat(**fields: Any) -> Heartbeat:
@@ -14,23 +18,31 @@ def heartbeat(**fields: Any) -> Heartbeat:
     return Heartbeat.model_validate({**told, "process_start": 1, "version": "0", "status": "working", **fields})
 
 
-def test_a_worker_is_shown_as_it_says() -> None:
+def test_a_worker_is_shown_as_it_says_with_what_it_holds() -> None:
     can = {"cpus": 2, "mem_mb": 100, "labels": ["docker"], "handlers": ["review"]}
     run = {"id": "t", "attempt": 1, "type": "review", "since": ""}
-    node = node_of(heartbeat(capabilities=can, running=[run], slots=4, load=0.5, mem_available_mb=50))
-    assert (node.worker, node.host, node.state, node.slots, node.running) == ("w-1", "laptop", "working", 4, 1)
+    beat = heartbeat(capabilities=can, running=[run], slots=4, load=0.5, mem_available_mb=50)
+    node = node_of(beat, [CLAIM, replace(CLAIM, id="new")])
+    assert (node.worker, node.host, node.state, node.slots, node.running) == ("w-1", "laptop", "working", 4, 2)
     assert (node.cpus, node.mem_mb, node.mem_available_mb, node.load) == (2, 100, 50, 0.5)
-    assert (node.labels, node.types, node.tasks[0]["id"]) == (("docker",), ("review",), "t")
+    assert (node.labels, node.types) == (("docker",), ("review",))
+    assert (node.tasks[0]["type"], node.tasks[1]) == ("review", {"id": "new", "attempt": 1})
+
+
+def test_a_worker_that_holds_nothing_is_idle_whatever_its_last_beat_said() -> None:
+    assert node_of(heartbeat(), []).state == "idle"
+    assert node_of(heartbeat(status="draining"), [CLAIM]).state == "draining"
 
 
 def test_types_that_were_chosen_go_before_those_it_has_handlers_for() -> None:
     can = {"cpus": 2, "mem_mb": 100, "types": ["a"], "handlers": ["a", "b"]}
-    assert node_of(heartbeat(capabilities=can)).types == ("a",)
+    assert node_of(heartbeat(capabilities=can), []).types == ("a",)
 
 
-def test_a_silent_worker_is_dead_whatever_it_said_last() -> None:
-    node = node_of(heartbeat(), dead=True)
-    assert (node.state, node.cpus, node.mem_mb, node.labels, node.types) == ("dead", 0, 0, (), ())
+def test_a_silent_worker_is_dead_whatever_it_holds() -> None:
+    node = node_of(heartbeat(), [CLAIM], dead=True)
+    assert (node.state, node.running) == ("dead", 1)
+    assert (node.cpus, node.mem_mb, node.labels, node.types) == (0, 0, (), ())
 
 
 def test_every_worker_is_counted_once() -> None:

@@ -1,0 +1,234 @@
+"""Goal: what is gathered of a task is what the leader and the workers know of it, so that the explanation is theirs.
+
+Method: a real master on a spool in memory; workers that only beat; the answers are read as a person reads them.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from spoold.client.explain import explain
+from spoold.client.fsck import StillAlive, check, mend
+from spoold.protocol.errors import NotFound
+from spoold.protocol.request import Verb
+from spoold.rules.case import Explanation
+from spoold.store import control
+from spoold.system.host import FakeHost
+from tests.client.cluster import Cluster
+
+
+def ask(cluster: Cluster, task: str) -> Explanation:
+    """The answer."""
+    return explain(cluster.store, cluster.host, cluster.clock, task, sleep=cluster.sleep)
+
+
+def gates(answer: Explanation) -> list[str]:
+    """The gates that it names."""
+    return [reason.gate for reason in answer.reasons]
+
+
+def test_dependencies_unknown_open_and_done() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.worker()
+    cluster.drop("a")
+    cluster.drop("b")
+    cluster.drop("c", dependencies=["a", "b", "ghost"])
+    cluster.steps(master)
+    cluster.claim("a")
+    cluster.claim("b")
+    cluster.end("b", "completed")
+    cluster.steps(master)
+    answer = ask(cluster, "c")
+    assert answer.verdict == "it waits for ghost, which nobody has submitted yet"
+    assert answer.reasons[1].change == "a is claimed by w-0001 (`spool explain a`)"
+    assert gates(answer) == ["dependencies", "dependencies"]
+
+
+def test_a_pause_of_a_type_and_a_limit() -> None:
+    cluster = Cluster("[types.review]\nmax_concurrent = 1\n")
+    master = cluster.master()
+    cluster.worker()
+    for name in ("a", "b"):
+        cluster.drop(name)
+    cluster.steps(master)
+    answer = ask(cluster, "b")
+    assert answer.verdict == "type review runs at its limit: 1 of [types.review] max_concurrent = 1"
+    control.post(cluster.open("cli-here-0002"), Verb.PAUSE, "review", "1")
+    cluster.steps(master)
+    for name in ("a", "b"):
+        answer = ask(cluster, name)
+        assert (answer.state, answer.verdict) == (
+            "waiting",
+            "type review is paused; `spool resume review` lets it go on",
+        )
+
+
+def test_no_worker_with_a_gpu_and_then_one_whose_gpu_is_taken() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.worker()
+    cluster.drop("a", requires={"gpus": 1})
+    cluster.drop("b", requires={"gpus": 1})
+    cluster.steps(master)
+    answer = ask(cluster, "a")
+    assert answer.verdict == "no worker alive can run it: w-0001: it has 0 gpus, the task requires 1"
+    can = {"cpus": 4, "mem_mb": 8192, "gpus": 1, "handlers": ["review"]}
+    cluster.worker("w-0002", capabilities=can)
+    assert ask(cluster, "a").verdict == "it is ready: a worker takes it within moments"
+    cluster.claim("a", "w-0002")
+    assert ask(cluster, "b").verdict == "no worker has type=review gpu=1 free just now: w-0002"
+
+
+def test_busy_draining_and_dead_workers() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    host = cluster.host.another()
+    cluster.worker(host=host)
+    for name in ("a", "b", "c"):
+        cluster.drop(name)
+    cluster.steps(master)
+    cluster.claim("a")
+    cluster.claim("b")
+    assert ask(cluster, "c").verdict == "every worker that can run it is busy: w-0001 (2 of 2 slots)"
+    request = control.post(cluster.open("cli-here-0002"), Verb.DRAIN, "w", "1")
+    assert gates(ask(cluster, "c")) == ["drain"]
+    control.remove(cluster.fs, request)
+    host.die()
+    assert gates(ask(cluster, "c")) == ["workers"]
+    answer = ask(cluster, "a")
+    assert answer.verdict == "worker w-0001 holds it and has not been heard of lately"
+
+
+@pytest.mark.parametrize("told", ["by the result", "by the journal", "by nobody"])
+def test_a_retry_delay_ends_when_the_leader_lets_it(told: str) -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.worker()
+    cluster.drop("a")
+    cluster.steps(master)
+    file = cluster.claim("a").encode()
+    if told == "by the result":
+        error = {"code": "EXIT_NONZERO", "message": "exit code 1"}
+        cluster.result("a.1.w-0001.json", "a", 1, status="failure", error=error)
+    back = file.replace("a1f0c0.json", "a2f1c0r9000.w-0001.json")
+    cluster.fs.rename(f"claimed/w-0001/{file}", f"returned/{back}")
+    master.step()
+    if told == "by nobody":
+        for path in cluster.tree("events"):
+            cluster.fs.unlink(path)
+    cluster.clock.advance(4)
+    master.step()
+    answer = ask(cluster, "a")
+    (reason,) = answer.reasons
+    left_s = 9 if told == "by nobody" else 5
+    assert (reason.gate, answer.attempt) == ("retry_delay", 2)
+    assert f": {left_s} s more, until " in reason.reason
+    assert ("attempt 1 ended as EXIT_NONZERO: exit code 1" in reason.reason) == (told == "by the result")
+    cluster.clock.advance(5.5)
+    master.step()
+    assert ask(cluster, "a").state == "ready"
+
+
+def test_a_task_that_runs_and_one_that_ended() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    presence = cluster.worker()
+    cluster.drop("a")
+    cluster.drop("b", dependencies=["a"])
+    cluster.steps(master)
+    cluster.claim("a")
+    run = {"id": "a", "attempt": 1, "type": "review", "since": "2025-10-09T08:00:00Z", "progress": "42 %"}
+    presence.beat(0, "working", running=[run], slots=2)
+    answer = ask(cluster, "a")
+    assert answer.verdict == "it runs on w-0001 since 2025-10-09T08:00:00Z, attempt 1"
+    assert [reason.reason for reason in answer.reasons] == ["it last reported: 42 %"]
+    cluster.end("a", "failed", status="failure", error={"code": "EXIT_NONZERO", "message": "exit code 65"})
+    cluster.steps(master)
+    assert ask(cluster, "a").verdict.endswith("attempt 1: EXIT_NONZERO: exit code 65")
+    failed = ask(cluster, "b")
+    assert failed.reasons[0].change == "`spool retry a`, then `spool retry b`"
+
+
+def test_drops_that_are_young_wrong_well_and_rejected() -> None:
+    cluster = Cluster()
+    cluster.fs.write("pending/young.json", b'{"type": "rev', durable=False)
+    cluster.fs.write("pending/wrong.json", b'{"tpye": "review"}', durable=False)
+    cluster.fs.write("pending/many.jsonl", b'{"type": "review", "id": "m1"}\n{', durable=False)
+    cluster.drop("well")
+    assert gates(ask(cluster, "young.json")) == ["leader", "young"]
+    assert gates(ask(cluster, "wrong.json")) == ["leader", "drop"]
+    assert gates(ask(cluster, "many.jsonl")) == ["leader", "young"]
+    assert gates(ask(cluster, "well")) == ["leader"]
+    cluster.fs.mkdir("pending/folder.json")
+    master = cluster.master()
+    cluster.steps(master)
+    answer = ask(cluster, "wrong.json")
+    assert answer.state == "rejected"
+    assert answer.verdict == "it was rejected: tpye: unknown field."
+    assert answer.reasons[0].change == "did you mean 'type'?"
+
+
+def test_without_a_leader_nothing_waiting_moves() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.worker()
+    cluster.drop("a", not_before="2030-01-01T00:00:00Z")
+    cluster.steps(master)
+    master.close()
+    assert gates(ask(cluster, "a")) == ["not_before", "leader"]
+
+
+def test_an_unknown_task_is_not_found() -> None:
+    with pytest.raises(NotFound):
+        ask(Cluster(), "nobody")
+
+
+def test_a_spool_in_use_is_audited_and_not_repaired() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.drop("a")
+    cluster.steps(master)
+    (ready,) = cluster.tree("ready")
+    cluster.fs.write(ready.replace("ready/", "waiting/"), b"{}", durable=False) if cluster.fs.list(
+        "waiting"
+    ) else None
+    cluster.fs.mkdir("ready/type=other")
+    cluster.fs.rename(ready, ready.replace("type=review", "type=other"))
+    report = check(cluster.store, sleep=cluster.sleep)
+    assert (report.broken, report.verdict) == (True, "1 error")
+    with pytest.raises(StillAlive, match="m-0001"):
+        mend(cluster.store, cluster.host, cluster.clock, report, sleep=cluster.sleep)
+    master.close()
+    (step,) = mend(cluster.store, cluster.host, cluster.clock, report, sleep=cluster.sleep)
+    assert step.done
+    assert check(cluster.store, sleep=cluster.sleep).verdict == "clean"
+    assert mend(cluster.store, cluster.host, cluster.clock, check(cluster.store)) == []
+
+
+def test_a_token_on_the_move_is_no_finding() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.worker(host=FakeHost("there"))
+    cluster.drop("a")
+    cluster.steps(master)
+    (ready,) = cluster.tree("ready")
+    listed = cluster.fs.list
+    slept: list[float] = []
+
+    class Moving:
+        """Moves the task once, after ready/ was listed and before claimed/ is."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(cluster.fs, name)
+
+        def list(self, path: str) -> list[str]:
+            if path == "claimed" and cluster.tree("ready"):
+                cluster.claim("a")
+            return listed(path)
+
+    cluster.store.fs = Moving()  # type: ignore[assignment]
+    report = check(cluster.store, sleep=slept.append)
+    assert (report.verdict, report.counts["claimed"], report.counts["ready"]) == ("clean", 1, 0)
+    assert len(slept) == 1
+    assert not cluster.tree(ready.rpartition("/")[0])

@@ -1,0 +1,185 @@
+"""Goal: `status` tells the leader's figures exactly while a leader lives, and otherwise counts and says so.
+
+Method: a real master on a spool in memory; the asker's clock moves only when it waits, so how long it waited shows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spoold.client.status import RENEWED_WITHIN_S, living, roster, status
+from spoold.master.master import Master
+from spoold.protocol.request import Verb
+from spoold.protocol.snapshot import Snapshot
+from spoold.store import control
+from spoold.system.host import FakeHost
+from tests.client.cluster import Cluster
+
+
+def look(cluster: Cluster) -> tuple[Snapshot, float]:
+    """The picture, and how long it took (s)."""
+    before = cluster.clock.monotonic()
+    picture = status(cluster.store, cluster.host, cluster.clock, sleep=cluster.sleep)
+    return picture, cluster.clock.monotonic() - before
+
+
+def cluster_of(host: FakeHost | None = None, **settings: Any) -> tuple[Cluster, Master]:
+    """A leader, an idle worker, one task ready and one waiting."""
+    cluster = Cluster(**settings)
+    master = cluster.master(host=host)
+    cluster.worker(host=host)
+    cluster.drop("r")
+    cluster.drop("w", dependencies=["x"])
+    cluster.steps(master)
+    return cluster, master
+
+
+def test_a_leader_on_this_host_is_believed_at_once() -> None:
+    cluster, _ = cluster_of()
+    picture, took_s = look(cluster)
+    assert (picture.source, picture.master.leader, picture.master.epoch, took_s) == ("leader", "m-0001", 1, 0)
+    assert (picture.tasks.ready, picture.tasks.waiting, picture.workers.idle) == (1, 1, 1)
+    assert picture.warnings == ()
+
+
+def test_a_leader_that_was_killed_on_this_host_is_seen_to_be_gone_at_once() -> None:
+    host = FakeHost("here")
+    cluster = Cluster()
+    cluster.host = host
+    leader = host.another()
+    master = cluster.master(host=leader)
+    cluster.drop("r")
+    cluster.steps(master)
+    leader.die()
+    picture, took_s = look(cluster)
+    assert (picture.source, picture.master.leader, picture.master.epoch, took_s) == ("listing", None, 1, 0)
+    assert picture.tasks.ready == 1
+    assert "no leader is seen" in picture.warnings[0]
+
+
+def test_a_leader_elsewhere_is_believed_while_its_report_is_fresh() -> None:
+    cluster, _ = cluster_of(FakeHost("there"))
+    cluster.clock.advance(9)
+    picture, took_s = look(cluster)
+    assert (picture.source, took_s) == ("leader", 0)
+
+
+def test_a_leader_elsewhere_that_is_long_silent_is_watched_and_then_not_believed() -> None:
+    cluster, _ = cluster_of(FakeHost("there"))
+    cluster.clock.advance(60)
+    picture, took_s = look(cluster)
+    assert (picture.source, picture.master.leader) == ("listing", None)
+    assert RENEWED_WITHIN_S <= took_s < RENEWED_WITHIN_S + 0.2
+    assert (picture.tasks.ready, picture.tasks.waiting) == (1, 1)
+    assert (picture.workers.alive, picture.workers.dead, picture.nodes[0].state) == (0, 1, "dead")
+
+
+def test_a_leader_whose_clock_is_wrong_is_believed_when_it_renews() -> None:
+    cluster, master = cluster_of(FakeHost("there"))
+    cluster.clock.set_wall(cluster.clock.wall() + 86_400)
+    stepped: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        cluster.clock.advance(seconds)
+        before = cluster.clock.wall()
+        cluster.clock.set_wall(before - 86_400)
+        master.step()
+        cluster.clock.set_wall(before)
+        stepped.append(seconds)
+
+    picture = status(cluster.store, cluster.host, cluster.clock, sleep=sleep)
+    assert (picture.source, picture.master.leader) == ("leader", "m-0001")
+    assert sum(stepped) <= RENEWED_WITHIN_S
+
+
+def test_a_stopped_leader_on_this_host_is_not_believed_for_ever() -> None:
+    cluster, _ = cluster_of()
+    cluster.clock.advance(60)
+    assert look(cluster)[0].source == "listing"
+
+
+def test_a_resigned_leader_leaves_no_leader() -> None:
+    cluster, master = cluster_of()
+    master.close()
+    picture, took_s = look(cluster)
+    assert (picture.source, picture.master.leader, took_s) == ("listing", None, 0)
+
+
+def test_a_spool_without_any_token_of_leadership_can_still_be_counted() -> None:
+    cluster = Cluster()
+    for path in cluster.tree("master"):
+        cluster.fs.unlink(path)
+    picture, _ = look(cluster)
+    assert (picture.source, picture.master.epoch) == ("listing", 0)
+
+
+def test_a_leader_that_has_told_nothing_yet_is_named_and_the_figures_are_counted() -> None:
+    cluster, master = cluster_of(FakeHost("there"))
+    for path in cluster.tree("status"):
+        cluster.fs.unlink(path)
+
+    def sleep(seconds: float) -> None:
+        cluster.clock.advance(seconds)
+        master.leadership.hold(cluster.clock.monotonic(), lambda _: False)
+
+    picture = status(cluster.store, cluster.host, cluster.clock, sleep=sleep)
+    assert (picture.source, picture.master.leader) == ("listing", "m-0001")
+    assert "m-0001 leads but has told nothing yet" in picture.warnings[0]
+    assert picture.master.standbys == ()
+
+
+def test_what_was_counted_agrees_with_what_the_leader_said() -> None:
+    cluster, master = cluster_of()
+    presence = cluster.worker("w-0002")
+    cluster.claim("r", "w-0002")
+    run = {"id": "r", "attempt": 1, "type": "review", "since": ""}
+    presence.beat(0, "working", running=[run])
+    control.post(cluster.open("cli-here-0002"), Verb.PAUSE, "other", "1")
+    cluster.steps(master)
+    told, _ = look(cluster)
+    for path in cluster.tree("master"):
+        cluster.fs.unlink(path)
+    counted, _ = look(cluster)
+    assert (told.source, counted.source) == ("leader", "listing")
+    assert (counted.tasks, counted.types, counted.paused) == (told.tasks, told.types, told.paused)
+    assert (counted.workers, counted.nodes) == (told.workers, told.nodes)
+    assert counted.paused == ("other",)
+
+
+def test_the_roster_tells_leader_standby_and_dead() -> None:
+    cluster, _ = cluster_of()
+    cluster.master("m-0002")
+    gone = cluster.host.another()
+    cluster.worker("w-0002", gone, status="draining")
+    cluster.worker("w-0003", status="draining")
+    gone.die()
+    found = roster(cluster.store, cluster.host, cluster.clock)
+    assert [(post.node, post.state) for post in found.masters] == [("m-0001", "leader"), ("m-0002", "standby")]
+    assert [(node.worker, node.state) for node in found.workers] == [
+        ("w-0001", "idle"),
+        ("w-0002", "dead"),
+        ("w-0003", "draining"),
+    ]
+
+
+def test_who_lives_here_is_known_by_its_process() -> None:
+    cluster, _ = cluster_of()
+    before = cluster.clock.monotonic()
+    assert living(cluster.store, cluster.host, cluster.clock, sleep=cluster.sleep) == ["m-0001", "w-0001"]
+    cluster.host.machine.running.clear()
+    assert living(cluster.store, cluster.host, cluster.clock, sleep=cluster.sleep) == []
+    assert cluster.clock.monotonic() == before
+
+
+def test_who_lives_elsewhere_is_known_by_a_beat_that_comes_and_not_by_its_stamp() -> None:
+    cluster, _ = cluster_of(FakeHost("there"))
+    beats = iter([cluster.worker("w-0002", FakeHost("yonder"))])
+
+    def sleep(seconds: float) -> None:
+        cluster.clock.advance(seconds)
+        for presence in beats:
+            presence.beat(cluster.clock.monotonic(), "idle")
+
+    before = cluster.clock.monotonic()
+    assert living(cluster.store, cluster.host, cluster.clock, sleep=sleep) == ["w-0002"]
+    assert cluster.clock.monotonic() - before < 8
