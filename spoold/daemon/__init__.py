@@ -5,6 +5,8 @@
     loop        step, wait, step: for a master or a worker, on a thread of its own
     processes   `spool master` and `spool worker`
     up          `spool up`: a master and workers as children of one process
+    eof         whoever started this process is gone
+    actors      a master and a worker as the loop drives them
     embedded    Spool.local(): the same in the background of one program
     notify      what systemd wants to hear
     units       the systemd units, rendered for a spool

@@ -13,8 +13,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from types import TracebackType
-from typing import Self
 
 from spoold.client.spool import Spool as Client
 from spoold.protocol.errors import Unavailable
@@ -76,14 +74,9 @@ class LocalSpool(Spool):
             self.stop()
             raise
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, error, trace)
+    def close(self) -> None:
+        super().close()
         self.stop()
-
-    def __enter__(self) -> Self:
-        return self
 
     def stop(self) -> None:
         """Drain the workers, end the master, and remove the directory if it was a temporary one."""

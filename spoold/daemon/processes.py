@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import sys
 import threading
 import time
 from types import FrameType
 
 from spoold.daemon.actors import MasterActor, WorkerActor, hinted, open_spool
+from spoold.daemon.eof import at_eof
 from spoold.daemon.loop import Actor, Loop
 from spoold.daemon.naming import node_id
 from spoold.daemon.notify import Notifier
@@ -71,7 +71,7 @@ def _run(loop: Loop, *, leave_within_s: float, until_eof: bool) -> int:
     thread = threading.Thread(target=drive, name="loop", daemon=True)
     thread.start()
     if until_eof:
-        threading.Thread(target=_at_eof, args=(lambda: on_signal(signal.SIGTERM, None),), daemon=True).start()
+        at_eof(lambda: on_signal(signal.SIGTERM, None))
     notifier.ready()
     leaving_since: float | None = None
     look_s = min(LOOK_S, notifier.watchdog_interval_s() or LOOK_S)
@@ -107,11 +107,3 @@ def _tell(loop: Loop, notifier: Notifier) -> None:
         notifier.status(actor.describe())
     if inside is not None or age_s < HANG_S:
         notifier.watchdog()
-
-
-def _at_eof(act: object) -> None:
-    """Call `act` when standard input ends: whoever started this process is gone."""
-    while sys.stdin.buffer.read(4096):
-        pass
-    if callable(act):
-        act()

@@ -17,6 +17,8 @@ import time
 from dataclasses import dataclass, field
 from types import FrameType
 
+from spoold.daemon.eof import at_eof
+
 log = logging.getLogger("spoold")
 
 AGAIN_AFTER_S = 1.0
@@ -79,7 +81,7 @@ class _Family:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         if until_eof:
-            threading.Thread(target=self._at_eof, daemon=True).start()
+            at_eof(lambda: self._on_signal(signal.SIGTERM, None))
         while not self._signals:
             for child in self._children:
                 self._tend(child)
@@ -90,11 +92,6 @@ class _Family:
         del frame
         self._signals.append(number)
         self._woken.set()
-
-    def _at_eof(self) -> None:
-        while sys.stdin.buffer.read(4096):
-            pass
-        self._on_signal(signal.SIGTERM, None)
 
     def _tend(self, child: Child) -> None:
         """Start a child that is not there; a clean end (a drain) is respected."""
