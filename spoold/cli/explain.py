@@ -9,16 +9,14 @@ import typer
 from spoold.cli.output import JsonOption, one_line, print_json, print_line
 from spoold.cli.session import session
 
+EPILOG = """Example: spool explain review-3f9a
+
+Example: spool explain review-3f9a --json"""
+
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("explain", help=_HELP)(explain)
-
-
-_HELP = """Say why a task is where it is: which gate, lane or worker it waits for, and what would change it.
-
-Example: `spool explain nightly-report`
-"""
+    app.command("explain", epilog=EPILOG)(explain)
 
 
 def explain(
@@ -26,7 +24,10 @@ def explain(
     task: Annotated[str, typer.Argument(metavar="ID", help="The task's id, or an unambiguous beginning of it.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Gather what is known, ask the same rules as leader and workers do, print the answer."""
+    """Say why a task is where it is, and what would change it.
+
+    Which gate, lane or worker it waits for, by the very rules that leader and workers decide by.
+    """
     from spoold.client.explain import explain as explain_task
     from spoold.system.clock import SystemClock
     from spoold.system.host import SystemHost

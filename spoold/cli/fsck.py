@@ -15,19 +15,14 @@ if TYPE_CHECKING:
 
 ERRORS_FOUND = 1
 
+EPILOG = """Example: spool fsck
+
+Example: spool fsck --repair"""
+
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("fsck", help=_HELP)(fsck)
-
-
-_HELP = """Audit every file of the spool: one task file per id, results, lanes, names, leadership.
-
-Needs no master, and a spool in use may be audited too: what is only on the move is no finding. Exit code 0 when no
-law is broken (warnings are allowed), 1 when one is.
-
-Example: `spool fsck --repair`
-"""
+    app.command("fsck", epilog=EPILOG)(fsck)
 
 
 def fsck(
@@ -36,7 +31,11 @@ def fsck(
     force: Annotated[bool, typer.Option("--force", help="Repair although a node seems alive.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Audit, repair if asked, audit again."""
+    """Audit every file of the spool: one task file per id, results, lanes, names, leadership.
+
+    Needs no master; a spool in use may be audited too. Exit code 0 when no law is broken (warnings are allowed), 1
+    when one is.
+    """
     from spoold.client.fsck import check, mend
     from spoold.system.clock import SystemClock
     from spoold.system.host import SystemHost

@@ -18,17 +18,14 @@ WATCH_EVERY_S = 0.5
 _COLOURS = {"failed": "red", "rejected": "red", "completed": "green", "claimed": "cyan", "dead": "red"}
 
 
+EPILOG = """Example: spool status --watch
+
+Example: spool status --json"""
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("status", help=_HELP)(status)
-
-
-_HELP = """Show how many tasks are in which state, who leads, which workers there are and what they run.
-
-The figures are the leader's own, up to 0.3 s old; where nobody leads they are counted now, and a warning says so.
-
-Example: `spool status --watch`
-"""
+    app.command("status", epilog=EPILOG)(status)
 
 
 def status(
@@ -36,7 +33,10 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it again and again, until Ctrl-C.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the picture once, or keep it on the screen."""
+    """Show how many tasks are in which state, who leads, and what the workers run.
+
+    The figures are the leader's own, up to 0.3 s old; where nobody leads they are counted now, and a warning says so.
+    """
     from spoold.client.status import status as look
     from spoold.system.clock import SystemClock
     from spoold.system.host import SystemHost

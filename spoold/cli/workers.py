@@ -7,20 +7,18 @@ import typer
 from spoold.cli.output import JsonOption, print_json, print_line, print_table
 from spoold.cli.session import session
 
+EPILOG = """Example: spool workers
+
+Example: spool workers --json"""
+
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("workers", help=_HELP)(workers)
-
-
-_HELP = """Show all workers and masters, as their own heartbeats do; the silent ones are called dead.
-
-Example: `spool workers --json`
-"""
+    app.command("workers", epilog=EPILOG)(workers)
 
 
 def workers(ctx: typer.Context, as_json: JsonOption = False) -> None:
-    """Print the roster."""
+    """Show all workers and masters; the silent ones are called dead."""
     from spoold.cli.status import columns, node_row
     from spoold.client.status import roster
     from spoold.system.clock import SystemClock
