@@ -16,9 +16,9 @@ from spoold.protocol.heartbeat import Capabilities
 from spoold.store.store import Store, open_store
 from spoold.system.clock import SystemClock
 from spoold.system.hints import Hints
-from spoold.system.host import SystemHost
+from spoold.system.host import SystemHost, alive
 from spoold.system.posix import PosixFileSystem
-from spoold.system.scratch import LocalScratch
+from spoold.system.scratch import LocalScratch, find_abandoned
 from spoold.worker.config import WorkerConfig
 from spoold.worker.runner import Runner
 from spoold.worker.sweep import sweep
@@ -86,7 +86,7 @@ class WorkerActor:
         can, slots = abilities(config, host)
         store = open_spool(root, node_id(config.name), pulse)
         self._runner = Runner(slots)
-        scratch = LocalScratch(store.writer)
+        scratch = LocalScratch(store.writer, root, host.process())
         self._worker = Worker(
             store, host, self._runner, scratch, config, can, slots, root=root, environ=dict(os.environ)
         )
@@ -107,9 +107,12 @@ class WorkerActor:
         return Beat(step.busy, step.next_due, step.done)
 
     def _register(self) -> None:
+        # What a predecessor left on this machine goes first: only then may its tasks run again elsewhere.
+        for left in find_abandoned(alive):
+            killed = sweep({"SPOOL_ROOT": left.spool, "SPOOL_WORKER_ID": left.worker})
+            log.info("%s, which ran here before, is gone (%d processes of it killed)", left.worker, killed)
+            left.remove()
         for gone in self._worker.register():
-            killed = sweep({"SPOOL_ROOT": self._root, "SPOOL_WORKER_ID": gone})
-            log.info("%s, which ran here before, is gone (%d processes of it killed)", gone, killed)
             self._worker.report_gone(gone)
         self._registered = True
         self._runner.prestart(1)

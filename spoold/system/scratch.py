@@ -5,12 +5,20 @@ Law: it lies on a local disk and never on the share, since processes write here 
 
 from __future__ import annotations
 
+import glob
+import json
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Protocol
 
+from spoold.system.host import ProcessIdentity
+
+_PREFIX = "spoold-scratch-"
+_OWNER = "owner.json"
 WORK = "work"
 DEPS = "deps"
 
@@ -42,8 +50,11 @@ class Scratch(Protocol):
 class LocalScratch:
     """Folders under a fresh private directory of the machine's temporary directory."""
 
-    def __init__(self, worker: str) -> None:
-        self.root = tempfile.mkdtemp(prefix=f"spoold-{worker}-")
+    def __init__(self, worker: str, spool: str, owner: ProcessIdentity) -> None:
+        self.root = tempfile.mkdtemp(prefix=_PREFIX)
+        record = {"worker": worker, "spool": spool, "pid": owner.pid, "start_time": owner.start_time}
+        with open(os.path.join(self.root, _OWNER), "w", encoding="utf-8") as file:
+            json.dump(record, file)
 
     def open(self, key: str) -> str:
         folder = os.path.join(self.root, key)
@@ -74,6 +85,34 @@ class LocalScratch:
 
     def remove(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Abandoned:
+    """The scratch of a worker whose process is gone: a local record that it ran here, whatever the share says."""
+
+    root: str
+    worker: str
+    spool: str
+
+    def remove(self) -> None:
+        """Remove it. Never raises."""
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+def find_abandoned(alive: Callable[[ProcessIdentity], bool]) -> list[Abandoned]:
+    """Scratch directories of this user whose workers are gone; what cannot be read is somebody else's."""
+    found: list[Abandoned] = []
+    for root in sorted(glob.glob(os.path.join(tempfile.gettempdir(), f"{_PREFIX}*"))):
+        try:
+            with open(os.path.join(root, _OWNER), encoding="utf-8") as file:
+                record = json.load(file)
+            owner = ProcessIdentity(record["pid"], record["start_time"])
+            if os.stat(root).st_uid == os.getuid() and not alive(owner):
+                found.append(Abandoned(root, record["worker"], record["spool"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return found
 
 
 class MemoryScratch:
