@@ -16,7 +16,7 @@ from spoold.protocol.heartbeat import Capabilities
 from spoold.store.store import Store, open_store
 from spoold.system.clock import SystemClock
 from spoold.system.hints import Hints
-from spoold.system.host import SystemHost, alive
+from spoold.system.host import SystemHost
 from spoold.system.posix import PosixFileSystem
 from spoold.system.scratch import LocalScratch, find_abandoned
 from spoold.worker.config import WorkerConfig
@@ -86,11 +86,11 @@ class WorkerActor:
         can, slots = abilities(config, host)
         store = open_spool(root, node_id(config.name), pulse)
         self._runner = Runner(slots)
-        scratch = LocalScratch(store.writer, root, host.process())
+        scratch = LocalScratch(store.writer, root, host)
         self._worker = Worker(
             store, host, self._runner, scratch, config, can, slots, root=root, environ=dict(os.environ)
         )
-        self._root = root
+        self._host = host
         self._config = config
         self._registered = False
         self.hints = Hints(root, self.wake)
@@ -108,7 +108,7 @@ class WorkerActor:
 
     def _register(self) -> None:
         # What a predecessor left on this machine goes first: only then may its tasks run again elsewhere.
-        for left in find_abandoned(alive):
+        for left in find_abandoned(self._host):
             killed = sweep({"SPOOL_ROOT": left.spool, "SPOOL_WORKER_ID": left.worker})
             log.info("%s, which ran here before, is gone (%d processes of it killed)", left.worker, killed)
             left.remove()

@@ -9,7 +9,7 @@ from spoold import __version__
 from spoold.protocol.heartbeat import Heartbeat, HostId
 from spoold.store import beats
 from spoold.store.store import Store
-from spoold.system.host import Host, HostIdentity, ProcessIdentity, rebooted, same_host
+from spoold.system.host import Host, HostIdentity, ProcessIdentity, surely_gone
 
 
 class Presence:
@@ -74,7 +74,4 @@ def host_id(identity: HostIdentity) -> HostId:
 def provably_gone(beat: Heartbeat, host: Host) -> bool:
     """Whether the process behind a heartbeat ran on this very host and is no more. False in doubt."""
     then = HostIdentity(beat.host.hostname, beat.host.machine_id, beat.host.boot_id, beat.host.pid_namespace)
-    here = host.identity()
-    if rebooted(then, here):
-        return True
-    return same_host(then, here) and not host.alive(ProcessIdentity(beat.pid, int(beat.process_start)))
+    return surely_gone(then, ProcessIdentity(beat.pid, int(beat.process_start)), host)

@@ -112,6 +112,12 @@ def rebooted(before: HostIdentity, now: HostIdentity) -> bool:
     )
 
 
+def surely_gone(then: HostIdentity, process: ProcessIdentity, host: Host) -> bool:
+    """Whether a process that ran on the machine `then` is gone for certain, seen from `host`. False in doubt."""
+    here = host.identity()
+    return rebooted(then, here) or (same_host(then, here) and not host.alive(process))
+
+
 def this_host() -> HostIdentity:
     """The machine this process runs on."""
     machine_id = _first_line("/etc/machine-id") or _first_line("/var/lib/dbus/machine-id")

@@ -10,12 +10,11 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Protocol
 
-from spoold.system.host import ProcessIdentity
+from spoold.system.host import Host, HostIdentity, ProcessIdentity, surely_gone
 
 _PREFIX = "spoold-scratch-"
 _OWNER = "owner.json"
@@ -50,9 +49,14 @@ class Scratch(Protocol):
 class LocalScratch:
     """Folders under a fresh private directory of the machine's temporary directory."""
 
-    def __init__(self, worker: str, spool: str, owner: ProcessIdentity) -> None:
+    def __init__(self, worker: str, spool: str, host: Host) -> None:
         self.root = tempfile.mkdtemp(prefix=_PREFIX)
-        record = {"worker": worker, "spool": spool, "pid": owner.pid, "start_time": owner.start_time}
+        record = {
+            "worker": worker,
+            "spool": spool,
+            "host": asdict(host.identity()),
+            "process": asdict(host.process()),
+        }
         with open(os.path.join(self.root, _OWNER), "w", encoding="utf-8") as file:
             json.dump(record, file)
 
@@ -100,15 +104,15 @@ class Abandoned:
         shutil.rmtree(self.root, ignore_errors=True)
 
 
-def find_abandoned(alive: Callable[[ProcessIdentity], bool]) -> list[Abandoned]:
+def find_abandoned(host: Host) -> list[Abandoned]:
     """Scratch directories of this user whose workers are gone; what cannot be read is somebody else's."""
     found: list[Abandoned] = []
     for root in sorted(glob.glob(os.path.join(tempfile.gettempdir(), f"{_PREFIX}*"))):
         try:
             with open(os.path.join(root, _OWNER), encoding="utf-8") as file:
                 record = json.load(file)
-            owner = ProcessIdentity(record["pid"], record["start_time"])
-            if os.stat(root).st_uid == os.getuid() and not alive(owner):
+            gone = surely_gone(HostIdentity(**record["host"]), ProcessIdentity(**record["process"]), host)
+            if gone and os.stat(root).st_uid == os.getuid():
                 found.append(Abandoned(root, record["worker"], record["spool"]))
         except (OSError, ValueError, KeyError, TypeError):
             continue
