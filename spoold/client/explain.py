@@ -10,7 +10,6 @@ import contextlib
 import time
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 import orjson
 
@@ -18,6 +17,7 @@ from spoold.client.status import Sleep, is_silent, status
 from spoold.client.waiting import read_result
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, BadName, NotFound
+from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lanes import Lane, parse_lane
 from spoold.protocol.lifecycle import State
@@ -142,6 +142,9 @@ class _Gathering:
         run = next((r for r in beat.running if key(r.id) == key(task_id)), None) if beat is not None else None
         if run is not None and run.attempt == self._located.attempt:
             claim = replace(claim, since=run.since, progress=run.progress)
+        elif self._located.name is not None:
+            # Beats are some seconds apart; the worker's journal knows of a claim at once.
+            claim = replace(claim, since=self._told_at(worker, "CLAIMED", self._located.name))
         return replace(self._base, claim=claim)
 
     def _queued(self) -> Case:
@@ -212,26 +215,26 @@ class _Gathering:
         """
         if not name.delay_ms:
             return 0.0
-        stamp = last.completed_at if last is not None else self._told_at(name)
+        stamp = last.completed_at if last is not None else self._told_at(self._base.leader or "", "WAITING", name)
         try:
             since = datetime.fromisoformat(stamp).timestamp()
         except ValueError:
             return name.delay_ms / 1000
         return max(0.0, since + name.delay_ms / 1000 - self._base.now)
 
-    def _told_at(self, name: TaskName) -> str:
-        """When the leader wrote that the attempt waits again; '' when its newest journal does not say."""
+    def _told_at(self, writer: str, event: str, name: TaskName) -> str:
+        """When a node wrote that event of this attempt; '' when its newest journal does not say."""
         listed = (parse_events(file) for file in self._store.fs.list(layout.EVENTS))
-        mine = [events for events in listed if events is not None and events.writer == self._base.leader]
-        if not mine:
+        newest = max((events for events in listed if events is not None and events.writer == writer), default=None)
+        if newest is None:
             return ""
-        for line in reversed(self._store.fs.read(layout.join(layout.EVENTS, max(mine).encode())).splitlines()):
-            if name.id.encode() in line and b'"WAITING"' in line:
-                event: Any = {}
-                with contextlib.suppress(orjson.JSONDecodeError):
-                    event = orjson.loads(line)
-                if event.get("task") == name.id and event.get("attempt") == name.attempt:
-                    return str(event.get("at"))
+        data = self._store.fs.read(layout.join(layout.EVENTS, newest.encode()))
+        for line in reversed(data.splitlines()):
+            if name.id.encode() in line and event.encode() in line:
+                with contextlib.suppress(ValueError):
+                    told = Event.model_validate(orjson.loads(line))
+                    if (told.event, told.task, told.attempt) == (event, name.id, name.attempt):
+                        return told.at
         return ""
 
     def _workers(self, lane: Lane) -> list[Seen]:

@@ -232,3 +232,82 @@ def test_a_token_on_the_move_is_no_finding() -> None:
     assert (report.verdict, report.counts["claimed"], report.counts["ready"]) == ("clean", 1, 0)
     assert len(slept) == 1
     assert not cluster.tree(ready.rpartition("/")[0])
+
+
+def test_a_claim_that_no_beat_tells_of_yet_is_in_the_workers_journal() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.worker()
+    cluster.drop("a")
+    cluster.steps(master)
+    cluster.claim("a")
+    assert ask(cluster, "a").verdict == "it runs on w-0001, attempt 1"
+    line = b'{"at": "%s", "writer": "w-0001", "seq": %d, "event": "CLAIMED", "task": "a", "attempt": %d}\n'
+    lines = [line % (b"2025-10-09T08:00:00Z", 1, 1), line % (b"later", 2, 2), b'{"task": "a", "event": "CLAIMED"\n']
+    cluster.fs.append("events/w-0001.0.jsonl", b"".join(lines))
+    assert ask(cluster, "a").verdict == "it runs on w-0001 since 2025-10-09T08:00:00Z, attempt 1"
+
+
+def test_drops_of_the_wrong_kind_and_batches() -> None:
+    cluster = Cluster("[drop]\nmax_bytes = 1024\n")
+    cluster.fs.write("pending/huge.json", b" " * 1025, durable=False)
+    cluster.fs.write("pending/many.whole.jsonl", b'{"type": "review", "id": "m1"}\n', durable=False)
+    assert "over the limit" in ask(cluster, "huge.json").reasons[1].reason
+    assert gates(ask(cluster, "m1")) == ["leader"]
+    cluster.fs.rename("pending/many.whole.jsonl", "batches/0123456789-1.many.m-0001.jsonl")
+    assert gates(ask(cluster, "m1")) == ["leader"]
+
+
+def test_a_rejection_whose_reason_cannot_be_read() -> None:
+    cluster = Cluster()
+    cluster.fs.write("rejected/x.json", b"?", durable=False)
+    cluster.fs.write("rejected/x.json.reason.json", b"", durable=False)
+    assert ask(cluster, "x.json").verdict == "it was rejected, and no reason is beside it"
+
+
+def test_a_task_that_cannot_be_read_is_explained_by_its_lane() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.drop("a")
+    cluster.steps(master)
+    (ready,) = cluster.tree("ready")
+    cluster.fs.write(ready, b"", durable=False)
+    assert gates(ask(cluster, "a")) == ["workers"]
+    back = ready.rpartition("/")[2].replace(".json", ".w-0001.json")
+    cluster.fs.rename(ready, f"returned/{back}")
+    assert ask(cluster, "a").verdict.startswith("nothing stands in its way")
+
+
+def test_a_result_that_is_lost_is_said_to_be() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.worker()
+    cluster.drop("a")
+    cluster.steps(master)
+    cluster.claim("a")
+    ended = cluster.end("a", "failed", status="failure")
+    cluster.fs.unlink(f"results/{ended}")
+    assert ask(cluster, "a").verdict == "it failed, and its result cannot be read"
+
+
+def test_a_task_that_keeps_moving_is_not_looked_for_for_ever() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.drop("a")
+    cluster.steps(master)
+    (ready,) = cluster.tree("ready")
+
+    class Fleeting:
+        """Shows a task that is gone whenever it is opened."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(cluster.fs, name)
+
+        def read(self, path: str, limit: int | None = None) -> bytes:
+            if path == ready:
+                raise FileNotFoundError(2, "No such file or directory", path)
+            return cluster.fs.read(path, limit)
+
+    cluster.store.fs = Fleeting()  # type: ignore[assignment]
+    with pytest.raises(NotFound, match="keeps moving"):
+        ask(cluster, "a")

@@ -1,0 +1,106 @@
+"""Goal: `spool status` prints the snapshot's model for programs and every figure of it for people."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spoold.cli.status import render
+from spoold.protocol.snapshot import Snapshot
+from tests.cli.command import leader, make, spool, told
+
+PICTURE = Snapshot.model_validate(
+    {
+        "generated_at": "2025-10-09T08:00:00Z",
+        "spool_id": "s1",
+        "master": {"leader": "m-1", "epoch": 3, "standbys": ["m-2"]},
+        "tasks": {"waiting": 7, "failed": 2},
+        "workers": {"alive": 1, "working": 1, "dead": 1},
+        "nodes": [
+            {"worker": "w-1", "host": "laptop", "state": "working", "slots": 4, "running": 1, "cpus": 8}
+            | {"mem_mb": 2048, "mem_available_mb": 1024, "load": 0.5, "labels": ["gpu"], "tasks": [{"id": "t9"}]}
+        ],
+        "rates": {"completed_per_min": 4, "eta_s": 3700},
+        "types": {"review": {"waiting": 7, "active": 1}},
+        "paused": ["review"],
+        "warnings": ["the share is [80] % full"],
+    }
+)
+
+
+def shown(picture: Snapshot) -> str:
+    """The picture as it is printed."""
+    from rich.console import Console
+
+    console = Console(width=200)
+    with console.capture() as captured:
+        console.print(render(picture))
+    return captured.get()
+
+
+def test_json_is_the_model_and_nothing_else(tmp_path: Path) -> None:
+    directory = make(tmp_path / "s")
+    master = leader(directory)
+    answer = told(directory, "status")
+    assert Snapshot.model_validate(answer).model_dump(mode="json") == answer
+    assert (answer["source"], answer["master"]["leader"]) == ("leader", "m-0001")
+    master.close()
+    answer = told(directory, "status")
+    assert (answer["source"], answer["master"]["leader"]) == ("listing", None)
+
+
+def test_people_see_that_nobody_leads(tmp_path: Path) -> None:
+    result = spool(make(tmp_path / "s"), "status")
+    assert result.exit_code == 0
+    assert "led by nobody (counted now)" in result.stdout
+    assert "! no leader is seen" in result.stdout
+    assert "no workers alive" in result.stdout
+
+
+def test_every_figure_is_shown() -> None:
+    lines = shown(PICTURE).splitlines()
+    assert lines[0] == "spool s1, led by m-1 (epoch 3), standing by: m-2 paused: review"
+    assert lines[2].split() == ["pending", "waiting", "ready", "claimed", "completed", "failed", "rejected"]
+    assert lines[3].split() == ["0", "7", "0", "0", "0", "2", "0"]
+    assert lines[4] == "4 completed and 0 failed per minute, about 1 h 1 m to go"
+    assert [line.split() for line in lines[6:8]] == [["TYPE", "ACTIVE", "WAITING"], ["review", "1", "7"]]
+    assert lines[9] == "1 workers: 1 working, 0 idle, 0 draining, 1 dead"
+    assert lines[11].split() == ["w-1", "laptop", "working", "1/4", "8", "1.0/2.0G", "0.50", "gpu", "t9"]
+    assert lines[12].strip() == "! the share is [80] % full"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"paused": ("+all",)}, "paused: everything"),
+        ({"halted": True}, "HALTED"),
+        ({"rates": PICTURE.rates.model_copy(update={"eta_s": 59})}, "about 59 s to go"),
+        ({"rates": PICTURE.rates.model_copy(update={"eta_s": 200_000})}, "about 2 d 7 h to go"),
+    ],
+)
+def test_what_matters_stands_out(changes: dict[str, object], words: str) -> None:
+    assert words in shown(PICTURE.model_copy(update=changes))
+
+
+def test_a_spool_that_is_none_is_refused(tmp_path: Path) -> None:
+    result = spool(tmp_path, "status")
+    assert result.exit_code == 69
+    assert "Is the share mounted?" in result.stderr
+
+
+def test_watching_for_programs_prints_one_line_a_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = make(tmp_path / "s")
+    naps: list[float] = []
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", nap)
+    result = spool(directory, "status", "--watch", "--json")
+    assert result.exit_code == 130
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [line["spool_id"] for line in lines] == ["s1"] * 3
