@@ -58,7 +58,8 @@ class Settling:
         ready: list[tuple[Attempt, Verdict]] = []
         done: list[Attempt] = []
         for attempt in attempts:
-            if attempt.fenced:
+            # With a result out, the claim may be gone because an earlier commit was carried out late: commit looks.
+            if attempt.fenced and not attempt.result_written:
                 self._forget(attempt)
                 done.append(attempt)
                 continue
