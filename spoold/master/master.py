@@ -146,7 +146,9 @@ class Master:
             tokens = takeover.list_waiting(desk)
             takeover.adopt(desk, tokens)
             listed = {key(name.id) for _, name in tokens}
-            desk.missing.update(desk.backlog.keys() - listed)
+            for task_key in desk.backlog.keys() - listed:
+                desk.backlog.remove(task_key)  # as long as it stands there, nobody would miss it
+                desk.missing.add(task_key)
 
     def _beat(self, now: Now, status: str) -> None:
         if self._presence.due(now.monotonic):
