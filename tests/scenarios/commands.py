@@ -113,9 +113,10 @@ class Stage:
         self.cluster.nodes[rest].frozen = False
 
     def do_crash(self, rest: str, given: list[str]) -> None:
-        name, _, calls = rest.partition(" after ")
-        if calls:
-            self.cluster.nodes[name].fs.crash_after = int(calls.split()[0])
+        name, *where = rest.split()
+        if where:
+            _, verb, path, *number = where
+            self.cluster.nodes[name].fs.crash_at(verb, path, int(number[0]) if number else 1)
         else:
             self.cluster.crash(name)
             self.cluster.troubles.clear()
@@ -221,6 +222,12 @@ class Stage:
     def do_show(self, rest: str, given: list[str]) -> list[str]:
         return [described(self.cluster.find(task_id)) for task_id in rest.split()]
 
+    def do_error(self, rest: str, given: list[str]) -> list[str]:
+        """Why a task failed, in words."""
+        result = self.cluster.find(rest).result
+        assert result is not None, f"{rest} has no result"
+        return [result["error"]["message"]]
+
     def do_reason(self, rest: str, given: list[str]) -> list[str]:
         """Why a drop was rejected."""
         reason = json.loads(self.cluster.fs.read(f"rejected/{rest}.reason.json"))
@@ -240,8 +247,8 @@ class Stage:
     def do_events(self, rest: str, given: list[str]) -> list[str]:
         """What happened since it was last asked, in order; with words, only events that hold one of them."""
         self._events += self._reader.read()
-        told, self._events = self._events, []
-        lines = [told(event) for event in told]
+        new, self._events = self._events, []
+        lines = [told(event) for event in new]
         return [line for line in lines if not rest or set(rest.split()) & set(line.split())]
 
     def do_expect(self, rest: str, given: list[str]) -> None:

@@ -8,13 +8,13 @@ from spoold.protocol.event import Event
 from tests.support.tokens import Token
 
 # Names hold the moment of admission; a suffix made from it stands in ids that nobody chose.
-_ORDER = re.compile(r"\.[0-9a-z]{10}-[0-9a-z]{1,6}\.")
+_ORDER = re.compile(r"(?<=[./])[0-9a-z]{10}-[0-9a-z]{1,6}\.")
 _MADE = re.compile(r"-[0-9a-z]{8}(?=[-.])")
 
 
 def normalised(text: str) -> str:
     """Without what holds the moment at which something was admitted."""
-    return _MADE.sub("-*", _ORDER.sub(".*.", text))
+    return _MADE.sub("-*", _ORDER.sub("*.", text))
 
 
 def described(token: Token) -> str:

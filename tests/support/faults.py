@@ -6,7 +6,6 @@ wrapper belongs to one node, so that one machine can be cut off while the others
 
 from __future__ import annotations
 
-import builtins
 import errno
 import os
 from collections.abc import Callable
@@ -44,11 +43,20 @@ class Fault:
 
 @dataclass(slots=True)
 class Hang:
-    """A call during which the rest of the world goes on: `meanwhile` runs before the call is made, once."""
+    """A call during which the rest of the world goes on: `meanwhile` runs before the call is made, once.
+
+    number: which of the calls that match is meant, from 1.
+    """
 
     verb: str
     path: str
     meanwhile: Callable[[], None]
+    number: int = 1
+
+    def strikes(self, verb: str, paths: tuple[str, ...]) -> bool:
+        """Whether this call is the one that is meant."""
+        self.number -= self.verb == verb and any(p.startswith(self.path) for p in paths)
+        return self.number == 0
 
 
 class FaultyFileSystem:
@@ -73,6 +81,14 @@ class FaultyFileSystem:
     def hang(self, verb: str, path: str, meanwhile: Callable[[], None]) -> None:
         """Let the world go on during the next such call."""
         self.hangs.append(Hang(verb, path, meanwhile))
+
+    def crash_at(self, verb: str, path: str, number: int = 1) -> None:
+        """The process is gone when it would make such a call for the number-th time."""
+
+        def crash() -> None:
+            self.crash_after = 0
+
+        self.hangs.append(Hang(verb, path, crash, number))
 
     def deliver(self) -> int:
         """The network carries out what it had kept; returns how many calls then still succeeded."""
@@ -123,14 +139,14 @@ class FaultyFileSystem:
         return self._call("usage", self.inner.usage)
 
     def _call(self, verb: str, act: Callable[[], T], *paths: str) -> T:
-        if self.crash_after is not None:
-            if self.crash_after <= 0:
-                raise Crashed(f"before {verb} {' '.join(paths)}")
-            self.crash_after -= 1
-        self.calls += 1
-        for hang in [h for h in self.hangs if h.verb == verb and any(p.startswith(h.path) for p in paths)]:
+        for hang in [hang for hang in self.hangs if hang.strikes(verb, paths)]:
             self.hangs.remove(hang)
             hang.meanwhile()
+        if self.crash_after is not None:
+            if self.crash_after <= 0:
+                raise Crashed(f"before {verb}")
+            self.crash_after -= 1
+        self.calls += 1
         if self.off:
             raise error(errno.EHOSTDOWN, *paths)
         fault = next((f for f in self.faults if f.strikes(verb, paths)), None)
@@ -147,16 +163,3 @@ class FaultyFileSystem:
 def error(code: int, *paths: str) -> OSError:
     """The error as the system would raise it."""
     return OSError(code, os.strerror(code), *paths[:1])
-
-
-def sequence(fs: FaultyFileSystem) -> builtins.list[tuple[str, ...]]:
-    """From now on, every call of this mount as (verb, path…), in a list that grows."""
-    seen: builtins.list[tuple[str, ...]] = []
-    wrapped = fs._call
-
-    def noting(verb: str, act: Callable[[], T], *paths: str) -> T:
-        seen.append((verb, *paths))
-        return wrapped(verb, act, *paths)
-
-    fs._call = noting  # type: ignore[method-assign]
-    return seen
