@@ -1,0 +1,235 @@
+"""tools/demo: a spool, three laptops, real work on a source tree, one failure, one kill -9, and the proof of it.
+
+    dag       the work: a source tree as a DAG of tasks; tasks/ holds their programs
+    cluster   the machines: a spool in a scratch folder, a master, three workers
+    screen    what the terminal shows meanwhile
+    ledger    the timeline of attempts, from the events
+    proof     what must be true in the end
+
+Law: every figure that is printed was counted. Exit status: 0 all claims hold, 1 one does not, 2 nothing to work on,
+128 + N ended by signal N.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+from rich.markdown import Markdown
+
+from spoold import Spool, SpoolError
+from spoold.client.status import status
+from spoold.protocol.event import Event
+from spoold.protocol.snapshot import Snapshot
+from spoold.system.clock import SystemClock
+from spoold.system.host import SystemHost
+from tools.demonstration.cluster import BEAT_S, LAPTOPS, MISSES, SLOTS, Cluster, Trouble, laptop_of
+from tools.demonstration.dag import TWINS, NoSources, Sources, build, find_sources
+from tools.demonstration.ledger import read_attempts, timeline
+from tools.demonstration.proof import Claim, prove
+from tools.demonstration.screen import Screen
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+FILES = 200
+WIDTH = 118
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# How long the slow task takes at least, and for how long it runs before its laptop is killed, in seconds.
+SLOW_S, KILL_AFTER_S = 6.0, 1.5
+LOOK_EVERY_S = 0.2
+READY_WITHIN_S = 30.0
+GIVE_UP_S = 180.0
+
+
+class Interrupted(BaseException):
+    """A signal asks us to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+class Demonstration:
+    """One run, from the first process to the last claim."""
+
+    def __init__(self, cluster: Cluster, sources: Sources, console: Console) -> None:
+        self.cluster = cluster
+        self.sources = sources
+        self.console = console
+        self.report = cluster.scratch / "report.md"
+        self.host, self.clock = SystemHost(), SystemClock()
+        self.killed = ""
+
+    def run(self) -> bool:
+        """Everything; returns whether all claims hold. Errors: Trouble, SpoolError."""
+        began = time.monotonic()
+        self.cluster.start()
+        with Spool(self.cluster.root) as spool:
+            self._await_laptops(spool)
+            tasks = build(self.sources, self.report, SLOW_S)
+            ids = spool.submit_many(tasks)
+            self._print(f"{len(ids)} tasks submitted, {LAPTOPS[0]} to {LAPTOPS[-1]} with {SLOTS} slots each at work.")
+            self._print(f"A laptop is taken for dead after {MISSES} beats of {BEAT_S:g} s (lowered in spool.toml).\n")
+            live = self.console.is_terminal and not self.console.is_dumb_terminal
+            with Screen(self.console, len(ids), live=live) as screen:
+                self._watch(spool, len(ids), screen)
+            statuses = self.cluster.stop()
+            events = list(spool.iter_events())
+        took_s = time.monotonic() - began
+        return self._conclude(ids, events, statuses, took_s)
+
+    def _await_laptops(self, spool: Spool) -> None:
+        """Wait until all laptops and a leader are there, so that all get their share. Errors: Trouble."""
+        until = time.monotonic() + READY_WITHIN_S
+        while (picture := self._look(spool)).workers.alive < len(LAPTOPS) or picture.source != "leader":
+            self.cluster.check_alive()
+            if time.monotonic() > until:
+                raise Trouble(f"only {picture.workers.alive} laptops came within {READY_WITHIN_S:g} s")
+            time.sleep(LOOK_EVERY_S)
+
+    def _watch(self, spool: Spool, total: int, screen: Screen) -> None:
+        """Show the progress until every task has ended, and kill a laptop on the way. Errors: Trouble."""
+        until = time.monotonic() + GIVE_UP_S
+        kill_at: float | None = None
+        while True:
+            self.cluster.check_alive()
+            picture, events = self._look(spool), list(spool.iter_events())
+            screen.update(picture, events)
+            now = time.monotonic()
+            victim = next((e.writer for e in events if e.event == "STARTED" and e.task == TWINS), None)
+            if victim is not None and kill_at is None:
+                kill_at = now + KILL_AFTER_S
+            if kill_at is not None and now >= kill_at and not self.killed:
+                self.killed = laptop_of(victim)
+                count, after_s = self.cluster.kill(self.killed)
+                gone = f"all {count} processes that it had started were gone {after_s:.2f} s later"
+                screen.say(f"kill -9 of {self.killed}, which ran {TWINS}; {gone}", "red")
+            if picture.tasks.completed + picture.tasks.failed + picture.tasks.rejected >= total:
+                screen.update(picture, events)
+                return
+            if now > until:
+                raise Trouble(f"not done within {GIVE_UP_S:g} s: {picture.tasks}; {'; '.join(picture.warnings)}")
+            time.sleep(LOOK_EVERY_S)
+
+    def _conclude(self, ids: list[str], events: list[Event], statuses: dict[str, int], took_s: float) -> bool:
+        """Print the report, the timeline, the verdict of fsck and the claims; returns whether all of them hold."""
+        console = self.console
+        text = self.report.read_text(encoding="utf-8") if self.report.exists() else "(there is no report)"
+        console.rule("The report", align="left")
+        console.print(Markdown(text) if console.is_terminal else text, markup=False)
+        attempts = read_attempts(events)
+        console.rule("What happened", align="left")
+        console.print(timeline(attempts), "")
+        fsck = self.cluster.spool("fsck", check=False)
+        console.print("$ spool fsck", fsck.stdout.strip(), "", sep="\n", markup=False)
+        claims = [
+            *prove(self.cluster.root, ids, attempts, self.killed, len(self.sources.files)),
+            Claim(f"fsck ends with status {fsck.returncode}", fsck.returncode == 0),
+            Claim(f"{_statuses(statuses)} when asked to leave", not any(statuses.values())),
+        ]
+        for claim in claims:
+            mark, style = ("✓", "green") if claim.holds else ("✗ NOT TRUE:", "bold red")
+            console.print(f"{mark} {claim.sentence}", style=style, markup=False)
+        good = all(claim.holds for claim in claims)
+        verdict = "all claims hold" if good else "NOT ALL CLAIMS HOLD"
+        console.print(
+            f"\n{verdict}, after {took_s:.1f} s and {len(attempts)} attempts of {len(ids)} tasks", style="bold"
+        )
+        return good
+
+    def _look(self, spool: Spool) -> Snapshot:
+        """How the cluster stands, as `spool status` has it."""
+        with spool.reaching():
+            return status(spool.store, self.host, self.clock)
+
+    def _print(self, text: str) -> None:
+        self.console.print(text, markup=False)
+
+
+def _statuses(statuses: dict[str, int]) -> str:
+    return ", ".join(f"{name} ended with {status}" for name, status in statuses.items())
+
+
+def main(arguments: list[str]) -> int:
+    """Run the demonstration; returns the exit status."""
+    options = parser().parse_args(arguments)
+    console = terminal()
+    try:
+        sources = find_sources(Path(options.path).resolve(), options.files)
+    except (NoSources, OSError) as error:
+        print(f"tools/demo: {error}", file=sys.stderr)
+        return 2
+    for number in SIGNALS:
+        # What our caller wants ignored (nohup, a job in the background) stays so.
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, interrupt)
+    cluster: Cluster | None = None
+    try:
+        cluster = Cluster()
+        console.print(f"{sources}\nscratch folder {cluster.scratch}", markup=False)
+        return 0 if Demonstration(cluster, sources, console).run() else 1
+    except BrokenPipeError:
+        # Whoever read us has seen enough; the interpreter must not try to flush the rest at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except (Trouble, SpoolError, OSError) as error:
+        print(f"tools/demo: {error}", file=sys.stderr)
+        return 1
+    except Interrupted as error:
+        print(f"tools/demo: {error}: stopping everything", file=sys.stderr)
+        return 128 + error.number
+    finally:
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        if cluster is not None:
+            cluster.stop(within_s=0.0)
+            if options.keep:
+                print(f"kept: {cluster.scratch} (try `spool --spool {cluster.root} status`)")
+            else:
+                cluster.remove()
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """A signal becomes an exception, so that everything is cleaned up on the way out."""
+    del frame
+    raise Interrupted(number)
+
+
+def parser() -> argparse.ArgumentParser:
+    """What may stand on the command line."""
+    made = argparse.ArgumentParser(
+        prog="tools/demo",
+        description="Run real work on three pretended laptops: analyse a Python source tree, kill one of them, and "
+        "prove that nothing was lost or done twice.",
+    )
+    made.add_argument("path", nargs="?", default=CHECKOUT, help="the folder of a Python project (default: this one)")
+    made.add_argument(
+        "--files", type=at_least_one, default=FILES, help="at most so many files (default: %(default)s)"
+    )
+    made.add_argument("--keep", action="store_true", help="leave the scratch folder with the spool")
+    return made
+
+
+def at_least_one(text: str) -> int:
+    """A number of files. Errors: ArgumentTypeError."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of files")
+    return int(text)
+
+
+def terminal() -> Console:
+    """Standard output: as wide as it is, or wide enough where nobody says; what it cannot encode becomes '?'."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace", line_buffering=True)
+    shown = sys.stdout.isatty()
+    return Console(force_terminal=shown, width=None if shown else WIDTH, highlight=False, soft_wrap=not shown)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
