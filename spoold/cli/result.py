@@ -27,7 +27,8 @@ def result(
 ) -> None:
     """Print what a task ended with.
 
-    Exits with 1 if it failed, with 4 if it has not ended. Text is printed as it is, other output as JSON. With --json, the whole result.
+    Exits with 1 if it failed, with 4 if it has not ended. Text is printed as it is, other output as JSON. With
+    --json, the whole result.
     """
     with session(ctx).spool() as spool:
         found = spool.result(task_id)

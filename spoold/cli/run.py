@@ -43,8 +43,8 @@ def run(
 ) -> None:
     """Run a command on a worker as if it ran here.
 
-    Shows what it prints and exits with its exit code. It runs on whichever worker takes it, once unless --retries says more.
-    Ctrl-C cancels it.
+    Shows what it prints and exits with its exit code. It runs on whichever worker takes it, once unless
+    --retries says more. Ctrl-C cancels it.
     """
     fields = drafting.Options(
         kind, input_json, task_id, name, priority, after, timeout, retries, requires, batch, env, cwd

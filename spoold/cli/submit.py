@@ -49,7 +49,8 @@ def submit(
 ) -> None:
     """Submit tasks.
 
-    They come from files, from stdin, from options, or are a command after --. Prints the ids, one a line. With files, options say what holds for every task in them.
+    They come from files, from stdin, from options, or are a command after --. Prints the ids, one a line. With
+    files, options say what holds for every task in them.
     """
     fields = drafting.Options(
         kind, input_json, task_id, name, priority, after, timeout, retries, requires, batch, env, cwd

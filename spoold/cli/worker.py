@@ -39,7 +39,8 @@ def worker(
 ) -> None:
     """Run a worker.
 
-    It takes tasks that it can serve and runs them. SIGTERM or Ctrl-C drains it. Commands run only with --allow-command; types run by the handlers in the configuration.
+    It takes tasks that it can serve and runs them. SIGTERM or Ctrl-C drains it. Commands run only with --allow-
+    command; types run by the handlers in the configuration.
     """
     from spoold.daemon.processes import worker_main
 

@@ -57,8 +57,8 @@ class SpoolExecutor(Executor):
 
     def __init__(self, spool: Spool | str | os.PathLike[str] | None = None, **fields: Any) -> None:
         """Errors: those of Spool. A Spool that is handed in stays open at shutdown."""
-        self._own = None if isinstance(spool, Spool) else Spool(spool)
-        self._spool: Spool = spool if isinstance(spool, Spool) else self._own or Spool()
+        self._spool = spool if isinstance(spool, Spool) else Spool(spool)
+        self._own = self._spool is not spool
         self._fields = fields
         self._futures: dict[str, SpoolFuture[Any]] = {}
         self._new: list[str] = []
@@ -96,8 +96,8 @@ class SpoolExecutor(Executor):
         self._wake.set()
         if self._thread is not None and wait:
             self._thread.join()
-        if self._own is not None and (wait or self._thread is None):
-            self._own.close()
+        if self._own and (wait or self._thread is None):
+            self._spool.close()
 
     def _cancel(self, future: SpoolFuture[Any]) -> bool:
         if self._take(future.task_id) is None:

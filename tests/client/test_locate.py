@@ -1,0 +1,151 @@
+"""A task is found wherever it is, by listing, and called missing only when it was missed twice."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from spoold.protocol import layout
+from spoold.protocol.errors import NotFound
+from spoold.protocol.lifecycle import State
+from spoold.protocol.result import Code
+from spoold.store.drops import drop_name
+from spoold.store.locate import iter_tasks, locate, locate_many
+from spoold.store.store import Store
+from tests.client.trees import WORKER, Tree
+
+PLACES: list[tuple[Callable[[Tree], Any], str, int, str]] = [
+    (lambda t: t.put(f"pending/{drop_name(5, 'x-1')}", {"type": "t", "id": "x-1"}), "pending", 0, ""),
+    (lambda t: t.put("pending/by-hand.json", {"type": "t", "id": "x-1"}), "pending", 0, ""),
+    (lambda t: t.put("pending/many.jsonl", b'{"type":"t","id":"a"}\n\n{"type":"t","id":"x-1"}\n'), "pending", 0, ""),
+    (lambda t: t.put("batches/0000000001-1.x.m-1-aaaaa.jsonl", b'{"type":"t"}\n'), "pending", 0, ""),
+    (lambda t: t.waits("x-1"), "waiting", 1, ""),
+    (lambda t: t.ready("x-1", attempt=2), "ready", 2, ""),
+    (lambda t: t.claimed("x-1"), "claimed", 1, WORKER),
+    (lambda t: t.returned("x-1", attempt=3), "waiting", 3, WORKER),
+    (lambda t: t.ends("x-1"), "completed", 1, WORKER),
+    (lambda t: t.ends("x-1", 4, code=Code.MAX_RETRIES), "failed", 4, WORKER),
+    (lambda t: t.ends_archived("x-1"), "completed", 1, WORKER),
+    (lambda t: t.rejects("bad.json", "x-1"), "rejected", 0, ""),
+    (lambda t: t.rejects(drop_name(5, "x-1")), "rejected", 0, ""),
+]
+
+
+@pytest.fixture
+def tree() -> Tree:
+    return Tree()
+
+
+def store_of(tree: Tree) -> Store:
+    return tree.spool().store
+
+
+@pytest.mark.parametrize("ref", ["x-1", "X-1"])
+@pytest.mark.parametrize(("place", "state", "attempt", "node"), PLACES)
+def test_a_task_is_found_wherever_it_is(
+    tree: Tree, place: Callable[[Tree], Any], state: str, attempt: int, node: str, ref: str
+) -> None:
+    place(tree)
+    tree.ready("x-2")
+    found = locate(store_of(tree), ref)
+    assert (found.id, found.state, found.attempt, found.node) == ("x-1", state, attempt, node)
+    # The path is where the file is: it can be read there.
+    assert tree.fs.read(found.path)
+
+
+def test_a_drop_without_an_id_is_found_by_its_name(tree: Tree) -> None:
+    tree.put("pending/by-hand.json", {"type": "t"})
+    assert locate(store_of(tree), "by-hand.json").state is State.PENDING
+
+
+def test_a_damaged_drop_hides_nothing(tree: Tree) -> None:
+    tree.put("pending/torn.json", b'{"id": "x-1", "type"')
+    tree.fs.mkdir("pending/dir.json")
+    tree.ready("x-1")
+    assert locate(store_of(tree), "x-1").state is State.READY
+
+
+def test_a_task_that_is_handed_back_while_one_looks_is_found(tree: Tree) -> None:
+    """From claimed/ over returned/ to waiting/ it moves against the order of the look."""
+    store = store_of(tree)
+    path = tree.claimed("x-1")
+    listed = tree.fs.list
+
+    def list_and_move(directory: str) -> list[str]:
+        names = listed(directory)
+        if directory == layout.CLAIMED and path.rpartition("/")[2] in listed(f"claimed/{WORKER}"):
+            tree.fs.unlink(path)
+            tree.waits("x-1", attempt=2)
+        return names
+
+    tree.fs.list = list_and_move  # type: ignore[method-assign, assignment]
+    assert locate(store, "x-1").state is State.WAITING
+
+
+def test_what_is_nowhere_is_not_found(tree: Tree) -> None:
+    tree.ready("other")
+    with pytest.raises(NotFound, match=r"no task 'x-1'.*spool ls"):
+        locate(store_of(tree), "x-1")
+
+
+def test_the_beginning_of_an_id_will_do_if_there_is_only_one(tree: Tree) -> None:
+    tree.ready("review-1f3a")
+    tree.ends("build-77")
+    store = store_of(tree)
+    assert locate(store, "revi").id == "review-1f3a"
+    assert locate(store, "build-7").id == "build-77"
+    tree.waits("review-2b2b")
+    with pytest.raises(NotFound, match="2 ids: review-1f3a, review-2b2b"):
+        locate(store, "review")
+    with pytest.raises(NotFound, match="no task 'rev'"):
+        locate(store, "rev")
+
+
+def test_an_exact_id_goes_before_longer_ones(tree: Tree) -> None:
+    tree.ready("build-1")
+    tree.ends("build")
+    assert locate(store_of(tree), "build").state is State.COMPLETED
+
+
+def test_a_rejected_second_drop_does_not_hide_the_task(tree: Tree) -> None:
+    tree.ends("x-1")
+    tree.rejects("again.json", "x-1")
+    assert locate(store_of(tree), "x-1").state is State.COMPLETED
+
+
+def test_many_are_found_in_one_look(tree: Tree) -> None:
+    tree.ready("a")
+    tree.ends("b")
+    tree.ends("c")
+    tree.archives("c")
+    found = locate_many(store_of(tree), ["A", "b", "c", "nope"])
+    assert {ref: (where.state.value, where.archived) for ref, where in found.items()} == {
+        "A": ("ready", False),
+        "b": ("completed", False),
+        "c": ("completed", True),
+    }
+
+
+def test_a_list_shows_each_task_once_and_the_archive_on_request(tree: Tree) -> None:
+    tree.put("pending/by-hand.json", {"type": "t"})
+    tree.waits("a")
+    tree.claimed("b")
+    tree.returned("c")
+    tree.ends("d")
+    tree.ends("e", code=Code.TIMEOUT)
+    tree.ends("f")
+    tree.archives("f")
+    tree.rejects("bad.json")
+    tree.ready("d")  # a move that was seen at both ends
+    store = store_of(tree)
+    rows = [(found.id, found.state.value) for found in iter_tasks(store)]
+    assert sorted(rows) == [
+        ("a", "waiting"),
+        ("b", "claimed"),
+        ("bad.json", "rejected"),
+        ("by-hand.json", "pending"),
+        ("c", "waiting"),
+        ("d", "ready"),
+        ("e", "failed"),
+    ]
+    assert [found.id for found in iter_tasks(store, [State.COMPLETED], archived=True)] == ["d", "f"]

@@ -1,0 +1,196 @@
+"""What a program can ask of a spool: all about a task, its logs, requests, events."""
+
+import orjson
+import pytest
+
+from spoold.protocol import layout
+from spoold.protocol.errors import BadName, NotFound, SpoolError, Unavailable
+from spoold.protocol.names import is_node
+from spoold.protocol.result import Code
+from spoold.store.control import list_requests
+from tests.client.trees import WORKER, Tree, soon
+
+
+@pytest.fixture
+def tree() -> Tree:
+    return Tree()
+
+
+def asked(tree: Tree) -> list[tuple[str, str]]:
+    return [(request.verb.value, request.target) for request in list_requests(tree.fs)]
+
+
+def test_all_about_a_task_that_was_tried_twice(tree: Tree) -> None:
+    tree.result("a", 1, code=Code.EXIT_NONZERO)
+    tree.result("a", 2, code=Code.TIMEOUT)
+    tree.put(layout.waiting("type=t", tree.name("a", 3, failures=2).encode()), {"type": "t", "batch": "b", "id": "a"})
+    with tree.spool() as spool:
+        info = spool.show("a")
+    assert (info.state, info.attempt, info.reason) == ("waiting", 3, "attempt 2 ended with TIMEOUT: it broke")
+    assert (info.type, info.batch, info.priority, info.lane) == ("t", "b", 0, "type=t")
+    assert (info.failures, info.crashes, info.worker) == (2, 0, None)
+    assert [attempt.attempt for attempt in info.attempts] == [1, 2]
+    assert info.task == {"type": "t", "batch": "b", "id": "a"}
+    assert info.admitted_at == "2025-10-09T08:53:20.000Z"
+
+
+def test_the_attempt_that_counts_comes_last_in_the_history(tree: Tree) -> None:
+    """A fenced attempt may leave its record after the one that won."""
+    tree.ends("a", 1)
+    tree.result("a", 2, code=Code.HANDED_BACK)
+    with tree.spool() as spool:
+        assert [(r.attempt, r.status) for r in spool.show("a").attempts] == [(2, "failure"), (1, "success")]
+
+
+def test_why_a_task_failed_or_was_rejected(tree: Tree) -> None:
+    tree.ends("a", code=Code.MAX_RETRIES, completed_at="2026-02-03T04:05:06Z")
+    tree.rejects("bad.json", "b")
+    tree.ends_archived("c")
+    with tree.spool() as spool:
+        failed, rejected, archived = (spool.show(task_id) for task_id in "abc")
+    assert (failed.state, failed.reason) == ("failed", "MAX_RETRIES: it broke")
+    assert failed.completed_at == "2026-02-03T04:05:06Z"
+    assert (rejected.state, rejected.attempt) == ("rejected", 0)
+    assert rejected.reason == "tpye: unknown field. Mend: type?"
+    assert (archived.state, archived.archived, archived.reason, len(archived.attempts)) == ("completed", True, "", 1)
+
+
+def test_a_running_task_shows_what_its_worker_says_of_it(tree: Tree) -> None:
+    tree.claimed("a")
+    running = {"id": "a", "attempt": 1, "type": "t", "since": "2026-01-01T00:00:00Z", "progress": {"done": 3}}
+    beat = {"node": WORKER, "role": "worker", "beat": 4, "at": "", "host": {"hostname": "h"}, "pid": 1}
+    beat |= {"process_start": 1, "version": "1", "status": "working", "running": [running]}
+    tree.put(f"heartbeats/{WORKER}.4.json", beat)
+    with tree.spool() as spool:
+        info = spool.show("a")
+    assert (info.worker, info.started_at, info.progress) == (WORKER, "2026-01-01T00:00:00Z", {"done": 3})
+
+
+def test_logs_are_of_the_last_attempt_unless_one_is_named(tree: Tree) -> None:
+    tree.log("a", b"first\n", 1)
+    tree.log("a", b"second\n", 2)
+    tree.log("ab", b"another\n", 1)
+    tree.ends("a", 2)
+    with tree.spool() as spool:
+        assert list(spool.logs("a")) == [b"second\n"]
+        assert list(spool.logs("a", attempt=1)) == [b"first\n"]
+        with pytest.raises(NotFound, match="no log of attempt 3"):
+            list(spool.logs("a", attempt=3))
+
+
+def test_a_task_that_wrote_nothing_has_an_empty_log(tree: Tree) -> None:
+    tree.ends("a")
+    with tree.spool() as spool:
+        assert list(spool.logs("a")) == []
+
+
+def test_followed_logs_come_in_pieces_until_the_end(tree: Tree) -> None:
+    tree.claimed("a")
+    tree.log("a", b"one ")
+    with tree.spool() as spool:
+        pieces = spool.logs("a", follow=True, attempt=0)
+        assert next(pieces) == b"one "
+        tree.log("a", b"one two ")
+        assert next(pieces) == b"two "
+        tree.log("a", b"three", 2)
+
+        def end() -> None:
+            tree.log("a", b"three four", 2)
+            tree.ends("a", 2)
+
+        thread = soon(end)
+        assert b"".join(pieces) == b"three four"
+        thread.join()
+
+
+def test_following_an_archived_task_ends_at_once(tree: Tree) -> None:
+    tree.ends_archived("a")
+    tree.put(f"{layout.bucket('a')}/a.1.{WORKER}.log", b"old")
+    with tree.spool() as spool:
+        assert list(spool.logs("a", follow=True)) == [b"old"]
+
+
+def test_requests_are_files_that_say_who_asked_and_why(tree: Tree) -> None:
+    tree.claimed("a-long-id")
+    with tree.spool() as spool:
+        assert spool.cancel("a-lo", reason="wrong input") == "a-long-id"
+    (name,) = tree.fs.list(layout.CONTROL)
+    body = orjson.loads(tree.fs.read(layout.join(layout.CONTROL, name)))
+    assert name.startswith("cancel.a-long-id.")
+    assert body["reason"] == "wrong input"
+    assert "@" in body["by"]
+
+
+def test_every_request_has_its_verb_and_target(tree: Tree) -> None:
+    tree.ends("f", code=Code.TIMEOUT)
+    tree.put("heartbeats/lap1-aaaaa.3.json", {})
+    tree.put("heartbeats/lap1-bbbbb.3.json", {})
+    with tree.spool() as spool:
+        spool.retry("f")
+        spool.pause("review")
+        spool.pause()
+        spool.resume()
+        assert spool.drain("lap1") == ["lap1-aaaaa", "lap1-bbbbb"]
+        assert spool.drain() == []
+        assert spool.undrain("lap1-bbbbb") == ["lap1-bbbbb"]
+        spool.halt(reason="stop")
+        spool.gc()
+    assert sorted(asked(tree)) == [
+        ("drain", "+all"),
+        ("drain", "lap1-aaaaa"),
+        ("drain", "lap1-bbbbb"),
+        ("gc", "+all"),
+        ("halt", "+all"),
+        ("pause", "+all"),
+        ("pause", "review"),
+        ("resume", "+all"),
+        ("retry", "f"),
+        ("undrain", "lap1-bbbbb"),
+    ]
+
+
+def test_what_cannot_be_asked_is_said(tree: Tree) -> None:
+    tree.waits("w")
+    tree.rejects("bad.json", "r")
+    tree.put("pending/nameless.json", {"type": "t"})
+    with tree.spool() as spool:
+        with pytest.raises(NotFound):
+            spool.cancel("nope")
+        with pytest.raises(NotFound, match="has no id yet"):
+            spool.cancel("nameless.json")
+        with pytest.raises(SpoolError, match="only a failed task"):
+            spool.retry("w")
+        with pytest.raises(SpoolError, match="submit it again"):
+            spool.retry("r")
+        with pytest.raises(NotFound, match="no worker 'nobody'"):
+            spool.drain("nobody")
+        with pytest.raises(BadName):
+            spool.pause("no/type")
+    assert asked(tree) == []
+
+
+def test_events_of_all_writers_in_one_order(tree: Tree) -> None:
+    def line(at: str, writer: str) -> bytes:
+        return orjson.dumps({"at": at, "writer": writer, "seq": 1, "event": "X"}) + b"\n"
+
+    tree.put("events/w1-aaaaa.0.jsonl", line("2", "w1-aaaaa"))
+    tree.put("events/m-1-aaaaa.0.jsonl", line("1", "m-1-aaaaa") + line("3", "m-1-aaaaa"))
+    with tree.spool() as spool:
+        assert [event.at for event in spool.iter_events()] == ["1", "2", "3"]
+
+
+def test_a_share_that_goes_away_is_unavailable(tree: Tree) -> None:
+    def gone(path: str) -> list[str]:
+        raise OSError(116, "Stale file handle", path)
+
+    with tree.spool() as spool:
+        tree.fs.list = gone  # type: ignore[method-assign]
+        with pytest.raises(Unavailable, match="Stale file handle"):
+            spool.state("a")
+        del tree.fs.list
+
+
+def test_each_client_is_a_writer_of_its_own(tree: Tree) -> None:
+    writers = {tree.spool().store.writer for _ in range(5)}
+    assert len(writers) == 5
+    assert all(is_node(writer) and writer.startswith("cli-") for writer in writers)
