@@ -27,11 +27,11 @@ def dump(value: Any) -> bytes:
     What tasks hand back may hold text that is no UTF-8 and numbers that no other reader knows: they become legible
     text, since a result that cannot be written would be a task that never ends.
     """
-    plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    is_model = isinstance(value, BaseModel)
     try:
-        return orjson.dumps(plain)
-    except TypeError:
-        return orjson.dumps(_plain(plain))
+        return orjson.dumps(value.model_dump(mode="json") if is_model else value)
+    except (TypeError, ValueError):  # orjson's and pydantic's words for it
+        return orjson.dumps(_plain(value.model_dump() if is_model else value))
 
 
 def _plain(value: Any) -> Any:

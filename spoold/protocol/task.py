@@ -54,7 +54,7 @@ class Task(Strict):
     """One task. `timeout` is in seconds for one attempt; `deadline` and `not_before` are times with a zone."""
 
     id: TaskId | None = None
-    type: Word = ""
+    type: Word | Literal[""] = ""
     name: str = Field(default="", max_length=500)
     priority: Priority | None = None
     created_at: Stamp | None = None
