@@ -111,6 +111,17 @@ def test_the_deepest_that_is_read_can_be_compared_and_written() -> None:
         codec.load(nested(codec.DEPTH_MAX + 1), FILE)
 
 
+def test_what_no_reader_knows_is_written_as_legible_text() -> None:
+    """A result that cannot be written would be a task that never ends."""
+    odd = {"text": "a\udc80", "k\udc80": (2**70, -(2**70), 2**62, 1.5, True, None), "set": {1}.__class__}
+    back = codec.load(codec.dump({"output": odd}), FILE)["output"]
+    assert [type(key) for key in back] == [str] * 3
+    assert back["text"].startswith("a")
+    [numbers] = [value for value in back.values() if isinstance(value, list)]
+    assert numbers == [str(2**70), str(-(2**70)), 2**62, 1.5, True, None]
+    assert codec.dump(Result.model_validate({**MINIMAL_RESULT, "output": odd}))
+
+
 def test_many_brackets_are_not_deep() -> None:
     flat = b'{"input": ["' + b"[" * 5000 + b'", ' + b"[]," * 500 + b"{}]}"
     assert len(codec.load(flat, FILE)["input"]) == 502

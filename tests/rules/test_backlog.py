@@ -234,6 +234,9 @@ def test_tasks_are_counted_by_lane() -> None:
     world.add("b", "type=b", needs=("x",))
     world.add("c", "type=b")
     assert world.backlog.per_lane() == {"type=a": 1, "type=b": 2}
+    assert world.backlog.keys() == {"a", "b", "c"}
+    world.backlog.remove("a")
+    assert world.backlog.per_lane() == {"type=b": 2}
 
 
 LANES = ("type=a", "type=a,cpu=1", "type=b")

@@ -1,0 +1,223 @@
+"""Format version 1 for ever: what was written once is read by every release, to the same values."""
+
+from collections.abc import Callable
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from pydantic import BaseModel
+
+from spoold.protocol import codec, layout, names
+from spoold.protocol.event import Event
+from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.lanes import Lane, parse_lane
+from spoold.protocol.request import RequestBody, Verb, parse_request
+from spoold.protocol.result import Code, Result, Status
+from spoold.protocol.settings import Marker, Settings
+from spoold.protocol.snapshot import Snapshot
+from spoold.protocol.task import Task
+from spoold.rules import batch
+
+V1 = Path(__file__).parents[1] / "vectors" / "v1"
+FILES = sorted(str(path.relative_to(V1)) for path in V1.rglob("*") if path.is_file())
+LANED = (layout.WAITING, layout.READY)
+
+
+def load(path: str) -> Any:
+    """The file as whoever reads that directory reads it."""
+    directory, name = path.split("/", maxsplit=1)[0], path.rpartition("/")[2]
+    data = (V1 / path).read_bytes()
+    if directory == layout.SETTINGS:
+        return codec.load_settings(data, path)
+    if directory == layout.EVENTS:
+        return [Event.model_validate(orjson.loads(line)) for line in data.splitlines()]
+    if directory == layout.BATCHES:
+        parsed = names.parse_batch(name)
+        assert parsed is not None
+        return list(batch.lines(data, name, parsed.order, parsed.prefix, Settings()))
+    if directory == layout.REJECTED:
+        return codec.load_object(data, path)
+    models: dict[str, type[BaseModel]] = {
+        layout.MARKER: Marker,
+        layout.HEARTBEATS: Heartbeat,
+        layout.RESULTS: Result,
+        layout.CONTROL: RequestBody,
+        layout.STATUS: Snapshot,
+    }
+    model = Result if name.endswith(".result.json") else models.get(directory, Task)
+    return codec.load_model(model, data, path)
+
+
+def name_of(path: str) -> Any:
+    """The file's name as whoever lists that directory reads it; a lane as its directory's name."""
+    directory, name = path.split("/", maxsplit=1)[0], path.rpartition("/")[2]
+    if directory in LANED:
+        assert parse_lane(path.split("/")[1]) is not None
+    parsers: dict[str, Callable[[str], Any]] = {
+        layout.BATCHES: names.parse_batch,
+        layout.WAITING: names.parse_task,
+        layout.READY: names.parse_task,
+        layout.CLAIMED: names.parse_task,
+        layout.RETURNED: names.parse_returned,
+        layout.COMPLETED: names.parse_ended,
+        layout.FAILED: names.parse_ended,
+        layout.RESULTS: names.parse_ended,
+        layout.LOGS: names.parse_log,
+        layout.HEARTBEATS: names.parse_beat,
+        layout.CONTROL: parse_request,
+        layout.MASTER: names.parse_lease,
+        layout.EVENTS: names.parse_events,
+        layout.STATUS: names.parse_snapshot,
+        layout.ARCHIVE: names.parse_archived,
+    }
+    return parsers[directory](name)
+
+
+FREE_NAMES = (layout.PENDING, layout.REJECTED)
+ALONE = {"README.md", "names.txt", layout.MARKER, layout.SETTINGS}
+IN_TREE = [path for path in FILES if path not in ALONE]
+WITHOUT_CONTENT = (layout.LOGS, layout.MASTER)
+
+
+def test_there_is_a_file_in_every_directory_of_the_tree() -> None:
+    assert {path.split("/")[0] for path in IN_TREE} == set(layout.TREE) - {layout.TMP}
+    assert {str(request.verb) for path in FILES if (request := parse_request(path.rpartition("/")[2]))} == set(Verb)
+
+
+@pytest.mark.parametrize("path", [path for path in IN_TREE if not path.startswith(FREE_NAMES)])
+def test_every_name_is_read(path: str) -> None:
+    assert name_of(path) is not None
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in (*IN_TREE, layout.MARKER, layout.SETTINGS) if not path.startswith(WITHOUT_CONTENT)]
+)
+def test_every_file_is_read(path: str) -> None:
+    if path == "rejected/typo.json":
+        assert load(path) == {"command": "x", "ipnut": 1}
+        return
+    loaded = load(path)
+    assert loaded
+    if isinstance(loaded, BaseModel) and path.endswith(".json"):
+        assert type(loaded).model_validate(orjson.loads(codec.dump(loaded))) == loaded
+
+
+@pytest.mark.parametrize("path", [path for path in IN_TREE if path.startswith((*LANED, layout.CLAIMED))])
+def test_every_task_stands_where_its_content_says(path: str) -> None:
+    task, name = load(path), name_of(path)
+    assert name.conditional == task.conditional
+    assert task.id in (None, name.id)
+    if path.startswith(LANED):
+        assert task.lane.encode() == path.split("/")[1]
+
+
+LINES = [line.split() for line in (V1 / "names.txt").read_text().splitlines() if not line.startswith("#")]
+PARSERS: dict[str, Callable[[str], Any]] = {
+    "task": names.parse_task,
+    "returned": names.parse_returned,
+    "ended": names.parse_ended,
+    "archived": names.parse_archived,
+    "log": names.parse_log,
+    "beat": names.parse_beat,
+    "lease": names.parse_lease,
+    "snapshot": names.parse_snapshot,
+    "events": names.parse_events,
+    "batch": names.parse_batch,
+    "request": parse_request,
+    "lane": parse_lane,
+}
+
+
+@pytest.mark.parametrize(("kind", "name", "fields"), [(kind, name, fields) for kind, name, *fields in LINES])
+def test_every_name_says_what_it_always_said(kind: str, name: str, fields: list[str]) -> None:
+    assert _fields(PARSERS[kind](name)) == fields
+
+
+def test_names_of_every_kind_are_listed() -> None:
+    assert {kind for kind, *_ in LINES} == set(PARSERS)
+
+
+def _fields(value: Any) -> list[str]:
+    if isinstance(value, tuple):
+        return [field for part in value for field in _fields(part)]
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Lane):
+        return ["+".join(field) or "-" if isinstance(field, tuple) else str(field) or "-" for field in astuple(value)]
+    return [str(field) for field in astuple(value)]
+
+
+def test_the_task_that_people_already_write() -> None:
+    [path] = [path for path in FILES if "550e8400" in path]
+    task = load(path)
+    assert (task.type, task.priority, task.timeout, task.max_retries) == ("code_review", 1, 300, 3)
+    assert task.input == {"code": "...", "language": "python"}
+
+
+def test_the_task_that_says_everything() -> None:
+    [path] = [path for path in FILES if ".build." in path]
+    task = load(path)
+    assert task.command == ("make", "-j2", "site")
+    assert (task.dependencies, task.after_any) == (("fetch", "lint"), ("notify",))
+    assert (task.requires.cpus, task.requires.mem_mb, task.requires.gpus) == (2, 4096, 1)
+    assert (task.retry.max, task.retry.on, task.retry.never) == (5, (1, 2), (3,))
+    assert task.deadline.isoformat() == "2026-12-31T23:59:59+01:00"
+    assert (task.priority, task.labels, task.artifacts) == (20, {"team": "web"}, ("dist/*.tar.gz",))
+
+
+def test_the_call_and_the_line_for_the_shell() -> None:
+    call, shell = (
+        load("claimed/laptop1-7f3a/5000.hw1y7k2m82-1.Call.a1f0c1.json"),
+        load("returned/5010.hw1y7k2m83-2.shell-1zk09q2m.a3f1c1r30000.laptop2-00ff.json"),
+    )
+    assert (call.run, call.args, call.kwargs) == ("python", [1, "zwei", None], {"deep": [{"x": 1.5}]})
+    assert (shell.run, shell.stdin, shell.priority) == ("command", "größe ☃\n", -10)
+
+
+def test_results_keep_what_they_said_and_what_is_not_known_yet() -> None:
+    good, bad = load("results/hello.1.laptop1-7f3a.json"), load("results/broken.4.master-9z9z.json")
+    assert (good.status, good.duration_s, good.tokens_used, good.cost_usd) == (Status.SUCCESS, 1.25, 1200, 0.0125)
+    assert good.output == {"text": "hi"}
+    assert (bad.error.code, bad.error.cause) == (Code.MAX_RETRIES, Code.EXIT_NONZERO)
+    assert bad.model_extra == {"a_field_of_tomorrow": {"kept": True}}
+
+
+def test_settings_are_all_read() -> None:
+    settings = load(layout.SETTINGS)
+    assert settings.heartbeat.dead_after_s == 10
+    assert settings.of("code_review").priority == 10
+    defaults = Settings().model_dump()
+    assert all(value != defaults[key] for key, value in settings.model_dump().items())
+
+
+def test_the_marker_the_beat_the_snapshot_and_the_journal() -> None:
+    assert load(layout.MARKER).format == layout.FORMAT_VERSION == 1
+    beat = load("heartbeats/laptop1-7f3a.42.json")
+    assert (beat.beat, beat.host.boot_id, beat.running[0].progress) == (42, "b-1", {"done": 3, "of": 10})
+    snapshot = load("status/3-120.json")
+    assert (snapshot.master.epoch, snapshot.tasks.waiting, snapshot.nodes[0].worker) == (3, 2, "laptop1-7f3a")
+    events = load("events/master-9z9z.0.jsonl")
+    assert [(event.seq, event.event, event.task) for event in events] == [
+        (1, "ADMITTED", "Call"),
+        (2, "REAPED", None),
+    ]
+
+
+def test_a_batch_becomes_the_tasks_that_it_always_became() -> None:
+    """A batch may be half expanded by one release and finished by the next."""
+    [path] = [path for path in FILES if path.startswith(layout.BATCHES)]
+    assert [line.admit.name.encode() for line in load(path)] == [
+        "5000.hw1y7k2m81-1.a.a1f0c0.json",
+        "5000.hw1y7k2m82-1.many-0a1b2c3d-2.a1f0c0d.json",
+        "4990.hw1y7k2m84-1.c.a1f0c0d.json",
+    ]
+
+
+def test_a_byte_order_mark_does_no_harm() -> None:
+    assert load("pending/utf8-bom.json").name == "with a byte order mark"
+
+
+def test_an_archived_task_is_found_by_the_hash_of_its_id() -> None:
+    assert layout.bucket("old") == layout.bucket("OLD") == "archive/5b"
