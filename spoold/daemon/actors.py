@@ -119,6 +119,8 @@ class WorkerActor:
         log.info("%s", self.describe())
 
     def _watch(self) -> None:
+        if self.hints.reason is not None:
+            return  # no hints here: a listing for their sake would cost a round trip
         lanes = self._worker.store.fs.list(layout.READY)
         ready = [layout.join(layout.READY, lane) for lane in sorted(lanes)]
         self.hints.watch([layout.CONTROL, layout.READY, *ready])

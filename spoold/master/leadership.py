@@ -68,12 +68,6 @@ class Leadership:
         self.token = None
         return False
 
-    def trusted(self, now: float) -> bool:
-        """Whether my last verified renewal is recent enough to go on planning."""
-        return (
-            self.token is not None and self._renewed_at is not None and now - self._renewed_at < self._lease_s * 0.7
-        )
-
     def untrusted(self) -> None:
         """A look that failed proves nothing about the holder."""
         self._watch.untrusted()

@@ -27,7 +27,9 @@ from spoold.store.store import Store
 from spoold.system.host import Host
 
 GONE_EVERY_S = 1.0
-RELIST_EVERY_S = 300.0
+# waiting/ is listed anew this often (s), but never for more than this share of the leader's time.
+RELIST_EVERY_S = 30.0
+RELIST_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,12 @@ def _reap_claims(desk: Desk, worker: str) -> bool:
         desk.store.fs.rmdir(directory)
     except FileNotFoundError:
         return True
-    except OSError:
-        return False  # something is still in it, or has come late: the next step lists it again
+    except OSError as error:
+        # Something is still in it, or has come late: the next step lists it again.
+        desk.notices.append(
+            f"dead worker {worker} keeps its claims: {directory} cannot be removed ({error.strerror})"
+        )
+        return False
     return True
 
 

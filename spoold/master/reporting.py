@@ -147,14 +147,14 @@ def node_of(beat: Heartbeat, claims: Iterable[TaskName]) -> Node:
 
 
 def _counts(desk: Desk) -> TaskCounts:
-    archived = list(desk.view.archived.values())
+    archived = desk.view.archived_counts
     return TaskCounts(
         pending=sum(map(concerns_us, desk.view.pending)) + len(desk.batches),
         waiting=len(desk.backlog) + len(desk.view.returned),
         ready=sum(map(len, desk.view.ready.values())),
         claimed=sum(map(len, desk.view.claimed.values())),
-        completed=len(desk.view.completed) + archived.count(State.COMPLETED),
-        failed=len(desk.view.failed) + archived.count(State.FAILED),
+        completed=len(desk.view.completed) + archived[State.COMPLETED],
+        failed=len(desk.view.failed) + archived[State.FAILED],
         rejected=desk.rejected,
     )
 

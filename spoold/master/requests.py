@@ -119,7 +119,7 @@ def _retry(desk: Desk, request: Request) -> bool:
     )
     if not desk.to_waiting(path, name, task.lane.encode(), task, "RETRIED"):
         return False
-    desk.view.archived.pop(task_key, None)
+    desk.view.unarchive(task_key)
     if place is not None:
         desk.view.forget_place(place)
     desk.backlog.parent_changed(task_key, desk.now)

@@ -17,6 +17,7 @@ from spoold.store import control, mover
 from spoold.store.archive import archive_task, bucket_of
 from spoold.store.store import clear_directory
 
+LOOK_EVERY_S = 1.0
 SWEEP_EVERY_S = 60.0
 
 
@@ -25,12 +26,16 @@ class Retaining:
 
     def __init__(self) -> None:
         self._seen: dict[State, dict[str, float]] = {State.COMPLETED: {}, State.FAILED: {}}
+        self._looked_at: float | None = None
         self._swept_at: float | None = None
         self._bucket = 0
 
     def step(self, desk: Desk) -> None:
         """Archive what is due, and now and then delete what has been archived for long. Errors: OSError."""
         asked = [request for request in desk.view.requests if request.verb is Verb.GC]
+        if not asked and self._looked_at is not None and desk.now.monotonic - self._looked_at < LOOK_EVERY_S:
+            return
+        self._looked_at = desk.now.monotonic
         settings = desk.store.settings.retention
         ages = {State.COMPLETED: settings.completed_s, State.FAILED: settings.failed_s}
         for state, names in ((State.COMPLETED, desk.view.completed), (State.FAILED, desk.view.failed)):
@@ -119,7 +124,7 @@ def _archive(desk: Desk, state: State, names: list[EndedName]) -> None:
     for name in names:
         moved = archive_task(desk.store, state, name)
         if desk.went(moved, name.id):
-            desk.view.archived[key(name.id)] = state
+            desk.view.archive(name.id, state)
             desk.view.where.pop(key(name.id), None)
             (desk.view.completed if state is State.COMPLETED else desk.view.failed).pop(name.encode(), None)
             desk.journal.note("ARCHIVED", name.id, name.attempt)

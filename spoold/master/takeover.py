@@ -29,9 +29,8 @@ def take_over(desk: Desk) -> None:
     batches.take_over(desk)
     tokens = list_waiting(desk)
     follow(desk)
-    for path, name, kind in list_archived(desk.store.fs):
-        del path
-        desk.view.archived[key(name.id)] = State(kind)
+    for _, name, kind in list_archived(desk.store.fs):
+        desk.view.archive(name.id, State(kind))
     adopt(desk, tokens)
 
 

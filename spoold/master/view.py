@@ -8,6 +8,7 @@ again, and only then believes that it is gone.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -81,6 +82,7 @@ class View:
     tokens: list[LeaseName] = field(default_factory=list)
     where: dict[str, Place] = field(default_factory=dict)
     archived: dict[str, State] = field(default_factory=dict)
+    archived_counts: Counter[State] = field(default_factory=Counter)
 
     def parent(self, task_id: str) -> Parent:
         """What is known of a task that others wait for."""
@@ -124,6 +126,18 @@ class View:
             ended = parse_ended(name)
             assert ended is not None
             self.failed[name] = ended
+
+    def archive(self, task_id: str, state: State) -> None:
+        """The task's file is in the archive, as ended in this state."""
+        self.unarchive(task_id)
+        self.archived[key(task_id)] = state
+        self.archived_counts[state] += 1
+
+    def unarchive(self, task_id: str) -> None:
+        """The task's file is no longer in the archive, if it was."""
+        state = self.archived.pop(key(task_id), None)
+        if state is not None:
+            self.archived_counts[state] -= 1
 
     def forget_place(self, place: Place) -> None:
         """The leader itself has moved a token away from there."""
