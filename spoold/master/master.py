@@ -144,13 +144,14 @@ class Master:
 
     def _relist(self, desk: Desk) -> None:
         if self._relist_at is not None and desk.now.monotonic >= self._relist_at:
-            self._relist_at = desk.now.monotonic + RELIST_EVERY_S
             tokens = takeover.list_waiting(desk)
             takeover.adopt(desk, tokens)
             listed = {key(name.id) for _, name in tokens}
             for task_key in desk.backlog.keys() - listed:
                 desk.backlog.remove(task_key)  # as long as it stands there, nobody would miss it
                 desk.missing.add(task_key)
+            spent_s = self.store.clock.monotonic() - desk.now.monotonic
+            self._relist_at = desk.now.monotonic + max(RELIST_EVERY_S, spent_s / RELIST_SHARE)
 
     def _beat(self, now: Now, status: str) -> None:
         if self._presence.due(now.monotonic):

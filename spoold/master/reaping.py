@@ -60,9 +60,7 @@ def _reap_claims(desk: Desk, worker: str) -> bool:
         return True
     except OSError as error:
         # Something is still in it, or has come late: the next step lists it again.
-        desk.notices.append(
-            f"dead worker {worker} keeps its claims: {directory} cannot be removed ({error.strerror})"
-        )
+        desk.notices.append(f"{directory} of a dead worker cannot be removed: {error.strerror}")
         return False
     return True
 
