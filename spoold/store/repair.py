@@ -7,12 +7,15 @@ they stand in no line of the lifecycle table and go to the mover directly.
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from spoold.protocol import codec, layout
 from spoold.protocol.names import NOBODY, LeaseName, TaskName, encode_order, parse_ended
 from spoold.protocol.result import Code, Error, Result, Status
-from spoold.rules.audit import REASON
+from spoold.rules.audit import REASON, audit, confirmed
 from spoold.rules.finding import (
     DropLease,
     Fail,
@@ -25,9 +28,16 @@ from spoold.rules.finding import (
     SetAside,
 )
 from spoold.store import journal, mover
-from spoold.store.mover import Fate, Moved
 from spoold.store.store import Store, make_directory
+from spoold.store.survey import survey
 from spoold.system.filesystem import FileSystem
+
+# A second token is out of the way before the first one moves, so that no move can meet the other.
+_STAGES: tuple[tuple[type[Fix], ...], ...] = (
+    (MakeDirectory,),
+    (MakeLease, DropLease, SetAside),
+    (Relane, Rerun, Fail),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +50,33 @@ class Mended:
 
 
 def repair(store: Store, findings: list[Finding]) -> list[Mended]:
-    """Carry out the fixes one after the other, directories first. What cannot be mended says so in `what`."""
-    fixes = [(finding, finding.fix) for finding in findings if finding.fix is not None]
-    directories = [pair for pair in fixes if isinstance(pair[1], MakeDirectory)]
-    others = [pair for pair in fixes if not isinstance(pair[1], MakeDirectory)]
-    mended = [_try(store, finding, fix) for finding, fix in directories]
-    if others:
-        store.open_tmp()
-        mended += [_try(store, finding, fix) for finding, fix in others]
-        store.close_tmp()
+    """Carry out the fixes, stage by stage. What cannot be mended says so in `what`, and ends it there.
+
+    A fix was chosen for the tree as it was: before each further stage the tree is audited anew, and only what was
+    found before and is still true is mended.
+    """
+    mended: list[Mended] = []
+    for stage in _STAGES:
+        fixes = [(finding, finding.fix) for finding in findings if isinstance(finding.fix, stage)]
+        if not fixes:
+            continue
+        with _writing(store, stage):
+            mended += [_try(store, finding, fix) for finding, fix in fixes]
+        if not all(step.done for step in mended):
+            return mended
+        findings = confirmed(findings, audit(survey(store)))
     return mended
+
+
+@contextmanager
+def _writing(store: Store, stage: tuple[type[Fix], ...]) -> Iterator[None]:
+    """Only with all directories in place is there a tmp/ to write under."""
+    if MakeDirectory not in stage:
+        store.open_tmp()
+    try:
+        yield
+    finally:
+        store.close_tmp()
 
 
 def _try(store: Store, finding: Finding, fix: Fix) -> Mended:
@@ -101,7 +128,7 @@ def _set_aside(store: Store, fix: SetAside) -> str:
     }
     target = layout.join(layout.REJECTED, name)
     store.publish(f"{target}{REASON}", codec.dump(reason), durable=store.durable)
-    _sure(mover.move(store.fs, fix.path, target), fix.path)
+    _move(store, fix.path, target)
     return f"moved {fix.path} to {target}"
 
 
@@ -116,11 +143,8 @@ def _free_name(fs: FileSystem, name: str) -> str:
 
 def _to_waiting(store: Store, path: str, lane: str, name: TaskName) -> str:
     target = layout.waiting(lane, name.encode())
-    moved = mover.move(store.fs, path, target)
-    if moved.fate is Fate.NO_DIRECTORY:
-        make_directory(store.fs, layout.join(layout.WAITING, lane))
-        moved = mover.move(store.fs, path, target)
-    _sure(moved, path)
+    make_directory(store.fs, layout.join(layout.WAITING, lane))
+    _move(store, path, target)
     return f"moved {path} to {target}"
 
 
@@ -150,11 +174,15 @@ def _fail(store: Store, fix: Fail) -> str:
     )
     store.fs.write(layout.join(layout.RESULTS, ended.encode()), codec.dump(result), durable=store.durable)
     target = layout.join(layout.FAILED, ended.encode())
-    _sure(store.move(fix.path, target), fix.path)
+    _move(store, fix.path, target)
     return f"moved {fix.path} to {target}"
 
 
-def _sure(moved: Moved, path: str) -> None:
-    """A move that was not made is an error here: nobody else is to be at work."""
+def _move(store: Store, path: str, target: str) -> None:
+    """Move a token to a free name. Errors: OSError, also for a lost race: nobody else is to be at work."""
+    directory, _, name = target.rpartition("/")
+    if name in store.fs.list(directory):
+        raise FileExistsError(errno.EEXIST, "the name is taken already", target)
+    moved = mover.move(store.fs, path, target)
     if not moved:
         raise moved.error or OSError(f"{path}: the move ended as {moved.fate}")

@@ -5,6 +5,9 @@ Method: break one thing in a spool in memory, audit, repair, audit again, compar
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from spoold.protocol import codec, layout
 from spoold.protocol.names import parse_task
 from spoold.protocol.result import Code, Result
@@ -157,12 +160,75 @@ def test_missing_directories_are_made_before_they_are_needed() -> None:
     assert path.endswith("a1f0c0d.json")
 
 
-def test_what_cannot_be_mended_says_so_and_the_rest_goes_on() -> None:
+def test_what_cannot_be_mended_says_so_and_nothing_is_built_on_it() -> None:
     cluster = idle_cluster()
     (ready,) = cluster.tree("ready")
     cluster.fs.write("master/0.m-old.7", b"", durable=False)
     cluster.fs.write(ready, b"", durable=False)
     findings = audit(survey(cluster.store))
-    cluster.fs.unlink(ready)
-    done = {step.finding.law: step.done for step in repair(cluster.store, findings)}
-    assert done == {"content": False, "leadership": True}
+    cluster.fs.unlink("master/0.m-old.7")
+    (step,) = repair(cluster.store, findings)
+    assert (step.done, step.what) == (False, "master/0.m-old.7: No such file or directory")
+    assert cluster.tree("ready") == [ready]
+
+
+def test_no_move_ever_meets_a_name_that_is_taken() -> None:
+    cluster = idle_cluster()
+    (ready,) = cluster.tree("ready")
+    name = ready.rpartition("/")[2]
+    for directory in ("ready/type=other", "waiting/type=review"):
+        make_directory(cluster.fs, directory)
+    cluster.fs.rename(ready, f"ready/type=other/{name}")
+    misplaced = audit(survey(cluster.store))
+    cluster.fs.write(f"waiting/type=review/{name}", b"mine", durable=False)
+    (step,) = repair(cluster.store, misplaced)
+    assert not step.done
+    assert cluster.fs.read(f"waiting/type=review/{name}") == b"mine"
+    assert cluster.tree("ready") == [f"ready/type=other/{name}"]
+
+
+def test_what_is_found_only_now_is_left_to_the_next_repair() -> None:
+    cluster = idle_cluster()
+    (ready,) = cluster.tree("ready")
+    cluster.fs.write("master/0.m-old.7", b"", durable=False)
+    findings = audit(survey(cluster.store))
+    cluster.fs.write(ready, b"", durable=False)
+    assert [step.finding.law for step in repair(cluster.store, findings)] == ["leadership"]
+    assert wrong(cluster) == ["content"]
+
+
+DAMAGE = st.tuples(st.sampled_from(["copy", "misplace", "empty", "remove"]), st.integers(0, 99))
+
+
+@given(st.lists(DAMAGE, min_size=1, max_size=5))
+def test_whatever_is_damaged_no_task_is_lost_and_repair_comes_to_an_end(damages: list[tuple[str, int]]) -> None:
+    cluster = idle_cluster()
+    ids = {token.name.id for token in survey(cluster.store).tokens}
+    for kind, choice in damages:
+        damage(cluster, kind, choice)
+    rounds = [repair(cluster.store, audit(survey(cluster.store))) for _ in range(3)]
+    assert all(step.done for mended in rounds for step in mended)
+    assert rounds[-1] == []
+    seen = survey(cluster.store)
+    assert sorted(token.name.id for token in seen.tokens) == sorted(ids)
+    assert {finding.law for finding in audit(seen) if finding.severity is Severity.ERROR} <= {"content", "result"}
+
+
+def damage(cluster: Cluster, kind: str, choice: int) -> None:
+    """One thing that a careless hand or a lost block could do, save removing a task file."""
+    tokens = cluster.tree("ready", "waiting")
+    others = cluster.tree("results", "master", "status")
+    if kind in ("copy", "misplace") and tokens:
+        path = tokens[choice % len(tokens)]
+        lane = ("ready/type=other", "waiting/type=review", "waiting/type=other")[choice % 3]
+        make_directory(cluster.fs, lane)
+        target = f"{lane}/{path.rpartition('/')[2]}"
+        if kind == "copy":
+            cluster.fs.write(target, cluster.fs.read(path), durable=False)
+        elif target not in tokens:
+            cluster.fs.rename(path, target)
+    elif kind == "empty":
+        files = [*tokens, *cluster.tree("completed", "results")]
+        cluster.fs.write(files[choice % len(files)], b"", durable=False)
+    elif kind == "remove" and others:
+        cluster.fs.unlink(others[choice % len(others)])
