@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import tomllib
 from typing import Any, TypeVar
@@ -24,21 +25,26 @@ _SORTED = orjson.OPT_SORT_KEYS
 def dump(value: Any) -> bytes:
     """A model or plain value as one line of JSON.
 
-    What tasks hand back may hold text that is no UTF-8 and numbers that no other reader knows: they become legible
-    text, since a result that cannot be written would be a task that never ends.
+    What tasks hand back may hold text that is no UTF-8, numbers that no other reader knows, and more levels than
+    `load` takes: they become legible text, since a result that cannot be written would be a task that never ends.
     """
-    is_model = isinstance(value, BaseModel)
-    try:
-        return orjson.dumps(value.model_dump(mode="json") if is_model else value)
-    except (TypeError, ValueError):  # orjson's and pydantic's words for it
-        return orjson.dumps(_plain(value.model_dump() if is_model else value))
+    with contextlib.suppress(TypeError, ValueError):  # orjson's and pydantic's words for it
+        plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+        data = orjson.dumps(plain)
+        if not _too_deep(data, plain):
+            return data
+    return orjson.dumps(_plain(value, DEPTH_MAX))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, levels: int) -> Any:
+    if isinstance(value, BaseModel):
+        value = dict(value)
+    if isinstance(value, dict | list | tuple) and not levels:
+        return f"(nested deeper than {DEPTH_MAX} levels)"
     if isinstance(value, dict):
-        return {legible(str(name)): _plain(inner) for name, inner in value.items()}
+        return {legible(str(name)): _plain(inner, levels - 1) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [_plain(inner, levels - 1) for inner in value]
     if value is None or isinstance(value, bool | float):
         return value
     if isinstance(value, int):

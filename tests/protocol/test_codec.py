@@ -122,6 +122,17 @@ def test_what_no_reader_knows_is_written_as_legible_text() -> None:
     assert codec.dump(Result.model_validate({**MINIMAL_RESULT, "output": odd}))
 
 
+@pytest.mark.parametrize("levels", [199, 200, 201, 254, 255, 300, 900])
+def test_whatever_was_written_can_be_read_however_deep_it_was(levels: int) -> None:
+    value: Any = "leaf"
+    for level in range(levels - 1):
+        value = [value] if level % 2 else {"a": value}
+    data = codec.dump(Result.model_validate({**MINIMAL_RESULT, "output": value}))
+    back = codec.load_model(Result, data, FILE)
+    assert back.task_id == "a"
+    assert (back.output == value) == (levels <= codec.DEPTH_MAX)
+
+
 def test_many_brackets_are_not_deep() -> None:
     flat = b'{"input": ["' + b"[" * 5000 + b'", ' + b"[]," * 500 + b"{}]}"
     assert len(codec.load(flat, FILE)["input"]) == 502
