@@ -6,6 +6,7 @@
     submission   from what a caller wrote to what is dropped: ids, validation, batches
     info         all that can be said of one task
     waiting      results as they come in, found by listing
+    pace         how often to look
     logs         what attempts wrote, read and followed
     executor     SpoolExecutor: concurrent.futures over a spool
     arguments    callables and JSON arguments, checked before they travel

@@ -69,6 +69,8 @@ class Connection:
         """Turns an OSError of the spool into Unavailable with advice."""
         try:
             yield
+        except BrokenPipeError:
+            raise  # no file system says this; it is the caller's own output
         except OSError as error:
             where = f"{error.filename}: " if isinstance(error.filename, str) else ""
             raise Unavailable(f"{self.directory}: {where}{error.strerror or error}. {advice(error.errno)}") from error

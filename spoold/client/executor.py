@@ -125,7 +125,7 @@ class SpoolExecutor(Executor):
                     return
                 idle = not self._futures
             waiter.add(new)
-            pause_s = None if idle else waiter.pause_s()
+            pause_s = None if idle else waiter.pace.pause_s()
             try:
                 for task_id, result in waiter.poll().items():
                     self._finish(task_id, result)

@@ -5,9 +5,11 @@ Law: a log is found by listing, and opened afresh each time, since only that sho
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from spoold.client.pace import Pace
 from spoold.protocol import layout
 from spoold.protocol.errors import NotFound
 from spoold.protocol.names import EndedName, key, parse_log
@@ -81,6 +83,7 @@ class Follower:
     def poll(self) -> list[Piece]:
         """What was written since the last poll. Errors: OSError; what was missed comes with the next poll."""
         pieces = []
+        read = dict(self._read)
         for name, path in list_logs(self._store, self._id):
             if name.attempt < self._from:
                 continue
@@ -88,24 +91,23 @@ class Follower:
                 data = self._store.fs.read(path)
             except FileNotFoundError:
                 continue
-            start = self._read.get(name, 0)
+            start = read.get(name, 0)
             if len(data) > start:
-                self._read[name] = len(data)
+                read[name] = len(data)
                 pieces.append(Piece(name.attempt, name.decider, data[start:]))
+        self._read = read
         return pieces
 
 
-def follow(
-    follower: Follower, ended: Callable[[], bool], sleep: Callable[[float], None], busy_s: float, idle_s: float
-) -> Iterator[Piece]:
-    """Pieces as they come, until the task has ended and all of it was read. Times in seconds. Errors: OSError."""
-    pause_s = busy_s
+def follow(follower: Follower, ended: Callable[[], bool], pace: Pace) -> Iterator[Piece]:
+    """Pieces as they come, until the task has ended and all of it was read. Errors: OSError."""
     while True:
         # Asked before the log is read: what an attempt wrote is in its log before it ends.
-        over = ended()
-        pieces = follower.poll()
-        yield from pieces
-        if over:
+        over = pace.forgiving(ended, False)
+        pieces = pace.forgiving(follower.poll, None)
+        yield from pieces or ()
+        if over and pieces is not None:
             return
-        pause_s = busy_s if pieces else min(pause_s * 1.5, idle_s)
-        sleep(pause_s)
+        if pieces:
+            pace.something_happened()
+        time.sleep(pace.pause_s())

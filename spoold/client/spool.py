@@ -97,7 +97,8 @@ class Spool(Connection):
         """Wait until all the tasks have ended; returns their results in the order of the ids.
 
         A rejected one counts as ended, with an error that says why. timeout in seconds; progress is told of results
-        as they come. Errors: NotFound for an unknown id, WaitTimeout (the tasks go on).
+        as they come. A share that is away for a minute is borne with. Errors: NotFound for an unknown id, WaitTimeout
+        (the tasks go on).
         """
         wanted = [ids] if isinstance(ids, str) else list(dict.fromkeys(ids))
         clock = self.store.clock
@@ -107,7 +108,7 @@ class Spool(Connection):
         checked = False
         while True:
             with self.reaching():
-                came = waiter.poll()
+                came = waiter.pace.forgiving(waiter.poll, {})
                 if waiter.pending and not checked:
                     checked = True
                     waiter.check_known()
@@ -124,7 +125,7 @@ class Spool(Connection):
                 raise WaitTimeout(
                     f"{len(waiter.pending)} of {len(wanted)} tasks have not ended after {timeout:g} s: {some}"
                 )
-            time.sleep(min(waiter.pause_s(), left_s) if left_s is not None else waiter.pause_s())
+            time.sleep(min(waiter.pace.pause_s(), left_s) if left_s is not None else waiter.pace.pause_s())
 
     def cancel(self, task_id: str, *, reason: str = "") -> str:
         """Ask for a task to be ended, running or not; returns its id. Errors: NotFound."""
@@ -206,15 +207,12 @@ class Spool(Connection):
                 return
             waiter = Waiter(self.store, [located.id])
             waiter.look_in_archive()
-            poll = self.store.settings.poll
             begin = attempt if attempt is not None else located.attempt
             follower = logs.Follower(self.store, located.id, from_attempt=begin)
             yield from logs.follow(
                 follower,
                 lambda: located.archived or bool(waiter.poll()) or not waiter.pending,
-                time.sleep,
-                poll.busy_s,
-                poll.idle_s,
+                waiter.pace,
             )
 
     def _ask_workers(self, verb: Verb, worker: str | None, reason: str) -> list[str]:

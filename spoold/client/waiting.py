@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from spoold.client.pace import Pace
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.lifecycle import State
@@ -20,12 +21,10 @@ from spoold.store.store import Store
 
 # A task is archived long after it ended, unless somebody runs `spool gc`: looking there now and then is enough.
 ARCHIVE_EVERY_S = 5.0
-# A poll may take this part of the time waited so far, so that short tasks are seen at once and long ones cost little.
-PATIENCE = 0.1
 
 
 class Waiter:
-    """Awaits tasks by id. `add` ids at any time, `poll` for results; not for several threads at once."""
+    """Awaits tasks by id. `add` ids at any time, `poll` for results, rest for `pace`; not for several threads."""
 
     def __init__(self, store: Store, ids: Iterable[str] = ()) -> None:
         self._store = store
@@ -36,7 +35,7 @@ class Waiter:
         self._reasons: set[str] = set()
         self._rejected: dict[str, str] = {}
         self._archive_at = store.clock.monotonic() + ARCHIVE_EVERY_S
-        self._quiet_since = store.clock.monotonic()
+        self.pace = Pace(store.clock, store.settings.poll)
         self.add(ids)
 
     @property
@@ -47,7 +46,7 @@ class Waiter:
     def add(self, ids: Iterable[str]) -> None:
         """Await these ids too; what ended before is found as well."""
         self._wanted.update((key(task_id), task_id) for task_id in ids)
-        self._quiet_since = self._store.clock.monotonic()
+        self.pace.something_happened()
 
     def poll(self) -> dict[str, Result]:
         """The results that came since the last poll, by id. Errors: OSError; the next poll has what this one lost."""
@@ -60,14 +59,8 @@ class Waiter:
                 self.look_in_archive()
         came, self._came = self._came, {}
         if came:
-            self._quiet_since = self._store.clock.monotonic()
+            self.pace.something_happened()
         return came
-
-    def pause_s(self) -> float:
-        """How long to wait before the next poll, in seconds: longer the longer nothing came."""
-        poll = self._store.settings.poll
-        quiet = self._store.clock.monotonic() - self._quiet_since
-        return min(max(quiet * PATIENCE, poll.busy_s), poll.idle_s)
 
     def check_known(self) -> None:
         """Make sure that all ids still awaited are in the spool. Errors: NotFound that names them; OSError."""

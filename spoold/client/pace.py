@@ -1,0 +1,45 @@
+"""How often to look, and how long to bear with a share that does not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from spoold.protocol.settings import PollSettings
+from spoold.system.clock import Clock
+
+T = TypeVar("T")
+
+# A pause may take this part of the time waited so far: short tasks are seen at once, and long ones cost little.
+PATIENCE = 0.1
+# A file server may restart while one waits for hours; after this long without one good look it is told.
+OUTAGE_S = 60.0
+
+
+class Pace:
+    """Pauses between the spool's `poll.busy_s` and `poll.idle_s`, by how long nothing has happened."""
+
+    def __init__(self, clock: Clock, poll: PollSettings) -> None:
+        self._clock = clock
+        self._poll = poll
+        self._quiet_since = self._good_at = clock.monotonic()
+
+    def something_happened(self) -> None:
+        """Look often again."""
+        self._quiet_since = self._clock.monotonic()
+
+    def pause_s(self) -> float:
+        """Seconds until the next look."""
+        quiet_s = self._clock.monotonic() - self._quiet_since
+        return min(max(quiet_s * PATIENCE, self._poll.busy_s), self._poll.idle_s)
+
+    def forgiving(self, look: Callable[[], T], otherwise: T) -> T:
+        """What the look found; `otherwise` if the share failed. Errors: OSError once that has lasted for OUTAGE_S."""
+        try:
+            found = look()
+        except OSError:
+            if self._clock.monotonic() - self._good_at > OUTAGE_S:
+                raise
+            return otherwise
+        self._good_at = self._clock.monotonic()
+        return found

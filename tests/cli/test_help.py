@@ -1,0 +1,83 @@
+"""Every verb explains itself with an example, and the command starts fast."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from spoold.cli.app import VERBS, verb_of
+from tests.cli.commands import spool
+
+
+def test_the_help_names_every_verb() -> None:
+    done = spool("--help")
+    listed = {line.split()[0] for line in done.lines if line.startswith("  ") and line.split()}
+    assert set(VERBS) <= listed
+    assert "Exit codes: 0 well, 1 a task failed" in done.out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_an_example_of_itself(verb: str) -> None:
+    done = spool(verb, "--help")
+    assert done.code == 0
+    assert "Usage: spool" in done.out
+    example = done.out.partition("Example")[2]
+    assert "spool" in example, done.out
+    assert verb in example, done.out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_option_is_explained(verb: str) -> None:
+    """An option's explanation stands behind it, or below it further in."""
+    lines = spool(verb, "--help").lines
+    options = [number for number, line in enumerate(lines) if re.match(r"  -", line)]
+    assert options
+    for number in options:
+        explained = re.search(r"\S {2,}\S", lines[number]) or lines[number + 1].startswith(" " * 10)
+        assert explained, lines[number]
+
+
+def test_an_unknown_verb_is_a_usage_error_that_guesses() -> None:
+    done = spool("sumbit")
+    assert done.code == 2
+    assert "submit" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "verb"),
+    [
+        (["submit", "--type", "x"], "submit"),
+        (["--spool", "run", "ls"], "ls"),
+        (["--spool=x", "--debug", "wait"], "wait"),
+        (["--help"], None),
+        (["--version", "ls"], None),
+        ([], None),
+    ],
+)
+def test_the_verb_of_a_command_line(words: list[str], verb: str | None) -> None:
+    assert verb_of(words) == verb
+
+
+def test_one_verb_is_imported_for_one_verb() -> None:
+    code = (
+        "import sys; from spoold.cli.app import build; build(['submit']); "
+        "print(*sorted(m for m in sys.modules if m.startswith(('spoold', 'rich', 'pydantic', 'watchdog', 'psutil'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == {
+        "spoold",
+        "spoold.cli",
+        "spoold.cli.app",
+        "spoold.cli.drafting",
+        "spoold.cli.group",
+        "spoold.cli.output",
+        "spoold.cli.session",
+        "spoold.cli.submit",
+        "spoold.protocol",
+        "spoold.protocol.errors",
+    }
+
+
+def test_shell_completion_is_on() -> None:
+    assert "--install-completion" in spool("--help").out

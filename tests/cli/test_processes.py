@@ -1,0 +1,134 @@
+"""The command as people run it: a process with pipes and signals, over a spool in which somebody works."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from spoold import __version__
+from tests.cli.commands import spool, start
+
+PATIENCE_S = 30
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {PATIENCE_S} s: {what}"
+        time.sleep(0.02)
+
+
+def finish(process: subprocess.Popen[bytes], stdin: bytes = b"") -> tuple[int, str, str]:
+    out, err = process.communicate(stdin, timeout=PATIENCE_S)
+    return process.returncode, out.decode(), err.decode()
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A spool with a master and a worker of four slots."""
+    root = tmp_path_factory.mktemp("spool") / "s"
+    assert spool("init", str(root)).code == 0
+    up = start("up", "--slots", "4", "--allow-command", "--until-eof", root=root, stdout=None, stderr=None)
+    yield root
+    up.communicate(timeout=PATIENCE_S)
+    assert up.returncode == 0
+
+
+def test_the_version(root: Path) -> None:
+    assert finish(start("--version", root=root)) == (0, f"spool {__version__}\n", "")
+
+
+def test_run_is_as_if_the_command_ran_here(root: Path) -> None:
+    code, out, err = finish(start("run", "--", "sh", "-c", "echo to-stdout; echo to-stderr >&2; exit 7", root=root))
+    assert (code, sorted(out.split())) == (7, ["to-stderr", "to-stdout"])
+    assert "EXIT_NONZERO" in err
+    assert finish(start("run", "--", "true", root=root)) == (0, "", "")
+
+
+def test_run_shows_output_while_the_command_runs(root: Path, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    script = f"echo begun; until [ -e {go} ]; do sleep 0.05; done; echo ended"
+    process = start("run", "--", "sh", "-c", script, root=root)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"begun\n"
+    go.touch()
+    assert finish(process) == (0, "ended\n", "")
+
+
+def test_an_interrupted_run_cancels_its_task(root: Path) -> None:
+    process = start("run", "--id", "endless", "--", "sh", "-c", "echo begun; exec sleep 1000", root=root)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"begun\n"
+    process.send_signal(signal.SIGINT)
+    code, _, err = finish(process)
+    assert (code, "endless is being cancelled" in err, "Traceback" in err) == (130, True, False)
+    done = spool("wait", "endless", "--timeout", "30", "--json", root=root)
+    assert (done.code, json.loads(done.out)["endless"]["status"]) == (1, "cancelled")
+
+
+def test_an_interrupted_wait_is_exit_130_and_harms_nothing(root: Path) -> None:
+    (task_id,) = spool("submit", "--type", "nobody-serves-this", root=root).lines
+    process = start("wait", task_id, root=root)
+    # It has begun to wait once it holds the interpreter's signal handling: seen by what it has open.
+    until(lambda: b"spoold" in Path(f"/proc/{process.pid}/cmdline").read_bytes(), "the command runs")
+    until(lambda: _sleeps(process.pid), "the command waits")
+    process.send_signal(signal.SIGINT)
+    code, out, err = finish(process)
+    assert (code, out, err) == (130, "", "")
+    assert json.loads(spool("show", task_id, "--json", root=root).out)["state"] in ("waiting", "ready")
+
+
+def _sleeps(pid: int) -> bool:
+    """Whether the process has used no processor time for a moment, as one that only polls now and then."""
+
+    def used() -> int:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    before = used()
+    time.sleep(0.3)
+    return before > 0 and used() - before <= 2
+
+
+def test_submit_waits_on_request_and_tells_of_failures(root: Path, tmp_path: Path) -> None:
+    tasks = [{"id": f"w{n}", "command": ["sh", "-c", f"exit {n}"], "max_retries": 0} for n in (0, 3)]
+    (tmp_path / "tasks.jsonl").write_text("".join(f"{json.dumps(task)}\n" for task in tasks))
+    code, out, err = finish(start("submit", "--wait", str(tmp_path / "tasks.jsonl"), root=root))
+    assert (code, out) == (1, "w0\nw3\n")
+    assert "w3 failed" in err
+    assert "w0" not in err
+    assert finish(start("submit", "--wait", "--", "true", root=root))[0] == 0
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(root: Path) -> None:
+    for _ in range(3):
+        spool("submit", "-", stdin=b'{"type":"never"}\n' * 500, root=root)
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    process = start("ls", root=root, stdout=write_end)
+    os.close(write_end)
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, err) == (0, b"")
+
+
+def test_an_executor_runs_functions_on_the_workers(root: Path) -> None:
+    import math
+
+    from spoold.client.executor import SpoolExecutor
+    from spoold.client.failures import TaskFailed
+
+    config = root.parent / "worker.toml"
+    config.write_text('[python]\nallow = ["math"]\n')
+    worker = start("worker", "--slots", "1", "--config", str(config), "--until-eof", root=root)
+    try:
+        with SpoolExecutor(root, max_retries=0) as pool:
+            assert list(pool.map(math.factorial, [3, 4], timeout=PATIENCE_S)) == [6, 24]
+            with pytest.raises(TaskFailed, match="math domain error"):
+                pool.submit(math.sqrt, -1).result(timeout=PATIENCE_S)
+    finally:
+        assert finish(worker)[0] == 0

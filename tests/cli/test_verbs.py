@@ -1,0 +1,312 @@
+"""What each verb prints and returns, over a spool in which nobody works."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spoold.protocol import layout
+from spoold.protocol.names import EndedName
+from spoold.protocol.request import parse_request
+from tests.cli.commands import Done, spool
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    assert spool("init", str(tmp_path / "s")).code == 0
+    return tmp_path / "s"
+
+
+@pytest.fixture
+def run(root: Path) -> Run:
+    def call(*words: str, stdin: bytes = b"") -> Done:
+        return spool(*words, stdin=stdin, root=root)
+
+    return call
+
+
+def pending(root: Path) -> list[Any]:
+    files = sorted((root / "pending").iterdir())
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+def put(root: Path, path: str, value: Any) -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(json.dumps(value))
+
+
+def end(root: Path, task_id: str, state: str = "completed", **more: Any) -> None:
+    name = EndedName(task_id, 1, "w-aaaaa").encode()
+    result = {"task_id": task_id, "attempt": 1, "worker_id": "w-aaaaa", "completed_at": "2026-01-01T00:00:00Z"}
+    result |= {"status": "success", "duration_s": 1.5, **more}
+    if state == "failed":
+        error = {"code": "EXIT_NONZERO", "message": "exit code 3"}
+        result = {**result, "status": "failure", "error": error, "exit_code": 3, **more}
+    put(root, f"results/{name}", result)
+    put(root, f"{state}/{name}", {"id": task_id, "type": "t", "batch": "b1"})
+
+
+def requests(root: Path) -> list[tuple[str, str]]:
+    parsed = map(parse_request, sorted(path.name for path in (root / layout.CONTROL).iterdir()))
+    return sorted((request.verb.value, request.target) for request in parsed if request)
+
+
+def test_init_makes_a_spool_once(tmp_path: Path) -> None:
+    first = spool("init", str(tmp_path / "new" / "s"), "--json")
+    assert json.loads(first.out)["directory"] == str(tmp_path / "new" / "s")
+    assert {path.name for path in (tmp_path / "new" / "s").iterdir()} == {*layout.TREE, "spool.json", "spool.toml"}
+    again = spool("init", str(tmp_path / "new" / "s"))
+    assert (again.code, "is a spool already" in again.err) == (69, True)
+
+
+def test_a_directory_without_a_spool_is_refused_and_not_made_one(tmp_path: Path) -> None:
+    done = spool("ls", root=tmp_path)
+    assert done.code == 69
+    assert "Is the share mounted?" in done.err
+    assert len(done.err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_spool_at_all_is_a_mistake_of_configuration() -> None:
+    done = spool("ls")
+    assert (done.code, "--spool DIR" in done.err) == (2, True)
+
+
+def test_the_global_option_may_stand_on_either_side(root: Path) -> None:
+    assert spool("--spool", str(root), "ls").code == 0
+    assert spool("ls", "--spool", str(root)).code == 0
+    assert spool("ls", f"--spool={root}").code == 0
+
+
+def test_submit_prints_ids_and_writes_what_was_said(root: Path, run: Run) -> None:
+    words = "--type review --name N --priority high --after x --after y --timeout 5m --retries 2 --batch B --cwd /d"
+    rest = ["--input", '{"a": [1]}', "--requires", "cpu=2,mem=4G", "--requires", "gpu=1,label=a+b", "--env", "K=V=W"]
+    done = run("submit", *words.split(), *rest)
+    assert done.code == 0, done.err
+    (task,) = pending(root)
+    assert done.lines == [task["id"]]
+    del task["created_at"], task["id"]
+    assert task == {
+        "type": "review",
+        "name": "N",
+        "priority": "high",
+        "dependencies": ["x", "y"],
+        "timeout": 300.0,
+        "max_retries": 2,
+        "batch": "B",
+        "cwd": "/d",
+        "input": {"a": [1]},
+        "requires": {"cpu": 2, "mem": "4G", "gpu": 1, "labels": ["a", "b"]},
+        "env": {"K": "V=W"},
+    }
+
+
+def test_a_command_is_what_follows_the_dashes_whatever_it_looks_like(root: Path, run: Run) -> None:
+    assert run("submit", "--id", "c", "--", "make", "--spool", "x", "--help", "--", "-j").code == 0
+    assert pending(root) == [{"id": "c", "command": ["make", "--spool", "x", "--help", "--", "-j"]}]
+
+
+def test_input_may_be_null_or_a_file(root: Path, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_text('{"from": "file"}')
+    assert run("submit", "--type", "t", "--id", "a", "--input", "null").code == 0
+    assert run("submit", "--type", "t", "--id", "b", "--input", f"@{tmp_path / 'in.json'}").code == 0
+    assert [task["input"] for task in pending(root)] == [None, {"from": "file"}]
+
+
+def test_files_of_both_kinds_and_options_over_them(root: Path, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text('{"type": "t"}')
+    (tmp_path / "two.json").write_text('{"id": "two", "type": "t"}')
+    (tmp_path / "many.jsonl").write_text('{"id": "a", "type": "t"}\n\n{"type": "t", "after": "a"}\n')
+    done = run("submit", *(str(tmp_path / name) for name in ("one.json", "two.json", "many.jsonl")), "--batch", "B")
+    assert done.code == 0, done.err
+    tasks = pending(root)
+    assert done.lines == [task["id"] for task in tasks]
+    assert done.lines[0].startswith("one-")
+    assert done.lines[1:3] == ["two", "a"]
+    assert {task["batch"] for task in tasks} == {"B"}
+
+
+@pytest.mark.parametrize(
+    ("stdin", "count"),
+    [
+        (b'{"type": "t"}', 1),
+        (b'{\n "type": "t",\n "input": {}\n}\n', 1),
+        (b'{"type": "t"}\n{"type": "t"}\n', 2),
+    ],
+)
+def test_stdin_is_one_task_or_a_line_each(root: Path, run: Run, stdin: bytes, count: int) -> None:
+    done = run("submit", "-", stdin=stdin)
+    assert (done.code, len(done.lines), len(pending(root))) == (0, count, count)
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "why"),
+    [
+        (["submit"], b"", "says nothing to run"),
+        (["submit", "--"], b"", "nothing after '--'"),
+        (["submit", "-", "--", "make"], b"{}", "files and a command"),
+        (["submit", "-"], b'{"type": "t", "prioritty": 1}', "did you mean 'priority'"),
+        (["submit", "-"], b'{"type": "t"', "stdin: is not JSON"),
+        (["submit", "-"], b'{"type": "t"}\n{"tpye": "t"}\n', "- line 2: tpye"),
+        (["submit", "-"], b"[1]", "is an array"),
+        (["submit", "/nope.json"], b"", "/nope.json: cannot be read: No such file"),
+        (["submit", "--type", "t", "--input", "{a}"], b"", "--input: is not JSON"),
+        (["submit", "--type", "t", "--timeout", "soon"], b"", "--timeout: 'soon' is no time"),
+        (["submit", "--type", "t", "--env", "K"], b"", "--env: 'K' has no name before"),
+        (["submit", "--type", "t", "--requires", "cpus=many"], b"", "requires.cpus"),
+        (["submit", "--type", "t", "--priority", "asap"], b"", "not a priority"),
+        (["submit", "-", "--id", "x"], b'{"type":"t"}\n{"type":"t"}\n', "--id: is for one task"),
+        (["submit", "--nope"], b"", "No such option"),
+        (["run", "--type", ""], b"", "nothing after '--'"),
+        (["ls", "--state", "gone"], b"", "'gone' is no state. Mend: use one of pending, waiting"),
+        (["drain"], b"", "one WORKER or --all"),
+        (["wait", "x", "--timeout", "-3"], b"", "is no time"),
+        (["pause", "no/type"], b"", "cannot be the target"),
+    ],
+)
+def test_a_mistake_is_exit_2_and_a_sentence(root: Path, run: Run, words: list[str], stdin: bytes, why: str) -> None:
+    done = run(*words, stdin=stdin)
+    assert (done.code, done.out) == (2, "")
+    assert why in done.err
+    assert "Traceback" not in done.err
+    assert pending(root) == []
+
+
+def test_one_bad_file_of_several_submits_none(root: Path, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "good.json").write_text('{"type": "t"}')
+    (tmp_path / "bad.json").write_text("{")
+    assert run("submit", str(tmp_path / "good.json"), str(tmp_path / "bad.json")).code == 2
+    assert pending(root) == []
+
+
+def test_ls_in_its_three_forms(root: Path, run: Run) -> None:
+    end(root, "a")
+    end(root, "b", "failed")
+    put(root, "ready/type=t/5000.0000000001-1.c.a2f1c0.json", {"id": "c", "type": "t", "batch": "b2"})
+    assert [line.split()[:3] for line in run("ls").lines] == [
+        ["ID", "STATE", "ATTEMPT"],
+        ["c", "ready", "2"],
+        ["a", "completed", "1"],
+        ["b", "failed", "1"],
+    ]
+    assert run("ls", "-q", "--state", "failed,completed").lines == ["a", "b"]
+    assert run("ls", "-q", "--batch", "b1", "--limit", "1").lines == ["a"]
+    (row,) = json.loads(run("ls", "--json", "--batch", "b2").out)
+    assert (row["id"], row["state"], row["attempt"], row["lane"]) == ("c", "ready", 2, "type=t")
+
+
+def test_show_has_what_scripts_rely_on(root: Path, run: Run) -> None:
+    end(root, "b", "failed")
+    shown = json.loads(run("show", "b", "--json").out)
+    assert (shown["state"], shown["attempt"], shown["reason"]) == ("failed", 1, "EXIT_NONZERO: exit code 3")
+    assert shown["attempts"][0]["exit_code"] == 3
+    assert shown["task"]["batch"] == "b1"
+    text = run("show", "b").out
+    assert "EXIT_NONZERO: exit code 3" in text
+    assert "w-aaaaa" in text
+
+
+def test_result_prints_output_and_tells_how_it_ended(root: Path, run: Run) -> None:
+    end(root, "text", output="two\nlines\n")
+    end(root, "value", output={"n": 1})
+    end(root, "bad", "failed", output="partial")
+    put(root, "ready/type=t/5000.0000000001-1.c.a1f0c0.json", {})
+    assert run("result", "text").out == "two\nlines\n"
+    assert json.loads(run("result", "value").out) == {"n": 1}
+    assert json.loads(run("result", "value", "--json").out)["duration_s"] == 1.5
+    bad = run("result", "bad")
+    assert (bad.code, bad.out) == (1, "partial\n")
+    assert "EXIT_NONZERO" in bad.err
+    early = run("result", "c")
+    assert (early.code, "not finished yet" in early.err) == (4, True)
+
+
+def test_logs_are_the_bytes_that_were_written(root: Path, run: Run) -> None:
+    end(root, "a")
+    (root / "logs" / "a.1.w-aaaaa.log").write_bytes(b"caf\xc3\xa9\n")
+    assert run("logs", "a").out == "café\n"
+    assert run("logs", "a", "-f").out == "café\n"
+    assert run("logs", "a", "--attempt", "2").code == 4
+
+
+def test_wait_tells_by_its_exit_code(root: Path, run: Run) -> None:
+    end(root, "good")
+    end(root, "bad", "failed")
+    put(root, "ready/type=t/5000.0000000001-1.open.a1f0c0.json", {})
+    assert run("wait", "good").code == 0
+    failed = run("wait", "good", "bad")
+    assert (failed.code, "bad failed: EXIT_NONZERO: exit code 3" in failed.err) == (1, True)
+    assert json.loads(run("wait", "bad", "--json").out)["bad"]["exit_code"] == 3
+    late = run("wait", "open", "--timeout", "50ms")
+    assert (late.code, "have not ended" in late.err) == (124, True)
+    assert run("wait", "good", "unknown").code == 4
+
+
+def test_requests_go_to_control(root: Path, run: Run) -> None:
+    end(root, "bad", "failed")
+    put(root, "ready/type=t/5000.0000000001-1.open.a1f0c0.json", {})
+    put(root, "heartbeats/lap-aaaaa.3.json", {})
+    assert run("cancel", "open", "--reason", "r").lines == ["open"]
+    assert json.loads(run("retry", "bad", "--json").out) == {"retry": ["bad"]}
+    for words in ("pause t", "pause", "resume", "drain lap", "drain --all --undo", "halt", "gc"):
+        assert run(*words.split()).code == 0, words
+    assert requests(root) == [
+        ("cancel", "open"),
+        ("drain", "lap-aaaaa"),
+        ("gc", "+all"),
+        ("halt", "+all"),
+        ("pause", "+all"),
+        ("pause", "t"),
+        ("resume", "+all"),
+        ("retry", "bad"),
+        ("undrain", "+all"),
+    ]
+
+
+def test_what_is_not_there_is_exit_4(run: Run) -> None:
+    for words in ("show x", "result x", "logs x", "cancel x", "retry x", "wait x", "drain x"):
+        done = run(*words.split())
+        assert (done.code, done.out, len(done.err.splitlines())) == (4, "", 1), words
+
+
+def test_one_unknown_id_among_others_cancels_nothing(root: Path, run: Run) -> None:
+    put(root, "ready/type=t/5000.0000000001-1.open.a1f0c0.json", {})
+    assert run("cancel", "open", "nope").code == 4
+    assert requests(root) == []
+
+
+def test_events_are_lines_for_people_or_programs(root: Path, run: Run) -> None:
+    event = {"at": "T1", "writer": "m-a-bbbbb", "seq": 1, "event": "ADMITTED", "task": "a", "attempt": 1}
+    other = {"at": "T2", "writer": "m-a-bbbbb", "seq": 2, "event": "READY", "task": "b", "detail": {"lane": "type=t"}}
+    (root / "events" / "m-a-bbbbb.0.jsonl").write_text(f"{json.dumps(event)}\n{json.dumps(other)}\n")
+    assert [line.split() for line in run("events").lines] == [
+        ["T1", "m-a-bbbbb", "ADMITTED", "a", "#1"],
+        ["T2", "m-a-bbbbb", "READY", "b", "lane=type=t"],
+    ]
+    assert [json.loads(line) for line in run("events", "--json", "--task", "A").lines] == [event]
+
+
+def test_units_are_printed_or_written(root: Path, run: Run, tmp_path: Path) -> None:
+    printed = run("install-units", "--user", "--print", "--name", "lab")
+    assert f"SPOOL_DIR={root}" in printed.out
+    done = run("install-units", "--name", "../x")
+    assert (done.code, "letters, digits" in done.err) == (2, True)
+
+
+def test_a_worker_with_a_broken_configuration_says_which_key(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "w.toml").write_text("slotz = 3\n")
+    done = run("worker", "--config", str(tmp_path / "w.toml"))
+    assert (done.code, "did you mean 'slots'" in done.err) == (2, True)
+    done = run("worker", "--types", "not a type")
+    assert (done.code, "types" in done.err) == (2, True)
+
+
+def test_debug_shows_where_an_error_came_from(run: Run) -> None:
+    quiet, loud = run("show", "x"), run("--debug", "show", "x")
+    assert (quiet.code, loud.code) == (4, 4)
+    assert "Traceback" not in quiet.err
+    assert "Traceback" in loud.err
