@@ -224,7 +224,7 @@ def outcome_of(attempt: Attempt, policy: RetryPolicy, retry_after_s: float | Non
         case "lost":
             return outcomes.worker_died(ending.message)
         case "spawn_failed" if ending.exit_code is not None:
-            return outcomes.of_exit(ending.exit_code, policy.on, policy.never)
+            return _exited(ending, policy, None)
         case kind:
             return outcomes.failure(_CODES[kind], ending.message)
 
