@@ -18,6 +18,9 @@ def main() -> None:
     """The console script."""
     import sys
 
-    from spoold.cli.app import build
+    try:
+        from spoold.cli.app import build
 
-    build(sys.argv[1:])(prog_name="spool")
+        build(sys.argv[1:])(prog_name="spool")
+    except KeyboardInterrupt:  # while it still starts; later on the group sees to it
+        sys.exit(130)

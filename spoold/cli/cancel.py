@@ -29,7 +29,7 @@ def cancel(
 
     Those that wait never start, those that run are stopped."""
     with session(ctx).spool() as spool:
-        asked = [spool.cancel(task_id, reason=reason) for task_id in spool.resolve(ids)]
+        asked = spool.cancel(ids, reason=reason)
     if as_json:
         output.print_json({"cancel": asked})
     else:

@@ -29,7 +29,7 @@ def retry(
 
     They get a fresh budget of retries."""
     with session(ctx).spool() as spool:
-        asked = [spool.retry(task_id, reason=reason) for task_id in spool.resolve(ids)]
+        asked = spool.retry(ids, reason=reason)
     if as_json:
         output.print_json({"retry": asked})
     else:

@@ -40,7 +40,7 @@ def wait(
 
     timeout_s = duration(timeout, "--timeout") if timeout is not None else None
     with session(ctx).spool() as spool:
-        results = wait_with_bar(spool, spool.resolve(ids), timeout_s)
+        results = wait_with_bar(spool, [located.id for located in spool.locate_all(ids)], timeout_s)
     if as_json:
         output.print_json(results)
     if report_failures(results):

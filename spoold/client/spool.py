@@ -63,12 +63,13 @@ class Spool(Connection):
         with self.reaching():
             return locate.locate(self.store, task_id)
 
-    def resolve(self, refs: Iterable[str]) -> list[str]:
-        """The full ids that people mean by ids, names of drops or beginnings of ids. Errors: NotFound."""
-        wanted = list(dict.fromkeys(refs))
+    def locate_all(self, refs: str | Iterable[str]) -> list[Located]:
+        """As `locate`, for many in one look; each once. Errors: NotFound for the first that is missing."""
+        wanted = [refs] if isinstance(refs, str) else list(dict.fromkeys(refs))
         with self.reaching():
             found = locate.locate_many(self.store, wanted)
-            return [(found.get(ref) or locate.locate(self.store, ref)).id for ref in wanted]
+            located = [found.get(ref) or locate.locate(self.store, ref) for ref in wanted]
+        return list({one.path + str(one.line): one for one in located}.values())
 
     def state(self, task_id: str) -> State:
         """pending, waiting, ready, claimed, completed, failed or rejected. Errors: NotFound."""
@@ -104,16 +105,17 @@ class Spool(Connection):
         clock = self.store.clock
         give_up_at = None if timeout is None else clock.monotonic() + timeout
         results: dict[str, Result] = {}
+        nothing: dict[str, Result] = {}
         waiter = Waiter(self.store, wanted)
         checked = False
         while True:
             with self.reaching():
-                came = waiter.pace.forgiving(waiter.poll, {})
+                came = waiter.pace.forgiving(waiter.poll, nothing)
                 if waiter.pending and not checked:
                     checked = True
                     waiter.check_known()
                     waiter.look_in_archive()
-                    came |= waiter.poll()
+                    came = {**came, **waiter.poll()}
             results.update(came)
             if came and progress is not None:
                 progress(came)
@@ -127,30 +129,28 @@ class Spool(Connection):
                 )
             time.sleep(min(waiter.pace.pause_s(), left_s) if left_s is not None else waiter.pace.pause_s())
 
-    def cancel(self, task_id: str, *, reason: str = "") -> str:
-        """Ask for a task to be ended, running or not; returns its id. Errors: NotFound."""
-        located = self.locate(task_id)
-        if located.state is State.PENDING and located.id == located.drop:
-            raise NotFound(
-                f"pending/{located.drop} has no id yet; delete the file, or cancel the task once it has one."
-            )
-        self.post(Verb.CANCEL, located.id, reason)
-        return located.id
+    def cancel(self, ids: str | Iterable[str], *, reason: str = "") -> list[str]:
+        """Ask for tasks to be ended, running or not; returns their ids. Errors: NotFound; then none is asked for."""
+        found = self.locate_all(ids)
+        for located in found:
+            if located.state is State.PENDING and located.id == located.drop:
+                raise NotFound(
+                    f"pending/{located.drop} has no id yet; delete the file, or cancel it once it has one."
+                )
+        return self._post_each(Verb.CANCEL, found, reason)
 
-    def retry(self, task_id: str, *, reason: str = "") -> str:
-        """Ask for a failed task to be tried again with a fresh budget; returns its id.
+    def retry(self, ids: str | Iterable[str], *, reason: str = "") -> list[str]:
+        """Ask for failed tasks to be tried again with a fresh budget; returns their ids.
 
-        Errors: NotFound, SpoolError for a task that has not failed.
+        Errors: NotFound, SpoolError for a task that has not failed; then none is asked for.
         """
-        located = self.locate(task_id)
-        if located.state is State.REJECTED:
-            raise SpoolError(
-                f"{located.id} was rejected, so there is no task to retry: mend the file and submit it again."
-            )
-        if located.state is not State.FAILED:
-            raise SpoolError(f"task {located.id} is {located.state}; only a failed task can be retried.")
-        self.post(Verb.RETRY, located.id, reason)
-        return located.id
+        found = self.locate_all(ids)
+        for located in found:
+            if located.state is State.REJECTED:
+                raise SpoolError(f"{located.id} was rejected: mend the file and submit it again.")
+            if located.state is not State.FAILED:
+                raise SpoolError(f"task {located.id} is {located.state}; only a failed task can be retried.")
+        return self._post_each(Verb.RETRY, found, reason)
 
     def pause(self, kind: str | None = None, *, reason: str = "") -> None:
         """Start no more tasks of a type, or none at all; what runs goes on."""
@@ -214,6 +214,11 @@ class Spool(Connection):
                 lambda: located.archived or bool(waiter.poll()) or not waiter.pending,
                 waiter.pace,
             )
+
+    def _post_each(self, verb: Verb, found: list[Located], reason: str) -> list[str]:
+        for located in found:
+            self.post(verb, located.id, reason)
+        return [located.id for located in found]
 
     def _ask_workers(self, verb: Verb, worker: str | None, reason: str) -> list[str]:
         if worker is None:

@@ -16,6 +16,7 @@ from spoold.system.filesystem import FileSystem
 
 SMALL_BYTES = 256 << 10
 BATCH_BYTES = 64 << 20
+READS_MAX = 2000
 REASON = ".reason.json"
 MICROS_WIDTH = 10
 
@@ -34,11 +35,19 @@ def id_in_name(drop: str) -> str | None:
 
 
 def list_drops(fs: FileSystem) -> Iterator[tuple[str, str | None]]:
-    """Every single drop in pending/, oldest name first, with the id that it names. Errors: OSError from listing."""
+    """Every drop in pending/, oldest name first, with the id that it names. Errors: OSError from listing.
+
+    Strangers' files are opened for their id, READS_MAX of them at most: behind so many a leader is needed, not an id.
+    """
+    reads = 0
     for drop in sorted(fs.list(layout.PENDING)):
         if drop.startswith(".") or not drop.lower().endswith((".json", ".jsonl")):
             continue
-        yield drop, id_in_name(drop) or (_id_inside(fs, drop) if drop.lower().endswith(".json") else None)
+        found = id_in_name(drop)
+        if found is None and drop.lower().endswith(".json") and reads < READS_MAX:
+            reads += 1
+            found = _id_inside(fs, drop)
+        yield drop, found
 
 
 def find_lines(fs: FileSystem, wanted: Collection[str]) -> Iterator[tuple[str, int, str]]:

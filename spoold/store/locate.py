@@ -139,7 +139,7 @@ class _Search:
     def _take(self, located: Located) -> None:
         task_key = key(located.id)
         for name in (task_key, key(located.drop)):
-            if name in self.wanted:
+            if name and name in self.wanted:
                 # A second drop of an id must not hide, when it is rejected, the task that has the id.
                 if located.state is not State.REJECTED or name not in self.found:
                     self.found[name] = located

@@ -88,6 +88,12 @@ def test_what_is_nowhere_is_not_found(tree: Tree) -> None:
         locate(store_of(tree), "x-1")
 
 
+def test_nothing_is_the_id_of_no_task(tree: Tree) -> None:
+    tree.ready("a")
+    with pytest.raises(NotFound):
+        locate(store_of(tree), "")
+
+
 def test_the_beginning_of_an_id_will_do_if_there_is_only_one(tree: Tree) -> None:
     tree.ready("review-1f3a")
     tree.ends("build-77")

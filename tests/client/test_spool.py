@@ -113,7 +113,7 @@ def test_following_an_archived_task_ends_at_once(tree: Tree) -> None:
 def test_requests_are_files_that_say_who_asked_and_why(tree: Tree) -> None:
     tree.claimed("a-long-id")
     with tree.spool() as spool:
-        assert spool.cancel("a-lo", reason="wrong input") == "a-long-id"
+        assert spool.cancel(["a-lo", "A-long-id"], reason="wrong input") == ["a-long-id"]
     (name,) = tree.fs.list(layout.CONTROL)
     body = orjson.loads(tree.fs.read(layout.join(layout.CONTROL, name)))
     assert name.startswith("cancel.a-long-id.")
@@ -151,6 +151,7 @@ def test_every_request_has_its_verb_and_target(tree: Tree) -> None:
 
 def test_what_cannot_be_asked_is_said(tree: Tree) -> None:
     tree.waits("w")
+    tree.ends("f", code=Code.TIMEOUT)
     tree.rejects("bad.json", "r")
     tree.put("pending/nameless.json", {"type": "t"})
     with tree.spool() as spool:
@@ -159,7 +160,7 @@ def test_what_cannot_be_asked_is_said(tree: Tree) -> None:
         with pytest.raises(NotFound, match="has no id yet"):
             spool.cancel("nameless.json")
         with pytest.raises(SpoolError, match="only a failed task"):
-            spool.retry("w")
+            spool.retry(["f", "w"])
         with pytest.raises(SpoolError, match="submit it again"):
             spool.retry("r")
         with pytest.raises(NotFound, match="no worker 'nobody'"):
