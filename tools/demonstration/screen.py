@@ -57,7 +57,7 @@ class Screen:
         self._console = console
         self._total = total
         self._began = time.monotonic()
-        self._recent: list[Text] = []
+        self._story: list[Text] = []
         self._seen: set[tuple[str, int]] = set()
         self._lined_at = float("-inf")
         self._live = Live(console=console, refresh_per_second=8, transient=True) if live else None
@@ -72,11 +72,12 @@ class Screen:
     ) -> None:
         if self._live is not None:
             self._live.stop()
+            self._console.print(*self._story, sep="\n")
 
     def say(self, sentence: str, style: str = "") -> None:
         """Something that happened just now."""
         line = Text(f"{time.monotonic() - self._began:6.1f} s  {sentence}", style=style, no_wrap=True)
-        self._recent = [*self._recent, line][-RECENT:]
+        self._story.append(line)
         if self._live is None:
             self._console.print(line)
 
@@ -112,7 +113,7 @@ class Screen:
         laptops = Table(box=None, pad_edge=False, show_header=False)
         for node in picture.nodes:
             laptops.add_row(*_row(node))
-        return Group(states, bar, "", laptops, "", *self._recent)
+        return Group(states, bar, "", laptops, "", *self._story[-RECENT:])
 
 
 def _row(node: Node) -> tuple[Text, ...]:
