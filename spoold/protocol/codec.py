@@ -70,11 +70,17 @@ def load(data: bytes, file: str) -> Any:
             data.decode()
         except UnicodeDecodeError as why:
             raise BadFile(file, "", f"is not UTF-8 (byte {why.start}).", "save it as UTF-8.") from error
+        if error.msg.endswith("limit exceeded"):  # the parser's own limit on depth lies beyond ours
+            raise _too_deep_file(file) from error
         problem = f"is not JSON: {error.msg} (line {error.lineno}, column {error.colno})."
         raise BadFile(file, "", problem, "check it with `python -m json.tool FILE`.") from error
     if _too_deep(data, value):
-        raise BadFile(file, "", f"is nested deeper than {DEPTH_MAX} levels.", "put what is so deep in as a string.")
+        raise _too_deep_file(file)
     return value
+
+
+def _too_deep_file(file: str) -> BadFile:
+    return BadFile(file, "", f"is nested deeper than {DEPTH_MAX} levels.", "put what is so deep in as a string.")
 
 
 def _too_deep(data: bytes, value: Any) -> bool:
