@@ -27,8 +27,8 @@ class Desk:
     """One leader's working state in one epoch; all of it can be rebuilt from the tree.
 
     lanes: the lane of every task that is ready or claimed; deadlines: wall time (s) by key of tasks that have one;
-    active: how many tasks of each type are ready or claimed; missing: keys whose place is in doubt; now: the moment
-    of this step; dead: nodes that were reaped, and when (monotonic, s); busy: whether this step changed anything;
+    active: how many tasks of each type are ready or claimed; missing: keys whose place is in doubt; unlearned: keys
+    whose lane and deadline are to be looked up; now: the moment of this step; dead: nodes that were reaped, and when (monotonic, s); busy: whether this step changed anything;
     notices: what people should know of this step.
     """
 
@@ -43,6 +43,7 @@ class Desk:
     backlog: Backlog = field(init=False)
     active: Counter[str] = field(default_factory=Counter)
     missing: set[str] = field(default_factory=set)
+    unlearned: list[str] = field(default_factory=list)
     batches: set[BatchName] = field(default_factory=set)
     busy: bool = False
     notices: list[str] = field(default_factory=list)

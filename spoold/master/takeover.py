@@ -107,16 +107,22 @@ def _reject_twin(desk: Desk, place: Place, name: TaskName) -> None:
 
 
 def follow(desk: Desk) -> None:
-    """List what is polled and take in what changed. Errors: OSError."""
+    """List what is polled and take in what changed. Errors: OSError, and then nothing of it is forgotten."""
     changes = desk.view.refresh(desk.store.fs)
     desk.busy = desk.busy or changes.any
     for task_key in changes.came:
         desk.backlog.remove(task_key)
         desk.missing.discard(task_key)
-        _learn(desk, task_key, desk.view.where[task_key])
     for task_key in changes.ended:
         desk.ended(task_key)
     desk.missing.update(changes.missing)
+    desk.unlearned += changes.came
+    while desk.unlearned:
+        task_key = desk.unlearned[-1]
+        place = desk.view.where.get(task_key)
+        if place is not None:
+            _learn(desk, task_key, place)
+        desk.unlearned.pop()
 
 
 def _learn(desk: Desk, task_key: str, place: Place) -> None:
@@ -124,9 +130,9 @@ def _learn(desk: Desk, task_key: str, place: Place) -> None:
     branch = place.directory.partition("/")[2]
     if place.state is State.READY:
         desk.lanes[task_key] = branch
-        name = desk.view.ready[branch].get(place.name)
+        name = desk.view.ready.get(branch, {}).get(place.name)
     elif place.state is State.CLAIMED:
-        name = desk.view.claimed[branch].get(place.name)
+        name = desk.view.claimed.get(branch, {}).get(place.name)
     else:
         return
     unknown_lane = task_key not in desk.lanes

@@ -83,6 +83,7 @@ class View:
     where: dict[str, Place] = field(default_factory=dict)
     archived: dict[str, State] = field(default_factory=dict)
     archived_counts: Counter[State] = field(default_factory=Counter)
+    _unfinished: _Found | None = None
 
     def parent(self, task_id: str) -> Parent:
         """What is known of a task that others wait for."""
@@ -99,10 +100,10 @@ class View:
         return task_key in self.where or task_key in self.archived
 
     def refresh(self, fs: FileSystem) -> Changes:
-        """List everything that is polled. Errors: OSError; the view is then partly old, and the next one mends it."""
-        found = _Found()
+        """List everything that is polled. Errors: OSError; what was found until then is told by the next refresh."""
+        found = self._unfinished = self._unfinished or _Found()
         drops = sorted(fs.list(layout.PENDING))
-        found.changes.any = drops != self.pending
+        found.changes.any |= drops != self.pending
         self.pending = drops
         self._refresh_lanes(fs, found)
         self._refresh_branches(fs, State.CLAIMED, self.claimed, fs.list(layout.CLAIMED), found)
@@ -113,6 +114,7 @@ class View:
         found.changes.any |= requests != self.requests or nodes.keys() != self.beats.keys()
         self.requests, self.beats = requests, nodes
         found.changes.missing = [k for k, place in found.gone.items() if self.where.get(k) == place]
+        self._unfinished = None
         return found.changes
 
     def settle(self, task_id: str, state: State, directory: str, name: str) -> None:
