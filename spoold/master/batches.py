@@ -90,7 +90,11 @@ class Batches:
         """Publish some lines. Returns how many batches are still open. Errors: OSError."""
         if self._open is None and desk.batches:
             name = min(desk.batches, key=lambda b: b.order)
-            data = desk.store.fs.read(layout.join(layout.BATCHES, name.encode()))
+            try:
+                data = desk.store.fs.read(layout.join(layout.BATCHES, name.encode()))
+            except FileNotFoundError:
+                desk.batches.discard(name)  # finished by an unlink whose reply was lost, or taken over
+                return len(desk.batches)
             self._open = _Open(name, batch.lines(data, name.encode(), name.order, name.prefix, desk.store.settings))
         if self._open is not None:
             self._expand(desk, self._open)
