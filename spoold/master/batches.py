@@ -19,7 +19,7 @@ from spoold.protocol.names import BatchName, parse_batch
 from spoold.rules import batch
 from spoold.rules.admission import Reject, Young, taken
 from spoold.rules.batch import Accepted, Line
-from spoold.store.lanes import move_into_lane
+from spoold.store.lanes import list_tasks, move_into_lane
 from spoold.store.store import clear_directory
 
 PER_STEP = 1000
@@ -63,7 +63,9 @@ def take_over(desk: Desk) -> None:
         if found is None:
             continue
         mine = BatchName(found.order, found.prefix, me)
-        if found.holder != me:
+        if found.holder == me:
+            _withdraw_all(desk)  # an earlier epoch of mine may have staged something and lost sight of it
+        else:
             if not clear_directory(desk.store.fs, layout.join(layout.TMP, found.holder)):
                 raise OSError(f"tmp/{found.holder} keeps filling: its writer still lives")
             src = layout.join(layout.BATCHES, found.encode())
@@ -85,9 +87,11 @@ class Batches:
 
     def __init__(self) -> None:
         self._open: _Open | None = None
+        self._doubt: tuple[str, Line] | None = None
 
     def step(self, desk: Desk) -> int:
         """Publish some lines. Returns how many batches are still open. Errors: OSError."""
+        self._resolve(desk)
         if self._open is None and desk.batches:
             name = min(desk.batches, key=lambda b: b.order)
             try:
@@ -108,7 +112,7 @@ class Batches:
                     self._finish(desk, under_way.name)
                     return
                 if not desk.view.known(line.admit.name.id):
-                    _publish(desk, line)
+                    self._publish(desk, line)
         except BaseException:
             # Whatever stopped this line, the next step starts over: lines that exist are passed over.
             self._open = None
@@ -124,13 +128,39 @@ class Batches:
         desk.busy = True
         self._open = None
 
+    def _publish(self, desk: Desk, line: Line) -> None:
+        """One line becomes a task in waiting/."""
+        admit = line.admit
+        staged = desk.store.stage(line.data, durable=False)
+        self._doubt = (staged, line)
+        moved = move_into_lane(desk.store, staged, layout.WAITING, admit.lane, admit.name.encode())
+        if not moved:
+            raise moved.error or OSError(f"{admit.name.id}: publishing ended as {moved.fate}")
+        self._doubt = None
+        _admitted(desk, line)
 
-def _publish(desk: Desk, line: Line) -> None:
-    """One line becomes a task in waiting/."""
+    def _resolve(self, desk: Desk) -> None:
+        """A publishing that was not seen to succeed may still happen, until its source is gone: then look."""
+        if self._doubt is None:
+            return
+        staged, line = self._doubt
+        with contextlib.suppress(FileNotFoundError):
+            desk.store.fs.unlink(staged)
+        admit = line.admit
+        there = list_tasks(desk.store.fs, layout.join(layout.WAITING, admit.lane))
+        if admit.name.encode() in there and not desk.view.known(admit.name.id):
+            _admitted(desk, line)
+        self._doubt = None
+
+
+def _admitted(desk: Desk, line: Line) -> None:
     admit = line.admit
-    staged = desk.store.stage(line.data, durable=False)
-    moved = move_into_lane(desk.store, staged, layout.WAITING, admit.lane, admit.name.encode())
-    if not moved:
-        raise moved.error or OSError(f"{admit.name.id}: publishing ended as {moved.fate}")
     desk.enlist(admit.name, admit.lane, admit.task)
     desk.journal.note("ADMITTED", admit.name.id, admit.name.attempt, lane=admit.lane)
+
+
+def _withdraw_all(desk: Desk) -> None:
+    directory = layout.join(layout.TMP, desk.store.writer)
+    for name in desk.store.fs.list(directory):
+        with contextlib.suppress(FileNotFoundError):
+            desk.store.fs.unlink(layout.join(directory, name))
