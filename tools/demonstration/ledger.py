@@ -109,7 +109,8 @@ def _summary(attempts: list[Attempt], zero: float) -> tuple[str, ...]:
 
 
 def _words(outcome: str) -> str:
-    return outcome.lower().replace("_", " ")
+    words = outcome.lower().replace("_", " ")
+    return f"{words} (until it was noticed)" if outcome == "WORKER_DIED" else words
 
 
 def _seconds(stamp: str) -> float:
