@@ -4,8 +4,7 @@ import json
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,6 @@ from spoold import __version__
 from tests.cli.commands import spool, start
 
 PATIENCE_S = 30
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {PATIENCE_S} s: {what}"
-        time.sleep(0.02)
 
 
 def finish(process: subprocess.Popen[bytes], stdin: bytes = b"") -> tuple[int, str, str]:
@@ -71,28 +63,37 @@ def test_an_interrupted_run_cancels_its_task(root: Path) -> None:
     assert (done.code, json.loads(done.out)["endless"]["status"]) == (1, "cancelled")
 
 
-def test_an_interrupted_wait_is_exit_130_and_harms_nothing(root: Path) -> None:
-    (task_id,) = spool("submit", "--type", "nobody-serves-this", root=root).lines
-    process = start("wait", task_id, root=root)
-    # It has begun to wait once it holds the interpreter's signal handling: seen by what it has open.
-    until(lambda: b"spoold" in Path(f"/proc/{process.pid}/cmdline").read_bytes(), "the command runs")
-    until(lambda: _sleeps(process.pid), "the command waits")
+def submit_until(root: Path, go: Path) -> str:
+    """A task that runs until a file is there; its id."""
+    script = f"echo begun; until [ -e {go} ]; do sleep 0.05; done"
+    (task_id,) = spool("submit", "--", "sh", "-c", script, root=root).lines
+    return task_id
+
+
+def test_who_stops_looking_does_not_stop_the_task(root: Path, tmp_path: Path) -> None:
+    task_id = submit_until(root, tmp_path / "go")
+    process = start("logs", "-f", task_id, root=root)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"begun\n"
     process.send_signal(signal.SIGINT)
-    code, out, err = finish(process)
-    assert (code, out, err) == (130, "", "")
-    assert json.loads(spool("show", task_id, "--json", root=root).out)["state"] in ("waiting", "ready")
+    assert finish(process) == (130, "", "")
+    (tmp_path / "go").touch()
+    assert spool("wait", task_id, "--timeout", "30", root=root).code == 0
 
 
-def _sleeps(pid: int) -> bool:
-    """Whether the process has used no processor time for a moment, as one that only polls now and then."""
-
-    def used() -> int:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return int(fields[11]) + int(fields[12])
-
-    before = used()
-    time.sleep(0.3)
-    return before > 0 and used() - before <= 2
+def test_a_terminal_gets_a_bar_that_goes_away(root: Path, tmp_path: Path) -> None:
+    task_id = submit_until(root, tmp_path / "go")
+    screen, terminal = os.openpty()
+    process = start("wait", task_id, root=root, stderr=terminal)
+    os.close(terminal)
+    shown = b""
+    while b"0/1" not in shown:
+        shown += os.read(screen, 4096)
+    (tmp_path / "go").touch()
+    out, _ = process.communicate(timeout=PATIENCE_S)
+    os.close(screen)
+    assert (process.returncode, out) == (0, b"")
+    assert b"waiting" in shown
 
 
 def test_submit_waits_on_request_and_tells_of_failures(root: Path, tmp_path: Path) -> None:
