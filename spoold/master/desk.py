@@ -28,8 +28,8 @@ class Desk:
 
     lanes: the lane of every task that is ready or claimed; deadlines: wall time (s) by key of tasks that have one;
     active: how many tasks of each type are ready or claimed; missing: keys whose place is in doubt; unlearned: keys
-    whose lane and deadline are to be looked up; now: the moment of this step; dead: nodes that were reaped, and when (monotonic, s); busy: whether this step changed anything;
-    notices: what people should know of this step.
+    whose lane and deadline are to be looked up; now: the moment of this step; dead: nodes that were reaped, and
+    when (monotonic, s); busy: whether this step changed anything; notices: what people should know of this step.
     """
 
     store: Store
