@@ -10,6 +10,7 @@ has one spelling: what parses encodes to the same name, and what would not read 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from spoold.protocol.errors import BadName
@@ -47,9 +48,9 @@ _EVENTS = re.compile(rf"({NODE})\.{_number(9)}\.jsonl")
 _BATCH = re.compile(rf"({ORDER})\.({ID})\.({NODE})\.jsonl")
 
 
-def _sure(value: object, name: str, read_back: object) -> str:
+def _sure(value: object, name: str, parse: Callable[[str], object]) -> str:
     """The name, if it reads back as the value. Errors: BadName."""
-    if read_back != value:
+    if parse(name) != value:
         raise BadName(f"{name!r} cannot be a name, since it does not read back as {value}")
     return name
 
@@ -122,13 +123,11 @@ class TaskName:
 
     def encode(self) -> str:
         """The file name. Errors: BadName for a field outside the grammar."""
-        name = f"{self._stem()}.json"
-        return _sure(self, name, parse_task(name))
+        return _sure(self, f"{self._stem()}.json", parse_task)
 
     def encode_returned(self, mover: str) -> str:
         """The name in returned/, made unique to whoever hands the attempt back. Errors: BadName."""
-        name = f"{self._stem()}.{mover}.json"
-        return _sure((self, mover), name, parse_returned(name))
+        return _sure((self, mover), f"{self._stem()}.{mover}.json", parse_returned)
 
     def ended(self, decider: str) -> EndedName:
         """The name this attempt gets in completed/ or failed/, and of its result."""
@@ -180,18 +179,15 @@ class EndedName:
 
     def encode(self) -> str:
         """The file name in completed/, failed/ and results/. Errors: BadName."""
-        name = f"{self._stem()}.json"
-        return _sure(self, name, parse_ended(name))
+        return _sure(self, f"{self._stem()}.json", parse_ended)
 
     def log(self) -> str:
         """The name of the attempt's log. Errors: BadName."""
-        name = f"{self._stem()}.log"
-        return _sure(self, name, parse_log(name))
+        return _sure(self, f"{self._stem()}.log", parse_log)
 
     def archived(self, kind: str) -> str:
         """The name under archive/: kind is completed, failed or result. Errors: BadName."""
-        name = f"{self._stem()}.{kind}.json"
-        return _sure((self, kind), name, parse_archived(name))
+        return _sure((self, kind), f"{self._stem()}.{kind}.json", parse_archived)
 
     def _stem(self) -> str:
         return f"{self.id}.{self.attempt}.{self.decider}"
@@ -224,8 +220,7 @@ class BeatName:
 
     def encode(self) -> str:
         """The file name. Errors: BadName."""
-        name = f"{self.node}.{self.beat}.json"
-        return _sure(self, name, parse_beat(name))
+        return _sure(self, f"{self.node}.{self.beat}.json", parse_beat)
 
 
 def parse_beat(name: str) -> BeatName | None:
@@ -244,8 +239,7 @@ class LeaseName:
 
     def encode(self) -> str:
         """The file name. Errors: BadName."""
-        name = f"{self.epoch}.{self.holder}.{self.beat}"
-        return _sure(self, name, parse_lease(name))
+        return _sure(self, f"{self.epoch}.{self.holder}.{self.beat}", parse_lease)
 
 
 def parse_lease(name: str) -> LeaseName | None:
@@ -263,8 +257,7 @@ class SnapshotName:
 
     def encode(self) -> str:
         """The file name. Errors: BadName."""
-        name = f"{self.epoch}-{self.seq}.json"
-        return _sure(self, name, parse_snapshot(name))
+        return _sure(self, f"{self.epoch}-{self.seq}.json", parse_snapshot)
 
 
 def parse_snapshot(name: str) -> SnapshotName | None:
@@ -282,8 +275,7 @@ class EventsName:
 
     def encode(self) -> str:
         """The file name. Errors: BadName."""
-        name = f"{self.writer}.{self.segment}.jsonl"
-        return _sure(self, name, parse_events(name))
+        return _sure(self, f"{self.writer}.{self.segment}.jsonl", parse_events)
 
 
 def parse_events(name: str) -> EventsName | None:
@@ -302,8 +294,7 @@ class BatchName:
 
     def encode(self) -> str:
         """The file name. Errors: BadName."""
-        name = f"{self.order}.{self.prefix}.{self.holder}.jsonl"
-        return _sure(self, name, parse_batch(name))
+        return _sure(self, f"{self.order}.{self.prefix}.{self.holder}.jsonl", parse_batch)
 
 
 def parse_batch(name: str) -> BatchName | None:
