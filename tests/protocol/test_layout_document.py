@@ -1,0 +1,321 @@
+"""`spool_layout.md` says what the code does: every table, tree, diagram, example and name in it is held to it."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from pydantic import AliasChoices, BaseModel
+
+from spoold.protocol import codec, layout, names
+from spoold.protocol.event import Event
+from spoold.protocol.fields import PRIORITIES
+from spoold.protocol.heartbeat import Capabilities, Heartbeat, HostId, Running
+from spoold.protocol.lanes import LANE_MAX, RUNS, parse_lane
+from spoold.protocol.lifecycle import MOVES, State
+from spoold.protocol.request import RequestBody, Verb, parse_request
+from spoold.protocol.result import Code, Error, Result, Status
+from spoold.protocol.settings import Marker, Settings, TypeSettings
+from spoold.protocol.snapshot import Snapshot
+from spoold.protocol.task import DEPENDENCIES_MAX, Requires, Retry, Task
+from spoold.rules import admission, gates, outcome, retry
+from spoold.rules.policy import retry_policy
+
+TEXT = (Path(__file__).parents[2] / "spool_layout.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)(?: (\w+))?\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+PROSE = re.sub(r"^```.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
+QUOTED = re.findall(r"`([^`\n]+)`", PROSE)
+
+PARSERS: dict[str, Callable[[str], Any]] = {
+    "task": names.parse_task,
+    "returned": names.parse_returned,
+    "ended": names.parse_ended,
+    "log": names.parse_log,
+    "archived": names.parse_archived,
+    "beat": names.parse_beat,
+    "lease": names.parse_lease,
+    "snapshot": names.parse_snapshot,
+    "events": names.parse_events,
+    "batch": names.parse_batch,
+    "request": parse_request,
+    "lane": parse_lane,
+}
+MODELS: dict[str, type[BaseModel]] = {
+    "task": Task,
+    "result": Result,
+    "heartbeat": Heartbeat,
+    "request": RequestBody,
+    "marker": Marker,
+    "event": Event,
+    "snapshot": Snapshot,
+}
+
+
+def block(kind: str) -> str:
+    """The one block of that kind."""
+    [text] = [str(text) for language, _, text in BLOCKS if language == kind]
+    return text
+
+
+def table(*head: str) -> list[list[str]]:
+    """The rows of the one table with these first columns, cells trimmed."""
+    pattern = rf"^\| {re.escape(' | '.join(head))}[^\n]*\|\n\|[-|]+\|\n((?:\|[^\n]*\|\n)+)"
+    [rows] = re.findall(pattern, TEXT, re.MULTILINE)
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows.splitlines()]
+
+
+def section(title: str) -> str:
+    """The text under a heading, up to the next one of its rank or above."""
+    found = re.search(rf"^(##+) {re.escape(title)}\n(.*?)(?=^\#{{2,3}} |\Z)", TEXT, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    return str(found[2])
+
+
+def quoted(cells: list[str]) -> set[str]:
+    """Every word in backticks within these cells."""
+    return {word for cell in cells for word in re.findall(r"`([^`]+)`", cell)}
+
+
+def accepted(model: type[BaseModel]) -> set[str]:
+    """Every name under which a field of the model may be given."""
+    found: set[str] = set()
+    for name, info in model.model_fields.items():
+        alias = info.validation_alias
+        found |= {name, *(map(str, alias.choices) if isinstance(alias, AliasChoices) else ())}
+    return found
+
+
+def test_the_tree_is_the_tree() -> None:
+    lines = [re.fullmatch(r"(\S+) +(.+)", line) for line in block("tree").splitlines()]
+    told = {line[1]: line[2] for line in lines if line is not None}
+    assert len(told) == len(lines)
+    assert {name.removesuffix("/"): purpose for name, purpose in told.items() if name.endswith("/")} == layout.TREE
+    assert {name for name in told if not name.endswith("/")} == {layout.MARKER, layout.SETTINGS}
+
+
+def test_the_states_are_the_states() -> None:
+    told = {re.match(r"`(\w+)/", row[0]) for row in table("the token is in")} - {None}
+    assert {match[1] for match in told if match} == {*State, layout.BATCHES}
+
+
+def test_the_table_of_moves_is_the_table_of_moves() -> None:
+    assert [tuple(row) for row in table("from", "to", "who")] == [
+        (f"{move.source}/", f"{move.target}/", move.mover, move.event, move.when) for move in MOVES
+    ]
+
+
+def test_the_diagram_is_drawn_from_the_table() -> None:
+    edges = [f"    {move.source} --> {move.target}: {move.mover} {move.event}" for move in MOVES]
+    assert block("mermaid").splitlines() == ["stateDiagram-v2", *edges]
+
+
+@pytest.mark.parametrize(("kind", "text"), [(kind, text) for language, kind, text in BLOCKS if language == "json"])
+def test_every_example_is_what_it_says(kind: str, text: str) -> None:
+    loaded = codec.load_model(MODELS[kind], text.encode(), f"example of a {kind}")
+    assert not loaded.model_extra
+    assert codec.load_model(MODELS[kind], codec.dump(loaded), kind) == loaded
+    for name, value in orjson.loads(text).items():
+        assert name in accepted(MODELS[kind]), value
+
+
+def test_every_kind_of_file_has_an_example() -> None:
+    assert {kind for language, kind, _ in BLOCKS if language == "json"} == set(MODELS)
+    assert {language for language, _, _ in BLOCKS} == {"json", "toml", "tree", "mermaid"}
+
+
+def test_the_example_of_settings_is_settings() -> None:
+    settings = codec.load_settings(block("toml").encode(), "example")
+    assert set(settings.of("code_review").model_dump(exclude_none=True)) == set(TypeSettings.model_fields)
+
+
+@pytest.mark.parametrize("row", table("kind", "where", "grammar"), ids=lambda row: row[0])
+def test_every_name_is_read_and_written_as_it_stands(row: list[str]) -> None:
+    kind, where, _, example = row
+    assert where.startswith(("`", "under `"))
+    value = PARSERS[kind](example.strip("`"))
+    assert value is not None
+    assert _written(kind, value) == example.strip("`")
+
+
+def _written(kind: str, value: Any) -> str:
+    if kind == "returned":
+        return str(value[0].encode_returned(value[1]))
+    if kind == "archived":
+        return str(value[0].archived(value[1]))
+    return str(value.log() if kind == "log" else value.encode())
+
+
+def test_every_kind_of_name_is_told() -> None:
+    assert [row[0] for row in table("kind", "where", "grammar")] == list(PARSERS)
+
+
+KIND_IN = {
+    layout.WAITING: "task",
+    layout.READY: "task",
+    layout.CLAIMED: "task",
+    layout.RETURNED: "returned",
+    layout.COMPLETED: "ended",
+    layout.FAILED: "ended",
+    layout.RESULTS: "ended",
+    layout.ARCHIVE: "archived",
+    layout.HEARTBEATS: "beat",
+}
+PATHS = [word for word in QUOTED if re.fullmatch(r"[a-z]+/.*[0-9a-z]\.\S*json", word)]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_path_leads_to_where_such_a_file_is(path: str) -> None:
+    directory, _, name = path.partition("/")
+    if directory == layout.PENDING:
+        assert admission.judge_kind(name, "file", 1, Settings()) is None
+        return
+    branch, _, last = name.rpartition("/")
+    assert PARSERS[KIND_IN[directory]](last) is not None
+    if directory in (layout.WAITING, layout.READY):
+        assert parse_lane(branch) is not None
+    elif directory == layout.CLAIMED:
+        assert names.is_node(branch)
+
+
+def test_the_life_of_one_task_is_what_the_rules_make_of_it() -> None:
+    settings, drop = Settings(), "review.json"
+    order, made = admission.settle(drop, 1_770_022_800_000_000, 3)
+    admit = admission.judge_content(drop, b'{"type": "code_review", "priority": "high"}', order, made, settings)
+    assert isinstance(admit, admission.Admit)
+    policy = retry_policy(admit.task, settings)
+    first = admit.name
+    second = retry.decide(first, outcome.of_exit(1, policy.on, policy.never), policy)
+    assert isinstance(second, retry.Again)
+    third = retry.decide(second.name, outcome.worker_died("gone"), policy)
+    assert isinstance(third, retry.Again)
+    one, two, three = first.encode(), second.name.encode(), third.name.encode()
+    last = third.name.ended("laptop1-7f3a")
+    bucket = layout.bucket(made)
+    expected = [
+        f"pending/{drop}",
+        layout.ready(admit.lane, one),
+        layout.claimed("laptop1-7f3a", one),
+        f"results/{first.ended('laptop1-7f3a').encode()}",
+        f"returned/{second.name.encode_returned('laptop1-7f3a')}",
+        layout.waiting(admit.lane, two),
+        layout.ready(admit.lane, two),
+        layout.claimed("laptop2-00ff", two),
+        "heartbeats/laptop2-00ff.97.json",
+        f"returned/{third.name.encode_returned('master-9z9z')}",
+        layout.claimed("laptop1-7f3a", three),
+        f"results/{last.encode()}",
+        f"completed/{last.encode()}",
+        f"{bucket}/{last.archived('result')}",
+        f"{bucket}/{last.archived('completed')}",
+    ]
+    told = re.findall(r"`([a-z]+/[^`]*json)`", section("The life of one task"))
+    assert told == expected
+    assert f"{second.name.delay_ms / 1000} s to rest" in section("The life of one task")
+
+
+@pytest.mark.parametrize(
+    ("head", "model"),
+    [
+        (("`retry` field", "type"), Retry),
+        (("`requires` field", "type"), Requires),
+    ],
+)
+def test_the_fields_within_a_task_are_all_told(head: tuple[str, ...], model: type[BaseModel]) -> None:
+    assert quoted([row[0] for row in table(*head)]) == accepted(model)
+
+
+@pytest.mark.parametrize(
+    ("title", "model", "parts"),
+    [("Task", Task, ()), ("Result", Result, (Error,)), ("Heartbeat", Heartbeat, (HostId, Running, Capabilities))],
+)
+def test_the_fields_of_every_file_are_all_told(
+    title: str, model: type[BaseModel], parts: tuple[type[BaseModel], ...]
+) -> None:
+    rows = re.search(r"^\| field \|[^\n]*\n\|[-|]+\|\n((?:\|[^\n]*\n)+)", section(title), re.MULTILINE)
+    assert rows is not None
+    cells = [row.strip("|").split(" | ") for row in rows[1].splitlines()]
+    assert quoted([cell[0] for cell in cells]) == accepted(model)
+    said = quoted([cell[-1] for cell in cells])
+    for part in parts:
+        assert accepted(part) <= said | {"code", "message", "cause"}
+
+
+def test_the_fields_of_the_small_files_are_in_their_examples() -> None:
+    for kind, model in (("request", RequestBody), ("marker", Marker), ("event", Event), ("snapshot", Snapshot)):
+        [text] = [text for language, name, text in BLOCKS if (language, name) == ("json", kind)]
+        assert set(orjson.loads(text)) == set(model.model_fields)
+
+
+def test_the_settings_and_their_defaults_are_all_told() -> None:
+    told = {row[0].strip("`"): row[1] for row in table("setting", "default", "unit")}
+    real: dict[str, Any] = {}
+    for name, value in Settings().model_dump().items():
+        if isinstance(value, dict) and value:
+            real |= {f"{name}.{inner}": default for inner, default in value.items()}
+        else:
+            real[name] = value
+    assert told.keys() == real.keys()
+    for name, default in told.items():
+        assert orjson.loads(default) == real[name], name
+    assert set(TypeSettings.model_fields) <= quoted([row[3] for row in table("setting", "default", "unit")])
+
+
+def test_the_codes_statuses_verbs_and_priorities_are_all_told() -> None:
+    assert [row[0].strip("`") for row in table("code", "meaning")] == list(Code)
+    assert [row[0].strip("`") for row in table("verb", "target")] == list(Verb)
+    [said] = re.findall(r"\| `status` \| word \| (.+) \|", TEXT)
+    assert re.split(", | or ", said) == list(Status)
+    [said] = re.findall(r"\| `priority` \| integer or word \| .*urgent; (.+) \|", TEXT)
+    told = re.findall(r"(\w+)(?: and (\w+))? (−?\d+)", said)
+    spelled = {word: int(number.replace("−", "-")) for *words, number in told for word in words if word}
+    assert spelled == PRIORITIES
+
+
+def test_the_exit_codes_are_told() -> None:
+    rows = {row[0]: row for row in table("outcome", "charge")}
+    for text, codes in (
+        ("exit code 75", {outcome.TRY_LATER}),
+        ("exit code 64, 65, 77 or 78", set(outcome.PERMANENT)),
+        ("exit code 126 or 127", set(outcome.CANNOT_RUN)),
+    ):
+        assert {int(number) for number in re.findall(r"\d+", text)} == codes
+        for code in codes:
+            found = outcome.of_exit(code, frozenset(), frozenset())
+            assert found.charge in rows[text][1]
+            assert found.final == ("whatever the budget" in rows[text][2])
+    charges = {row[1].removeprefix("a ") for row in rows.values()}
+    assert charges == set(outcome.Charge)
+
+
+def test_every_gate_is_told() -> None:
+    """A gate that people cannot read about is one that they cannot explain to themselves."""
+    words = {
+        "deadline": "deadline",
+        "dependencies": "dependencies",
+        "dependencies_ended": "`after_any`",
+        "not_before": "`not_before`",
+        "retry_delay": "rest between attempts",
+    }
+    judged = gates.judge.__code__.co_names
+    assert [name for name in judged if name in words] == list(words)
+    said = section("Gates")
+    assert all(word in said for word in (*words.values(), "halted", "paused", "`max_concurrent`"))
+
+
+def test_the_numbers_are_the_numbers() -> None:
+    assert f"at most {LANE_MAX} characters" in _flat("Names")
+    assert f"1 to {names.ID_MAX}" in _flat("Names")
+    assert f"1 to {names.NODE_MAX} characters" in _flat("Names")
+    assert f"ids ≤ {DEPENDENCIES_MAX:,}" in TEXT
+    assert f"at most {codec.DEPTH_MAX} levels" in _flat("Files")
+    assert all(f"`{run}`" in _flat("Names") for run in RUNS if run != "handler")
+    assert f"format version {layout.FORMAT_VERSION}:" in TEXT
+    for ending in admission._UNFINISHED:
+        assert f"`{ending}`" in _flat("Names")
+    assert f"`NAME{admission.WHOLE}`" in _flat("Names")
+
+
+def _flat(title: str) -> str:
+    return " ".join(section(title).split())
