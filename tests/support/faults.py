@@ -27,7 +27,7 @@ class Fault:
     """What strikes the next `times` calls of a verb ('' = any) of which a path begins with `path`.
 
     refused: an error, and nothing happened; done: an error although it happened (the reply was lost); late: an
-    error, and it happens when the network comes back (`deliver`).
+    error, and it happens when the network comes back (`deliver`). after: how many such calls are spared first.
     """
 
     verb: str
@@ -35,10 +35,14 @@ class Fault:
     code: int
     how: How = "refused"
     times: int = 1
+    after: int = 0
 
     def strikes(self, verb: str, paths: tuple[str, ...]) -> bool:
         """Whether this call is meant."""
-        return self.times > 0 and self.verb in ("", verb) and any(p.startswith(self.path) for p in paths)
+        if self.times == 0 or self.verb not in ("", verb) or not any(p.startswith(self.path) for p in paths or ("",)):
+            return False
+        self.after -= 1
+        return self.after < 0
 
 
 @dataclass(slots=True)
@@ -62,7 +66,8 @@ class Hang:
 class FaultyFileSystem:
     """One node's mount. `calls` counts what it was asked; `off` is a pulled cable.
 
-    crash_after: the process is gone once it has made that many more calls.
+    crash_after: the process is gone once it has made that many more calls. last_words: the call that it was about to
+    make then is carried out late, as a network does for a process that was killed while it waited.
     """
 
     def __init__(self, inner: FileSystem) -> None:
@@ -70,13 +75,14 @@ class FaultyFileSystem:
         self.calls = 0
         self.off = False
         self.crash_after: int | None = None
+        self.last_words = False
         self.faults: list[Fault] = []
         self.hangs: list[Hang] = []
         self._late: list[Callable[[], object]] = []
 
-    def fail(self, verb: str, path: str, code: int, how: How = "refused", times: int = 1) -> None:
-        """Let the next such calls fail."""
-        self.faults.append(Fault(verb, path, code, how, times))
+    def fail(self, verb: str, path: str, code: int, how: How = "refused", times: int = 1, after: int = 0) -> None:
+        """Let the next such calls fail, once `after` of them were spared."""
+        self.faults.append(Fault(verb, path, code, how, times, after))
 
     def hang(self, verb: str, path: str, meanwhile: Callable[[], None]) -> None:
         """Let the world go on during the next such call."""
@@ -89,6 +95,11 @@ class FaultyFileSystem:
             self.crash_after = 0
 
         self.hangs.append(Hang(verb, path, crash, number))
+
+    @property
+    def waiting(self) -> int:
+        """How many calls the network keeps, to carry them out late."""
+        return len(self._late)
 
     def deliver(self) -> int:
         """The network carries out what it had kept; returns how many calls then still succeeded."""
@@ -144,6 +155,9 @@ class FaultyFileSystem:
             hang.meanwhile()
         if self.crash_after is not None:
             if self.crash_after <= 0:
+                if self.last_words:
+                    self._late.append(act)
+                    self.last_words = False
                 raise Crashed(f"before {verb}")
             self.crash_after -= 1
         self.calls += 1

@@ -1,0 +1,107 @@
+"""A batch becomes all of its tasks, each exactly once, wherever its leaders die."""
+
+import errno
+
+import pytest
+
+from spoold.protocol.names import parse_task
+from tests.support.cluster import Cluster
+from tests.support.faults import How
+
+LINES = 6
+HOWS: tuple[How, ...] = ("refused", "done", "late")
+BATCH = "".join(
+    f'{{"command": ["work", "{n}"]' + (f', "id": "named-{n}"' if n % 2 else "") + "}\n" for n in range(1, LINES + 1)
+)
+
+
+def cluster() -> Cluster:
+    """A leader, its standby, and a batch that nobody has looked at."""
+    made = Cluster("[heartbeat]\ninterval_s = 1\nmisses = 2\n")
+    made.master("m1")
+    made.step("m1")
+    made.master("m2")
+    made.step("m2")
+    made.submit("many.whole.jsonl", BATCH)
+    return made
+
+
+def commands(made: Cluster) -> list[str]:
+    """What the tasks in waiting/ and ready/ say, in order of their age."""
+    found = {}
+    for path, data in made.fs.files().items():
+        name = parse_task(path.rpartition("/")[2])
+        if name is not None and path.startswith(("waiting/", "ready/")):
+            found[name.order] = data.decode()
+    return [text for _, text in sorted(found.items())]
+
+
+def assert_whole(made: Cluster) -> None:
+    """Every line is one task, byte for byte and in order, and nothing is left of the batch."""
+    assert commands(made) == BATCH.splitlines()
+    assert made.fs.list("batches") == []
+    assert made.fs.list("pending") == []
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_the_leader_dies_at_every_call(late: bool) -> None:
+    """late: what it was just about to do is carried out after the next leader has finished."""
+    deaths = 0
+    while True:
+        made = cluster()
+        mount = made.nodes["m1"].fs
+        mount.crash_after, mount.last_words = deaths, late
+        made.settle()
+        died = "m1" in made.gone
+        made.advance(4)
+        mount.deliver()
+        made.advance(4)
+        assert_whole(made)
+        if not died:
+            break
+        deaths += 1
+    assert deaths > 3 * LINES
+
+
+def test_both_leaders_die_one_after_the_other() -> None:
+    for first in range(10, 40, 5):
+        for second in range(10, 60, 7):
+            made = cluster()
+            made.nodes["m1"].fs.crash_after = first
+            made.settle()
+            made.nodes["m2"].fs.crash_after = second
+            made.advance(4)
+            made.master("m3")
+            made.advance(6)
+            assert_whole(made)
+
+
+def test_a_leader_that_only_sleeps_cannot_publish_what_it_had_prepared() -> None:
+    made = cluster()
+    made.during("m1", "rename", "waiting/", lambda: made.advance(5))
+    assert not made.step("m1")
+    assert_whole(made)
+    made.advance(5)
+    assert made.gone["m1"].startswith("shut out")
+    assert_whole(made)
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.ESTALE, errno.EACCES])
+def test_a_publishing_that_fails_is_made_once(code: int) -> None:
+    for how in HOWS:
+        made = cluster()
+        mount = made.nodes["m1"].fs
+        mount.fail("rename", "waiting/", code, how, after=2)
+        made.step("m1")
+        made.step("m1")
+        mount.deliver()
+        made.settle()
+        assert_whole(made)
+
+
+def test_the_order_of_a_batch_is_the_order_of_its_lines() -> None:
+    made = cluster()
+    made.settle()
+    names = [parse_task(p.rpartition("/")[2]) for p in made.fs.files("ready")]
+    orders = sorted((name.order, name.id) for name in names if name is not None)
+    assert [task_id.rpartition("-")[2] for _, task_id in orders] == ["1", "2", "3", "4", "5", "6"]
