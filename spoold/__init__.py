@@ -16,7 +16,7 @@ A map of the house; each room may call only the rooms below it (a test holds it 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from spoold.protocol.version import __version__
 
 _EXPORTS = {
     "Spool": "spoold.daemon.embedded",

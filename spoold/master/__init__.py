@@ -12,7 +12,8 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     placing     returned/ → waiting/ → ready/, and back when a gate closes
     reaping     the claims of dead workers
     requests    cancel, retry, pause, resume, drain, halt, gc
-    retaining   completed/ and failed/ → archive/ → gone
+    retaining   completed/ and failed/ → archive/
+    clearing    what is taken away for good
     reporting   heartbeat and status snapshot
 
 Law: nothing is remembered between steps that cannot be listed again. Two leaders at once are safe, because every

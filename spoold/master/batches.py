@@ -22,7 +22,7 @@ from spoold.rules.batch import Accepted, Line
 from spoold.store.lanes import list_tasks, move_into_lane
 from spoold.store.store import clear_directory
 
-PER_STEP = 1000
+PER_STEP = 200
 
 __all__ = ["Accepted", "Batches", "accept", "judge", "take_over"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from spoold.master.view import Place, View
 from spoold.protocol import codec, layout
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import BatchName, TaskName, encode_order, key
+from spoold.protocol.names import BatchName, EndedName, TaskName, encode_order, key
 from spoold.protocol.result import Error, Result, Status
 from spoold.protocol.task import Task
 from spoold.rules.backlog import Backlog, Entry, Now
@@ -29,7 +29,8 @@ class Desk:
     lanes: the lane of every task that is ready or claimed; deadlines: wall time (s) by key of tasks that have one;
     active: how many tasks of each type are ready or claimed; missing: keys whose place is in doubt; unlearned: keys
     whose lane and deadline are to be looked up; now: the moment of this step; dead: nodes that were reaped, and
-    when (monotonic, s); busy: whether this step changed anything; notices: what people should know of this step.
+    when (monotonic, s); busy: whether this step changed anything; recorded: results that this leader wrote for moves
+    it has not made yet; notices: what people should know of this step.
     """
 
     store: Store
@@ -48,6 +49,7 @@ class Desk:
     busy: bool = False
     notices: list[str] = field(default_factory=list)
     rejected: int = 0
+    recorded: set[str] = field(default_factory=set)
     dead: dict[str, float] = field(default_factory=dict)
     last_micros: int = 0
 
@@ -111,22 +113,30 @@ class Desk:
             self.notices.append(f"task {task_id} cannot be moved: {moved.error}")
         return bool(moved)
 
+    def record(self, name: TaskName, error: Error, status: Status) -> EndedName:
+        """The leader's own result for an attempt that no worker can speak for; written once. Errors: OSError."""
+        ended = name.ended(self.store.writer)
+        if ended.encode() not in self.recorded:
+            result = Result(
+                task_id=name.id,
+                attempt=name.attempt,
+                worker_id=self.store.writer,
+                status=status,
+                completed_at=self.store.stamp(),
+                error=error,
+            )
+            path = layout.join(layout.RESULTS, ended.encode())
+            self.store.fs.write(path, codec.dump(result), durable=self.store.durable)
+            self.recorded.add(ended.encode())
+        return ended
+
     def fail(self, place: Place, name: TaskName, error: Error, status: Status) -> bool:
         """End a task that no worker holds any more: the leader's result, then the move."""
-        ended = name.ended(self.store.writer)
-        result = Result(
-            task_id=name.id,
-            attempt=name.attempt,
-            worker_id=self.store.writer,
-            status=status,
-            completed_at=self.store.stamp(),
-            error=error,
-        )
-        path = layout.join(layout.RESULTS, ended.encode())
-        self.store.fs.write(path, codec.dump(result), durable=self.store.durable)
+        ended = self.record(name, error, status)
         moved = self.store.move(place.path, layout.join(layout.FAILED, ended.encode()))
         if not self.went(moved, name.id):
             return False
+        self.recorded.discard(ended.encode())
         self.view.forget_place(place)
         self.view.settle(name.id, State.FAILED, layout.FAILED, ended.encode())
         self.ended(key(name.id))

@@ -26,7 +26,7 @@ from spoold.system.filesystem import NotRegularError
 
 log = logging.getLogger("spoold")
 
-PER_STEP = 1000
+PER_STEP = 200
 STILL_S = 2.0
 _Verdict = Admit | Reject | Young | Known | None
 _LEGAL_ELSEWHERE = frozenset(':*?"<>|\\')

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from spoold.master import placing, reaping, takeover
 from spoold.master.batches import Batches
+from spoold.master.clearing import Clearing
 from spoold.master.desk import Desk
 from spoold.master.drops import Drops
 from spoold.master.leadership import Leadership
@@ -61,6 +62,7 @@ class Master:
         self._batches = Batches()
         self._requests = Requests()
         self._retaining = Retaining()
+        self._clearing = Clearing()
         self._reporting = Reporting()
         self._doubts: dict[str, int] = {}
         self._relist_at: float | None = None
@@ -136,6 +138,7 @@ class Master:
         placing.hold_back(desk)
         placing.promote(desk)
         self._retaining.step(desk)
+        self._clearing.step(desk)
         report_due = self._reporting.step(desk, self.leadership, self._drops.growing())
         dues = [self._drops.next_due(), desk.backlog.next_due(), self._presence.next_due(), report_due]
         if left:

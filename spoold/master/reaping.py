@@ -80,6 +80,9 @@ def _take_back(desk: Desk, place: Place, name: TaskName, worker: str) -> None:
         assert verdict.error is not None
         desk.fail(place, name, verdict.error, outcome.status)
         return
+    assert verdict.error is not None
+    recorded = desk.record(name, verdict.error, outcome.status)
     back = layout.join(layout.RETURNED, verdict.name.encode_returned(desk.store.writer))
     if desk.went(desk.store.move(place.path, back), name.id):
+        desk.recorded.discard(recorded.encode())
         desk.journal.note("RETURNED", name.id, name.attempt, code=Code.WORKER_DIED, worker=worker)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 
 from spoold.master.desk import Desk
 from spoold.master.leadership import Leadership
@@ -13,13 +12,14 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import SnapshotName, TaskName
+from spoold.protocol.names import SnapshotName
 from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Leadership as LeadershipPart
-from spoold.protocol.snapshot import Node, Rates, Snapshot, TaskCounts, WorkerCounts
+from spoold.protocol.snapshot import Rates, Snapshot, TaskCounts
 from spoold.rules.admission import concerns_us
 from spoold.rules.disk import Room, room
 from spoold.rules.matching import unfit
+from spoold.rules.nodes import DEAD, count_workers, node_of
 from spoold.store import beats, snapshots
 from spoold.system.errnos import Meaning, classify
 
@@ -98,7 +98,7 @@ class Reporting:
                 ),
             ),
             tasks=counts,
-            workers=_worker_counts(desk, nodes),
+            workers=count_workers([*(node.state for node in nodes), *self._dead(desk)]),
             nodes=nodes,
             rates=self._rates(desk, counts),
             types=_types(desk),
@@ -106,6 +106,11 @@ class Reporting:
             halted=is_halted(desk),
             warnings=tuple(_warnings(desk, workers, growing)),
         )
+
+    @staticmethod
+    def _dead(desk: Desk) -> list[str]:
+        """One word for each worker that was reaped lately: gone from the listing, not from people's minds."""
+        return [DEAD for at in desk.dead.values() if desk.now.monotonic - at < DEAD_SHOWN_S]
 
     def _rates(self, desk: Desk, counts: TaskCounts) -> Rates:
         now = desk.now.monotonic
@@ -124,28 +129,6 @@ class Reporting:
         )
 
 
-def node_of(beat: Heartbeat, claims: Iterable[TaskName]) -> Node:
-    """A worker as status shows it: what it says of itself, and what the listing says it holds right now."""
-    can = beat.capabilities
-    said = {(run.id, run.attempt): run.model_dump(mode="json") for run in beat.running}
-    tasks = tuple(said.get((c.id, c.attempt), {"id": c.id, "attempt": c.attempt}) for c in claims)
-    state = beat.status if beat.status in ("draining", "halted") else ("working" if tasks else "idle")
-    return Node(
-        worker=beat.node,
-        host=beat.host.hostname,
-        state=state,
-        slots=beat.slots,
-        running=len(tasks),
-        cpus=can.cpus if can else 0,
-        mem_mb=can.mem_mb if can else 0,
-        mem_available_mb=beat.mem_available_mb,
-        load=beat.load,
-        labels=can.labels if can else (),
-        types=(can.types or can.handlers) if can else (),
-        tasks=tasks,
-    )
-
-
 def _counts(desk: Desk) -> TaskCounts:
     archived = desk.view.archived_counts
     return TaskCounts(
@@ -156,18 +139,6 @@ def _counts(desk: Desk) -> TaskCounts:
         completed=len(desk.view.completed) + archived[State.COMPLETED],
         failed=len(desk.view.failed) + archived[State.FAILED],
         rejected=desk.rejected,
-    )
-
-
-def _worker_counts(desk: Desk, nodes: tuple[Node, ...]) -> WorkerCounts:
-    states = [node.state for node in nodes]
-    shown = [node for node, at in desk.dead.items() if desk.now.monotonic - at < DEAD_SHOWN_S]
-    return WorkerCounts(
-        alive=len(states),
-        idle=states.count("idle"),
-        working=states.count("working"),
-        draining=states.count("draining") + states.count("halted"),
-        dead=len(shown),
     )
 
 

@@ -1,24 +1,21 @@
-"""completed/ and failed/ → archive/ → gone. What the leader polls stays small; what is old goes in the end.
+"""completed/ and failed/ → archive/: what the leader polls stays small.
 
 The result and the logs of a task go into the archive before its file does: whoever finds the task there finds them.
 """
 
 from __future__ import annotations
 
-import contextlib
-
+from spoold.master.clearing import clear_bucket
 from spoold.master.desk import Desk
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import EndedName, key, parse_ended, parse_events, parse_log
+from spoold.protocol.names import EndedName, key, parse_ended, parse_log
 from spoold.protocol.request import Verb
 from spoold.rules import retention
 from spoold.store import control, mover
 from spoold.store.archive import archive_task, bucket_of
-from spoold.store.store import clear_directory
 
 LOOK_EVERY_S = 1.0
-SWEEP_EVERY_S = 60.0
 
 
 class Retaining:
@@ -27,11 +24,9 @@ class Retaining:
     def __init__(self) -> None:
         self._seen: dict[State, dict[str, float]] = {State.COMPLETED: {}, State.FAILED: {}}
         self._looked_at: float | None = None
-        self._swept_at: float | None = None
-        self._bucket = 0
 
     def step(self, desk: Desk) -> None:
-        """Archive what is due, and now and then delete what has been archived for long. Errors: OSError."""
+        """Archive what is due; when somebody asked for it, all there is. Errors: OSError."""
         asked = [request for request in desk.view.requests if request.verb is Verb.GC]
         if not asked and self._looked_at is not None and desk.now.monotonic - self._looked_at < LOOK_EVERY_S:
             return
@@ -51,63 +46,9 @@ class Retaining:
         if asked and not desk.view.completed and not desk.view.failed:
             for request in asked:
                 for bucket in sorted(desk.store.fs.list(layout.ARCHIVE)):
-                    self._delete_old(desk, layout.join(layout.ARCHIVE, bucket), settings.archive_s)
+                    clear_bucket(desk, layout.join(layout.ARCHIVE, bucket))
                 control.remove(desk.store.fs, request)
                 desk.busy = True
-        self._sweep(desk)
-
-    def _sweep(self, desk: Desk) -> None:
-        """One archive directory, the journals, and what nobody uses, once a minute: deletion is never in a hurry."""
-        if self._swept_at is not None and desk.now.monotonic - self._swept_at < SWEEP_EVERY_S:
-            return
-        self._swept_at = desk.now.monotonic
-        settings = desk.store.settings.retention
-        buckets = sorted(desk.store.fs.list(layout.ARCHIVE))
-        if buckets:
-            self._bucket = (self._bucket + 1) % len(buckets)
-            self._delete_old(desk, layout.join(layout.ARCHIVE, buckets[self._bucket]), settings.archive_s)
-        self._delete_old(desk, layout.EVENTS, settings.events_s)
-        _clear_abandoned(desk)
-        _remove_idle_lanes(desk)
-
-    @staticmethod
-    def _delete_old(desk: Desk, directory: str, max_age_s: float) -> None:
-        """Delete files not touched for that long, by the server's stamps: days, where minutes do not matter."""
-        fs, writer = desk.store.fs, desk.store.writer
-        for name in sorted(fs.list(directory)):
-            events = parse_events(name)
-            if events is not None and events.writer == writer:
-                continue
-            path = layout.join(directory, name)
-            with contextlib.suppress(FileNotFoundError):
-                if desk.now.wall - fs.stat(path).mtime_ns / 1e9 > max_age_s:
-                    fs.unlink(path)
-
-
-def _clear_abandoned(desk: Desk) -> None:
-    """The tmp directories of clients that died; nodes that beat keep theirs, reaped ones have lost it already.
-
-    A client that was only asleep for that long is told so by its next write, and begins again.
-    """
-    fs, max_age_s = desk.store.fs, desk.store.settings.retention.tmp_s
-    for writer in sorted(set(fs.list(layout.TMP)) - desk.view.beats.keys() - {desk.store.writer}):
-        path = layout.join(layout.TMP, writer)
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            if desk.now.wall - fs.stat(path).mtime_ns / 1e9 > max_age_s:
-                clear_directory(fs, path)
-
-
-def _remove_idle_lanes(desk: Desk) -> None:
-    """Lanes that hold nothing, so that what is listed at every step does not grow with all that ever was.
-
-    rmdir refuses a directory that something has just come into; whoever moves into a lane makes it if need be.
-    """
-    fs, used = desk.store.fs, desk.backlog.per_lane()
-    for lane in [lane for lane, tasks in desk.view.ready.items() if not tasks and lane not in used]:
-        for directory in (layout.READY, layout.WAITING):
-            with contextlib.suppress(OSError):
-                fs.rmdir(layout.join(directory, lane))
-        del desk.view.ready[lane]
 
 
 def _archive(desk: Desk, state: State, names: list[EndedName]) -> None:

@@ -10,6 +10,10 @@
     snapshot    the leader's picture of the cluster
     settings    spool.toml and the marker spool.json
     codec       bytes to values and back, with errors that name file, field and mend
+    lanes       the grammar of lanes: what a worker must have, as the name of a directory
+    fields      field types that several files share
+    event       one line of a journal
+    version     of spoold itself
     errors      whose fault it is: ours, the file's, the environment's
 
 Pure: nothing here touches a file, a clock or a process.

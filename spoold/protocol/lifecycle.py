@@ -32,6 +32,7 @@ class Mover(StrEnum):
     SUBMITTER = "submitter"
     LEADER = "leader"
     WORKER = "worker"
+    FSCK = "fsck"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class Move:
     when: str
 
 
-L, W, S = Mover.LEADER, Mover.WORKER, Mover.SUBMITTER
+_TOKENS = ("waiting", "ready", "returned", "claimed", "completed", "failed", "archive")
+L, W, S, F = Mover.LEADER, Mover.WORKER, Mover.SUBMITTER, Mover.FSCK
 MOVES: tuple[Move, ...] = (
     Move("tmp", "pending", S, "SUBMITTED", "published, after the content is durable"),
     Move("pending", "rejected", L, "REJECTED", "not a task, once it has stopped changing for the drop grace"),
@@ -71,6 +73,9 @@ MOVES: tuple[Move, ...] = (
     Move("archive", "waiting", L, "RETRIED", "the same, for a task that was archived as failed"),
     Move("completed", "archive", L, "ARCHIVED", "retention"),
     Move("failed", "archive", L, "ARCHIVED", "retention"),
+    Move("waiting", "waiting", F, "REPAIRED", "it stands in a lane, or under a name, that its content does not have"),
+    Move("completed", "waiting", F, "REPAIRED", "it was committed without a sound result: the next attempt"),
+    *(Move(source, "rejected", F, "REPAIRED", "a second token with an id that is taken") for source in _TOKENS),
 )
 
 TABLE: dict[tuple[str, str], tuple[Move, ...]] = {

@@ -33,8 +33,6 @@ def _number(digits: int) -> str:
     return rf"(0|[1-9][0-9]{{0,{digits - 1}}})"
 
 
-_ID = re.compile(ID)
-_NODE = re.compile(NODE)
 _TAIL = rf"a{_number(9)}f{_number(9)}c{_number(9)}(?:r([1-9][0-9]{{0,11}}))?(d)?"
 _TASK = re.compile(rf"([0-9]{{4}})\.({ORDER})\.({ID})\.{_TAIL}\.json")
 _RETURNED = re.compile(rf"([0-9]{{4}})\.({ORDER})\.({ID})\.{_TAIL}\.({NODE})\.json")
@@ -66,12 +64,12 @@ def base36(number: int, width: int = 1) -> str:
 
 def is_id(text: str) -> bool:
     """Whether the text may be the id of a task, as it stands."""
-    return _ID.fullmatch(text) is not None
+    return re.fullmatch(ID, text) is not None
 
 
 def is_node(text: str) -> bool:
     """Whether the text may be the id of a worker, a master or another writer."""
-    return _NODE.fullmatch(text) is not None
+    return re.fullmatch(NODE, text) is not None
 
 
 def key(task_id: str) -> str:
@@ -144,9 +142,8 @@ class TaskName:
         )
 
     def _stem(self) -> str:
-        delay = f"r{self.delay_ms}" if self.delay_ms else ""
-        flag = "d" if self.conditional else ""
-        counts = f"a{self.attempt}f{self.failures}c{self.crashes}{delay}{flag}"
+        rest = (f"r{self.delay_ms}" if self.delay_ms else "") + ("d" if self.conditional else "")
+        counts = f"a{self.attempt}f{self.failures}c{self.crashes}{rest}"
         return f"{self.rank:04d}.{self.order}.{self.id}.{counts}"
 
 

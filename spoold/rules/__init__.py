@@ -11,9 +11,11 @@
     lease       who leads: what to do with the token that was seen
     admission   a drop as a task, a rejection, or not yet
     batch       a .jsonl drop as tasks
+    disk        is there room on the share?
     retention   what moves to the archive
-    explain     why a task is not running, in words
-    audit       is the one-token law true of this tree?
+    nodes       heartbeats as status shows them
+    explain     why a task is not running, in words; case is what is known of it, takers the workers' side
+    audit       is the one-token law true of this tree? sighting is what was seen, finding what is wrong
 
 Pure: no file, clock or randomness can be imported here (a test holds it so); time comes in as a number.
 """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Literal
 
-from spoold import __version__
 from spoold.protocol.heartbeat import Heartbeat, HostId
+from spoold.protocol.version import __version__
 from spoold.store import beats
 from spoold.store.store import Store
 from spoold.system.host import Host, HostIdentity, ProcessIdentity, surely_gone

@@ -1,8 +1,7 @@
 """What `spool fsck --repair` mends: the fixes that an audit chose, each carried out by renames.
 
 Law: never while a leader or a worker lives, since then the tree is theirs; the caller makes sure. Nothing is thrown
-away: what cannot stay where it is goes to rejected/ with its reason. These moves are no part of a task's life, so
-they stand in no line of the lifecycle table and go to the mover directly.
+away: what cannot stay where it is goes to rejected/ with its reason.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from spoold.rules.finding import (
     Rerun,
     SetAside,
 )
-from spoold.store import journal, mover
+from spoold.store import journal
 from spoold.store.store import Store, make_directory
 from spoold.store.survey import survey
 from spoold.system.filesystem import FileSystem
@@ -183,6 +182,6 @@ def _move(store: Store, path: str, target: str) -> None:
     directory, _, name = target.rpartition("/")
     if name in store.fs.list(directory):
         raise FileExistsError(errno.EEXIST, "the name is taken already", target)
-    moved = mover.move(store.fs, path, target)
+    moved = store.move(path, target)
     if not moved:
         raise moved.error or OSError(f"{path}: the move ended as {moved.fate}")
