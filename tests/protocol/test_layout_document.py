@@ -203,6 +203,7 @@ def test_the_life_of_one_task_is_what_the_rules_make_of_it() -> None:
         layout.ready(admit.lane, two),
         layout.claimed("laptop2-00ff", two),
         "heartbeats/laptop2-00ff.97.json",
+        f"results/{second.name.ended('master-9z9z').encode()}",
         f"returned/{third.name.encode_returned('master-9z9z')}",
         layout.claimed("laptop1-7f3a", three),
         f"results/{last.encode()}",
