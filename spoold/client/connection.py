@@ -16,7 +16,8 @@ from spoold.client import submission
 from spoold.client.location import spool_directory
 from spoold.protocol import layout
 from spoold.protocol.errors import Unavailable
-from spoold.protocol.names import base36, slug
+from spoold.protocol.names import slug
+from spoold.protocol.order import base36
 from spoold.protocol.request import Verb
 from spoold.store import control
 from spoold.store.store import Store, open_store

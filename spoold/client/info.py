@@ -14,7 +14,8 @@ from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.heartbeat import Running
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import key, order_micros, parse_archived, parse_ended, rank_of
+from spoold.protocol.names import key, parse_archived, parse_ended
+from spoold.protocol.order import order_micros, rank_of
 from spoold.protocol.result import Result
 from spoold.store import beats, locate
 from spoold.store.locate import Located

@@ -16,7 +16,8 @@ import orjson
 
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
-from spoold.protocol.names import base36, encode_order, slug
+from spoold.protocol.names import slug
+from spoold.protocol.order import base36, encode_order
 from spoold.protocol.settings import Settings
 from spoold.rules import admission, batch
 from spoold.store.drops import MICROS_WIDTH, drop_name

@@ -9,7 +9,8 @@ from typing import Any
 from spoold.master.view import Place, View
 from spoold.protocol import codec, layout
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import BatchName, EndedName, TaskName, encode_order, key
+from spoold.protocol.names import BatchName, EndedName, TaskName, key
+from spoold.protocol.order import encode_order
 from spoold.protocol.result import Error, Result, Status
 from spoold.protocol.task import Task
 from spoold.rules.backlog import Backlog, Entry, Now

@@ -14,7 +14,8 @@ from spoold.master.view import Place
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import TaskName, key, order_micros
+from spoold.protocol.names import TaskName, key
+from spoold.protocol.order import order_micros
 from spoold.protocol.result import Code, Error, Status
 from spoold.rules.admission import taken
 from spoold.rules.gates import conditions_of

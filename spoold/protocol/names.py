@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from spoold.protocol.errors import BadName
+from spoold.protocol.order import ORDER
 
 ID_MAX = 120
 NODE_MAX = 40
@@ -22,8 +23,6 @@ NODE_MAX = 40
 _NO_DEVICE = r"(?!(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$))"
 ID = rf"{_NO_DEVICE}[A-Za-z0-9](?:[A-Za-z0-9_=+,.-]{{0,118}}[A-Za-z0-9_=+,-])?"
 NODE = rf"{_NO_DEVICE}[a-z0-9][a-z0-9_-]{{0,39}}"
-ORDER = r"[0-9a-z]{10}-[0-9a-z]{1,6}"
-BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 NOBODY = "nobody"
 DELAY_MAX_MS = 10**12 - 1
 
@@ -53,15 +52,6 @@ def _sure(value: object, name: str, parse: Callable[[str], object]) -> str:
     return name
 
 
-def base36(number: int, width: int = 1) -> str:
-    """The number in base 36, lower case, padded with zeros to `width` digits."""
-    digits = ""
-    while number:
-        number, rest = divmod(number, 36)
-        digits = BASE36[rest] + digits
-    return digits.rjust(width, "0")
-
-
 def is_id(text: str) -> bool:
     """Whether the text may be the id of a task, as it stands."""
     return re.fullmatch(ID, text) is not None
@@ -81,24 +71,6 @@ def slug(text: str, limit: int) -> str:
     """The text made legal as the beginning of an id: never empty, at most `limit` characters."""
     legal = re.sub(r"[^A-Za-z0-9_=+,.-]+", "-", text).strip("-.")[:limit].rstrip("-.")
     return legal if is_id(legal) else f"t{legal[: limit - 1]}".rstrip("-.")
-
-
-def encode_order(micros: int, epoch: int) -> str:
-    """Age as a name: microseconds since 1970 at admission, then the epoch of the leader that admitted.
-
-    The epoch keeps the names of two leaders apart; within an epoch the leader never gives the same number twice.
-    """
-    return f"{base36(micros, 10)}-{base36(epoch)}"
-
-
-def order_micros(order: str) -> int:
-    """The microseconds since 1970 in an order."""
-    return int(order.partition("-")[0], 36)
-
-
-def rank_of(priority: int) -> int:
-    """Sorts as names do: a smaller rank is more urgent. Priorities beyond ±4999 count as ±4999."""
-    return 5000 - max(-4999, min(4999, priority))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from typing import Any
 
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, BadName
-from spoold.protocol.names import TaskName, base36, encode_order, slug
+from spoold.protocol.names import TaskName, slug
+from spoold.protocol.order import base36, encode_order
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 from spoold.rules.policy import rank

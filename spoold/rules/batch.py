@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
-from spoold.protocol.names import encode_order, key, order_micros
+from spoold.protocol.names import key
+from spoold.protocol.order import encode_order, order_micros
 from spoold.protocol.settings import Settings
 from spoold.rules.admission import Admit, Reject, Young, admit
 from spoold.rules.graph import Graph

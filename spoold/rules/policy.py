@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spoold.protocol.names import rank_of
+from spoold.protocol.order import rank_of
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 

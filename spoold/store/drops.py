@@ -11,7 +11,8 @@ from typing import Any
 
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
-from spoold.protocol.names import base36, is_id, key, parse_batch
+from spoold.protocol.names import is_id, key, parse_batch
+from spoold.protocol.order import base36
 from spoold.system.filesystem import FileSystem
 
 SMALL_BYTES = 256 << 10

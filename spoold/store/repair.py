@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from spoold.protocol import codec, layout
-from spoold.protocol.names import NOBODY, LeaseName, TaskName, encode_order, parse_ended
+from spoold.protocol.names import NOBODY, LeaseName, TaskName, parse_ended
+from spoold.protocol.order import encode_order
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.rules.audit import REASON, audit, confirmed
 from spoold.rules.finding import (

@@ -213,9 +213,7 @@ class MemoryFileSystem:
         return node
 
     def _directory(self, parts: tuple[str, ...], *paths: str, own: bool = False) -> _Dir:
-        """The directory at `parts`; with `own`, every directory on the way becomes this file system's to
-        change.
-        """
+        """The directory at `parts`; with `own`, all on the way become this file system\'s to change."""
         if own and self._root.owner is not self._owner:
             self._root = self._copy(self._root)
         here = self._root

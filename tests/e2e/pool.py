@@ -157,7 +157,7 @@ class Pool:
 
     def ready(self, *names: str) -> None:
         """Wait until somebody leads and workers of these names beat."""
-        wait_for(lambda: self.leader(), "somebody leads")
+        wait_for(self.leader, "somebody leads")
         for name in names:
             wait_for(lambda name=name: self.nodes(name), f"{name} beats")  # type: ignore[misc]
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 
-from tests.e2e.pool import DEAD_AFTER_S, Daemon, Pool, processes, wait_for
+import psutil
+
+from tests.e2e.pool import DEAD_AFTER_S, Pool, processes, wait_for
 
 # A tree that tries to get away: in the background, in a session of its own, orphaned, without its environment.
 ESCAPE = "sleep {0} & setsid sleep {0} & (env -i setsid sh -c 'sleep {0}; :' &) ; sleep {0}; :"
@@ -55,10 +58,9 @@ def test_a_killed_worker_leaves_nothing_and_its_task_runs_elsewhere(pool: Pool) 
     pool.fsck()
 
 
-def test_a_worker_that_restarts_on_its_host_gives_the_task_back_at_once(make_pool: object) -> None:
-    assert callable(make_pool)
+def test_a_worker_that_restarts_on_its_host_gives_the_task_back_at_once(make_pool: Callable[..., Pool]) -> None:
     # Misses that would take two minutes: whoever is quick here has not waited for them.
-    pool: Pool = make_pool("[heartbeat]\ninterval_s = 1\nmisses = 120\n\n[retry]\nbackoff_s = 0.1\n")
+    pool = make_pool("[heartbeat]\ninterval_s = 1\nmisses = 120\n\n[retry]\nbackoff_s = 0.1\n")
     pool.master()
     worker = pool.worker("laptop", slots=1)
     pool.ready("laptop")
@@ -99,13 +101,12 @@ def test_a_worker_that_was_stopped_past_its_reaping_is_fenced_out(pool: Pool) ->
     pool.fsck()
 
 
-def test_a_task_that_kills_its_workers_is_stopped_by_the_crash_limit(make_pool: object) -> None:
-    assert callable(make_pool)
-    pool: Pool = make_pool("[heartbeat]\ninterval_s = 0.75\nmisses = 4\n[retry]\nbackoff_s = 0.1\ncrash_limit = 2\n")
+def test_a_task_that_kills_its_workers_is_stopped_by_the_crash_limit(make_pool: Callable[..., Pool]) -> None:
+    pool = make_pool("[heartbeat]\ninterval_s = 0.75\nmisses = 4\n[retry]\nbackoff_s = 0.1\ncrash_limit = 2\n")
     pool.master()
     pool.submit("poison", ["sh", "-c", f"sleep 60.{pool.mark}"])
     for attempt in (1, 2):
-        worker: Daemon = pool.worker("victim", slots=1)
+        worker = pool.worker("victim", slots=1)
         pool.claimed("poison", attempt)
         worker.kill()
         _nobody_left(pool)
@@ -122,8 +123,6 @@ def test_a_supervisor_that_dies_costs_an_attempt_and_not_the_worker(pool: Pool) 
     pool.submit("orphan", ["sh", "-c", f"[ $SPOOL_ATTEMPT = 2 ] && exit 0; sleep 60.{pool.mark}; :"])
     pool.claimed("orphan")
     wait_for(lambda: _sleepers(pool), "the task sleeps")
-    import psutil
-
     for process in psutil.Process(worker.process.pid).children():
         process.kill()
     _nobody_left(pool)

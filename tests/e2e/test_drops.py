@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -42,7 +43,7 @@ def test_a_file_written_in_five_pieces_over_five_seconds_runs_once(shared: Pool)
     text = json.dumps({"id": "slow-copy", "command": ["sh", "-c", f"echo run >> '{runs}'"]}).encode()
     cuts = [len(text) * part // 5 for part in range(6)]
     with (shared.root / "pending" / "slow-copy.json").open("wb", buffering=0) as file:
-        for begin, end in zip(cuts, cuts[1:], strict=False):
+        for begin, end in itertools.pairwise(cuts):
             file.write(text[begin:end])
             time.sleep(1.0)  # this is the drop, not a wait: five pieces over five seconds
     shared.finish("slow-copy")
@@ -82,7 +83,7 @@ EVIL: dict[str, tuple[Put, str]] = {
     "deep": (lambda path: path.write_text("[" * 100_000), "nest"),
     "deep-object": (lambda path: path.write_text('{"meta":' * 100_000), "nest"),
     "link": (_link, "link"),
-    "fifo": (lambda path: os.mkfifo(path), "pipe"),
+    "fifo": (os.mkfifo, "pipe"),
     "directory": (lambda path: path.mkdir(), "directory"),
     "escape": (lambda path: path.write_text('{"id": "../../x", "command": ["true"]}'), "id"),
     "unknown-field": (lambda path: path.write_text('{"comand": ["true"]}'), "command"),

@@ -27,7 +27,11 @@ def test_an_exit_code_that_says_never_fails_at_once(shared: Pool, code: int) -> 
 def test_exit_1_is_tried_again_with_growing_delays_until_the_retries_are_spent(shared: Pool) -> None:
     retry = {"max": 3, "backoff_s": 0.3, "factor": 2, "jitter": 0.25}
     result = shared.finish(shared.submit("stubborn", ["sh", "-c", "echo $SPOOL_ATTEMPT; exit 1"], retry=retry))
-    assert (result["attempt"], result["error"]["code"], result["error"]["cause"]) == (4, "MAX_RETRIES", "EXIT_NONZERO")
+    assert (result["attempt"], result["error"]["code"], result["error"]["cause"]) == (
+        4,
+        "MAX_RETRIES",
+        "EXIT_NONZERO",
+    )
     assert result["exit_code"] == 1
     attempts = shared.results("stubborn")
     assert [entry["attempt"] for entry in attempts] == [1, 2, 3, 4]
@@ -41,7 +45,9 @@ def test_exit_1_is_tried_again_with_growing_delays_until_the_retries_are_spent(s
 
 def test_a_timeout_ends_a_tree_that_ignores_sigterm_and_forks_twice(shared: Pool) -> None:
     sleep = f"sleep 61.{shared.mark}"
-    script = f"trap '' TERM; (trap '' TERM; setsid sh -c 'trap \"\" TERM; {sleep}; {sleep}' & {sleep}; :) & {sleep}; :"
+    script = (
+        f"trap '' TERM; (trap '' TERM; setsid sh -c 'trap \"\" TERM; {sleep}; {sleep}' & {sleep}; :) & {sleep}; :"
+    )
     shared.submit("deaf", ["sh", "-c", script], timeout=1, retry={"max": 0})
     wait_for(lambda: len(processes(f"61.{shared.mark}")) >= 3, "the tree is up")
     result = shared.finish("deaf")
@@ -83,10 +89,10 @@ def test_a_deadline_that_is_over_fails_the_task(shared: Pool) -> None:
 def test_words_of_every_kind_arrive_as_they_were_sent(shared: Pool) -> None:
     words = ["ünïcödé", "two words", "", "-n", "$HOME `id` \\ \" '", "line\nbreak", "x" * 100_000]
     script = "import os, sys, json; print(json.dumps([sys.argv[1:], os.environ['ODD'], len(sys.stdin.read())]))"
-    task = {"env": {"ODD": "ä = \n\"'"}, "stdin": "é" * 500_000}
-    shared.submit("words", ["python3", "-c", f"{script}", *words[:-1]], **task)
+    odd = "ä = \n\"'"
+    shared.submit("words", ["python3", "-c", script, *words[:-1]], env={"ODD": odd}, stdin="é" * 500_000)
     output = shared.finish("words")["output"]
-    assert json.loads(output) == [words[:-1], task["env"]["ODD"], 500_000]
+    assert json.loads(output) == [words[:-1], odd, 500_000]
     shared.submit("long-word", ["python3", "-c", "import sys; print(len(sys.argv[1]))", words[-1]])
     assert shared.finish("long-word")["output"] == "100000\n"
 

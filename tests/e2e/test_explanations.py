@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tests.e2e.pool import Pool, wait_for
@@ -14,8 +15,6 @@ def _explained(pool: Pool, task_id: str, state: str, gate: str) -> dict[str, Any
         answer = pool.run("explain", task_id, "--json")
         if answer.returncode:
             return None
-        import json
-
         found = json.loads(answer.stdout)
         fits = [reason for reason in found["reasons"] if reason["gate"] == gate]
         return {**fits[0], "verdict": found["verdict"]} if fits and found["state"] == state else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -29,7 +30,7 @@ def test_a_chain_runs_in_order_whatever_order_it_arrives_in(shared: Pool) -> Non
         shared.submit(f"chain-{one}", ["sh", "-c", f"echo {one} >> '{trace}'"], dependencies=needs)
     results = [shared.finish(f"chain-{one}") for one in "abcd"]
     assert trace.read_text().split() == ["a", "b", "c", "d"]
-    for earlier, later in zip(results, results[1:], strict=False):
+    for earlier, later in itertools.pairwise(results):
         assert _moment(earlier["completed_at"]) <= _moment(later["started_at"])
 
 

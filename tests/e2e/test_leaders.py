@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from collections.abc import Callable
 
-from tests.e2e.pool import DEAD_AFTER_S, Pool, wait_for
+from tests.e2e.pool import DEAD_AFTER_S, SETTINGS, Pool, wait_for
 
 TASKS = 2000
 
 
-def test_two_thousand_tasks_outlive_their_leaders(make_pool: object) -> None:
-    assert callable(make_pool)
+def test_two_thousand_tasks_outlive_their_leaders(make_pool: Callable[..., Pool]) -> None:
     handlers = '[handlers.note]\npython = "notes:note"\n\n[python]\nallow = ["notes"]\npath = ["{}"]\n'
-    pool: Pool = make_pool()
+    pool = make_pool(SETTINGS + "\n[durability]\nfsync = false\n")  # who dies here is a process, not the disk
     runs = pool.path("runs")
     pool.path("notes.py").write_text(
         "import os\n\n\ndef note(name):\n"
@@ -73,9 +73,8 @@ def _other(pool: Pool, leader: str) -> str | None:
     return now if now != leader else None
 
 
-def test_a_leader_that_resigns_is_followed_at_once(make_pool: object) -> None:
-    assert callable(make_pool)
-    pool: Pool = make_pool("[heartbeat]\ninterval_s = 1\nmisses = 60\n")
+def test_a_leader_that_resigns_is_followed_at_once(make_pool: Callable[..., Pool]) -> None:
+    pool = make_pool("[heartbeat]\ninterval_s = 1\nmisses = 60\n")
     masters = {name: pool.master(name) for name in ("one", "two")}
     wait_for(lambda: pool.nodes("m-one") and pool.nodes("m-two") and pool.leader(), "one leads, one stands by")
     first = pool.leader()

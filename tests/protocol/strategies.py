@@ -4,7 +4,6 @@ from hypothesis import strategies as st
 
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import (
-    BASE36,
     DELAY_MAX_MS,
     BatchName,
     BeatName,
@@ -13,10 +12,10 @@ from spoold.protocol.names import (
     LeaseName,
     SnapshotName,
     TaskName,
-    encode_order,
     is_id,
     is_node,
 )
+from spoold.protocol.order import BASE36, encode_order
 from spoold.protocol.request import EVERYTHING, Request, Verb
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -4,6 +4,9 @@ from spoold.protocol import layout
 from spoold.protocol.lifecycle import ENDED, MOVES, TABLE, Mover, State, allowed
 
 
+LIVING = [move for move in MOVES if move.mover is not Mover.FSCK]
+
+
 def test_every_place_in_the_table_is_a_directory_of_the_tree() -> None:
     assert {move.source for move in MOVES} | {move.target for move in MOVES} <= set(layout.TREE)
     assert set(State) <= set(layout.TREE)
@@ -43,7 +46,7 @@ def test_every_state_that_is_no_end_leads_to_an_end() -> None:
 
 
 def test_a_claimed_task_leaves_only_by_its_worker_or_by_a_leader_that_takes_it_for_dead() -> None:
-    leaving = [move for move in MOVES if move.source == "claimed"]
+    leaving = [move for move in LIVING if move.source == "claimed"]
     assert {move.mover for move in leaving} == {Mover.WORKER, Mover.LEADER}
     assert all("dead" in move.when for move in leaving if move.mover is Mover.LEADER)
 
@@ -55,5 +58,13 @@ def test_workers_only_claim_and_give_back() -> None:
 
 def test_success_is_for_ever() -> None:
     """Only the archive takes a completed task, and from there only a failed one comes back, which its name tells."""
-    assert {move.target for move in MOVES if move.source == "completed"} == {"archive"}
+    assert {move.target for move in LIVING if move.source == "completed"} == {"archive"}
     assert {move.target for move in MOVES if move.source == "rejected"} == set()
+
+
+def test_repairs_are_told_apart_in_the_journal_and_throw_nothing_away() -> None:
+    repairs = [move for move in MOVES if move.mover is Mover.FSCK]
+    assert repairs
+    assert {move.event for move in repairs} == {"REPAIRED"}
+    assert {move.target for move in repairs} == {"waiting", "rejected"}
+    assert all(move.event != "REPAIRED" for move in LIVING)

@@ -2,7 +2,8 @@
 
 from hypothesis import strategies as st
 
-from spoold.protocol.names import TaskName, encode_order
+from spoold.protocol.names import TaskName
+from spoold.protocol.order import encode_order
 from spoold.protocol.result import Code
 from spoold.rules import outcome
 from spoold.rules.outcome import Outcome

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spoold.protocol.lanes import parse_lane
-from spoold.protocol.names import encode_order, is_id, parse_task
+from spoold.protocol.names import is_id, parse_task
+from spoold.protocol.order import encode_order
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 from spoold.rules import admission

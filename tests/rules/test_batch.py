@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
-from spoold.protocol.names import encode_order, is_id, parse_task
+from spoold.protocol.names import is_id, parse_task
+from spoold.protocol.order import encode_order
 from spoold.protocol.settings import Settings
 from spoold.rules import batch
 from spoold.rules.admission import Reject, Young

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from spoold.protocol.lifecycle import Mover, State, allowed
-from spoold.protocol.names import TaskName, encode_order, key, parse_returned, parse_task
+from spoold.protocol.names import TaskName, key, parse_returned, parse_task
+from spoold.protocol.order import encode_order
 from spoold.rules.backlog import Backlog, Entry, LaneView, Now, holdbacks, promotions
 from spoold.rules.gates import NO_CONDITIONS, Conditions, LaneFacts, Parent
 from spoold.rules.outcome import SUCCESS, Charge, Outcome

@@ -1,0 +1,106 @@
+"""What is taken away for good: old archived tasks, old journals, and what nobody uses any more.
+
+Age is told by the server's stamps, in days, where minutes do not matter. A task file's own stamp is when it was
+written by its submitter, so the age of an archived task is that of the newest thing beside it: its result or its log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from spoold.master.desk import Desk
+from spoold.protocol import layout
+from spoold.protocol.names import key, parse_archived, parse_events, parse_log
+from spoold.store.store import clear_directory
+
+EVERY_S = 60.0
+
+
+class Clearing:
+    """One archive directory at a time, once a minute: deletion is never in a hurry."""
+
+    def __init__(self) -> None:
+        self._at: float | None = None
+        self._bucket = 0
+
+    def step(self, desk: Desk) -> None:
+        """Take away what is due, if it is time. Errors: OSError."""
+        if self._at is not None and desk.now.monotonic - self._at < EVERY_S:
+            return
+        self._at = desk.now.monotonic
+        buckets = sorted(desk.store.fs.list(layout.ARCHIVE))
+        if buckets:
+            self._bucket = (self._bucket + 1) % len(buckets)
+            clear_bucket(desk, layout.join(layout.ARCHIVE, buckets[self._bucket]))
+        _clear_journals(desk)
+        _clear_abandoned(desk)
+        _remove_idle_lanes(desk)
+
+
+def clear_bucket(desk: Desk, directory: str) -> None:
+    """Delete the tasks of one archive directory that ended too long ago; the task file goes before its result."""
+    groups: dict[str, list[str]] = {}
+    for name in sorted(desk.store.fs.list(directory)):
+        archived, log = parse_archived(name), parse_log(name)
+        found = archived[0] if archived else log
+        if found is not None:
+            groups.setdefault(key(found.id), []).append(name)
+    max_age_s = desk.store.settings.retention.archive_s
+    for task_key, names in groups.items():
+        tasks = [name for name in names if _is_task(name)]
+        records = [name for name in names if name not in tasks]
+        ages = [_age_s(desk, layout.join(directory, name)) for name in records or tasks]
+        if min(ages) <= max_age_s:
+            continue
+        for name in [*tasks, *records]:
+            with contextlib.suppress(FileNotFoundError):
+                desk.store.fs.unlink(layout.join(directory, name))
+        desk.view.unarchive(task_key)
+
+
+def _is_task(name: str) -> bool:
+    parsed = parse_archived(name)
+    return parsed is not None and parsed[1] != "result"
+
+
+def _age_s(desk: Desk, path: str) -> float:
+    try:
+        return desk.now.wall - desk.store.fs.stat(path).mtime_ns / 1e9
+    except FileNotFoundError:
+        return 0.0
+
+
+def _clear_journals(desk: Desk) -> None:
+    """Journals that nobody has written to for long; mine is mine."""
+    fs, max_age_s = desk.store.fs, desk.store.settings.retention.events_s
+    for name in sorted(fs.list(layout.EVENTS)):
+        events, path = parse_events(name), layout.join(layout.EVENTS, name)
+        if events is not None and events.writer != desk.store.writer and _age_s(desk, path) > max_age_s:
+            with contextlib.suppress(FileNotFoundError):
+                fs.unlink(path)
+
+
+def _clear_abandoned(desk: Desk) -> None:
+    """The tmp directories of clients that died; nodes that beat keep theirs, reaped ones have lost it already.
+
+    A client that was only asleep for that long is told so by its next write, and begins again.
+    """
+    fs, max_age_s = desk.store.fs, desk.store.settings.retention.tmp_s
+    for writer in sorted(set(fs.list(layout.TMP)) - desk.view.beats.keys() - {desk.store.writer}):
+        path = layout.join(layout.TMP, writer)
+        if _age_s(desk, path) > max_age_s:
+            with contextlib.suppress(NotADirectoryError):
+                clear_directory(fs, path)
+
+
+def _remove_idle_lanes(desk: Desk) -> None:
+    """Lanes that hold nothing, so that what is listed at every step does not grow with all that ever was.
+
+    rmdir refuses a directory that something has just come into; whoever moves into a lane makes it if need be.
+    """
+    fs, used = desk.store.fs, desk.backlog.per_lane()
+    for lane in [lane for lane, tasks in desk.view.ready.items() if not tasks and lane not in used]:
+        for directory in (layout.READY, layout.WAITING):
+            with contextlib.suppress(OSError):
+                fs.rmdir(layout.join(directory, lane))
+        del desk.view.ready[lane]

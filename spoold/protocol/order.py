@@ -1,0 +1,33 @@
+"""Urgency and age as text that sorts as names do: ranks and orders, in digits of base 36."""
+
+from __future__ import annotations
+
+BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
+ORDER = r"[0-9a-z]{10}-[0-9a-z]{1,6}"
+
+
+def base36(number: int, width: int = 1) -> str:
+    """The number in base 36, lower case, padded with zeros to `width` digits."""
+    digits = ""
+    while number:
+        number, rest = divmod(number, 36)
+        digits = BASE36[rest] + digits
+    return digits.rjust(width, "0")
+
+
+def encode_order(micros: int, epoch: int) -> str:
+    """Age as a name: microseconds since 1970 at admission, then the epoch of the leader that admitted.
+
+    The epoch keeps the names of two leaders apart; within an epoch the leader never gives the same number twice.
+    """
+    return f"{base36(micros, 10)}-{base36(epoch)}"
+
+
+def order_micros(order: str) -> int:
+    """The microseconds since 1970 in an order."""
+    return int(order.partition("-")[0], 36)
+
+
+def rank_of(priority: int) -> int:
+    """Sorts as names do: a smaller rank is more urgent. Priorities beyond ±4999 count as ±4999."""
+    return 5000 - max(-4999, min(4999, priority))
