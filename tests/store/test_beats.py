@@ -1,0 +1,126 @@
+"""Heartbeats: who lives, who it is, and who is provably gone."""
+
+import errno
+
+import pytest
+
+from spoold.store import beats
+from spoold.store.initialise import initialise
+from spoold.store.presence import Presence, provably_gone
+from spoold.store.store import Store, open_store
+from spoold.system.clock import ManualClock
+from spoold.system.host import FakeHost
+from spoold.system.memory import MemoryFileSystem
+from tests.support.faults import FaultyFileSystem
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def mount(clock: ManualClock) -> FaultyFileSystem:
+    memory = MemoryFileSystem(clock)
+    initialise(memory, clock, "spool", "/spool")
+    return FaultyFileSystem(memory)
+
+
+@pytest.fixture
+def store(mount: FaultyFileSystem, clock: ManualClock) -> Store:
+    made = open_store(mount, clock, "w1", "/spool")
+    made.open_tmp()
+    return made
+
+
+def test_a_beat_replaces_the_one_before_under_a_new_name(store: Store, mount: FaultyFileSystem) -> None:
+    mine = Presence(store, FakeHost("laptop"), "worker")
+    for beat in range(3):
+        mine.beat(0.0, "idle", slots=2)
+        assert mount.list("heartbeats") == [f"w1.{beat}.json"]
+    read = beats.read(mount, "w1", 2)
+    assert read is not None
+    assert (read.node, read.role, read.beat, read.status, read.slots) == ("w1", "worker", 2, "idle", 2)
+    assert (read.host.hostname, read.interval_s) == ("laptop", 5)
+
+
+def test_a_beat_is_due_well_before_it_would_be_missed(store: Store, clock: ManualClock) -> None:
+    mine = Presence(store, FakeHost(), "worker")
+    assert mine.due(clock.monotonic())
+    assert mine.next_due() == 0.0
+    mine.beat(clock.monotonic(), "idle")
+    assert not mine.due(clock.monotonic() + 3)
+    assert mine.due(clock.monotonic() + 5 * 2 / 3)
+    assert mine.next_due() < clock.monotonic() + 5
+
+
+def test_a_beat_that_failed_still_is_due_under_the_same_name(
+    store: Store, mount: FaultyFileSystem, clock: ManualClock
+) -> None:
+    mine = Presence(store, FakeHost(), "worker")
+    mount.fail("rename", "heartbeats/", errno.EIO)
+    with pytest.raises(OSError, match="Input/output"):
+        mine.beat(clock.monotonic(), "idle")
+    assert mine.due(clock.monotonic())
+    mine.beat(clock.monotonic(), "idle")
+    assert mount.list("heartbeats") == ["w1.0.json"]
+
+
+def test_the_highest_beat_counts_and_foreign_files_do_not(store: Store, mount: FaultyFileSystem) -> None:
+    for name in ("w1.9.json", "w1.10.json", "w2.0.json", "README", "w3.json"):
+        mount.write(f"heartbeats/{name}", b"{}", durable=False)
+    assert beats.list_beats(mount) == {"w1": 10, "w2": 0}
+    assert beats.read(mount, "w1", 10) is None
+    assert beats.read(mount, "w1", 11) is None
+    Presence(store, FakeHost(), "worker").beat(0.0, "idle")
+    assert beats.read_all(mount) == {}  # the highest beat of w1 cannot be read
+
+
+def test_an_old_beat_that_could_not_be_removed_does_no_harm(store: Store, mount: FaultyFileSystem) -> None:
+    mine = Presence(store, FakeHost(), "worker")
+    mine.beat(0.0, "idle")
+    mount.fail("unlink", "heartbeats/", errno.EBUSY)
+    mine.beat(0.0, "working")
+    assert beats.list_beats(mount) == {"w1": 1}
+    mine.leave()
+    assert mount.list("heartbeats") == []
+
+
+def test_on_a_full_share_a_node_still_lives(store: Store, mount: FaultyFileSystem) -> None:
+    """The beat before gets the new name: a rename needs no room."""
+    mine = Presence(store, FakeHost(), "worker")
+    mount.fail("write", "tmp/", errno.ENOSPC)
+    with pytest.raises(OSError, match="No space"):
+        mine.beat(0.0, "idle")
+    mine.beat(0.0, "idle")
+    mount.fail("write", "tmp/", errno.ENOSPC)
+    mine.beat(0.0, "working")
+    assert mount.list("heartbeats") == ["w1.1.json"]
+    old = beats.read(mount, "w1", 1)
+    assert old is not None
+    assert old.status == "idle"
+
+
+def test_leaving_never_fails_and_takes_nobody_else_along(store: Store, mount: FaultyFileSystem) -> None:
+    mine = Presence(store, FakeHost(), "worker")
+    mine.beat(0.0, "idle")
+    mount.write("heartbeats/w1-2.0.json", b"{}", durable=False)
+    mount.off = True
+    mine.leave()
+    mount.off = False
+    mine.leave()
+    assert mount.list("heartbeats") == ["w1-2.0.json"]
+
+
+def test_gone_is_said_only_of_what_ran_on_this_host_and_is_no_more(store: Store, mount: FaultyFileSystem) -> None:
+    before = FakeHost("laptop")
+    Presence(store, before, "worker").beat(0.0, "idle")
+    beat = beats.read(mount, "w1", 0)
+    assert beat is not None
+    after = before.another()
+    assert not provably_gone(beat, after)
+    before.die()
+    assert provably_gone(beat, after)
+    assert not provably_gone(beat, FakeHost("other"))
+    after.reboot()
+    assert provably_gone(beat, after.another())

@@ -1,0 +1,158 @@
+"""Opening a spool, staging and publishing under one writer's name."""
+
+import errno
+
+import pytest
+
+from spoold.protocol import layout
+from spoold.protocol.errors import BadFile, ShutOut, Unavailable
+from spoold.store.initialise import initialise
+from spoold.store.store import Store, clear_directory, make_directory, open_store, stamp
+from spoold.system.clock import ManualClock
+from spoold.system.memory import MemoryFileSystem
+from tests.support.faults import FaultyFileSystem
+
+
+@pytest.fixture
+def memory() -> MemoryFileSystem:
+    fs = MemoryFileSystem()
+    initialise(fs, ManualClock(), "spool-1", "/spool")
+    return fs
+
+
+@pytest.fixture
+def mount(memory: MemoryFileSystem) -> FaultyFileSystem:
+    return FaultyFileSystem(memory)
+
+
+@pytest.fixture
+def store(mount: FaultyFileSystem) -> Store:
+    made = open_store(mount, ManualClock(), "m1", "/spool")
+    made.open_tmp()
+    return made
+
+
+def test_a_new_spool_has_every_directory_and_one_token(memory: MemoryFileSystem) -> None:
+    assert {layout.MARKER, layout.SETTINGS, *layout.TREE} == set(memory.list(""))
+    assert memory.list(layout.MASTER) == ["0.nobody.0"]
+    opened = open_store(memory, ManualClock(), "x", "/spool")
+    assert opened.marker.spool_id == "spool-1"
+    assert opened.marker.claim == "rename"
+    assert opened.durable
+
+
+def test_the_settings_that_come_with_it_are_the_defaults(memory: MemoryFileSystem) -> None:
+    lines = memory.read(layout.SETTINGS).decode().splitlines()
+    memory.write(layout.SETTINGS, "\n".join(line.removeprefix("# ") for line in lines[1:]).encode(), durable=False)
+    opened = open_store(memory, ManualClock(), "x", "/spool").settings
+    assert opened.types["review"].max_concurrent == 5
+    assert opened.model_copy(update={"types": {}}) == type(opened)()
+
+
+def test_a_spool_is_made_once_and_a_half_made_one_can_be_finished(memory: MemoryFileSystem) -> None:
+    with pytest.raises(Unavailable, match="is a spool already"):
+        initialise(memory, ManualClock(), "again", "/spool")
+    mount = FaultyFileSystem(MemoryFileSystem())
+    mount.fail("rename", "spool.json.new", errno.EIO)
+    with pytest.raises(Unavailable, match="cannot make a spool"):
+        initialise(mount, ManualClock(), "spool-2", "/spool")
+    with pytest.raises(Unavailable, match="Is the share mounted"):
+        open_store(mount, ManualClock(), "x", "/spool")
+    initialise(mount, ManualClock(), "spool-2", "/spool")
+    assert mount.list(layout.MASTER) == ["0.nobody.0"]
+    assert open_store(mount, ManualClock(), "x", "/spool").marker.spool_id == "spool-2"
+
+
+def test_what_is_no_spool_is_refused(memory: MemoryFileSystem, mount: FaultyFileSystem) -> None:
+    with pytest.raises(Unavailable, match=r"no spool.json. Is the share mounted"):
+        open_store(MemoryFileSystem(), ManualClock(), "x", "/nowhere")
+    mount.off = True
+    with pytest.raises(Unavailable, match="Is the share mounted"):
+        open_store(mount, ManualClock(), "x", "/spool")
+    mount.off = False
+    mount.fail("read", layout.MARKER, errno.EACCES)
+    with pytest.raises(Unavailable, match="Check the permissions"):
+        open_store(mount, ManualClock(), "x", "/spool")
+    memory.write(layout.SETTINGS, b"[heartbeats]\n", durable=False)
+    with pytest.raises(BadFile, match="did you mean 'heartbeat'"):
+        open_store(memory, ManualClock(), "x", "/spool")
+
+
+def test_a_newer_format_is_refused_and_settings_may_be_missing(memory: MemoryFileSystem) -> None:
+    memory.unlink(layout.SETTINGS)
+    assert open_store(memory, ManualClock(), "x", "/spool").settings.heartbeat.misses == 3
+    memory.write(layout.MARKER, b'{"format": 2, "spool_id": "s", "novelty": true}', durable=False)
+    with pytest.raises(BadFile, match="upgrade spoold"):
+        open_store(memory, ManualClock(), "x", "/spool")
+
+
+def test_publishing_makes_a_file_appear_whole(store: Store, mount: FaultyFileSystem) -> None:
+    store.publish("pending/a.json", b"{}", durable=True)
+    assert mount.read("pending/a.json") == b"{}"
+    assert mount.list("tmp/m1") == []
+
+
+@pytest.mark.parametrize("verb", ["write", "rename"])
+def test_publishing_that_fails_leaves_nothing_behind(store: Store, mount: FaultyFileSystem, verb: str) -> None:
+    mount.fail(verb, "tmp/m1/", errno.ENOSPC)
+    with pytest.raises(OSError, match="No space left"):
+        store.publish("pending/a.json", b"{}", durable=True)
+    assert mount.list("tmp/m1") == []
+    assert mount.list("pending") == []
+
+
+def test_publishing_whose_reply_is_lost_succeeds(store: Store, mount: FaultyFileSystem) -> None:
+    mount.fail("rename", "tmp/m1/", errno.EIO, "done")
+    store.publish("pending/a.json", b"{}", durable=True)
+    assert mount.list("pending") == ["a.json"]
+
+
+def test_a_writer_whose_tmp_is_gone_is_shut_out(store: Store, mount: FaultyFileSystem) -> None:
+    mount.fail("write", "tmp/m1/", errno.ENOENT)
+    with pytest.raises(FileNotFoundError):
+        store.stage(b"", durable=False)
+    mount.rmdir("tmp/m1")
+    with pytest.raises(ShutOut, match="taken for dead"):
+        store.publish("pending/a.json", b"{}", durable=False)
+
+
+def test_leaving_clears_its_own_tmp_and_never_fails(store: Store, mount: FaultyFileSystem) -> None:
+    store.stage(b"left over", durable=False)
+    mount.off = True
+    store.close_tmp()
+    mount.off = False
+    assert mount.list("tmp/m1")
+    store.close_tmp()
+    assert "m1" not in mount.list("tmp")
+    store.close_tmp()
+
+
+def test_clearing_a_directory_shuts_the_door(memory: MemoryFileSystem, mount: FaultyFileSystem) -> None:
+    memory.make_dirs("tmp/w1")
+    memory.write("tmp/w1/1", b"", durable=False)
+    mount.hang("rmdir", "tmp/w1", lambda: memory.write("tmp/w1/2", b"", durable=False))
+    assert clear_directory(mount, "tmp/w1")
+    assert "w1" not in memory.list("tmp")
+    assert clear_directory(mount, "tmp/w1")
+
+
+def test_a_directory_that_keeps_filling_is_given_up_for_now(
+    memory: MemoryFileSystem, mount: FaultyFileSystem
+) -> None:
+    memory.make_dirs("tmp/w1")
+    mount.fail("rmdir", "tmp/w1", errno.ENOTEMPTY, times=3)
+    assert not clear_directory(mount, "tmp/w1")
+    mount.fail("rmdir", "tmp/w1", errno.ENOENT)
+    assert clear_directory(mount, "tmp/w1")
+
+
+def test_making_a_directory_that_is_there_is_no_error(memory: MemoryFileSystem) -> None:
+    make_directory(memory, "tmp/w1")
+    make_directory(memory, "tmp/w1")
+    with pytest.raises(FileNotFoundError):
+        make_directory(memory, "no/where")
+
+
+def test_moments_are_written_for_people() -> None:
+    assert stamp(0) == "1970-01-01T00:00:00.000Z"
+    assert stamp(1_760_000_000.1234) == "2025-10-09T08:53:20.123Z"
