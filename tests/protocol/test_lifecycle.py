@@ -3,7 +3,6 @@
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import ENDED, MOVES, TABLE, Mover, State, allowed
 
-
 LIVING = [move for move in MOVES if move.mover is not Mover.FSCK]
 
 
