@@ -1,0 +1,69 @@
+"""`from spoold import Spool, SpoolExecutor`: a spool inside one program, and callables on workers that allow them."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from concurrent.futures import wait
+from pathlib import Path
+
+import pytest
+
+from spoold import Spool, SpoolExecutor, TaskFailed
+from tests.e2e.pool import Pool, processes, wait_for
+
+
+def test_a_local_spool_runs_commands_and_callables_and_leaves_nothing(tmp_path: Path) -> None:
+    directory = tmp_path / "local ünï"
+    with Spool.local(directory, workers=2, slots=2) as spool:
+        ids = spool.submit_many([{"command": ["echo", str(n)]} for n in range(6)])
+        results = spool.wait(ids, timeout=40)
+        assert [result.output for result in results.values()] == [f"{n}\n" for n in range(6)]
+        with SpoolExecutor(spool, retry={"max": 0}) as pool:
+            assert list(pool.map(os.path.basename, ["a/b", "c/d"])) == ["b", "d"]
+            far = pool.submit(os.getpid)
+            assert far.result(timeout=40) != os.getpid()
+            broken = pool.submit(os.listdir, "/no/such/folder")
+            with pytest.raises(TaskFailed, match="No such file"):
+                broken.result(timeout=40)
+        assert processes(str(directory))
+    wait_for(lambda: not processes(str(directory)), "master and workers are gone")
+
+
+def test_a_local_spool_ends_with_its_program(tmp_path: Path) -> None:
+    directory = tmp_path / "local"
+    script = (
+        "import os, sys\nfrom spoold import Spool\n"
+        f"spool = Spool.local({str(directory)!r}, slots=1)\nspool.submit(command=['sleep', '77'])\n"
+        "print('up', flush=True)\nos.kill(os.getpid(), 9)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "up\n", done.stderr
+    wait_for(lambda: not processes(str(directory)), "master and workers are gone")
+
+
+def test_an_executor_over_a_shared_spool(shared: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(shared.desk))
+    callables = importlib.import_module("callables")  # it is made by the fixture
+
+    with SpoolExecutor(str(shared.root), retry={"max": 0}) as pool:
+        futures = [pool.submit(callables.double, number) for number in range(8)]
+        wait(futures, timeout=40)
+        assert [future.result() for future in futures] == [2 * number for number in range(8)]
+        failing = pool.submit(callables.fail, "no luck")
+        with pytest.raises(TaskFailed, match="no luck"):
+            failing.result(timeout=40)
+
+
+def test_only_callables_on_the_list_run(shared: Pool) -> None:
+    shared.drop("allowed.json", {"id": "allowed", "python": "callables:double", "args": [21]})
+    shared.drop("forbidden.json", {"id": "forbidden", "python": "os:getcwd"})
+    assert shared.finish("allowed")["output"] == 42
+    wait_for(lambda: any(".forbidden." in name for name in shared.files("ready")), "it stands ready")
+    told = str(shared.json("explain", "forbidden"))
+    assert "os" in told
+    assert "allow" in told
+    shared.cli("cancel", "forbidden")
+    assert shared.finish("forbidden")["status"] == "cancelled"
