@@ -59,7 +59,8 @@ class SpoolExecutor(Executor):
         """Errors: those of Spool. A Spool that is handed in stays open at shutdown."""
         self._spool = spool if isinstance(spool, Spool) else Spool(spool)
         self._own = self._spool is not spool
-        self._fields = fields
+        # An exception is an answer, as with any other executor; a worker that dies under a call is no answer.
+        self._fields = {"max_retries": 0, **fields}
         self._futures: dict[str, SpoolFuture[Any]] = {}
         self._new: list[str] = []
         self._lock = threading.Lock()

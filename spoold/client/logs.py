@@ -88,13 +88,12 @@ class Follower:
             if name.attempt < self._from:
                 continue
             try:
-                data = self._store.fs.read(path)
+                data = self._store.fs.read(path, offset=read.get(name, 0))
             except FileNotFoundError:
                 continue
-            start = read.get(name, 0)
-            if len(data) > start:
-                read[name] = len(data)
-                pieces.append(Piece(name.attempt, name.decider, data[start:]))
+            if data:
+                read[name] = read.get(name, 0) + len(data)
+                pieces.append(Piece(name.attempt, name.decider, data))
         self._read = read
         return pieces
 

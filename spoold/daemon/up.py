@@ -54,13 +54,12 @@ def up(
     allow_command: bool = False,
     name: str | None = None,
     config: str | None = None,
-    extra: tuple[str, ...] = (),
     until_eof: bool = False,
 ) -> int:
     """Run a master and workers until a signal; returns the exit status."""
     base = [sys.executable, "-m", "spoold", "--spool", root]
     options = [*(("--slots", str(slots)) if slots else ()), *(("--allow-command",) if allow_command else ())]
-    options += [*(("--config", config) if config else ()), *extra]
+    options += ["--config", config] if config else []
     stem = name or os.uname().nodename.partition(".")[0].lower()
     children = [Child("master", [*base, "master", "--name", stem, "--until-eof"])]
     for number in range(1, workers + 1):

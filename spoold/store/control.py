@@ -11,10 +11,13 @@ from spoold.system.filesystem import FileSystem
 
 
 def post(store: Store, verb: Verb, target: str, unique: str, *, by: str = "", reason: str = "") -> Request:
-    """Put a request where leader and workers see it. Errors: OSError, BadName for an impossible target."""
+    """Put a request where leader and workers see it. Errors: OSError, BadName for an impossible target.
+
+    Not waited for on disk: who asked sees whether it was done, and asks again if the power went.
+    """
     request = Request(verb, target, unique)
     body = RequestBody(by=by or store.writer, at=store.stamp(), reason=reason)
-    store.publish(layout.join(layout.CONTROL, request.encode()), codec.dump(body), durable=store.durable)
+    store.publish(layout.join(layout.CONTROL, request.encode()), codec.dump(body), durable=False)
     return request
 
 

@@ -82,13 +82,13 @@ class Reader:
         events: list[Event] = []
         for name in sorted(n for n in self._fs.list(layout.EVENTS) if parse_events(n)):
             try:
-                data = self._fs.read(layout.join(layout.EVENTS, name))
+                start = self._read.get(name, 0)
+                data = self._fs.read(layout.join(layout.EVENTS, name), offset=start)
             except FileNotFoundError:
                 continue
-            start = self._read.get(name, 0)
             end = data.rfind(b"\n") + 1
-            self._read[name] = max(start, end)
-            events.extend(_parse(data[start:end]))
+            self._read[name] = start + end
+            events.extend(_parse(data[:end]))
         return sorted(events, key=lambda event: (event.at, event.writer, event.seq))
 
 

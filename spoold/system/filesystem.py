@@ -89,8 +89,8 @@ class FileSystem(Protocol):
         """
         ...
 
-    def read(self, path: str, limit: int | None = None) -> bytes:
-        """The content of a regular file, at most `limit` bytes of it.
+    def read(self, path: str, limit: int | None = None, *, offset: int = 0) -> bytes:
+        """The content of a regular file from `offset` on, at most `limit` bytes of it.
 
         Never follows a symlink and never blocks on a FIFO; whatever is not a regular file is
         `NotRegularError` (EINVAL), so a stranger's drop can neither hang a leader nor show it another file.

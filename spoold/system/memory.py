@@ -42,8 +42,7 @@ class _Dir:
 
 
 class MemoryFileSystem:
-    """A spool in memory. Each verb is atomic between threads, as it is between processes on a real file
-    system.
+    """A spool in memory. Each verb is atomic between threads, as between processes on a real file system.
 
     `clock` gives mtimes (its `wall`); `capacity` is the room for file contents in bytes, None for no bound.
     """
@@ -62,14 +61,14 @@ class MemoryFileSystem:
         with self._lock:
             return [*reversed(self._directory(components(path), path).entries)]
 
-    def read(self, path: str, limit: int | None = None) -> bytes:
+    def read(self, path: str, limit: int | None = None, *, offset: int = 0) -> bytes:
         with self._lock:
             node = self._node(path)
         if isinstance(node, _Dir):
             raise NotRegularError(path, "a directory")
         if node.kind != "file":
             raise NotRegularError(path, "a symlink" if node.kind == "symlink" else "a FIFO or device")
-        return node.data if limit is None else node.data[: max(limit, 0)]
+        return node.data[offset:] if limit is None else node.data[offset : offset + max(limit, 0)]
 
     def write(self, path: str, data: bytes, *, durable: bool) -> None:
         del durable  # Memory has no power to lose; a simulator that cuts it takes snapshots at `sync`.

@@ -40,7 +40,7 @@ class PosixFileSystem:
     def list(self, path: str) -> list[str]:
         return os.listdir(self._full(path))
 
-    def read(self, path: str, limit: int | None = None) -> bytes:
+    def read(self, path: str, limit: int | None = None, *, offset: int = 0) -> bytes:
         try:
             fd = os.open(self._full(path), os.O_RDONLY | _WARY)
         except OSError as error:
@@ -55,7 +55,9 @@ class PosixFileSystem:
             status = os.fstat(fd)
             if not S_ISREG(status.st_mode):
                 raise NotRegularError(path, "a directory" if S_ISDIR(status.st_mode) else "a FIFO or device")
-            return _read_all(fd, status.st_size, limit)
+            if offset:
+                os.lseek(fd, offset, os.SEEK_SET)
+            return _read_all(fd, max(status.st_size - offset, 0), limit)
         finally:
             os.close(fd)
 

@@ -116,8 +116,8 @@ class FaultyFileSystem:
     def list(self, path: str) -> list[str]:
         return self._call("list", lambda: self.inner.list(path), path)
 
-    def read(self, path: str, limit: int | None = None) -> bytes:
-        return self._call("read", lambda: self.inner.read(path, limit), path)
+    def read(self, path: str, limit: int | None = None, *, offset: int = 0) -> bytes:
+        return self._call("read", lambda: self.inner.read(path, limit, offset=offset), path)
 
     def write(self, path: str, data: bytes, *, durable: bool) -> None:
         self._call("write", lambda: self.inner.write(path, data, durable=durable), path)

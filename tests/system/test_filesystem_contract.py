@@ -186,6 +186,13 @@ def test_any_size_is_read_back_whole(fs: FileSystem, size: int) -> None:
     assert fs.stat("sized").size == size
 
 
+def test_a_read_begins_where_it_is_told_to(fs: FileSystem) -> None:
+    fs.write("file", b"content", durable=False)
+    assert fs.read("file", offset=3) == b"tent"
+    assert fs.read("file", 2, offset=3) == b"te"
+    assert fs.read("file", offset=7) == fs.read("file", offset=99) == b""
+
+
 def test_a_limit_bounds_what_is_read(fs: FileSystem) -> None:
     assert fs.read("file", 0) == b""
     assert fs.read("file", 4) == b"cont"
