@@ -37,6 +37,7 @@ from spoold.worker.starting import Starting
 SHY_S = 5.0
 # After a commit that the share refused, trying again at once would only load it more.
 REFUSED_RETRY_S = 0.5
+FULL = "the share is full: nothing new is started"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class Worker:
         self._drain_until: float | None = None
         self._status = ""
         self._notes: tuple[str, ...] = ()
+        self._full = False
 
     def register(self) -> list[str]:
         """Make this worker's directories; returns predecessors on this host that are provably gone. Errors: OSError.
@@ -153,7 +155,8 @@ class Worker:
             if not attempt.over:
                 self._settling.log(attempt)
         stuck = [attempt for attempt in self._attempts.values() if attempt.over]
-        self._notes = tuple(note for attempt in self._attempts.values() for note in attempt.notes)
+        full = (FULL,) if self._full else ()
+        self._notes = (*full, *(note for attempt in self._attempts.values() for note in attempt.notes))
         done = self._draining and not self._attempts
         due = min(self._presence.next_due(), now + REFUSED_RETRY_S) if stuck else self._presence.next_due()
         return Step(bool(settled or adopted or claimed), due, done)
@@ -258,12 +261,13 @@ class Worker:
         if self._draining or self._halted or free <= 0:
             return 0
         usage = self.store.fs.usage()
-        if room(usage.total_bytes, usage.free_bytes, self.store.settings.disk) is Room.FULL:
-            self._notes = ("the share is full: nothing new is started",)
+        self._full = room(usage.total_bytes, usage.free_bytes, self.store.settings.disk) is Room.FULL
+        if self._full:
             return 0
         demands = [attempt.lane for attempt in self._attempts.values()]
         claimed = 0
-        for candidate in self._claiming.claim(free, demands, set(self._shy)):
+        # An id that is here already is an old attempt that still ends, of a task that was removed and came again.
+        for candidate in self._claiming.claim(free, demands, self._shy.keys() | self._attempts.keys()):
             self._journal.note("CLAIMED", candidate.name.id, candidate.name.attempt)
             claimed += 1
             self._start(candidate.name)
