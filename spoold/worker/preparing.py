@@ -84,7 +84,11 @@ def _what(task: Task, name: TaskName, handler: Handler | None, config: WorkerCon
         raise CannotRun(_unfit(f"this worker has no handler for type {task.kind}"))
     if handler.python is not None:
         return Call(handler.python, (task.input,), {}, config.python.path)
-    return Command(tuple(_fill(word, task, name) for word in handler.command))
+    words = tuple(_fill(word, task, name) for word in handler.command)
+    if not words[0] or any("\0" in word for word in words):
+        message = f"the handler for {task.kind} and this input make no command: {words!r}"
+        raise CannotRun(failure(Code.INVALID_TASK, message, final=True))
+    return Command(words)
 
 
 def _unfit(message: str) -> Outcome:
