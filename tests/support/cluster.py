@@ -235,7 +235,7 @@ class Cluster:
         """Which attempts run on which worker."""
         return {n.name: sorted(n.runner.running()) for n in self.nodes.values() if n.runner is not None}
 
-    def during(self, name: str, verb: str, path: str, meanwhile: Callable[[], None]) -> None:
+    def during(self, name: str, verb: str, path: str, meanwhile: Callable[[], object]) -> None:
         """Stop one node in the middle of its next such call, for as long as `meanwhile` takes."""
         node = self.nodes[name]
 

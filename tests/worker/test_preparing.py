@@ -1,0 +1,201 @@
+"""A claimed task becomes a job: what runs, where, with which environment, under which limits."""
+
+import json
+from typing import Any
+
+import pytest
+
+from spoold.protocol.names import TaskName
+from spoold.protocol.result import Code
+from spoold.protocol.settings import Settings
+from spoold.protocol.task import Task
+from spoold.worker.config import WorkerConfig
+from spoold.worker.job import Call, Command, Job
+from spoold.worker.preparing import CannotRun, Place, prepare
+
+NAME = TaskName(5000, "0000000001-1", "t1", attempt=3)
+PLACE = Place("w1", "/spool", "/scratch/t1.3")
+
+
+def job(
+    task: dict[str, Any],
+    config: dict[str, Any] | None = None,
+    *,
+    settings: dict[str, Any] | None = None,
+    environ: dict[str, str] | None = None,
+) -> Job:
+    """The job of a task on a worker that is configured so."""
+    made = WorkerConfig.model_validate({"allow_command": True, **(config or {})})
+    return prepare(
+        Task.model_validate(task), NAME, PLACE, made, Settings.model_validate(settings or {}), environ or {}
+    )
+
+
+def refusal(task: dict[str, Any], config: dict[str, Any] | None = None) -> tuple[Code | None, bool, str]:
+    """Why a task cannot run: the code, whether that is final, the message."""
+    with pytest.raises(CannotRun) as caught:
+        job(task, {"allow_command": False, **(config or {})})
+    outcome = caught.value.outcome
+    return outcome.code, outcome.final, outcome.message
+
+
+def test_a_command_is_a_list_of_words_or_a_line_for_the_shell() -> None:
+    assert job({"command": ["prog", "a b", "$HOME"]}).run == Command(("prog", "a b", "$HOME"))
+    assert job({"command": "prog | tee x"}).run == Command(("/bin/sh", "-c", "prog | tee x"))
+
+
+def test_raw_commands_run_only_where_that_is_allowed() -> None:
+    code, final, message = refusal({"command": ["prog"]})
+    assert (code, final) == (Code.SPAWN_FAILED, False)
+    assert "does not run raw commands" in message
+
+
+@pytest.mark.parametrize(
+    ("target", "allow", "runs"),
+    [
+        ("jobs.mail:send", ["jobs"], True),
+        ("jobs.mail:send", ["jobs."], True),
+        ("jobs.mail:send", ["jobs.mail"], True),
+        ("jobs:send", ["jobs"], True),
+        ("anything:at", ["*"], True),
+        ("jobsworth:send", ["jobs"], False),
+        ("Jobs:send", ["jobs"], False),
+        ("os:system", ["jobs"], False),
+        ("jobs:send", [], False),
+    ],
+)
+def test_callables_run_only_from_modules_on_the_list(target: str, allow: list[str], runs: bool) -> None:
+    task, config = {"python": target, "args": [1], "kwargs": {"x": 2}}, {"python": {"allow": allow, "path": ["/lib"]}}
+    if runs:
+        assert job(task, config).run == Call(target, (1,), {"x": 2}, ("/lib",))
+    else:
+        assert "is not on this worker's list" in refusal(task, config)[2]
+
+
+def handled(command: list[str], **task: Any) -> tuple[str, ...]:
+    """The words that a handler's command becomes for a task of its type."""
+    run = job({"type": "review", **task}, {"handlers": {"review": {"command": command}}}).run
+    assert isinstance(run, Command)
+    return run.argv
+
+
+def test_a_handler_fills_in_the_fields_of_the_task() -> None:
+    words = ["review", "--path={input.path}", "{id}:{attempt}:{type}:{batch}", "{meta.who}", "{}", "{ x }", "{{id}}"]
+    filled = handled(words, input={"path": "a; rm -rf /"}, meta={"who": "me"}, batch="b1")
+    assert filled == ("review", "--path=a; rm -rf /", "t1:3:review:b1", "me", "{}", "{ x }", "{t1}")
+
+
+def test_what_is_no_text_is_filled_in_as_json() -> None:
+    assert handled(["x", "{input}"], input={"ü": [1, None]}) == ("x", '{"ü": [1, null]}')
+    assert handled(["x", "{input.n}", "{input.on}"], input={"n": 1.5, "on": True}) == ("x", "1.5", "true")
+    assert handled(["x", "{input}"]) == ("x", "null")
+
+
+def test_what_is_filled_in_is_never_filled_again() -> None:
+    assert handled(["x", "{input.a}"], input={"a": "{input.b}", "b": "secret"}) == ("x", "{input.b}")
+
+
+@pytest.mark.parametrize("field", ["input.path", "input.a.b", "env.HOME", "input.list.0"])
+def test_a_field_that_the_task_lacks_is_the_tasks_fault(field: str) -> None:
+    config = {"handlers": {"review": {"command": ["x", f"{{{field}}}"]}}}
+    code, final, message = refusal({"type": "review", "input": {"a": 1, "list": [1]}}, config)
+    assert (code, final) == (Code.INVALID_TASK, True)
+    assert f"{{{field}}}" in message
+
+
+@pytest.mark.parametrize("value", ["", "a\0b"])
+def test_a_program_that_cannot_be_named_is_the_tasks_fault(value: str) -> None:
+    config = {"handlers": {"review": {"command": ["{input}"]}}}
+    assert refusal({"type": "review", "input": value}, config)[:2] == (Code.INVALID_TASK, True)
+
+
+def test_a_handler_may_be_a_callable_that_gets_the_input() -> None:
+    config = {"handlers": {"review": {"python": "mine:review"}}}
+    assert job({"type": "review", "input": {"a": 1}}, config).run == Call("mine:review", ({"a": 1},), {}, ())
+
+
+def test_no_handler_for_the_type() -> None:
+    code, final, message = refusal({"type": "review"})
+    assert (code, final) == (Code.SPAWN_FAILED, False)
+    assert "no handler for type review" in message
+
+
+def test_a_handler_gets_the_input_on_stdin_and_a_command_what_it_asked_for() -> None:
+    config = {"handlers": {"review": {"command": ["x"]}}}
+    assert json.loads(job({"type": "review", "input": {"ü": 1}}, config).stdin) == {"ü": 1}
+    assert job({"type": "review", "input": {"a": 1}, "stdin": "mine"}, config).stdin == b"mine"
+    assert job({"type": "review"}, config).stdin == b""
+    assert job({"command": ["cat"], "input": {"a": 1}}).stdin == b""
+    assert job({"command": ["cat"], "stdin": "hello"}).stdin == b"hello"
+
+
+def test_only_what_is_needed_of_the_workers_environment_is_passed_on() -> None:
+    environ = {"PATH": "/bin", "HOME": "/root", "AWS_SECRET": "x", "LC_ALL": "C", "LC_TIME": "de"}
+    env = job({"command": ["x"]}, environ=environ).env
+    assert {name for name in env if not name.startswith("SPOOL_")} == {"PATH", "HOME", "LC_ALL"}
+    env = job({"command": ["x"]}, {"pass_env": ["LC_*"]}, environ=environ).env
+    assert {name for name in env if not name.startswith("SPOOL_")} == {"LC_ALL", "LC_TIME"}
+
+
+def test_the_task_has_the_last_word_about_its_environment_except_on_what_spoold_says() -> None:
+    config = {
+        "env": {"A": "worker", "B": "worker", "C": "worker", "PATH": "/worker"},
+        "handlers": {"review": {"command": ["x"], "env": {"B": "handler", "C": "handler"}}},
+    }
+    task = {"type": "review", "env": {"C": "task", "SPOOL_ATTEMPT": "99"}}
+    env = job(task, config, environ={"PATH": "/bin"}).env
+    assert [env[name] for name in ("PATH", "A", "B", "C")] == ["/worker", "worker", "handler", "task"]
+    assert env["SPOOL_ATTEMPT"] == "3"
+    raw = job({"type": "review", "command": ["x"]}, config).env
+    assert raw["B"] == "worker"  # the handler's environment is the handler's
+
+
+def test_a_command_is_told_who_it_is_and_where_its_files_are() -> None:
+    env = job({"command": ["x"], "type": "mail", "batch": "night", "max_retries": 4}).env
+    assert {name: value for name, value in env.items() if name.startswith("SPOOL_")} == {
+        "SPOOL_TASK_ID": "t1",
+        "SPOOL_TASK_TYPE": "mail",
+        "SPOOL_ATTEMPT": "3",
+        "SPOOL_MAX_ATTEMPTS": "5",
+        "SPOOL_WORKER_ID": "w1",
+        "SPOOL_ROOT": "/spool",
+        "SPOOL_BATCH": "night",
+        "SPOOL_TASK_FILE": "/scratch/t1.3/task.json",
+        "SPOOL_RESULT_FILE": "/scratch/t1.3/result.json",
+        "SPOOL_PROGRESS_FILE": "/scratch/t1.3/progress.json",
+        "SPOOL_WORK_DIR": "/scratch/t1.3/work",
+        "SPOOL_DEPS_DIR": "/scratch/t1.3/deps",
+    }
+
+
+def test_it_runs_in_its_own_folder_unless_it_names_another() -> None:
+    assert job({"command": ["x"]}).cwd == "/scratch/t1.3/work"
+    assert job({"command": ["x"], "cwd": "/srv"}).cwd == "/srv"
+    config = {"handlers": {"review": {"command": ["x"], "cwd": "/opt"}}}
+    assert job({"type": "review"}, config).cwd == "/opt"
+    assert job({"type": "review", "cwd": "/srv"}, config).cwd == "/srv"
+    code, final, message = refusal({"command": ["x"], "cwd": "srv"}, {"allow_command": True})
+    assert (code, final) == (Code.INVALID_TASK, True)
+    assert "'srv' is not an absolute path" in message
+
+
+def test_the_nearest_timeout_holds() -> None:
+    settings = {"timeout": 100, "types": {"review": {"timeout": 50}}}
+    config = {"handlers": {"review": {"command": ["x"], "timeout": 20}, "plain": {"command": ["x"]}}}
+    assert job({"command": ["x"]}, settings=settings).timeout_s == 100
+    assert job({"command": ["x"], "type": "review"}, config, settings=settings).timeout_s == 50
+    assert job({"type": "review"}, config, settings=settings).timeout_s == 20
+    assert job({"type": "review", "timeout": 5}, config, settings=settings).timeout_s == 5
+    assert job({"type": "plain"}, config, settings=settings).timeout_s == 100
+
+
+def test_limits_come_from_the_task_and_from_the_worker() -> None:
+    plain = job({"command": ["x"]}, {"kill_grace_s": 3, "log_max_mb": 2, "output_tail_kb": 1})
+    assert (plain.memory_bytes, plain.stall_s, plain.grace_s) == (None, None, 3)
+    assert (plain.output_cap_bytes, plain.tail_bytes) == (2 << 20, 1 << 10)
+    assert (plain.key, plain.output_path) == ("t1.3", "/scratch/t1.3/output")
+    assert plain.progress_path == "/scratch/t1.3/progress.json"
+    task = {"command": ["x"], "requires": {"mem": "2G"}, "stall_timeout": 9}
+    assert job(task, {"max_memory_mb": 100}).memory_bytes == 2 << 30
+    assert job(task).stall_s == 9
+    assert job({"command": ["x"]}, {"max_memory_mb": "100M"}).memory_bytes == 100 << 20

@@ -1,0 +1,268 @@
+"""An ended attempt becomes a result and a commit; each form of ending, each form of output."""
+
+import json
+from typing import Any
+
+import pytest
+
+from spoold.protocol.names import TaskName, parse_returned
+from spoold.protocol.result import Code
+from spoold.worker import settling
+from spoold.worker.job import Kind
+from tests.support.cluster import Cluster, Node
+
+SETTINGS = "[retry]\nbackoff_s = 10\njitter = 0\n"
+
+
+class Bench:
+    """One worker with one running task `a`, and what becomes of it."""
+
+    def __init__(self, **task: Any) -> None:
+        self.cluster = Cluster(SETTINGS)
+        self.cluster.master("m1")
+        self.node: Node = self.cluster.worker("w1", config={"log_max_mb": 1})
+        self.cluster.submit("a.json", json.dumps({"id": "a", "command": ["work"], **task}))
+        self.cluster.step("m1")
+        self.cluster.step("w1")
+
+    def put(self, name: str, data: bytes) -> None:
+        """The command writes a file."""
+        assert self.node.scratch is not None
+        self.node.scratch.write("a.1", name, data)
+
+    def end(self, **ending: Any) -> dict[str, Any]:
+        """The command ends, the worker settles; the result that it wrote."""
+        self.cluster.finish("a", **ending)
+        self.cluster.step("w1")
+        return self.result()
+
+    def result(self) -> dict[str, Any]:
+        """What stands in results/ for the first attempt."""
+        value = json.loads(self.cluster.fs.read("results/a.1.w1.json"))
+        assert isinstance(value, dict)
+        return value
+
+    def returned(self) -> TaskName:
+        """The name under which it was handed back."""
+        (name,) = self.cluster.fs.list("returned")
+        parsed = parse_returned(name)
+        assert parsed is not None
+        return parsed[0]
+
+    def log(self) -> bytes:
+        """Its log on the share."""
+        return self.cluster.fs.read("logs/a.1.w1.log")
+
+
+def test_a_result_has_every_field() -> None:
+    bench = Bench(type="mail", batch="night")
+    bench.cluster.pass_time(2.5)
+    result = bench.end(output="hello\n", max_rss_bytes=3 << 20)
+    assert result == {
+        "task_id": "a",
+        "attempt": 1,
+        "worker_id": "w1",
+        "status": "success",
+        "started_at": "2025-10-09T08:53:20.000Z",
+        "completed_at": "2025-10-09T08:53:22.500Z",
+        "duration_s": 2.5,
+        "exit_code": 0,
+        "output": "hello\n",
+        "error": None,
+        "tokens_used": None,
+        "cost_usd": None,
+        "log": "a.1.w1.log",
+        "type": "mail",
+        "batch": "night",
+        "partial": False,
+        "max_rss_mb": 3.0,
+    }
+    assert bench.log() == b"hello\n"
+    assert bench.cluster.state("a") == "completed"
+
+
+def test_a_command_without_output_leaves_no_log() -> None:
+    bench = Bench()
+    assert bench.end()["log"] is None
+    assert bench.cluster.fs.list("logs") == []
+
+
+def test_what_the_command_wrote_as_json_is_its_output() -> None:
+    bench = Bench()
+    bench.put("result.json", b'{"answer": 42, "tokens_used": 7, "cost_usd": 0.5}')
+    result = bench.end(output="chatter")
+    assert result["output"] == {"answer": 42, "tokens_used": 7, "cost_usd": 0.5}
+    assert (result["tokens_used"], result["cost_usd"]) == (7, 0.5)
+
+
+@pytest.mark.parametrize("text", [b'["a", 1]', b'"text"', b"3", b"false"])
+def test_any_json_will_do(text: bytes) -> None:
+    bench = Bench()
+    bench.put("result.json", text)
+    assert bench.end()["output"] == json.loads(text)
+
+
+@pytest.mark.parametrize("text", [b'{"tokens_used": "many", "cost_usd": true}', b'{"tokens_used": null}'])
+def test_counts_that_are_no_numbers_are_only_output(text: bytes) -> None:
+    bench = Bench()
+    bench.put("result.json", text)
+    result = bench.end()
+    assert (result["tokens_used"], result["cost_usd"]) == (None, None)
+
+
+@pytest.mark.parametrize("text", [b'{"tokens_used": 1e300, "cost_usd": 1e300}', b"[" * 300 + b"]" * 300])
+def test_no_output_can_stop_the_commit(text: bytes) -> None:
+    bench = Bench()
+    bench.put("result.json", text)
+    bench.end()
+    assert bench.cluster.state("a") == "completed"
+
+
+@pytest.mark.parametrize("value", [2**100, float("nan"), "half a \ud800 pair", {"a": [1]}, "text", 0, False])
+def test_no_value_of_a_call_can_stop_the_commit(value: object) -> None:
+    bench = Bench()
+    result = bench.end(value=value, output="printed")
+    assert bench.cluster.state("a") == "completed"
+    if value in ({"a": [1]}, "text", 0, False):
+        assert result["output"] == value
+
+
+def test_output_that_is_no_json_is_a_failure_of_an_attempt_that_succeeded() -> None:
+    bench = Bench()
+    bench.put("result.json", b'{"half": ')
+    result = bench.end(output="so far")
+    assert (result["status"], result["error"]["code"]) == ("failure", Code.OUTPUT_INVALID)
+    assert "SPOOL_RESULT_FILE is not JSON" in result["error"]["message"]
+    assert (result["output"], result["partial"]) == ("so far", True)
+    assert bench.returned().failures == 1
+
+
+def test_output_that_is_too_large_is_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settling, "RESULT_MAX", 10)
+    bench = Bench()
+    bench.put("result.json", b'"0123456789"')
+    assert "more than 10 bytes" in bench.end()["error"]["message"]
+
+
+def test_output_of_an_attempt_that_failed_anyway_changes_nothing() -> None:
+    bench = Bench()
+    bench.put("result.json", b"{")
+    assert bench.end(exit_code=3)["error"]["code"] == Code.EXIT_NONZERO
+
+
+@pytest.mark.parametrize(
+    ("kind", "exit_code", "code", "status", "failures"),
+    [
+        ("exited", 3, Code.EXIT_NONZERO, "failure", 1),
+        ("exited", 75, Code.TRY_LATER, "failure", 0),
+        ("signaled", None, Code.SIGNALED, "failure", 1),
+        ("timeout", None, Code.TIMEOUT, "timeout", 1),
+        ("oom", None, Code.OOM_KILLED, "failure", 1),
+        ("stalled", None, Code.STALLED, "failure", 1),
+        ("spawn_failed", 127, Code.SPAWN_FAILED, "failure", 1),
+        ("spawn_failed", None, Code.SPAWN_FAILED, "failure", 1),
+        ("fenced", None, Code.HANDED_BACK, "handed_back", 0),
+        ("stopped", None, Code.HANDED_BACK, "handed_back", 0),
+    ],
+)
+def test_every_ending_is_told_and_charged_as_it_deserves(
+    kind: Kind, exit_code: int | None, code: Code, status: str, failures: int
+) -> None:
+    bench = Bench()
+    result = bench.end(kind=kind, exit_code=exit_code, message="why")
+    assert (result["status"], result["error"]["code"], result["exit_code"]) == (status, code, exit_code)
+    name = bench.returned()
+    assert (name.attempt, name.failures, name.crashes) == (2, failures, 0)
+    assert (name.delay_ms > 0) == (code is not Code.HANDED_BACK)
+
+
+def test_a_supervisor_that_vanished_is_charged_as_a_crash() -> None:
+    bench = Bench()
+    assert bench.end(kind="lost", exit_code=None)["status"] == "worker_died"
+    assert (bench.returned().crashes, bench.returned().failures) == (1, 0)
+
+
+def test_a_task_may_say_when_to_try_again() -> None:
+    bench = Bench()
+    bench.put("result.json", b'{"retry_after_s": 90}')
+    bench.end(exit_code=75)
+    assert bench.returned().delay_ms == 90_000
+    bench = Bench()
+    bench.put("result.json", b'{"retry_after_s": -5}')
+    bench.end(exit_code=1)
+    assert bench.returned().delay_ms == 0
+
+
+def test_a_log_grows_while_the_task_runs_and_every_byte_comes_once() -> None:
+    bench = Bench()
+    bench.put("output", b"one\n")
+    bench.cluster.step("w1")
+    assert bench.log() == b"one\n"
+    bench.put("output", b"one\ntwo\n")
+    bench.cluster.step("w1")
+    bench.cluster.step("w1")
+    bench.end(output="one\ntwo\nthree\n")
+    assert bench.log() == b"one\ntwo\nthree\n"
+
+
+def test_a_long_log_comes_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settling, "LOG_CHUNK", 4)
+    bench = Bench()
+    bench.end(output="0123456789")
+    assert bench.log() == b"0123456789"
+
+
+def test_a_log_says_what_was_left_out_of_it() -> None:
+    bench = Bench()
+    bench.put("output", b"the beginning")
+    bench.end(output_dropped=500, output_bytes=600, tail="the end")
+    assert bench.log() == b"the beginning\n[500 bytes left out here: log_max_mb of the worker]\nthe end"
+
+
+def test_a_log_is_not_worth_a_task() -> None:
+    bench = Bench()
+    bench.node.fs.fail("append", "logs/", 5, times=1)
+    result = bench.end(output="lost")
+    assert bench.cluster.state("a") == "completed"
+    assert (result["log"], result["output"]) == (None, "lost")
+
+
+@pytest.mark.parametrize("verb", ["write", "sync"])
+def test_a_result_that_cannot_be_written_is_tried_again_before_anything_else(verb: str) -> None:
+    bench = Bench()
+    bench.node.fs.fail(verb, "results", 28, times=2)
+    bench.cluster.finish("a", output="precious")
+    for _ in range(2):
+        bench.cluster.step("w1")
+        assert bench.cluster.state("a") == "claimed"
+        assert any("the result of a.1" in note for note in bench.node.worker._notes)
+    bench.cluster.step("w1")
+    assert bench.cluster.state("a") == "completed"
+    assert bench.result()["output"] == "precious"
+
+
+def test_the_result_is_out_before_the_task_is_committed() -> None:
+    bench = Bench()
+    seen: list[bool] = []
+    fs = bench.cluster.fs
+    bench.cluster.during("w1", "rename", "completed/", lambda: seen.append("a.1.w1.json" in fs.list("results")))
+    bench.end()
+    assert seen == [True]
+
+
+def test_a_commit_that_is_refused_is_told_and_tried_again() -> None:
+    bench = Bench()
+    bench.node.fs.fail("rename", "completed/", 30)
+    bench.cluster.finish("a")
+    bench.cluster.step("w1")
+    assert bench.cluster.state("a") == "claimed"
+    assert any("cannot be committed yet" in note for note in bench.node.worker._notes)
+    bench.cluster.step("w1")
+    assert bench.cluster.state("a") == "completed"
+
+
+def test_what_is_committed_leaves_nothing_in_the_scratch() -> None:
+    bench = Bench()
+    bench.end(output="x")
+    assert bench.node.scratch is not None
+    assert bench.node.scratch.files == {}
