@@ -12,7 +12,6 @@ import os
 import signal
 import threading
 import time
-from types import FrameType
 
 from spoold.daemon.actors import MasterActor, WorkerActor, hinted, open_spool
 from spoold.daemon.eof import at_eof
@@ -20,6 +19,7 @@ from spoold.daemon.loop import Actor, Loop
 from spoold.daemon.naming import node_id
 from spoold.daemon.notify import Notifier
 from spoold.daemon.pulse import Pulse
+from spoold.daemon.signals import Signals
 from spoold.worker.config import WorkerConfig
 from spoold.worker.runner import become_subreaper
 
@@ -53,38 +53,31 @@ def _run(loop: Loop, *, leave_within_s: float, until_eof: bool) -> int:
     """Drive the loop on its thread and mind everything else here."""
     loop.hinted = hinted(lambda: loop.actor)
     notifier = Notifier()
-    woken = threading.Event()
-    signals: list[int] = []
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        del frame
-        signals.append(number)
-        woken.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, on_signal)
+    signals = Signals()
+    signals.catch()
 
     def drive() -> None:
         loop.run()
-        woken.set()
+        signals.wake()
 
     thread = threading.Thread(target=drive, name="loop", daemon=True)
     thread.start()
     if until_eof:
-        at_eof(lambda: on_signal(signal.SIGTERM, None))
+        at_eof(lambda: signals.receive(signal.SIGTERM))
     notifier.ready()
     leaving_since: float | None = None
     look_s = min(LOOK_S, notifier.watchdog_interval_s() or LOOK_S)
     while thread.is_alive():
-        woken.wait(look_s)
-        woken.clear()
+        signals.wait(look_s)
         _tell(loop, notifier)
-        if signals and leaving_since is None:
+        if signals.numbers and leaving_since is None:
             leaving_since = time.monotonic()
             notifier.stopping()
-        if signals:
-            loop.leave(hurry=len(signals) > 1)
-        if leaving_since is not None and (len(signals) > 2 or time.monotonic() - leaving_since > leave_within_s):
+        if signals.numbers:
+            loop.leave(hurry=len(signals.numbers) > 1)
+        if leaving_since is not None and (
+            len(signals.numbers) > 2 or time.monotonic() - leaving_since > leave_within_s
+        ):
             log.error("leaving without an answer of the share; what was running is killed and will be run again")
             os._exit(EXIT_UNAVAILABLE)
         if loop.over:

@@ -12,12 +12,11 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import dataclass, field
-from types import FrameType
 
 from spoold.daemon.eof import at_eof
+from spoold.daemon.signals import Signals
 
 log = logging.getLogger("spoold")
 
@@ -73,24 +72,17 @@ class _Family:
 
     def __init__(self, children: list[Child]) -> None:
         self._children = children
-        self._signals: list[int] = []
-        self._woken = threading.Event()
+        self._signals = Signals()
 
     def run(self, until_eof: bool) -> int:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._on_signal)
+        self._signals.catch()
         if until_eof:
-            at_eof(lambda: self._on_signal(signal.SIGTERM, None))
-        while not self._signals:
+            at_eof(lambda: self._signals.receive(signal.SIGTERM))
+        while not self._signals.numbers:
             for child in self._children:
                 self._tend(child)
-            self._woken.wait(LOOK_S)
+            self._signals.wait(LOOK_S)
         return self._leave()
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        del frame
-        self._signals.append(number)
-        self._woken.set()
 
     def _tend(self, child: Child) -> None:
         """Start a child that is not there; a clean end (a drain) is respected."""
@@ -114,8 +106,8 @@ class _Family:
             for child in group:
                 child.signal(signal.SIGTERM)
             while any(child.process is not None and child.process.poll() is None for child in group):
-                if len(self._signals) > 1 + told:
-                    told = len(self._signals) - 1
+                if len(self._signals.numbers) > 1 + told:
+                    told = len(self._signals.numbers) - 1
                     for child in self._children:
                         child.signal(signal.SIGTERM)
                 time.sleep(LOOK_S / 4)

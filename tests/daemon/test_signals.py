@@ -1,0 +1,53 @@
+"""Signals may come at any instruction, also inside the very wait that they are to end."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+from typing import Any
+
+from spoold.daemon.signals import Signals
+
+
+def test_a_signal_at_any_instruction_of_a_wait_is_received_and_locks_nothing() -> None:
+    signals = Signals()
+
+    def interrupt(frame: FrameType, event: str, arg: Any) -> Any:
+        del event, arg
+        frame.f_trace_opcodes = True
+        signals._on_signal(signal.SIGTERM, None)
+        return interrupt
+
+    def wait() -> None:
+        sys.settrace(interrupt)
+        try:
+            signals.wait(0.01)
+        finally:
+            sys.settrace(None)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive(), "the handler waits for a lock that the wait holds"
+    assert len(signals.numbers) > 5
+
+
+def test_a_wait_ends_with_a_signal_that_came_before_it() -> None:
+    signals = Signals()
+    signals.receive(signal.SIGHUP)
+    began = time.monotonic()
+    signals.wait(30)
+    assert time.monotonic() - began < 10
+    assert signals.numbers == [signal.SIGHUP]
+
+
+def test_waking_is_no_signal() -> None:
+    signals = Signals()
+    threading.Timer(0.01, signals.wake).start()
+    began = time.monotonic()
+    signals.wait(30)
+    assert time.monotonic() - began < 10
+    assert signals.numbers == []
