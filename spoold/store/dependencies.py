@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 from spoold.protocol import layout
@@ -13,7 +14,7 @@ from spoold.system.filesystem import FileSystem
 
 
 def write_dependencies(fs: FileSystem, task: Task, write: Callable[[str, bytes], None]) -> None:
-    """Write `deps/ID.json`, the committed result, for every dependency. Errors: OSError."""
+    """Write `deps/ID.json`, the committed result, for every dependency; none where it is gone. Errors: OSError."""
     wanted = {key(parent): parent for parent in (*task.dependencies, *task.after_any)}
     if not wanted:
         return
@@ -21,10 +22,19 @@ def write_dependencies(fs: FileSystem, task: Task, write: Callable[[str, bytes],
         for ended in map(parse_ended, sorted(fs.list(state))):
             if ended is not None and key(ended.id) in wanted:
                 parent = wanted.pop(key(ended.id))
-                write(f"deps/{parent}.json", fs.read(layout.join(layout.RESULTS, ended.encode())))
+                # Retention moves a result before its task: one that is no longer here is there.
+                archived = layout.join(layout.bucket(ended.id), ended.archived("result"))
+                _copy(fs, parent, write, layout.join(layout.RESULTS, ended.encode()), archived)
     for parent in wanted.values():
         path = find_archived(fs, parent)
         found = parse_archived(path.rpartition("/")[2]) if path else None
         if found is not None:
-            result = layout.join(layout.bucket(parent), found[0].archived("result"))
-            write(f"deps/{parent}.json", fs.read(result))
+            _copy(fs, parent, write, layout.join(layout.bucket(parent), found[0].archived("result")))
+
+
+def _copy(fs: FileSystem, parent: str, write: Callable[[str, bytes], None], *paths: str) -> None:
+    """Write the first of these that is there; a record that somebody removed must not stop its children."""
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            write(f"deps/{parent}.json", fs.read(path))
+            return
