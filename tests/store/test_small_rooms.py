@@ -137,6 +137,11 @@ def test_a_task_gets_the_committed_results_of_all_that_it_depended_on(store: Sto
     written: dict[str, bytes] = {}
     write_dependencies(mount, task, written.__setitem__)
     assert written == {"deps/Good.json": b"good.2.w1", "deps/bad.json": b"bad.1.w2", "deps/old.json": b"old"}
+    written.clear()
+    mount.rename("results/good.2.w1.json", f"{archive.bucket_of(store, 'good')}/good.2.w1.result.json")
+    mount.unlink("results/bad.1.w2.json")
+    write_dependencies(mount, task, written.__setitem__)
+    assert written == {"deps/Good.json": b"good.2.w1", "deps/old.json": b"old"}
     before = mount.calls
     write_dependencies(mount, Task.model_validate({"type": "x"}), written.__setitem__)
     assert mount.calls == before
