@@ -66,8 +66,8 @@ def check(data: bytes, file: str, order: str, prefix: str, settings: Settings) -
             if parents:
                 _acyclic(graph, line, [key(p) for p in parents], file)
     except BadFile as error:
-        last = f" line {data.count(NEWLINE) + 1}"
-        cut = not data.endswith(NEWLINE) and error.file.endswith(last)
+        # Behind a final newline there is an empty line, so only a line that was not ended can be the last here.
+        cut = error.file.endswith(f" line {data.count(NEWLINE) + 1}")
         return Young(error) if cut else Reject(error)
     return Accepted(count, named)
 
