@@ -63,6 +63,19 @@ def test_a_task_that_waits_for_itself_is_a_cycle_of_one() -> None:
     assert graph.cycle("a") == ["a"]
 
 
+def test_many_ways_to_the_same_task_are_walked_once() -> None:
+    """Forty diamonds in a row have 2**40 paths."""
+    graph = Graph()
+    for number in range(40):
+        graph.add(f"{number}", [f"{number}l", f"{number}r"])
+        graph.add(f"{number}l", [f"{number + 1}"])
+        graph.add(f"{number}r", [f"{number + 1}"])
+    graph.add("40", ["elsewhere"])
+    graph.add("first", ["0"])
+    graph.add("child", ["first"])
+    assert graph.cycle("first") == []
+
+
 def test_a_long_chain_that_arrives_in_order_costs_no_search() -> None:
     """Each new task looks for somebody who waits for it, and there is none: 100,000 tasks take no noticeable time."""
     graph = Graph()

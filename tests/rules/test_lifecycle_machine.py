@@ -12,16 +12,19 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from spoold.protocol.lifecycle import Mover, State, allowed
 from spoold.protocol.names import TaskName, key, parse_returned, parse_task
 from spoold.protocol.order import encode_order
+from spoold.protocol.result import Code
+from spoold.rules import outcome
 from spoold.rules.backlog import Backlog, Entry, LaneView, Now, holdbacks, promotions
 from spoold.rules.gates import NO_CONDITIONS, Conditions, LaneFacts, Parent
-from spoold.rules.outcome import SUCCESS, Charge, Outcome
+from spoold.rules.outcome import Charge, Outcome
 from spoold.rules.policy import RetryPolicy
 from spoold.rules.retry import Again, decide
 from tests.rules import strategies as some
 
 POLICY = RetryPolicy(max=2, backoff_s=1, factor=2, jitter=0.25, max_backoff_s=30, crash_limit=2)
-LANE, KIND, WINDOW, LIMIT = "type=a", "a", 2, 3
+LANE, KIND, WINDOW, LIMIT = "type=a", "a", 1, 4
 PARENTS = {State.COMPLETED: Parent.COMPLETED, State.FAILED: Parent.FAILED}
+DIED, BROKEN = outcome.worker_died("gone"), outcome.failure(Code.EXIT_NONZERO, "exit code 1")
 finite_outcomes = some.outcomes.filter(lambda ended: ended.retry_after_s is None)
 
 
@@ -88,7 +91,15 @@ class Lives(RuleBasedStateMachine):
         self.wait(task_id, name)
         self.backlog.parent_changed(task_id, self.now)
 
-    @rule()
+    @rule(seconds=st.sampled_from([0.0, 0.5, 40.0]))
+    def lead(self, seconds: float) -> None:
+        """One step of a leader, in its order, some time after the last one."""
+        self.now = Now(self.now.monotonic + seconds, self.now.wall + seconds)
+        self.place_returned()
+        self.backlog.tick(self.now)
+        self.hold_back()
+        self.fill_ready()
+
     def fill_ready(self) -> None:
         for entry, _ in self.backlog.refused():
             self.end(key(entry.name.id), State.FAILED, "master-1", entry.name, Mover.LEADER)
@@ -100,7 +111,6 @@ class Lives(RuleBasedStateMachine):
             self.backlog.remove(task_id)
             self.move(task_id, State.READY, entry.name.encode(), Mover.LEADER)
 
-    @rule()
     def hold_back(self) -> None:
         for name in holdbacks(self.task_names(State.READY), self.facts(), KIND):
             self.move(key(name.id), State.WAITING, name.encode(), Mover.LEADER)
@@ -114,7 +124,7 @@ class Lives(RuleBasedStateMachine):
         self.move(first, State.CLAIMED, self.where[first][1], Mover.WORKER)
 
     @precondition(lambda self: self.tokens(State.CLAIMED))
-    @rule(data=st.data(), ended=st.one_of(st.just(SUCCESS), finite_outcomes), reaped=st.booleans())
+    @rule(data=st.data(), ended=st.one_of(st.just(DIED), st.just(BROKEN), finite_outcomes), reaped=st.booleans())
     def finish(self, data: st.DataObject, ended: Outcome, reaped: bool) -> None:
         task_id = data.draw(st.sampled_from(self.tokens(State.CLAIMED)))
         mover = Mover.LEADER if reaped and ended.charge is Charge.CRASH else Mover.WORKER
@@ -126,7 +136,6 @@ class Lives(RuleBasedStateMachine):
         else:
             self.end(task_id, verdict.state, "someone-1", name, mover)
 
-    @rule()
     def place_returned(self) -> None:
         for task_id in self.tokens(State.RETURNED):
             parsed = parse_returned(self.where[task_id][1])
@@ -154,11 +163,6 @@ class Lives(RuleBasedStateMachine):
     def pause(self, paused: bool) -> None:
         self.paused = paused
 
-    @rule(seconds=st.floats(0, 100))
-    def pass_time(self, seconds: float) -> None:
-        self.now = Now(self.now.monotonic + seconds, self.now.wall + seconds)
-        self.backlog.tick(self.now)
-
     @invariant()
     def what_waits_is_what_the_backlog_knows(self) -> None:
         waiting = self.tokens(State.WAITING)
@@ -181,17 +185,15 @@ class Lives(RuleBasedStateMachine):
         """Whatever happened, once nothing stands in the way and attempts succeed, every task ends."""
         self.paused = False
         for _ in range(40):
-            self.place_returned()
-            self.fill_ready()
+            self.lead(60.0)
             for task_id in self.tokens(State.READY):
                 self.move(task_id, State.CLAIMED, self.where[task_id][1], Mover.WORKER)
             for name in self.task_names(State.CLAIMED):
                 self.end(key(name.id), State.COMPLETED, "someone-1", name, Mover.WORKER)
-            self.pass_time(60)
         left: set[Any] = {state for state, _ in self.where.values()} - {State.COMPLETED, State.FAILED}
         unknown = any(parent not in self.where for needs in self.needs.values() for parent in needs)
         assert not left or (unknown and left == {State.WAITING})
 
 
 TestLives = Lives.TestCase
-TestLives.settings = settings(max_examples=150, stateful_step_count=40)
+TestLives.settings = settings(max_examples=200, stateful_step_count=60)
