@@ -14,6 +14,7 @@ from spoold.protocol.request import Verb
 from spoold.rules import retention
 from spoold.store import control, mover
 from spoold.store.archive import archive_task, bucket_of
+from spoold.store.mover import Fate
 
 LOOK_EVERY_S = 1.0
 
@@ -57,12 +58,17 @@ def _archive(desk: Desk, state: State, names: list[EndedName]) -> None:
     # Earlier attempts left results and logs under names that only a listing tells.
     results = [n for n in map(parse_ended, sorted(fs.list(layout.RESULTS))) if n and key(n.id) in ids]
     logs = [n for n in map(parse_log, sorted(fs.list(layout.LOGS))) if n and key(n.id) in ids]
+    stuck = set()
     for found in results:
         target = layout.join(bucket_of(desk.store, found.id), found.archived("result"))
-        mover.move(fs, layout.join(layout.RESULTS, found.encode()), target)
+        moved = mover.move(fs, layout.join(layout.RESULTS, found.encode()), target)
+        if not moved and moved.fate is not Fate.LOST:
+            stuck.add(key(found.id))  # its task stays where it is, too
     for log in logs:
         mover.move(fs, layout.join(layout.LOGS, log.log()), layout.join(bucket_of(desk.store, log.id), log.log()))
     for name in names:
+        if key(name.id) in stuck:
+            continue
         moved = archive_task(desk.store, state, name)
         if desk.went(moved, name.id):
             desk.view.archive(name.id, state)
