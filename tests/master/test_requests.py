@@ -1,0 +1,147 @@
+"""Requests in control/, where the scenarios do not reach."""
+
+import errno
+import json
+
+from spoold.store.journal import Reader
+from tests.support.cluster import Cluster
+
+_numbers = iter(range(1, 10_000))
+
+
+def ask(made: Cluster, verb: str, target: str, body: bytes = b"{}") -> str:
+    """Put a request into control/."""
+    name = f"{verb}.{target}.{next(_numbers)}.json"
+    made.fs.write(f"control/{name}", body, durable=False)
+    return name
+
+
+def cluster(*ids: str, slots: int = 1) -> Cluster:
+    """A leader, a worker, and tasks."""
+    made = Cluster()
+    made.master("m1")
+    made.worker("w1", slots)
+    made.settle()
+    for task_id in ids:
+        made.submit(f"{task_id}.json", json.dumps({"id": task_id, "command": ["work"], "max_retries": 0}))
+        made.settle()
+    return made
+
+
+def test_retry_of_what_has_not_failed_changes_nothing() -> None:
+    made = cluster("a", "b")
+    ask(made, "retry", "a")
+    ask(made, "retry", "b")
+    made.settle()
+    assert (made.state("a"), made.state("b")) == ("claimed", "ready")
+    made.finish("a")
+    made.settle()
+    ask(made, "retry", "a")
+    ask(made, "gc", "+all")
+    made.settle()
+    ask(made, "retry", "a")
+    made.settle()
+    assert made.state("a") == "completed"
+    assert made.fs.list("control") == []
+
+
+def test_a_retry_frees_those_that_wait_for_it_and_begins_a_new_budget() -> None:
+    made = cluster("a")
+    made.finish("a", exit_code=1)
+    made.settle()
+    made.submit("c.json", '{"id": "c", "command": ["work"], "after_any": ["a"]}')
+    made.settle()
+    assert made.state("c") == "claimed"
+    made.finish("c")
+    made.settle()
+    ask(made, "retry", "A")
+    made.settle()
+    assert made.find("a").name.attempt == 2
+    made.finish("a")
+    made.settle()
+    assert made.state("a") == "completed"
+
+
+def test_a_failed_task_whose_file_was_damaged_cannot_be_retried_and_says_so() -> None:
+    made = cluster("a")
+    made.finish("a", exit_code=1)
+    made.settle()
+    made.fs.write("failed/a.1.w1.json", b"{", durable=False)
+    ask(made, "retry", "a")
+    made.settle()
+    assert made.fs.list("control") == []
+    ignored = [event for event in Reader(made.fs).read() if event.event == "IGNORED"]
+    assert "is not JSON" in ignored[0].detail["why"]
+
+
+def test_cancelling_says_who_asked_and_why() -> None:
+    made = cluster("a", "b", "c")
+    ask(made, "cancel", "b", b'{"by": "ann", "reason": "wrong input"}')
+    ask(made, "cancel", "c", b"not json")
+    made.settle()
+    for task_id, message in (("b", "asked for by ann: wrong input"), ("c", "asked for")):
+        token = made.find(task_id)
+        assert token.result is not None
+        assert token.result["error"] == {"code": "CANCELLED", "message": message, "cause": None}
+        assert token.result["status"] == "cancelled"
+
+
+def test_a_task_between_two_attempts_can_be_cancelled() -> None:
+    made = cluster()
+    made.submit("a.json", '{"id": "a", "command": ["work"]}')
+    made.settle()
+    made.finish("a", exit_code=1)
+    made.step("w1")
+    assert made.state("a") == "returned"
+    ask(made, "cancel", "a")
+    made.step("m1")
+    made.step("m1")
+    assert made.state("a") == "failed"
+
+
+def test_a_cancel_that_could_not_be_carried_out_stands() -> None:
+    made = cluster("a", "b")
+    name = ask(made, "cancel", "b")
+    made.nodes["m1"].fs.fail("rename", "failed/", errno.EIO)
+    made.nodes["m1"].fs.fail("rename", "ready/", errno.EIO)
+    made.step("m1")
+    assert made.fs.list("control") == [name]
+    made.settle()
+    assert made.state("b") == "failed"
+    assert made.fs.list("control") == []
+
+
+def test_resume_of_one_type_lifts_that_pause_alone_and_resume_all_lifts_everything() -> None:
+    made = cluster()
+    kept = ask(made, "pause", "mail")
+    ask(made, "pause", "review")
+    ask(made, "resume", "review")
+    made.settle()
+    assert made.fs.list("control") == [kept]
+    halt = ask(made, "halt", "+all")
+    made.settle()
+    assert set(made.fs.list("control")) == {kept, halt}
+    ask(made, "resume", "+all")
+    made.settle()
+    assert made.fs.list("control") == []
+
+
+def test_undrain_takes_a_drain_back_and_a_drain_of_nobody_is_done() -> None:
+    made = cluster()
+    ask(made, "drain", "w9")
+    made.step("m1")
+    assert made.fs.list("control") == []
+    ask(made, "drain", "w1")
+    made.step("m1")
+    ask(made, "undrain", "w1")
+    made.step("m1")
+    assert made.fs.list("control") == []
+
+
+def test_foreign_files_in_control_are_left_alone() -> None:
+    made = cluster("a")
+    for name in ("notes.txt", "cancel.json", "explode.a.1.json", "cancel.a.b.UPPER.json"):
+        made.fs.write(f"control/{name}", b"", durable=False)
+    made.advance(30)
+    assert len(made.fs.list("control")) == 4
+    assert made.state("a") == "claimed"

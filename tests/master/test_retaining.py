@@ -1,0 +1,103 @@
+"""completed/ and failed/ → archive/ → gone; what the leader polls stays small."""
+
+import errno
+
+import pytest
+
+from tests.support.cluster import Cluster
+
+DAY = 86_400.0
+
+
+def ended(settings: str, count: int = 3, output: str = "") -> Cluster:
+    """A leader, a worker, and tasks t0, t1… that have completed, one a second."""
+    made = Cluster(settings)
+    made.master("m1")
+    made.worker("w1")
+    made.settle()
+    for number in range(count):
+        made.submit(f"{number}.json", f'{{"id": "t{number}", "command": ["work"]}}')
+        made.settle()
+        made.finish(f"t{number}", output=output)
+        made.settle()
+        made.advance(1)
+    return made
+
+
+def archived(made: Cluster) -> list[str]:
+    """The names in the archive, whatever bucket they are in."""
+    return sorted(path.rpartition("/")[2] for path in made.fs.files("archive"))
+
+
+def test_what_is_more_than_a_directory_should_hold_goes_first_the_oldest() -> None:
+    made = ended("[retention]\nkeep = 1\n")
+    made.advance(10)
+    assert made.fs.list("completed") == ["t2.1.w1.json"]
+    assert archived(made) == [
+        "t0.1.w1.completed.json",
+        "t0.1.w1.result.json",
+        "t1.1.w1.completed.json",
+        "t1.1.w1.result.json",
+    ]
+
+
+def test_gc_archives_all_there_is_at_once() -> None:
+    made = ended("", output="x")
+    made.fs.write("control/gc.+all.1.json", b"{}", durable=False)
+    made.settle()
+    assert made.fs.list("control") == []
+    for directory in ("completed", "failed", "results", "logs"):
+        assert made.fs.list(directory) == []
+    assert len(archived(made)) == 9
+
+
+def test_a_result_that_cannot_be_moved_keeps_its_task() -> None:
+    """Whoever finds a task in the archive finds its result there too."""
+    made = ended("", count=2)
+    made.nodes["m1"].fs.fail("rename", "results/t0.", errno.EIO)
+    made.fs.write("control/gc.+all.1.json", b"{}", durable=False)
+    made.step("m1")
+    assert made.fs.list("completed") == ["t0.1.w1.json"]
+    assert made.fs.list("results") == ["t0.1.w1.json"]
+    made.settle()
+    assert made.fs.list("results") == []
+    assert len(archived(made)) == 4
+
+
+@pytest.mark.parametrize("verb", ["rename", "mkdir"])
+def test_archiving_that_fails_is_tried_again(verb: str) -> None:
+    made = ended("[retention]\ncompleted_s = 5\n", count=1)
+    made.nodes["m1"].fs.fail(verb, "archive/", errno.EIO)
+    made.nodes["m1"].fs.fail(verb, "completed/", errno.EIO)
+    made.advance(90)
+    assert len(archived(made)) == 2
+    assert made.state("t0") == "completed"
+
+
+def test_what_was_archived_for_long_is_deleted_and_so_are_old_journals() -> None:
+    made = ended("[retention]\ncompleted_s = 1\narchive_s = 100000\nevents_s = 50000\n", output="x")
+    made.advance(90)
+    assert len(archived(made)) == 9
+    made.fs.write("events/w-old.0.jsonl", b"", durable=False)
+    made.witness.losses_allowed = True
+    made.pass_time(60_000)
+    for _ in range(20):
+        made.advance(61)
+    assert len(archived(made)) == 9
+    assert "w-old.0.jsonl" not in made.fs.list("events")
+    assert "m1.0.jsonl" in made.fs.list("events")
+    made.pass_time(60_000)
+    for _ in range(20):
+        made.advance(61)
+    assert archived(made) == []
+
+
+def test_the_id_of_a_deleted_task_is_free_again() -> None:
+    made = ended("[retention]\ncompleted_s = 1\narchive_s = 10\n", count=1)
+    made.witness.losses_allowed = True
+    for _ in range(10):
+        made.advance(61)
+    assert archived(made) == []
+    made.submit("again.json", '{"id": "t0", "command": ["other"]}')
+    made.settle()
+    assert made.state("t0") == "claimed"
