@@ -54,7 +54,7 @@ class Hang:
 
     verb: str
     path: str
-    meanwhile: Callable[[], None]
+    meanwhile: Callable[[], object]
     number: int = 1
 
     def strikes(self, verb: str, paths: tuple[str, ...]) -> bool:
@@ -84,7 +84,7 @@ class FaultyFileSystem:
         """Let the next such calls fail, once `after` of them were spared."""
         self.faults.append(Fault(verb, path, code, how, times, after))
 
-    def hang(self, verb: str, path: str, meanwhile: Callable[[], None]) -> None:
+    def hang(self, verb: str, path: str, meanwhile: Callable[[], object]) -> None:
         """Let the world go on during the next such call."""
         self.hangs.append(Hang(verb, path, meanwhile))
 

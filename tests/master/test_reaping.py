@@ -1,0 +1,142 @@
+"""The claims of dead workers, and gates that close on what stands ready."""
+
+import errno
+import json
+
+from tests.support.cluster import Cluster
+
+
+def running(settings: str = "", count: int = 1) -> Cluster:
+    """A leader, and a worker that runs tasks t0, t1…"""
+    made = Cluster(settings)
+    made.master("m1")
+    made.worker("w1", count)
+    made.settle()
+    for number in range(count):
+        made.submit(f"{number}.json", f'{{"id": "t{number}", "command": ["work"]}}')
+    made.settle()
+    return made
+
+
+def test_a_claim_that_comes_late_is_taken_back_too() -> None:
+    """Reaping goes on until the directory is gone: only that shuts the door."""
+    made = running()
+    made.submit("late.json", '{"id": "late", "command": ["work"]}')
+    made.settle()
+    made.crash("w1")
+    ready = made.find("late").path
+    claim = f"claimed/w1/{ready.rpartition('/')[2]}"
+    made.nodes["m1"].fs.hang("rmdir", "claimed/w1", lambda: made.fs.rename(ready, claim))
+    made.advance(25)
+    assert made.find("late").name.attempt == 2
+    assert made.fs.list("claimed") == []
+
+
+def test_reaping_that_fails_is_gone_on_with() -> None:
+    made = running(count=3)
+    made.crash("w1")
+    mount = made.nodes["m1"].fs
+    for verb, path in (
+        ("read", "claimed/w1/"),
+        ("rename", "claimed/w1/"),
+        ("rmdir", "claimed/w1"),
+        ("list", "tmp/w1"),
+    ):
+        mount.fail(verb, path, errno.EIO)
+    mount.fail("unlink", "heartbeats/w1", errno.EIO)
+    made.advance(30)
+    assert [made.find(f"t{number}").name.attempt for number in range(3)] == [2, 2, 2]
+    assert made.fs.list("claimed") == []
+    assert not [name for name in made.fs.list("heartbeats") if name.startswith("w1.")]
+
+
+def test_a_claim_directory_without_a_heartbeat_is_reaped_too() -> None:
+    made = running()
+    made.crash("w1")
+    for name in [name for name in made.fs.list("heartbeats") if name.startswith("w1.")]:
+        made.fs.unlink(f"heartbeats/{name}")
+    made.advance(20)
+    assert made.state("t0") == "ready"
+
+
+def test_a_dead_workers_claim_that_is_no_task_fails() -> None:
+    made = running()
+    made.fs.write(made.find("t0").path, b"{", durable=False)
+    made.crash("w1")
+    made.advance(20)
+    token = made.find("t0")
+    assert (token.state, token.result and token.result["error"]["code"]) == ("failed", "INVALID_TASK")
+
+
+def test_a_leader_that_was_cut_off_has_proved_nothing() -> None:
+    made = running("[heartbeat]\ninterval_s = 5\nmisses = 3\n")
+    made.nodes["m1"].fs.off = True
+    made.advance(120)
+    made.nodes["m1"].fs.off = False
+    made.advance(3)
+    assert made.state("t0") == "claimed"
+    assert made.find("t0").name.attempt == 1
+
+
+def test_a_leader_that_slept_has_proved_nothing() -> None:
+    made = running()
+    made.sleep("m1", 600)
+    made.advance(10)
+    assert made.state("t0") == "claimed"
+    assert made.find("t0").name.attempt == 1
+
+
+def test_a_dead_masters_heartbeat_and_tmp_are_cleared_away() -> None:
+    made = running()
+    made.master("m2")
+    made.step("m2")
+    made.crash("m2")
+    made.advance(20)
+    assert sorted(made.fs.list("tmp")) == ["m1", "w1"]
+    assert not [name for name in made.fs.list("heartbeats") if name.startswith("m2.")]
+
+
+def test_a_limit_that_was_lowered_takes_back_what_stands_ready_the_least_urgent_first() -> None:
+    made = Cluster("[types.mail]\nmax_concurrent = 4\n")
+    made.master("m1")
+    made.settle()
+    for number, priority in enumerate(("low", "high", "normal", "critical")):
+        task = {"id": f"t{number}", "type": "mail", "command": ["work"], "priority": priority}
+        made.submit(f"{number}.json", json.dumps(task))
+    made.settle()
+    made.configure("[types.mail]\nmax_concurrent = 2\n")
+    made.stop("m1")
+    made.master("m2")
+    made.settle()
+    states = [made.state(f"t{number}") for number in range(4)]
+    assert states == ["waiting", "ready", "waiting", "ready"]
+
+
+def test_what_was_held_back_keeps_its_place_and_its_conditions() -> None:
+    made = Cluster()
+    made.master("m1")
+    made.settle()
+    deadline = "2025-10-09T08:53:40Z"
+    made.submit("a.json", json.dumps({"id": "a", "command": ["work"], "deadline": deadline}))
+    made.settle()
+    before = made.find("a").path
+    made.fs.write("control/pause.command.1.json", b"{}", durable=False)
+    made.settle()
+    assert made.find("a").path == before.replace("ready/", "waiting/")
+    made.advance(25)
+    assert made.state("a") == "failed"
+
+
+def test_a_promotion_that_fails_is_tried_again() -> None:
+    made = Cluster()
+    made.master("m1")
+    made.settle()
+    mount = made.nodes["m1"].fs
+    made.fs.write("control/pause.+all.1.json", b"{}", durable=False)
+    made.submit("a.json", '{"id": "a", "command": ["work"]}')
+    made.settle()
+    made.fs.unlink("control/pause.+all.1.json")
+    mount.fail("rename", "waiting/", errno.EIO)
+    mount.fail("mkdir", "ready/", errno.EIO)
+    made.advance(5)
+    assert made.state("a") == "ready"
