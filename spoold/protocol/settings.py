@@ -48,7 +48,7 @@ class TypeSettings(Strict):
 
 
 class RetrySettings(Strict):
-    """Backoff: backoff_s × factor^(charged - 1) seconds, ± jitter as a fraction, at most max_backoff_s."""
+    """Backoff: backoff_s × factor^(charged - 1) seconds, at most max_backoff_s, then ± jitter as a fraction."""
 
     max: int = Field(default=3, ge=0, le=1000)
     backoff_s: Seconds = 1

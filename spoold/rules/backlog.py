@@ -22,6 +22,7 @@ LOOK_AGAIN_S = 300.0
 # What remains of a wait can be too short to show on a wall clock held in a float: a timer is never due at once again.
 LOOK_AGAIN_MIN_S = 0.001
 CYCLE = "cycle"
+_ENDED = frozenset({Parent.COMPLETED, Parent.FAILED})
 
 
 @dataclass(slots=True)
@@ -83,14 +84,17 @@ class Backlog:
         return {lane: count for lane, count in sorted(self._per_lane.items()) if count}
 
     def add(self, entry: Entry, now: Now) -> None:
-        """Take a task in. If it closes a dependency cycle, all members are refused, each naming all."""
+        """Take a task in. If it closes dependency cycles, all their members are refused, naming one of them."""
         task_key = key(entry.name.id)
         self.remove(task_key)
         self._entries[task_key] = entry
         self._per_lane[entry.lane] += 1
         conditions = entry.conditions
         if conditions.needs or conditions.needs_ended:
-            self._graph.add(task_key, [key(p) for p in (*conditions.needs, *conditions.needs_ended)])
+            parents = {key(p) for p in (*conditions.needs, *conditions.needs_ended)}
+            self._graph.add(task_key, parents)
+            for parent in parents:
+                self._graph.settle(task_key, parent, ended=self._parent(parent) in _ENDED)
             cycle = self._graph.cycle(task_key)
             if cycle:
                 self._refuse_cycle(cycle)
@@ -108,9 +112,16 @@ class Backlog:
         return entry
 
     def parent_changed(self, parent_key: str, now: Now) -> None:
-        """A task ended, or came to life again: ask anew for all that wait for it."""
+        """A task ended, or came to life again: ask anew for those that wait for it and for nobody else.
+
+        A child with more parents still open goes on waiting when one completes, so that joining many costs one
+        question and not as many as there are parents.
+        """
+        state = self._parent(parent_key)
         for child in self._graph.children(parent_key):
-            self._judge(child, self._entries[child], now)
+            waits = self._graph.settle(child, parent_key, ended=state in _ENDED)
+            if not (waits and state is Parent.COMPLETED):
+                self._judge(child, self._entries[child], now)
 
     def tick(self, now: Now) -> None:
         """Ask anew for all whose time has come."""
@@ -160,7 +171,7 @@ class Backlog:
         ids = [self._entries[member].name.id for member in cycle]
         ring = " → ".join([*ids, ids[0]])
         reason = f"dependency cycle: {ring}; take one dependency out of it"
-        for member in cycle:
+        for member in self._graph.knot(cycle[0]):
             self._refused[member] = Refuse(CYCLE, Code.INVALID_TASK, reason)
             self._entries[member].runnable = False  # one whose parent had failed and is tried again may have been
 

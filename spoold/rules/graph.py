@@ -6,7 +6,7 @@ arrive in any order. Ids are compared by their key (see `names.key`); callers pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class Graph:
@@ -15,18 +15,21 @@ class Graph:
     def __init__(self) -> None:
         self._parents: dict[str, frozenset[str]] = {}
         self._children: dict[str, set[str]] = {}
+        self._open: dict[str, set[str]] = {}
 
     def __contains__(self, child: str) -> bool:
         return child in self._parents
 
     def add(self, child: str, parents: Iterable[str]) -> None:
-        """The child waits for these parents."""
+        """The child waits for these parents; all of them count as open until `settle` says otherwise."""
         self._parents[child] = frozenset(parents)
+        self._open[child] = set(self._parents[child])
         for parent in self._parents[child]:
             self._children.setdefault(parent, set()).add(child)
 
     def remove(self, child: str) -> None:
         """The child no longer waits, for whatever reason."""
+        self._open.pop(child, None)
         for parent in self._parents.pop(child, frozenset()):
             siblings = self._children[parent]
             siblings.discard(child)
@@ -36,6 +39,24 @@ class Graph:
     def children(self, parent: str) -> list[str]:
         """Who waits for the parent, in a settled order."""
         return sorted(self._children.get(parent, ()))
+
+    def settle(self, child: str, parent: str, *, ended: bool) -> bool:
+        """One of the child's parents has ended, or is open again; True while any of them is open."""
+        (self._open[child].discard if ended else self._open[child].add)(parent)
+        return bool(self._open[child])
+
+    def knot(self, start: str) -> list[str]:
+        """Everybody who is on some cycle through `start`, in a settled order."""
+        return sorted(self._reach(start, self._parents) & self._reach(start, self._children))
+
+    @staticmethod
+    def _reach(start: str, edges: Mapping[str, Iterable[str]]) -> set[str]:
+        reached: set[str] = set()
+        front = {start}
+        while front:
+            front = {after for node in front for after in edges.get(node, ())} - reached
+            reached |= front
+        return reached
 
     def cycle(self, start: str) -> list[str]:
         """The members of a cycle through `start`, in order of dependency, or [].

@@ -69,7 +69,8 @@ def _too_small(lane: Lane, worker: Capabilities) -> str | None:
 
 def fits(lane: Lane, free: Free) -> bool:
     """Whether what the lane demands is free at this moment."""
-    return lane.cpus <= free.cpus and lane.mem_mb <= free.mem_mb and lane.gpus <= free.gpus
+    # Cores come in fractions: what is left of them is not to the last bit what was asked for.
+    return lane.cpus <= free.cpus + 1e-6 and lane.mem_mb <= free.mem_mb and lane.gpus <= free.gpus
 
 
 def free(worker: Capabilities, running: list[Lane]) -> Free:

@@ -105,6 +105,13 @@ def open_store(fs: FileSystem, clock: Clock, writer: str, where: str) -> Store:
             f"is {marker.format}; this spoold knows format {layout.FORMAT_VERSION}.",
             "upgrade spoold on this machine.",
         )
+    if marker.claim != "rename":
+        raise BadFile(
+            f"{where}/{layout.MARKER}",
+            "claim",
+            f"is {marker.claim!r}, and this spoold knows only 'rename'.",
+            "upgrade spoold on this machine: nodes that claim in different ways protect nobody.",
+        )
     return Store(fs, clock, writer, marker, settings)
 
 

@@ -404,3 +404,24 @@ def _behind(task: str, parents: dict[str, set[str]]) -> set[str]:
         reached |= front
         front = set().union(*(parents[p] for p in front)) - reached
     return reached
+
+
+def test_joining_many_parents_asks_once_and_not_once_for_each() -> None:
+    """10,000 parents that end one after the other would be 100,000,000 look-ups if each asked for all."""
+    parents = [f"p{number}" for number in range(10_000)]
+    states = dict.fromkeys(parents, Parent.OPEN)
+    asked = 0
+
+    def parent(task_id: str) -> Parent:
+        nonlocal asked
+        asked += 1
+        return states[task_id]
+
+    backlog = Backlog(parent)
+    backlog.add(Entry(name("join"), "type=t", Conditions(needs=tuple(parents))), NOW)
+    for one in parents:
+        assert backlog.best("type=t") is None
+        states[one] = Parent.COMPLETED
+        backlog.parent_changed(one, NOW)
+    assert backlog.best("type=t") is not None
+    assert asked < 10 * len(parents)

@@ -84,3 +84,19 @@ def test_a_long_chain_that_arrives_in_order_costs_no_search() -> None:
         assert graph.cycle(str(number)) == []
     graph.add("-1", ["99999"])
     assert len(graph.cycle("-1")) == 100_001
+
+
+def test_a_knot_is_all_who_are_on_a_cycle_and_nobody_beside_it() -> None:
+    graph = Graph()
+    for child, parents in {"b": "a", "c": "a", "d": "bc", "after": "a", "a": "dx"}.items():
+        graph.add(child, parents)
+    assert graph.knot("a") == ["a", "b", "c", "d"]
+    assert graph.knot("after") == []
+
+
+def test_a_child_waits_until_the_last_of_its_parents_has_ended() -> None:
+    graph = Graph()
+    graph.add("child", ["a", "b"])
+    assert graph.settle("child", "a", ended=True)
+    assert not graph.settle("child", "b", ended=True)
+    assert graph.settle("child", "a", ended=False)
