@@ -112,13 +112,15 @@ class Story:
 
     def _finish(self) -> None:
         for node in self.cluster.nodes.values():
-            for key in list(node.runner.live) if node.runner is not None else ():
+            if node.runner is None:
+                continue
+            node.runner.running()  # what its lease has ended by now cannot finish any more
+            for key in list(node.runner.live):
                 code = 0
                 if key.startswith("doomed."):
                     code = 1
                 elif key.startswith("flaky.") and not self._failed_once:
                     code, self._failed_once = 1, True
-                assert node.runner is not None
                 node.runner.finish(key, exit_code=code, output=f"{key}\n")
 
     def _over(self) -> bool:
