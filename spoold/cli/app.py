@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated
@@ -94,7 +95,9 @@ def _global_options(
             help="The spool's directory; else SPOOL_DIR, else ~/.config/spoold/config.toml, else /etc/spoold/*.toml.",
         ),
     ] = None,
-    debug: Annotated[bool, typer.Option("--debug", help="Log everything; show where an error came from.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Daemons log everything; errors show where they came from.")
+    ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -102,6 +105,4 @@ def _global_options(
     """Run many tasks on your own machines; all they share is a directory."""
     ctx.obj = Session(spool, debug=debug)
     if debug:
-        import logging
-
-        logging.basicConfig(level=logging.DEBUG, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+        os.environ["SPOOL_LOG_LEVEL"] = "debug"  # also for the children of `spool up`

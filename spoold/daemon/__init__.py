@@ -5,6 +5,7 @@
     loop        step, wait, step: for a master or a worker, on a thread of its own
     processes   `spool master` and `spool worker`
     up          `spool up`: a master and workers as children of one process
+    logs        what a daemon says on stderr
     eof         whoever started this process is gone
     actors      a master and a worker as the loop drives them
     embedded    Spool.local(): the same in the background of one program

@@ -15,6 +15,7 @@ import time
 
 from spoold.daemon.actors import MasterActor, WorkerActor, hinted, open_spool
 from spoold.daemon.eof import at_eof
+from spoold.daemon.logs import configure
 from spoold.daemon.loop import Actor, Loop
 from spoold.daemon.naming import node_id
 from spoold.daemon.notify import Notifier
@@ -34,6 +35,7 @@ EXIT_UNAVAILABLE = 69
 
 def master_main(root: str, name: str | None = None, *, until_eof: bool = False) -> int:
     """Run a master until a signal; returns the exit status. Errors: Unavailable, BadFile at the start."""
+    configure()
     pulse = Pulse()
     settings = open_spool(root, node_id(name, "m"), pulse).settings
     loop = Loop(lambda: MasterActor(root, name, pulse), settings.poll, pulse, lambda: False)
@@ -42,6 +44,7 @@ def master_main(root: str, name: str | None = None, *, until_eof: bool = False) 
 
 def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> int:
     """Run a worker until it is drained; returns the exit status. Errors: Unavailable, BadFile at the start."""
+    configure()
     pulse = Pulse()
     settings = open_spool(root, node_id(config.name), pulse).settings
     become_subreaper()

@@ -16,6 +16,7 @@ import time
 from dataclasses import dataclass, field
 
 from spoold.daemon.eof import at_eof
+from spoold.daemon.logs import configure
 from spoold.daemon.signals import Signals
 
 log = logging.getLogger("spoold")
@@ -56,6 +57,7 @@ def up(
     until_eof: bool = False,
 ) -> int:
     """Run a master and workers until a signal; returns the exit status."""
+    configure()
     base = [sys.executable, "-m", "spoold", "--spool", root]
     options = [*(("--slots", str(slots)) if slots else ()), *(("--allow-command",) if allow_command else ())]
     options += ["--config", config] if config else []

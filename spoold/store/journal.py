@@ -6,6 +6,7 @@ heartbeat.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,8 @@ from spoold.protocol.event import Event
 from spoold.protocol.names import EventsName, parse_events
 from spoold.store.store import Store
 from spoold.system.filesystem import FileSystem
+
+log = logging.getLogger("spoold")
 
 SEGMENT_BYTES = 8 << 20
 HELD_BACK_LINES = 10_000
@@ -50,6 +53,7 @@ class Journal:
             line["epoch"] = self.epoch
         if detail:
             line["detail"] = detail
+        log.debug("%s %s %s", event, task or "", detail or "")
         self._lines.append(orjson.dumps(line, default=str) + b"\n")
 
     def flush(self) -> None:

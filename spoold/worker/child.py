@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _READ = 1 << 16
+# What the supervisor ignores and a program must not.
+_RESET = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
 # More than any pipe holds; bounds the last read of a pipe that a stranger outside the tree keeps filling.
 _DRAIN_LIMIT = 16 << 20
 
@@ -54,13 +56,18 @@ class Child:
             opened += [self.output, sink]
             self._refusal, complaint = os.pipe()
             opened += [self._refusal, complaint]
+            # What is sent to the child before it is a program waits until it has that program's dispositions;
+            # it begins with ours, which ignore SIGTERM, and a stop that comes so soon would be lost.
+            signal.pthread_sigmask(signal.SIG_BLOCK, _RESET)
             self.pid = os.fork()
         except OSError as problem:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _RESET)
             for descriptor in opened:
                 os.close(descriptor)
             raise Refused(f"cannot start a process: {_describe(problem)}", None) from problem
         if self.pid == 0:
             _become(argv, env, cwd, (source, sink), keep, complaint, parent)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _RESET)
         for descriptor in (source, sink, complaint):
             os.close(descriptor)
         os.set_blocking(self.output, False)
@@ -116,8 +123,9 @@ def _become(
         os.setsid()
         tree.die_with_parent(parent)
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
+        for number in _RESET:
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _RESET)
         os.dup2(streams[0], 0)
         os.dup2(streams[1], 1)
         os.dup2(streams[1], 2)

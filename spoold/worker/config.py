@@ -44,7 +44,11 @@ class PythonSettings(Strict):
 
 
 class WorkerConfig(Strict):
-    """The [top level] of a worker's TOML file; command-line options go over it. Times in seconds, memory in MiB."""
+    """A worker's TOML file; command-line options go over it. Times in seconds, memory in MiB.
+
+    max_memory_mb caps tasks that name no limit of their own. Nothing new is taken while the load per cpu is above
+    max_load, or while less than min_free_mb of memory is available. idle_timeout_s: leave after that long idle.
+    """
 
     spool: str | None = None
     name: str | None = None
@@ -61,6 +65,9 @@ class WorkerConfig(Strict):
     mem_mb: MemMb | None = None
     gpus: int | None = Field(default=None, ge=0)
     max_memory_mb: MemMb | None = None
+    max_load: float | None = Field(default=None, gt=0)
+    min_free_mb: MemMb = 0
+    idle_timeout_s: SomeSeconds | None = None
     kill_grace_s: Seconds = 10
     drain_grace_s: Seconds = 60
     log_max_mb: int = Field(default=64, ge=0)

@@ -17,7 +17,6 @@ from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.protocol.request import EVERYTHING, Request, Verb
 from spoold.rules import outcome as outcomes
-from spoold.rules.disk import Room, room
 from spoold.rules.outcome import Outcome
 from spoold.store import beats, control
 from spoold.store.journal import Journal
@@ -25,6 +24,7 @@ from spoold.store.presence import Presence, provably_gone
 from spoold.store.store import Store, make_directory
 from spoold.system.host import Host
 from spoold.system.scratch import Scratch
+from spoold.worker.appetite import Appetite
 from spoold.worker.attempt import Attempt
 from spoold.worker.claiming import Claiming
 from spoold.worker.config import WorkerConfig
@@ -37,7 +37,6 @@ from spoold.worker.starting import Starting
 SHY_S = 5.0
 # After a commit that the share refused, trying again at once would only load it more.
 REFUSED_RETRY_S = 0.5
-FULL = "the share is full: nothing new is started"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +81,10 @@ class Worker:
         self._requests: list[Request] = []
         self._drain_until: float | None = None
         self._status = ""
-        self._notes: tuple[str, ...] = ()
-        self._full = False
+        self.notes: tuple[str, ...] = ()
+        self._appetite = Appetite(store, host, config, can.cpus)
+        self._sated: str | None = None
+        self._idle_since = store.clock.monotonic()
 
     def register(self) -> list[str]:
         """Make this worker's directories; returns predecessors on this host that are provably gone. Errors: OSError.
@@ -155,11 +156,18 @@ class Worker:
             if not attempt.over:
                 self._settling.log(attempt)
         stuck = [attempt for attempt in self._attempts.values() if attempt.over]
-        full = (FULL,) if self._full else ()
-        self._notes = (*full, *(note for attempt in self._attempts.values() for note in attempt.notes))
+        sated = (self._sated,) if self._sated else ()
+        self.notes = (*sated, *(note for attempt in self._attempts.values() for note in attempt.notes))
+        self._leave_if_idle(now)
         done = self._draining and not self._attempts
         due = min(self._presence.next_due(), now + REFUSED_RETRY_S) if stuck else self._presence.next_due()
         return Step(bool(settled or adopted or claimed), due, done)
+
+    def _leave_if_idle(self, now: float) -> None:
+        if self._attempts:
+            self._idle_since = now
+        elif self.config.idle_timeout_s is not None and now - self._idle_since >= self.config.idle_timeout_s:
+            self.drain(0.0)
 
     @property
     def _draining(self) -> bool:
@@ -188,7 +196,7 @@ class Worker:
             load=load.load1,
             mem_available_mb=load.mem_available_mb,
             disk_free_mb=load.disk_free_mb,
-            notes=self._notes,
+            notes=self.notes,
         )
         self._status = standing
         self.runner.extend(before + self.store.settings.heartbeat.lease_s)
@@ -260,9 +268,8 @@ class Worker:
         free = self.slots - len(self._attempts)
         if self._draining or self._halted or free <= 0:
             return 0
-        usage = self.store.fs.usage()
-        self._full = room(usage.total_bytes, usage.free_bytes, self.store.settings.disk) is Room.FULL
-        if self._full:
+        self._sated = self._appetite.lost()
+        if self._sated is not None:
             return 0
         demands = [attempt.lane for attempt in self._attempts.values()]
         claimed = 0

@@ -113,7 +113,7 @@ def test_nothing_is_claimed_without_a_free_slot_or_on_a_full_share() -> None:
     made.finish("t0")
     made.step("w1")
     assert runs(node) == []
-    assert any("share is full" in note for note in node.worker._notes)
+    assert any("share is full" in note for note in node.worker.notes)
     made.fs.capacity = None
     made.step("w1")
     assert runs(node) == ["t1"]

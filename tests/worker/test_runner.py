@@ -245,3 +245,13 @@ def test_environment_bytes_that_are_no_text_survive(bench: Bench) -> None:
     script = "import os; print(os.environb[b'RAW'])"
     ending = bench.ended(bench.job(Command((sys.executable, "-c", script)), env=environment(RAW=raw)))
     assert ending.tail == "b'\\xff\\xfe'\n"
+
+
+def test_a_stop_that_comes_before_the_program_is_heard_at_once(bench: Bench) -> None:
+    for _ in range(20):
+        job = bench.job(Command(("sleep", bench.mark)))
+        bench.runner.start(job)
+        bench.runner.stop(job.key, "changed our mind", 60.0)
+        ending = bench.next()  # in less than the grace
+        assert ending.kind == "stopped"
+    assert not bench.marked()

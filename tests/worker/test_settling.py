@@ -235,7 +235,7 @@ def test_a_result_that_cannot_be_written_is_tried_again_before_anything_else(ver
     for _ in range(2):
         bench.cluster.step("w1")
         assert bench.cluster.state("a") == "claimed"
-        assert any("the result of a.1" in note for note in bench.node.worker._notes)
+        assert any("the result of a.1" in note for note in bench.node.worker.notes)
     bench.cluster.step("w1")
     assert bench.cluster.state("a") == "completed"
     assert bench.result()["output"] == "precious"
@@ -256,7 +256,7 @@ def test_a_commit_that_is_refused_is_told_and_tried_again() -> None:
     bench.cluster.finish("a")
     bench.cluster.step("w1")
     assert bench.cluster.state("a") == "claimed"
-    assert any("cannot be committed yet" in note for note in bench.node.worker._notes)
+    assert any("cannot be committed yet" in note for note in bench.node.worker.notes)
     bench.cluster.step("w1")
     assert bench.cluster.state("a") == "completed"
 

@@ -308,7 +308,7 @@ def test_a_stuck_commit_is_tried_again_soon() -> None:
     step = node.worker.step()
     assert step.next_due is not None
     assert step.next_due <= node.clock.monotonic() + 0.5
-    assert any("t0.1 cannot be committed yet" in note for note in node.worker._notes)
+    assert any("t0.1 cannot be committed yet" in note for note in node.worker.notes)
     made.pass_time(4)
     assert node.worker.step().busy
 

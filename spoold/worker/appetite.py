@@ -1,0 +1,32 @@
+"""Does this worker want more work just now? Not while the share is full, or the machine has enough to do."""
+
+from __future__ import annotations
+
+from spoold.rules.disk import Room, room
+from spoold.store.store import Store
+from spoold.system.host import Host
+from spoold.worker.config import WorkerConfig
+
+
+class Appetite:
+    """What keeps a worker with free slots from taking a task. Reads the share's free room and the machine's load."""
+
+    def __init__(self, store: Store, host: Host, config: WorkerConfig, cpus: float) -> None:
+        self._store = store
+        self._host = host
+        self._config = config
+        self._cpus = cpus
+
+    def lost(self) -> str | None:
+        """Why nothing new is taken now, None if nothing is in the way. Errors: OSError."""
+        usage = self._store.fs.usage()
+        if room(usage.total_bytes, usage.free_bytes, self._store.settings.disk) is Room.FULL:
+            return "the share is full: nothing new is started"
+        if self._config.max_load is None and not self._config.min_free_mb:
+            return None
+        load = self._host.load("/")
+        if self._config.max_load is not None and load.load1 / self._cpus > self._config.max_load:
+            return f"the load of {load.load1:.1f} on {self._cpus:g} cpus is above max_load: nothing new is started"
+        if load.mem_available_mb < self._config.min_free_mb:
+            return f"only {load.mem_available_mb} MiB are available, less than min_free_mb: nothing new is started"
+        return None

@@ -1,0 +1,63 @@
+"""What keeps a worker with free slots from taking more, and when it leaves for want of work."""
+
+from dataclasses import replace
+
+from spoold.system.host import Load
+from spoold.worker.config import WorkerConfig
+from tests.support.cluster import Cluster
+
+TASK = '{"id": "t", "command": ["work"]}'
+
+
+def cluster(**config: object) -> Cluster:
+    """A leader, one ready task, and a worker w1 with 8 cpus that has just come."""
+    made = Cluster()
+    made.master("m1")
+    made.submit("t.json", TASK)
+    made.step("m1")
+    made.worker("w1", config=config)
+    return made
+
+
+def test_a_busy_machine_takes_nothing_until_its_load_is_down() -> None:
+    made = cluster(max_load=0.5)
+    machine = made.nodes["w1"].host.machine
+    machine.load = Load(load1=4.1, mem_available_mb=8192, disk_free_mb=1)
+    made.advance(8)
+    assert made.state("t") == "ready"
+    assert any("max_load" in note for note in made.nodes["w1"].worker.notes)
+    machine.load = replace(machine.load, load1=4.0)
+    made.settle()
+    assert made.state("t") == "claimed"
+    assert not made.nodes["w1"].worker.notes
+
+
+def test_a_machine_short_of_memory_takes_nothing() -> None:
+    made = cluster(min_free_mb="1G")
+    machine = made.nodes["w1"].host.machine
+    machine.load = Load(load1=0, mem_available_mb=1023, disk_free_mb=1)
+    made.settle()
+    assert made.state("t") == "ready"
+    machine.load = replace(machine.load, mem_available_mb=1024)
+    made.settle()
+    assert made.state("t") == "claimed"
+
+
+def test_an_idle_worker_leaves_and_one_that_works_does_not() -> None:
+    made = cluster(idle_timeout_s=30)
+    made.settle()
+    made.advance(60)
+    assert "w1" in made.nodes, "it has been working all the time"
+    runner = made.nodes["w1"].runner
+    assert runner is not None
+    runner.finish("t.1")
+    made.advance(29)
+    assert "w1" in made.nodes
+    made.advance(3)
+    assert "w1" not in made.nodes
+    assert made.fs.list("claimed") == []
+
+
+def test_by_default_nothing_of_this_holds() -> None:
+    config = WorkerConfig()
+    assert (config.max_load, config.min_free_mb, config.idle_timeout_s) == (None, 0, None)
