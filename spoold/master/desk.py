@@ -8,10 +8,11 @@ from typing import Any
 
 from spoold.master.view import Place, View
 from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import BatchName, EndedName, TaskName, key
 from spoold.protocol.order import encode_order
-from spoold.protocol.result import Error, Result, Status
+from spoold.protocol.result import Code, Error, Result, Status
 from spoold.protocol.task import Task
 from spoold.rules.backlog import Backlog, Entry, Now
 from spoold.rules.gates import NO_CONDITIONS, conditions_of
@@ -72,6 +73,15 @@ class Desk:
         try:
             return codec.load_task(self.store.fs.read(path), path)
         except FileNotFoundError:
+            return None
+
+    def task_at(self, place: Place, name: TaskName) -> Task | None:
+        """The content of a token that nobody else holds; None when it moved meanwhile, or is no task: then it fails."""
+        try:
+            return self.read_task(place.path)
+        except BadFile as error:
+            self.view.where[key(name.id)] = place
+            self.fail(place, name, Error(code=Code.INVALID_TASK, message=str(error)), Status.FAILURE)
             return None
 
     def read_known(self, task_id: str) -> Any | None:

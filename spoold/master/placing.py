@@ -8,7 +8,6 @@ from functools import lru_cache
 from spoold.master.desk import Desk
 from spoold.master.view import Place
 from spoold.protocol import layout
-from spoold.protocol.errors import BadFile
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key
@@ -27,12 +26,7 @@ def place_returned(desk: Desk) -> None:
     """Every attempt that was handed back waits again; its rest counts from now. Errors: OSError."""
     for name, task in sorted(desk.view.returned.items()):
         place = Place(State.RETURNED, layout.RETURNED, name)
-        try:
-            content = desk.read_task(place.path)
-        except BadFile as error:
-            fault = Error(code=Code.INVALID_TASK, message=str(error))
-            desk.fail(place, task, fault, Status.FAILURE)
-            continue
+        content = desk.task_at(place, task)
         if content is None:
             continue
         lane = content.lane.encode()

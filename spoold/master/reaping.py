@@ -9,11 +9,10 @@ from __future__ import annotations
 from spoold.master.desk import Desk
 from spoold.master.view import Place
 from spoold.protocol import layout
-from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, is_node
 from spoold.protocol.request import Verb
-from spoold.protocol.result import Code, Error, Status
+from spoold.protocol.result import Code
 from spoold.rules import retry
 from spoold.rules.outcome import worker_died
 from spoold.rules.policy import retry_policy
@@ -66,12 +65,7 @@ def _reap_claims(desk: Desk, worker: str) -> bool:
 
 
 def _take_back(desk: Desk, place: Place, name: TaskName, worker: str) -> None:
-    try:
-        task = desk.read_task(place.path)
-    except BadFile as error:
-        fault = Error(code=Code.INVALID_TASK, message=str(error))
-        desk.fail(place, name, fault, Status.FAILURE)
-        return
+    task = desk.task_at(place, name)
     if task is None:
         return
     outcome = worker_died(f"worker {worker} died or was cut off")

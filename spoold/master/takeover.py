@@ -16,10 +16,9 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.order import order_micros
-from spoold.protocol.result import Code, Error, Status
 from spoold.rules.admission import taken
 from spoold.rules.gates import conditions_of
-from spoold.store.archive import list_archived
+from spoold.store.archive import find_archived, list_archived
 from spoold.store.lanes import list_lanes, list_tasks
 
 VANISHED_AFTER = 3
@@ -59,20 +58,24 @@ def _adopt_one(desk: Desk, place: Place, lane: str, name: TaskName) -> None:
         return
     task = None
     if name.conditional:
-        try:
-            task = desk.read_task(place.path)
-        except BadFile as error:
-            desk.view.where[key(name.id)] = place
-            desk.fail(place, name, Error(code=Code.INVALID_TASK, message=str(error)), Status.FAILURE)
-            return
+        task = desk.task_at(place, name)
         if task is None:
             return
     other = desk.view.where.get(key(name.id))
-    ended = desk.view.archived.get(key(name.id))
-    if ended is not None or (other is not None and _twin(desk, place, name, other)):
+    if _archived(desk, name.id) or (other is not None and _twin(desk, place, name, other)):
         _reject_twin(desk, place, name)
         return
     desk.enlist(name, lane, task)
+
+
+def _archived(desk: Desk, task_id: str) -> bool:
+    """Whether the id belongs to an archived task; one that another leader took out again no longer counts."""
+    if key(task_id) not in desk.view.archived:
+        return False
+    if find_archived(desk.store.fs, task_id) is None:
+        desk.view.unarchive(task_id)
+        return False
+    return True
 
 
 def _twin(desk: Desk, place: Place, name: TaskName, other: Place) -> bool:
