@@ -209,15 +209,17 @@ class Cluster:
     def stop(self, name: str) -> None:
         """The process leaves as it should: a worker that still runs tasks drains at once."""
         node = self.nodes[name]
-        if isinstance(node.actor, Worker) and node.actor.running:
-            node.actor.drain(0.0)
-            for _ in range(ROUNDS_MAX):
-                if not node.actor.running:
-                    break
-                node.actor.step()
-        node.actor.close()
-        if name in self.nodes:
+        try:
+            if isinstance(node.actor, Worker) and node.actor.running:
+                node.actor.drain(0.0)
+                for _ in range(ROUNDS_MAX):
+                    if not node.actor.running:
+                        break
+                    node.actor.step()
+            node.actor.close()
             self._leave(name, "left")
+        except Crashed:
+            self._leave(name, "crashed")
         self.witness.look(name)
 
     def finish(self, task_id: str, *, on: str = "", **ending: Any) -> None:
