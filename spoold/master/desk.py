@@ -76,7 +76,7 @@ class Desk:
             return None
 
     def task_at(self, place: Place, name: TaskName) -> Task | None:
-        """The content of a token that nobody else holds; None when it moved meanwhile, or is no task: then it fails."""
+        """The content of a token that nobody else holds; None when it moved, or is no task: then it fails."""
         try:
             return self.read_task(place.path)
         except BadFile as error:
