@@ -18,7 +18,7 @@ def test_every_key_of_a_workers_configuration_is_in_the_table_and_no_other() -> 
 
 
 def test_every_verb_that_is_named_exists() -> None:
-    verbs = set(re.findall(r"`spool ([a-z-]+)", README)) | set(re.findall(r"^spool ([a-z-]+)", README, re.MULTILINE))
+    verbs = set(re.findall(r"(?:`|^)spool (?:--spool \S+ )?([a-z][a-z-]*)\b", README, re.MULTILINE))
     assert verbs
     assert verbs <= set(VERBS)
 
