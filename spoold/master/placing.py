@@ -14,7 +14,7 @@ from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import Verb
 from spoold.protocol.result import Code, Error, Status
 from spoold.rules.admission import Admit
-from spoold.rules.backlog import LaneView, holdbacks, promotions
+from spoold.rules.backlog import LaneView, displaced, holdbacks, promotions
 from spoold.rules.gates import PASS, LaneFacts, judge_type
 from spoold.rules.outcome import past_deadline
 from spoold.store.lanes import move_into_lane
@@ -92,17 +92,24 @@ def kind_of(lane: str) -> str:
 
 
 def hold_back(desk: Desk) -> None:
-    """What stands ready though its type may not run now goes back to waiting. Errors: OSError."""
+    """What stands ready though its type may not run now, or more urgent work waits, goes back. Errors: OSError."""
     for kind, facts in type_facts(desk, map(kind_of, desk.view.ready)).items():
         lanes = [lane for lane in desk.view.ready if kind_of(lane) == kind]
         ready = {task: lane for lane in lanes for task in desk.view.ready[lane].values()}
         for task in holdbacks(list(ready), facts, kind):
-            lane = ready[task]
-            place = Place(State.READY, layout.join(layout.READY, lane), task.encode())
-            content = desk.read_task(place.path) if task.conditional else None
-            if desk.to_waiting(place.path, task, lane, content, "HELD"):
-                desk.view.forget_place(place)
-                desk.active[kind] -= 1
+            _hold(desk, task, ready[task])
+    window = desk.store.settings.ready.window
+    for lane, tasks in desk.view.ready.items():
+        for task in displaced(list(tasks.values()), desk.backlog.best(lane), window):
+            _hold(desk, task, lane)
+
+
+def _hold(desk: Desk, task: TaskName, lane: str) -> None:
+    place = Place(State.READY, layout.join(layout.READY, lane), task.encode())
+    content = desk.read_task(place.path) if task.conditional else None
+    if desk.to_waiting(place.path, task, lane, content, "HELD"):
+        desk.view.forget_place(place)
+        desk.active[kind_of(lane)] -= 1
 
 
 def promote(desk: Desk) -> None:

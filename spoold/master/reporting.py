@@ -167,7 +167,7 @@ def _warnings(desk: Desk, workers: list[Heartbeat], growing: dict[str, BadFile])
     for name in waiting[:50]:
         lane = parse_lane(name)
         if lane is not None and all(unfit(lane, can) for can in able):
-            why = f"{len(able)} workers are there, none can" if able else "no worker is there to"
+            why = f"none of {len(able)} workers can" if able else "no worker is there to"
             warnings.append(f"{why} run {name}; `spool explain ID` says what is missing")
     warnings += [f"{worker.node}: {note}" for worker in workers for note in worker.notes]
     return warnings

@@ -246,8 +246,21 @@ def holdbacks(ready: list[TaskName], facts: LaneFacts, kind: str) -> list[TaskNa
     """Which tasks of a type go back from ready/ to waiting/ because a gate closed again, least urgent first."""
     beyond = LaneFacts(facts.paused, facts.halted, None, 0)
     if judge_type(kind, beyond) != PASS:
-        return sorted(ready, key=lambda name: (name.rank, name.order), reverse=True)
+        return _least_urgent(ready, len(ready))
     if facts.limit is None or facts.active <= facts.limit:
         return []
-    excess = facts.active - facts.limit
-    return sorted(ready, key=lambda name: (name.rank, name.order), reverse=True)[:excess]
+    return _least_urgent(ready, facts.active - facts.limit)
+
+
+def displaced(ready: list[TaskName], best: Entry | None, window: int) -> list[TaskName]:
+    """Which tasks of a lane make room for a more urgent one that waits, once even twice the window is full.
+
+    All beyond the window at once, so that however many urgent tasks come, each costs no more than one move back.
+    """
+    if best is None or len(ready) < 2 * window or best.name.rank >= max(task.rank for task in ready):
+        return []
+    return _least_urgent(ready, len(ready) - window)
+
+
+def _least_urgent(ready: list[TaskName], count: int) -> list[TaskName]:
+    return sorted(ready, key=lambda name: (name.rank, name.order), reverse=True)[:count]

@@ -66,8 +66,11 @@ class Starting:
             self._run(attempt, data)
         except CannotRun as error:
             attempt.decided = error.outcome
-        except (OSError, RuntimeError, ValueError, TypeError) as error:
+        except (OSError, RuntimeError) as error:
             attempt.decided = outcomes.handed_back(f"this worker cannot start it now: {error}")
+        except (ValueError, TypeError) as error:
+            # Whatever is wrong with it is wrong again next time: it must cost the task something.
+            attempt.decided = outcomes.failure(Code.SPAWN_FAILED, f"it cannot be started: {error}")
         return attempt
 
     def _run(self, attempt: Attempt, data: bytes) -> None:

@@ -85,7 +85,7 @@ def test_warnings_say_what_is_wrong_and_what_to_do() -> None:
     made = busy()
     warnings = snapshot(made).warnings
     assert any("half.json: is not JSON" in line for line in warnings)
-    assert any("none can run type=command,run=command,gpu=1" in line for line in warnings)
+    assert any("workers can run type=command,run=command,gpu=1" in line for line in warnings)
     assert len(warnings) == 2
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.result import Code
-from spoold.rules.backlog import LOOK_AGAIN_S, Backlog, Entry, LaneView, Now, holdbacks, promotions
+from spoold.rules.backlog import LOOK_AGAIN_S, Backlog, Entry, LaneView, Now, displaced, holdbacks, promotions
 from spoold.rules.gates import NO_CONDITIONS, PASS, Conditions, LaneFacts, Parent, Refuse, Wait, judge_type
 from tests.rules.strategies import name
 
@@ -425,3 +425,11 @@ def test_joining_many_parents_asks_once_and_not_once_for_each() -> None:
         backlog.parent_changed(one, NOW)
     assert backlog.best("type=t") is not None
     assert asked < 10 * len(parents)
+
+
+def test_an_urgent_task_displaces_what_stands_beyond_the_window_and_nothing_else_does() -> None:
+    ready = [name(f"r{number}", rank=5000, micros=number) for number in range(4)]
+    urgent = Entry(name("urgent", rank=4990), "type=a", NO_CONDITIONS)
+    usual = Entry(name("usual", rank=5000), "type=a", NO_CONDITIONS)
+    assert [task.id for task in displaced(ready, urgent, 2)] == ["r3", "r2"]
+    assert displaced(ready, usual, 2) == displaced(ready, None, 2) == displaced(ready[:3], urgent, 2) == []
