@@ -1,14 +1,15 @@
 """The signals that ask a process to leave, as something its main thread can wait for.
 
-A handler runs in the main thread between any two instructions, also inside a wait: it may only touch what does not
-lock, or a second Ctrl-C right after the first would wait for ever for a lock that the thread itself holds. An Event
-is such a lock; SimpleQueue is made for this.
+A handler runs in the main thread between any two instructions, also inside a wait: it must not lock anything, or a
+second Ctrl-C right after the first would wait for ever for what the thread itself holds. And the kernel may give a
+signal to any thread, which does not end a wait of the main one; what Python writes to the wakeup descriptor does.
 """
 
 from __future__ import annotations
 
 import contextlib
-import queue
+import os
+import select
 import signal
 from types import FrameType
 
@@ -18,10 +19,13 @@ class Signals:
 
     def __init__(self) -> None:
         self.numbers: list[int] = []
-        self._woken: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._bell, self._ring = os.pipe()
+        os.set_blocking(self._bell, False)
+        os.set_blocking(self._ring, False)
 
     def catch(self) -> None:
-        """From now on SIGTERM, SIGINT and SIGHUP are received here. For the main thread."""
+        """From now on SIGTERM, SIGINT and SIGHUP are received here. For the main thread, once in a process."""
+        signal.set_wakeup_fd(self._ring, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
 
@@ -32,13 +36,14 @@ class Signals:
 
     def wake(self) -> None:
         """End a wait, this one or the next; from any thread."""
-        self._woken.put(None)
+        with contextlib.suppress(BlockingIOError):  # full of what will end the wait just as well
+            os.write(self._ring, b"\0")
 
     def wait(self, timeout_s: float) -> None:
         """Until a signal comes, somebody wakes us, or the time (s) is over."""
-        with contextlib.suppress(queue.Empty):
-            self._woken.get(timeout=timeout_s)
+        if select.select([self._bell], [], [], timeout_s)[0]:
+            os.read(self._bell, 4096)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del frame
-        self.receive(number)
+        self.numbers.append(number)

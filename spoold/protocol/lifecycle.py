@@ -57,7 +57,7 @@ MOVES: tuple[Move, ...] = (
     Move("batches", "batches", L, "BATCH", "a new leader takes over an unfinished batch"),
     Move("tmp", "waiting", L, "ADMITTED", "one line of a batch"),
     Move("waiting", "ready", L, "READY", "every gate passes and the lane's window has room"),
-    Move("ready", "waiting", L, "HELD", "a gate closed again: paused, halted, limit lowered"),
+    Move("ready", "waiting", L, "HELD", "a gate closed again, or more urgent work finds the lane full"),
     Move("waiting", "failed", L, "FAILED", "dependency failed, cycle, deadline, cancelled"),
     Move("ready", "failed", L, "FAILED", "deadline, cancelled"),
     Move("ready", "claimed", W, "CLAIMED", "the claim"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -51,3 +52,23 @@ def test_waking_is_no_signal() -> None:
     signals.wait(30)
     assert time.monotonic() - began < 10
     assert signals.numbers == []
+
+
+OTHER_THREAD = """
+import os, signal, threading, time
+from spoold.daemon.signals import Signals
+signals = Signals()
+signals.catch()
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+signals.wait(60)
+print(signals.numbers)
+"""
+
+
+def test_a_signal_that_the_kernel_gives_to_another_thread_ends_the_wait() -> None:
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", OTHER_THREAD], capture_output=True, text=True, check=True)
+    assert done.stdout == f"[{int(signal.SIGTERM)}]\n"
+    assert time.monotonic() - began < 30
