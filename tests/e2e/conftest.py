@@ -78,8 +78,9 @@ def make_pool(tmp_path: Path) -> Iterator[MakePool]:
 
     yield make
     for pool in pools:
-        pool.close()
         print(pool.report())
+    for pool in pools:
+        pool.close()
 
 
 @pytest.fixture

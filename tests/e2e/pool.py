@@ -28,6 +28,8 @@ PATIENCE_S = 40.0
 # Beats that are quick enough for a test, and a silence that a busy machine does not reach by itself.
 SETTINGS = "[heartbeat]\ninterval_s = 0.75\nmisses = 4\n\n[retry]\nbackoff_s = 0.1\n\n[drop]\ngrace_s = 1.5\n"
 DEAD_AFTER_S = 3.0
+# The grace that a task has by default is in it.
+LEAVES_WITHIN_S = 20.0
 STATES = ("pending", "batches", "waiting", "ready", "claimed", "returned", "completed", "failed")
 _numbers = itertools.count(1)
 
@@ -85,16 +87,14 @@ class Daemon:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self.label} has not ended within {within_s:g} s") from None
 
-    def stop(self) -> None:
-        """Drain it, and kill it if it does not go."""
-        if self.running:
-            self.signal(signal.SIGCONT)
-            self.signal(signal.SIGINT)
-            self.signal(signal.SIGTERM)
-            try:
-                self.process.wait(15)
-            except subprocess.TimeoutExpired:
-                self.kill()
+    def stop(self) -> bool:
+        """Have it leave at once, and kill it if it does not; whether it went by itself."""
+        try:
+            self.process.wait(LEAVES_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return False
+        return True
 
 
 class Pool:
@@ -118,17 +118,17 @@ class Pool:
         self.close()
 
     def close(self) -> None:
-        """End every process and say what they said: pytest shows it where a test failed."""
+        """End every process. Errors: AssertionError for one that did not leave, though it was told so twice."""
         for daemon in self.daemons:
             if daemon.running:
                 daemon.signal(signal.SIGCONT)
                 daemon.signal(signal.SIGTERM)
                 daemon.signal(signal.SIGTERM)
-        for daemon in self.daemons:
-            daemon.stop()
+        stubborn = [daemon.label for daemon in self.daemons if not daemon.stop()]
         for process in processes(self.mark):
             with contextlib.suppress(psutil.Error):
                 process.kill()
+        assert not stubborn, f"{stubborn} did not leave within {LEAVES_WITHIN_S:g} s"
 
     def report(self) -> str:
         """The logs of the processes and the files of the spool, for who must find out what went wrong."""
