@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from spoold.master.desk import Desk
 from spoold.protocol import codec, layout
@@ -87,7 +88,7 @@ class Batches:
 
     def __init__(self) -> None:
         self._open: _Open | None = None
-        self._doubt: tuple[str, Line] | None = None
+        self._staged: dict[str, Line] = {}
 
     def step(self, desk: Desk) -> int:
         """Publish some lines. Returns how many batches are still open. Errors: OSError."""
@@ -105,52 +106,54 @@ class Batches:
         return len(desk.batches)
 
     def _expand(self, desk: Desk, under_way: _Open) -> None:
+        """Stage some lines, make them durable together, then publish them one by one.
+
+        Durable first: a published line may be run at once, and a power cut must not leave it without its content.
+        """
         try:
-            for _ in range(PER_STEP):
-                line = next(under_way.lines, None)
-                if line is None:
-                    self._finish(desk, under_way.name)
-                    return
+            lines = list(islice(under_way.lines, PER_STEP))
+            for line in lines:
                 if not desk.view.known(line.admit.name.id):
-                    self._publish(desk, line)
+                    self._staged[desk.store.stage(line.data, durable=False)] = line
+            if self._staged and desk.store.durable:
+                desk.store.fs.flush()
+            for staged in list(self._staged):
+                self._publish(desk, staged)
+            if len(lines) < PER_STEP:
+                self._finish(desk, under_way.name)
         except BaseException:
             # Whatever stopped this line, the next step starts over: lines that exist are passed over.
             self._open = None
             raise
 
     def _finish(self, desk: Desk, name: BatchName) -> None:
-        """All lines are tasks, and durable: the batch file has no more to say."""
-        if desk.store.durable:
-            desk.store.fs.flush()
+        """All lines are tasks: the batch file has no more to say."""
         with contextlib.suppress(FileNotFoundError):
             desk.store.fs.unlink(layout.join(layout.BATCHES, name.encode()))
         desk.batches.discard(name)
         desk.busy = True
         self._open = None
 
-    def _publish(self, desk: Desk, line: Line) -> None:
+    def _publish(self, desk: Desk, staged: str) -> None:
         """One line becomes a task in waiting/."""
+        line = self._staged[staged]
         admit = line.admit
-        staged = desk.store.stage(line.data, durable=False)
-        self._doubt = (staged, line)
         moved = move_into_lane(desk.store, staged, layout.WAITING, admit.lane, admit.name.encode())
         if not moved:
             raise moved.error or OSError(f"{admit.name.id}: publishing ended as {moved.fate}")
-        self._doubt = None
+        del self._staged[staged]
         _admitted(desk, line)
 
     def _resolve(self, desk: Desk) -> None:
-        """A publishing that was not seen to succeed may still happen, until its source is gone: then look."""
-        if self._doubt is None:
-            return
-        staged, line = self._doubt
-        with contextlib.suppress(FileNotFoundError):
-            desk.store.fs.unlink(staged)
-        admit = line.admit
-        there = list_tasks(desk.store.fs, layout.join(layout.WAITING, admit.lane))
-        if admit.name.encode() in there and not desk.view.known(admit.name.id):
-            _admitted(desk, line)
-        self._doubt = None
+        """What was not seen to be published may still be, until its source is gone: then look."""
+        for staged, line in list(self._staged.items()):
+            with contextlib.suppress(FileNotFoundError):
+                desk.store.fs.unlink(staged)
+            admit = line.admit
+            there = list_tasks(desk.store.fs, layout.join(layout.WAITING, admit.lane))
+            if admit.name.encode() in there and not desk.view.known(admit.name.id):
+                _admitted(desk, line)
+            del self._staged[staged]
 
 
 def _admitted(desk: Desk, line: Line) -> None:

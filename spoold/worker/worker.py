@@ -149,8 +149,9 @@ class Worker:
         self._requests = control.list_requests(self.store.fs)
         self._obey(now)
         self._fence(claims)
+        late = claims - {attempt.name.encode() for attempt in self._attempts.values()}
         settled = self._settle()
-        adopted = self._adopt(claims)
+        adopted = self._adopt(late)
         claimed = self._claim(now)
         for attempt in self._attempts.values():
             if not attempt.over:
@@ -252,10 +253,13 @@ class Worker:
                 self._shy[key(attempt.name.id)] = self.store.clock.monotonic() + SHY_S
         return len(done)
 
-    def _adopt(self, claims: set[str]) -> int:
-        """Claims that turned up though their rename was not seen to succeed: they are mine all the same."""
-        mine = {attempt.name.encode() for attempt in self._attempts.values()}
-        found = [name for name in map(parse_task, sorted(claims - mine)) if name is not None]
+    def _adopt(self, late: set[str]) -> int:
+        """Claims that turned up though their rename was not seen to succeed: they are mine all the same.
+
+        Told from the rest before anything of this step was committed: a share may still show, by its old name, a
+        task that was committed a moment ago.
+        """
+        found = [name for name in map(parse_task, sorted(late)) if name is not None]
         started = 0
         for name in found:
             if key(name.id) not in self._attempts:
