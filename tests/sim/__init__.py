@@ -1,0 +1,15 @@
+"""The product under a lying world: real steps, virtual time, one seed.
+
+    scheduler   processes that take turns at every file-system call, in virtual time
+    server      the true tree: what it promises, what a power cut takes back, who looks at every change
+    weather     which faults a seed brings, and how often
+    mount       one machine's view of the server, with the lies that NFS and SMB clients were seen to tell
+    machine     a machine: clocks that disagree, processes that crash, freeze and start again
+    programs    what tasks do when they run: how long, which exit code, by a hash of seed, id and attempt
+    laws        what must hold after every change, and at the end
+    workload    what is submitted, and how it must end
+    universe    all of it together: one seed from beginning to end
+    minimise    a failing seed without the faults that do not matter
+
+README.md says what is proven this way, and what is not.
+"""

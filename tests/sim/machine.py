@@ -1,0 +1,167 @@
+"""A machine: clocks that agree with nobody's, and one process that crashes, freezes and is started again.
+
+The loop around `step` is the daemon's, in virtual time: patience with the environment, a new name after having been
+taken for dead, and anything else is a failure of the product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from spoold.master.master import Master
+from spoold.protocol.errors import ShutOut, Unavailable
+from spoold.protocol.heartbeat import Capabilities
+from spoold.store.store import open_store
+from spoold.system.host import FakeHost
+from spoold.system.scratch import MemoryScratch
+from spoold.worker.config import WorkerConfig
+from spoold.worker.worker import Worker
+from tests.sim.mount import Mount
+from tests.sim.programs import Execution, Programs
+from tests.sim.scheduler import Process, Scheduler
+from tests.sim.server import Server
+from tests.sim.weather import Weather
+
+PATIENCE_S = 1.0
+ACTIVE_FOR_S = 2.0
+SLOTS = 2
+CONFIG = WorkerConfig(allow_command=True)
+
+
+@dataclass(slots=True)
+class Clocks:
+    """A machine's clocks over true time. ahead: where monotonic and boottime began; skew: how wrong the date is (s)."""
+
+    scheduler: Scheduler
+    ahead: float
+    skew: float
+    rate: float
+    slept: float = 0.0
+
+    def monotonic(self) -> float:
+        return self.ahead + self.scheduler.now * self.rate - self.slept
+
+    def boottime(self) -> float:
+        return self.ahead + self.scheduler.now * self.rate
+
+    def wall(self) -> float:
+        return 1_760_000_000.0 + self.scheduler.now + self.skew
+
+
+class Machine:
+    """A machine with one node on it. cut_until: its cable is pulled until then (true time, s)."""
+
+    def __init__(
+        self,
+        base: str,
+        role: Literal["master", "worker"],
+        scheduler: Scheduler,
+        server: Server,
+        weather: Weather,
+        executions: list[Execution],
+    ) -> None:
+        self.base = base
+        self.name = base
+        self.role = role
+        self.cut_until = 0.0
+        self.process: Process | None = None
+        self.programs: Programs | None = None
+        self.actor: Master | Worker | None = None
+        self.shut_out = 0
+        self._scheduler = scheduler
+        self._server = server
+        self._weather = weather
+        self._executions = executions
+        self._starts = 0
+        self._host = FakeHost(base)
+        self.clocks = Clocks(
+            scheduler,
+            ahead=1000.0 * weather.draw("ahead", base),
+            skew=20_000.0 * (weather.draw("skew", base) - 0.5),
+            rate=1.0 + 0.02 * (weather.draw("rate", base) - 0.5),
+        )
+
+    @property
+    def up(self) -> bool:
+        """Whether its process is there."""
+        return self.process is not None and not self.process.dead
+
+    def start(self, after_s: float = 0.0) -> None:
+        """Start its process, under a name that was never there."""
+        self._host = self._host.another()
+        self.process = self._scheduler.spawn(self.base, self._live, after_s)
+
+    def crash(self) -> None:
+        """kill -9: the process and all that it ran are gone."""
+        if self.process is not None:
+            self._scheduler.kill(self.process)
+            self._host.die()
+        self._kill_programs()
+
+    def freeze(self, seconds: float) -> None:
+        """SIGSTOP for a while; what it runs goes on, under the eyes of its supervisors."""
+        if self.process is not None:
+            self.process.frozen_until = self._scheduler.now + seconds
+
+    def suspend(self, seconds: float) -> None:
+        """A closed lid: nothing on it moves, and the monotonic clock stands still."""
+        self.freeze(seconds)
+        self.clocks.slept += seconds * self.clocks.rate
+
+    def look_at_programs(self) -> None:
+        """What has ended by now is on record."""
+        if self.programs is not None:
+            self.programs.lapse()
+
+    def _kill_programs(self) -> None:
+        if self.programs is not None:
+            self.programs.lapse()
+            self.programs.close(0.0)
+
+    def _live(self) -> None:
+        while True:
+            self._starts += 1
+            self.name = f"{self.base}-{self._starts}"
+            try:
+                self._be(self._make())
+                return
+            except ShutOut:
+                self.shut_out += 1
+                self._kill_programs()
+            except (OSError, Unavailable):
+                self._scheduler.sleep(PATIENCE_S)
+
+    def _make(self) -> Master | Worker:
+        mount = Mount(self._scheduler, self._server, self._weather, self)
+        store = open_store(mount, self.clocks, self.name, "/spool")
+        if self.role == "master":
+            store.open_tmp()
+            return Master(store, self._host)
+        scratch = MemoryScratch()
+        programs = self.programs = Programs(
+            self.clocks, lambda: self._scheduler.now, self._weather, self.name, self._executions
+        )
+        can = Capabilities(cpus=8, mem_mb=8192, allow_command=True)
+        worker = Worker(store, self._host, programs, scratch, CONFIG, can, SLOTS, root="/spool", environ={})
+        for gone in worker.register():
+            worker.report_gone(gone)
+        return worker
+
+    def _be(self, actor: Master | Worker) -> None:
+        self.actor = actor
+        active_at = self._scheduler.now
+        while True:
+            try:
+                step = actor.step()
+            except OSError:
+                self._scheduler.sleep(PATIENCE_S)
+                continue
+            if getattr(step, "done", False):
+                actor.close()
+                return
+            if step.busy:
+                active_at = self._scheduler.now
+            longest = 0.05 if self._scheduler.now - active_at < ACTIVE_FOR_S else 0.5
+            due = longest if step.next_due is None else (step.next_due - self.clocks.monotonic()) / self.clocks.rate
+            self._scheduler.sleep(max(0.0, min(due, longest)))

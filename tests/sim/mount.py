@@ -1,0 +1,210 @@
+"""One machine's view of the server, with the lies that NFS and SMB clients were seen to tell.
+
+Survivable, and therefore injected:
+  a call that takes long, or blocks until the network is back (hard mounts);
+  a change that happened though its reply was lost: EIO, EAGAIN, ENOENT, EEXIST;
+  a change that was reported as failed and happens later, also after its caller is gone;
+  a change refused for now: EACCES, EBUSY, ETXTBSY, EINVAL, ESTALE, EIO, EINTR;
+  no room: ENOSPC, EDQUOT;
+  a name once seen absent that stays absent until its directory is listed;
+  a file that was moved by another machine and can still be opened and read by its old name;
+  attributes that are old;
+  a file half written when its writer died.
+Not survivable, and therefore not injected here: a listing that does not show what was there before it began, a rename
+that two machines both win, a durable file that is lost. Such a mount is not fit for a spool.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from spoold.system.filesystem import Stat, Usage
+from tests.sim.scheduler import Killed, Scheduler
+from tests.sim.server import Server
+from tests.sim.weather import Weather
+
+NEGATIVE_S = 30.0
+POSITIVE_S = 10.0
+ATTRIBUTES_S = 5.0
+BLOCK_LOOK_S = 0.5
+CHANGES = ("rename", "unlink", "mkdir", "rmdir")
+BUSY = (errno.EACCES, errno.EBUSY, errno.ETXTBSY, errno.EIO)
+LOST = {
+    "nfs": {"rename": (errno.EIO, errno.ENOENT), "mkdir": (errno.EEXIST,), "unlink": (errno.ENOENT,)},
+    "smb": {"rename": (errno.EAGAIN, errno.EIO), "mkdir": (errno.EEXIST, errno.EAGAIN), "unlink": (errno.EAGAIN,)},
+}
+
+
+class Machine(Protocol):
+    """What a mount knows of the machine it is on."""
+
+    name: str
+    cut_until: float
+
+
+class Mount:
+    """The file-system port of one process. Every call is a turn, takes time, and may go wrong."""
+
+    def __init__(self, scheduler: Scheduler, server: Server, weather: Weather, machine: Machine) -> None:
+        self._scheduler = scheduler
+        self._server = server
+        self._weather = weather
+        self._machine = machine
+        self._calls = 0
+        self._absent: dict[str, float] = {}
+        self._content: dict[str, tuple[float, bytes]] = {}
+        self._attributes: dict[str, tuple[float, Stat]] = {}
+
+    def list(self, path: str) -> list[str]:
+        names: list[str] = self._call("list", path)
+        for absent in [p for p in self._absent if p.rpartition("/")[0] == path]:
+            del self._absent[absent]
+        return names
+
+    def read(self, path: str, limit: int | None = None, *, offset: int = 0) -> bytes:
+        kept = self._content.get(path)
+        try:
+            data: bytes = self._call("read", path)
+        except FileNotFoundError:
+            if kept is None or self._scheduler.now - kept[0] > POSITIVE_S or not self._strikes("positive"):
+                self._remember_absent(path)
+                raise
+            data = kept[1]
+        self._content[path] = (self._scheduler.now, data)
+        return data[offset:] if limit is None else data[offset : offset + max(limit, 0)]
+
+    def write(self, path: str, data: bytes, *, durable: bool) -> None:
+        if self._machine.cut_until <= self._scheduler.now and self._strikes("full"):
+            raise _error(errno.ENOSPC, path)
+        if self._strikes("quota"):
+            raise _error(errno.EDQUOT, path)
+        try:
+            self._call("write", path, data, durable=durable)
+        except Killed:
+            if self._strikes("torn"):
+                self._tear(path, data)
+            raise
+        self._absent.pop(path, None)
+
+    def append(self, path: str, data: bytes) -> None:
+        if self._server.full:
+            raise _error(errno.ENOSPC, path)
+        self._call("append", path, data)
+
+    def rename(self, src: str, dst: str) -> None:
+        if self._absent.get(src, 0.0) > self._scheduler.now:
+            self._pause()
+            raise _error(errno.ENOENT, src)
+        try:
+            self._call("rename", src, dst)
+        except FileNotFoundError:
+            self._remember_absent(src)
+            raise
+        self._absent.pop(dst, None)
+        self._content.pop(src, None)
+
+    def unlink(self, path: str) -> None:
+        self._call("unlink", path)
+
+    def mkdir(self, path: str) -> None:
+        self._call("mkdir", path)
+
+    def rmdir(self, path: str) -> None:
+        self._call("rmdir", path)
+
+    def stat(self, path: str) -> Stat:
+        kept = self._attributes.get(path)
+        if kept is not None and self._scheduler.now - kept[0] < ATTRIBUTES_S and self._strikes("attributes"):
+            return kept[1]
+        found: Stat = self._call("stat", path)
+        self._attributes[path] = (self._scheduler.now, found)
+        return found
+
+    def sync(self, path: str) -> None:
+        self._call("sync", path)
+
+    def flush(self) -> None:
+        self._call("flush")
+
+    def usage(self) -> Usage:
+        return self._server.usage()
+
+    def _call(self, verb: str, *args: object, **options: object) -> Any:
+        """One call: it travels, it happens or not, and the answer travels back."""
+        self._calls += 1
+        self._pause()
+        if verb in ("write", "mkdir") and self._server.full:
+            raise _error(errno.ENOSPC, str(args[0]))
+        self._refuse(verb, args)
+
+        def act() -> Any:
+            return self._server.call(verb, *args, **options)
+
+        if verb in CHANGES and self._strikes("late"):
+            self._later(act)
+            raise _error(errno.EIO, str(args[0]))
+        answer = act()
+        codes = LOST.get(self._weather.flavour, {}).get(verb)
+        if codes and self._strikes("lost"):
+            raise _error(codes[int(self._weather.draw("code", *self._key()) * len(codes))], str(args[0]))
+        if self._weather.draw("reply", *self._key()) < 0.15:
+            self._scheduler.sleep(0.02 * self._weather.draw("back", *self._key()))
+        return answer
+
+    def _pause(self) -> None:
+        """The way to the server; a cut machine's calls stand still until the network is back."""
+        way_s = 0.003 * self._weather.draw("way", *self._key())
+        if self._strikes("slow"):
+            way_s += 0.5 * self._weather.draw("how slow", *self._key())
+        if self._strikes("stall"):
+            way_s += 8.0 * self._weather.draw("how long", *self._key())
+        self._scheduler.sleep(way_s)
+        while self._machine.cut_until > self._scheduler.now:
+            self._scheduler.sleep(min(BLOCK_LOOK_S, self._machine.cut_until - self._scheduler.now + 0.001))
+
+    def _refuse(self, verb: str, args: tuple[object, ...]) -> None:
+        path = str(args[0]) if args else ""
+        if verb == "usage":
+            return
+        for kind, code in (("eio", errno.EIO), ("estale", errno.ESTALE), ("eintr", errno.EINTR)):
+            if self._strikes(kind):
+                raise _error(code, path)
+        if verb in (*CHANGES, "read") and self._strikes("busy"):
+            codes = (*BUSY, errno.EINVAL) if verb == "read" else BUSY
+            raise _error(codes[int(self._weather.draw("busy code", *self._key()) * len(codes))], path)
+
+    def _later(self, act: Callable[[], Any]) -> None:
+        """The network keeps the change and carries it out when it likes, whoever is still there to care."""
+
+        def deliver() -> None:
+            try:
+                act()
+            except OSError:
+                return  # its source is gone: it came too late
+
+        after_s = 40.0 * self._weather.draw("how late", *self._key())
+        self._scheduler.spawn(f"late {self._machine.name}", deliver, after_s)
+
+    def _tear(self, path: str, data: bytes) -> None:
+        """The writer died in the middle: some of the file is there."""
+        try:
+            self._server.call("write", path, data[: len(data) // 2], durable=False)
+        except OSError:
+            return
+
+    def _remember_absent(self, path: str) -> None:
+        if self._strikes("negative"):
+            self._absent[path] = self._scheduler.now + NEGATIVE_S
+
+    def _strikes(self, kind: str) -> bool:
+        return self._weather.strikes(kind, *self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return (self._machine.name, self._calls)
+
+
+def _error(code: int, path: str) -> OSError:
+    return OSError(code, os.strerror(code), path)

@@ -1,0 +1,125 @@
+"""The true tree, as the file server has it: what a change does, what a power cut takes back, and who looks on.
+
+Law: nothing is ever renamed onto an existing name. A server here refuses nothing, it only tells `laws`.
+
+A power cut comes in two kinds. A file server that exports synchronously keeps every name, and of every file that was
+not made durable only the name. A local disk goes back, names and all, to some moment since the last thing that was
+made durable: journals of file systems keep their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from spoold.system.filesystem import Stat, Usage
+from spoold.system.memory import MemoryFileSystem
+
+KEPT = 40
+
+
+class Onlooker(Protocol):
+    """Who looks at every change of the tree."""
+
+    def renamed(self, src: str, dst: str, replaced: bool) -> None:
+        """A file has another name now."""
+        ...
+
+    def removed(self, path: str) -> None:
+        """A file is no more."""
+        ...
+
+    def rebuilt(self) -> None:
+        """The tree went back to an earlier moment."""
+        ...
+
+
+class Server:
+    """The file system that all mounts lead to, without any of their lies."""
+
+    def __init__(self, clock: object, rolls_back: bool) -> None:
+        self.fs = MemoryFileSystem(clock)  # type: ignore[arg-type]
+        self.rolls_back = rolls_back
+        self.onlooker: Onlooker | None = None
+        self.full = False
+        self._volatile: set[str] = set()
+        self._history: list[MemoryFileSystem] = []
+
+    def call(self, verb: str, *args: object, **options: object) -> object:
+        """Carry out a verb of the port. Errors: OSError."""
+        return getattr(self, f"_{verb}", getattr(self.fs, verb))(*args, **options)
+
+    def _rename(self, src: str, dst: str) -> None:
+        replaced = self._exists(dst)
+        self.fs.rename(src, dst)
+        if src in self._volatile:
+            self._volatile.discard(src)
+            self._volatile.add(dst)
+        self._remember()
+        if self.onlooker is not None and src != dst:
+            self.onlooker.renamed(src, dst, replaced)
+
+    def _unlink(self, path: str) -> None:
+        self.fs.unlink(path)
+        self._volatile.discard(path)
+        self._remember()
+        if self.onlooker is not None:
+            self.onlooker.removed(path)
+
+    def _write(self, path: str, data: bytes, *, durable: bool) -> None:
+        self.fs.write(path, data, durable=durable)
+        if durable:
+            self._volatile.discard(path)
+            self._history.clear()
+        else:
+            self._volatile.add(path)
+        self._remember()
+
+    def _append(self, path: str, data: bytes) -> None:
+        self.fs.append(path, data)
+        self._volatile.add(path)
+
+    def _sync(self, path: str) -> None:
+        self.fs.sync(path)
+        self._history.clear()
+
+    def _flush(self) -> None:
+        self._volatile.clear()
+        self._history.clear()
+
+    def _exists(self, path: str) -> bool:
+        directory, _, name = path.rpartition("/")
+        try:
+            return name in self.fs.list(directory)
+        except OSError:
+            return False
+
+    def _remember(self) -> None:
+        """On a local disk any moment since the last durable one may be what a power cut leaves."""
+        if self.rolls_back:
+            self._history.append(self.fs.snapshot())
+            del self._history[:-KEPT]
+
+    def cut_power(self, draw: Callable[[], float]) -> None:
+        """What was not made durable is forgotten."""
+        if self.rolls_back:
+            if self._history:
+                kept = self._history[int(draw() * len(self._history))]
+                self.fs._root, self.fs._used = kept.snapshot()._root, kept._used
+                self.fs._owner = object()
+            self._history.clear()
+        for path in sorted(self._volatile):
+            if draw() < 0.5 and self._exists(path):
+                data = self.fs.read(path)
+                self.fs.write(path, data[: int(draw() * len(data))], durable=True)
+        self._volatile.clear()
+        if self.onlooker is not None:
+            self.onlooker.rebuilt()
+
+    def stat(self, path: str) -> Stat:
+        """What is truly there."""
+        return self.fs.stat(path)
+
+    def usage(self) -> Usage:
+        """The room that is truly there."""
+        return self.fs.usage()

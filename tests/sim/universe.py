@@ -1,0 +1,161 @@
+"""One seed from beginning to end: faults for a while, then none, and then everything must come to its end."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from spoold.rules.audit import audit
+from spoold.rules.finding import Severity
+from spoold.store.initialise import initialise
+from spoold.store.store import open_store
+from spoold.store.survey import survey
+from tests.sim.laws import Broken, Laws, check_executions
+from tests.sim.machine import Clocks, Machine
+from tests.sim.programs import Execution
+from tests.sim.scheduler import Scheduler
+from tests.sim.server import Server
+from tests.sim.weather import Weather
+from tests.sim.workload import LIMITS, SETTINGS, Client, check_ends
+
+STORM_S = 25.0
+CALM_S = 150.0
+NODES = {"m1": "master", "m2": "master", "w1": "worker", "w2": "worker"}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a seed came to. broken: the law that did not hold, None if all did; simulated_s in virtual seconds."""
+
+    seed: int
+    broken: str | None
+    struck: tuple[str, ...]
+    simulated_s: float
+    turns: int
+    moves: int
+    fenced: int
+
+
+class Universe:
+    """A server, machines, a client, and the weather over them."""
+
+    def __init__(self, seed: int, suppressed: frozenset[str] = frozenset()) -> None:
+        self.weather = Weather(seed, suppressed)
+        self.scheduler = Scheduler()
+        self.clock = Clocks(self.scheduler, 0.0, 0.0, 1.0)
+        self.server = Server(self.clock, rolls_back=self.weather.flavour == "local")
+        self.laws = Laws(self.scheduler, self.server, LIMITS)
+        self.executions: list[Execution] = []
+        initialise(self.server.fs, self.clock, "sim", "/spool")
+        self.server.fs.write("spool.toml", SETTINGS, durable=True)
+        self.server.onlooker = self.laws
+        self.machines = [
+            Machine(name, role, self.scheduler, self.server, self.weather, self.executions)  # type: ignore[arg-type]
+            for name, role in NODES.items()
+        ]
+        self.client = Client(self.scheduler, self.server, self.weather, self.laws)
+
+    def run(self) -> Outcome:
+        """The whole of it."""
+        broken = None
+        try:
+            self._play()
+        except Exception as error:  # noqa: BLE001  whatever the product does wrong is a finding with a seed
+            broken = f"{error}" if isinstance(error, Broken) else f"{type(error).__name__}: {error}"
+        return Outcome(
+            self.weather.seed,
+            broken,
+            tuple(self.weather.struck),
+            self.scheduler.now,
+            self.scheduler.turns,
+            self.laws.moves,
+            len(self.laws.fenced),
+        )
+
+    def _play(self) -> None:
+        for machine in self.machines:
+            machine.start(self.weather.draw("start", machine.base))
+        self.scheduler.spawn("client", self.client.live)
+        for kind in self.weather.blows:
+            self.scheduler.spawn(f"blows of {kind}", lambda kind=kind: self._blows(kind))  # type: ignore[misc]
+        self.scheduler.run(STORM_S, self._over)
+        self._calm()
+        self.scheduler.run(STORM_S + CALM_S, self._over)
+        for machine in self.machines:
+            machine.look_at_programs()
+        check_executions(self.executions, self.scheduler.now)
+        check_ends(self.laws, self.client.cancelled)
+        self._audit()
+
+    def _over(self) -> bool:
+        """Everything was submitted and has ended."""
+        if not self.client.done:
+            return False
+        ended = [self.laws.tokens.get(k, "").partition("/")[0] in ("completed", "failed") for k in self.laws.asked]
+        return all(ended)
+
+    def _calm(self) -> None:
+        """From here on nothing goes wrong any more, and whoever is down is started again."""
+        self.weather.fair = True
+        self.server.full = False
+        for machine in self.machines:
+            machine.cut_until = 0.0
+            if not machine.up:
+                machine.start()
+        self.client.cut_until = 0.0
+
+    def _blows(self, kind: str) -> None:
+        """One kind of blow, again and again, at times that only the seed knows."""
+        number = 0
+        while not self.weather.fair:
+            number += 1
+            mean_s = self.weather.blows[kind]
+            self.scheduler.sleep(-mean_s * math.log(1.0 - self.weather.draw("when", kind, number)))
+            name = f"{kind} blow {number} at {self.scheduler.now:.2f} s"
+            if not self.weather.fair and self.weather.admit(f"{kind} blow {number}"):
+                self._strike(kind, number, name)
+
+    def _strike(self, kind: str, number: int, name: str) -> None:
+        draw = self.weather.draw
+        machine = self.machines[int(draw("whom", kind, number) * len(self.machines))]
+        length_s = 8.0 * draw("length", kind, number)
+        if kind == "crash":
+            self._crash(machine, length_s)
+        elif kind == "freeze":
+            machine.freeze(length_s)
+        elif kind == "suspend":
+            machine.suspend(length_s)
+        elif kind == "partition":
+            machine.cut_until = self.scheduler.now + length_s
+        elif kind == "clock":
+            machine.clocks.skew += 7200.0 * (draw("jump", kind, number) - 0.5)
+        elif kind == "full":
+            self.server.full = True
+            self.scheduler.sleep(length_s)
+            self.server.full = False
+        else:
+            self._cut_power(number)
+
+    def _crash(self, machine: Machine, down_s: float) -> None:
+        machine.crash()
+        if machine.process is not None:
+            machine.start(down_s / 2)
+
+    def _cut_power(self, number: int) -> None:
+        """A local disk goes dark with its machine and everybody on it; a file server alone."""
+        draws = iter(range(1_000_000))
+        if self.server.rolls_back:
+            for machine in self.machines:
+                self._crash(machine, 1.0)
+        self.server.cut_power(lambda: self.weather.draw("power", number, next(draws)))
+
+    def _audit(self) -> None:
+        store = open_store(self.server.fs, self.clock, "fsck", "/spool")
+        errors = [f for f in audit(survey(store)) if f.severity is Severity.ERROR]
+        if errors:
+            raise Broken(f"fsck: {errors[0].problem} ({', '.join(errors[0].paths)})")
+
+
+def simulate(seed: int, suppressed: frozenset[str] = frozenset()) -> Outcome:
+    """One seed; the faults named in `suppressed` are left out."""
+    return Universe(seed, suppressed).run()

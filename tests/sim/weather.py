@@ -1,0 +1,90 @@
+"""Which faults a seed brings, and how often.
+
+Every draw is a hash of the seed and of what is drawn for, so that one fault can be left out without moving all the
+others: that is what makes a failing seed small. Swarm testing: each seed switches some kinds of fault off, since a
+world in which everything fails at once hides what one fault alone would show.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+FLAVOURS = ("local", "nfs", "smb")
+
+# Faults of single calls, by the kind of share on which they were seen. The figure is the odds per call.
+CALLS: dict[str, dict[str, float]] = {
+    "local": {"slow": 0.01, "full": 0.002, "eintr": 0.002},
+    "nfs": {
+        "slow": 0.02,
+        "stall": 0.001,
+        "lost": 0.01,
+        "late": 0.004,
+        "eio": 0.01,
+        "estale": 0.006,
+        "negative": 0.5,
+        "positive": 0.5,
+        "attributes": 0.5,
+        "full": 0.002,
+        "quota": 0.001,
+        "torn": 0.5,
+    },
+    "smb": {
+        "slow": 0.02,
+        "stall": 0.001,
+        "lost": 0.01,
+        "busy": 0.02,
+        "eio": 0.006,
+        "late": 0.002,
+        "attributes": 0.5,
+        "full": 0.002,
+        "torn": 0.5,
+    },
+}
+# Faults of machines and of the server: the mean time between two of a kind (s).
+BLOWS: dict[str, float] = {
+    "crash": 12.0,
+    "freeze": 15.0,
+    "suspend": 25.0,
+    "partition": 15.0,
+    "clock": 10.0,
+    "full": 30.0,
+    "power": 30.0,
+}
+
+
+@dataclass(slots=True)
+class Weather:
+    """The draws of one seed. suppressed: names of faults that are left out; struck: those that came, in order."""
+
+    seed: int
+    suppressed: frozenset[str] = frozenset()
+    struck: list[str] = field(default_factory=list)
+    flavour: str = field(init=False)
+    calls: dict[str, float] = field(init=False)
+    blows: dict[str, float] = field(init=False)
+    fair: bool = False
+
+    def __post_init__(self) -> None:
+        self.flavour = FLAVOURS[int(self.draw("flavour") * len(FLAVOURS))]
+        self.calls = {k: odds for k, odds in CALLS[self.flavour].items() if self.draw("on", k) < 0.6}
+        self.blows = {k: mean for k, mean in BLOWS.items() if self.draw("on", k) < 0.5}
+
+    def draw(self, *what: object) -> float:
+        """A number in [0, 1) that depends on the seed and on what it is drawn for, and on nothing else."""
+        digest = hashlib.blake2b("/".join(map(str, (self.seed, *what))).encode(), digest_size=7).digest()
+        return int.from_bytes(digest, "big") / (1 << 56)
+
+    def strikes(self, kind: str, *what: object) -> bool:
+        """Whether a fault of this kind comes here."""
+        odds = self.calls.get(kind)
+        if odds is None or self.fair or self.draw(kind, *what) >= odds:
+            return False
+        return self.admit(f"{kind} {' '.join(map(str, what))}")
+
+    def admit(self, name: str) -> bool:
+        """Whether a fault that was drawn is not left out; it is then on record."""
+        if name in self.suppressed:
+            return False
+        self.struck.append(name)
+        return True

@@ -1,0 +1,109 @@
+"""What is submitted: by real clients, over mounts that lie to them too; and how it must end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from spoold.client.spool import Spool
+from spoold.protocol.errors import SpoolError
+from spoold.protocol.names import key
+from tests.sim.laws import Asked, Broken, Laws
+from tests.sim.machine import Clocks
+from tests.sim.mount import Mount
+from tests.sim.scheduler import Scheduler
+from tests.sim.server import Server
+from tests.sim.weather import Weather
+
+SINGLE, LINES = 8, 4
+LIMITS = {"narrow": 2}
+SETTINGS = b"""
+[heartbeat]
+interval_s = 1
+misses = 3
+[retry]
+backoff_s = 0.5
+crash_limit = 1000
+max_backoff_s = 2
+[drop]
+grace_s = 2
+[types.narrow]
+max_concurrent = 2
+[disk]
+enough_free_mb = 0
+"""
+
+
+class Client:
+    """A person's machine, from which tasks are submitted one by one and as a batch, each until it is acknowledged."""
+
+    def __init__(self, scheduler: Scheduler, server: Server, weather: Weather, laws: Laws) -> None:
+        self.name = "client"
+        self.cut_until = 0.0
+        self.done = False
+        self.cancelled: set[str] = set()
+        self._scheduler = scheduler
+        self._server = server
+        self._weather = weather
+        self._laws = laws
+        self._clocks = Clocks(scheduler, 0.0, 0.0, 1.0)
+
+    def live(self) -> None:
+        """Submit everything."""
+        names = [f"t{number}" for number in range(SINGLE)]
+        batch = [self._task(f"j{number}", [f"j{n}" for n in range(number)]) for number in range(LINES)]
+        for index, name in enumerate(names):
+            self._scheduler.sleep(2.5 * self._weather.draw("between", name))
+            self._submit([self._task(name, names[:index])])
+            if index == SINGLE // 2:
+                self._submit(batch)
+            if self._weather.draw("again", name) < 0.2:
+                self._submit([self._task(name, names[:index])])
+            if self._weather.draw("cancel", name) < 0.1:
+                self._cancel(name)
+        self.done = True
+
+    def _task(self, name: str, earlier: list[str]) -> dict[str, Any]:
+        draw = self._weather.draw
+        parents = [p for p in earlier if draw("needs", name, p) < 0.25]
+        kind = "narrow" if draw("kind", name) < 0.4 else "wide"
+        return {"id": name, "type": kind, "command": ["work"], "dependencies": parents, "max_retries": 2}
+
+    def _submit(self, tasks: list[dict[str, Any]]) -> None:
+        for task in tasks:
+            self._laws.asked.setdefault(key(task["id"]), Asked(task["id"], task["type"], tuple(task["dependencies"])))
+        self._insist(lambda spool: spool.submit_many(tasks) if len(tasks) > 1 else [spool.submit(tasks[0])])
+
+    def _cancel(self, name: str) -> None:
+        self.cancelled.add(key(name))
+        self._insist(lambda spool: spool.cancel(name))
+
+    def _insist(self, act: Any) -> None:
+        """Again and again, until it is acknowledged: the id makes that safe."""
+        while True:
+            mount = Mount(self._scheduler, self._server, self._weather, self)
+            try:
+                with Spool("/spool", filesystem=mount, clock=self._clocks) as spool:
+                    act(spool)
+                    return
+            except (OSError, SpoolError):
+                self._scheduler.sleep(1.0)
+
+
+def check_ends(laws: Laws, cancelled: set[str]) -> None:
+    """Every task that was acknowledged has ended, as it had to."""
+    for asked in laws.asked.values():
+        path = laws.tokens.get(key(asked.id))
+        if path is None or path.partition("/")[0] not in ("completed", "failed"):
+            raise Broken(f"liveness: {asked.id} has not ended: {path}; {sorted(laws.server.fs.files())}")
+        if path.startswith("completed/"):
+            continue
+        said = json.loads(laws.server.fs.read(path.replace("failed/", "results/", 1)))
+        code = said["error"]["code"]
+        down = [p for p in asked.parents if laws.tokens[key(p)].startswith("failed/")]
+        if code == "CANCELLED" and key(asked.id) in cancelled:
+            continue
+        if code == "DEPENDENCY_FAILED" and down:
+            continue
+        if code not in ("MAX_RETRIES", "EXIT_NONZERO") or down:
+            raise Broken(f"ends: {asked.id} failed with {code}: {said['error']['message']}; failed parents {down}")
