@@ -57,9 +57,10 @@ class Reporting:
         if self._published_at is None:
             snapshots.clear(desk.store.fs)
         self._published_at, self._stale = now, False
+        # A snapshot whose publishing failed may yet appear, so its name is never used again.
+        name, self._seq = SnapshotName(desk.epoch, self._seq), self._seq + 1
         try:
-            snapshots.publish(desk.store, SnapshotName(desk.epoch, self._seq), snapshot)
-            self._seq += 1
+            snapshots.publish(desk.store, name, snapshot)
         except OSError as error:
             # Moves need no room, a report does: on a full share the work goes on and the picture grows old.
             if classify(error) is not Meaning.FULL:

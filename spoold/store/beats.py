@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection
 
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
@@ -14,23 +15,28 @@ from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import FileSystem
 
 
-def publish(store: Store, beat: Heartbeat) -> None:
-    """Make my next beat appear, then take the one before away. Errors: OSError, ShutOut.
+def publish(store: Store, beat: Heartbeat, before: Collection[int]) -> None:
+    """Make my next beat appear, then take those before away. Errors: OSError, ShutOut.
 
-    On a full share the beat before gets the new name: it says old things, but the node lives, and a rename needs no
-    room. Else a full disk would make every node take every other for dead.
+    before: my earlier beats that may still stand. A beat whose publishing failed may yet appear, so its number is
+    never used again. On a full share the beat before gets the new name: it says old things, but the node lives, and a
+    rename needs no room. Else a full disk would make every node take every other for dead.
     """
-    name = layout.join(layout.HEARTBEATS, BeatName(beat.node, beat.beat).encode())
-    before = layout.join(layout.HEARTBEATS, BeatName(beat.node, max(beat.beat - 1, 0)).encode())
+    name = _path(beat.node, beat.beat)
     try:
         store.publish(name, codec.dump(beat), durable=False)
     except OSError as error:
-        if classify(error) is not Meaning.FULL or not beat.beat or not mover.move(store.fs, before, name):
+        if classify(error) is not Meaning.FULL:
             raise
-        return
-    if beat.beat:
+        if not any(mover.move(store.fs, _path(beat.node, old), name) for old in sorted(before, reverse=True)):
+            raise
+    for old in before:
         with contextlib.suppress(OSError):
-            store.fs.unlink(before)
+            store.fs.unlink(_path(beat.node, old))
+
+
+def _path(node: str, beat: int) -> str:
+    return layout.join(layout.HEARTBEATS, BeatName(node, beat).encode())
 
 
 def list_beats(fs: FileSystem) -> dict[str, int]:

@@ -20,6 +20,7 @@ class Presence:
         self._host = host
         self._role = role
         self._beat = 0
+        self._standing: list[int] = []
         self._at: float | None = None
         self._every_s = store.settings.heartbeat.interval_s
         # A third of the interval is kept in hand, so that a slow share does not turn a beat into a miss.
@@ -51,8 +52,10 @@ class Presence:
                 **fields,
             }
         )
-        beats.publish(self._store, heartbeat)
         self._beat += 1
+        before, self._standing = self._standing, [*self._standing, heartbeat.beat]
+        beats.publish(self._store, heartbeat, before)
+        self._standing = [heartbeat.beat]
         self._at = now
 
     def leave(self) -> None:

@@ -54,7 +54,7 @@ def test_a_beat_is_due_well_before_it_would_be_missed(store: Store, clock: Manua
     assert mine.next_due() < clock.monotonic() + 5
 
 
-def test_a_beat_that_failed_still_is_due_under_the_same_name(
+def test_a_beat_that_failed_still_is_due_and_its_number_is_never_used_again(
     store: Store, mount: FaultyFileSystem, clock: ManualClock
 ) -> None:
     mine = Presence(store, FakeHost(), "worker")
@@ -63,7 +63,7 @@ def test_a_beat_that_failed_still_is_due_under_the_same_name(
         mine.beat(clock.monotonic(), "idle")
     assert mine.due(clock.monotonic())
     mine.beat(clock.monotonic(), "idle")
-    assert mount.list("heartbeats") == ["w1.0.json"]
+    assert mount.list("heartbeats") == ["w1.1.json"]
 
 
 def test_the_highest_beat_counts_and_foreign_files_do_not(store: Store, mount: FaultyFileSystem) -> None:
@@ -95,8 +95,8 @@ def test_on_a_full_share_a_node_still_lives(store: Store, mount: FaultyFileSyste
     mine.beat(0.0, "idle")
     mount.fail("write", "tmp/", errno.ENOSPC)
     mine.beat(0.0, "working")
-    assert mount.list("heartbeats") == ["w1.1.json"]
-    old = beats.read(mount, "w1", 1)
+    assert mount.list("heartbeats") == ["w1.2.json"]
+    old = beats.read(mount, "w1", 2)
     assert old is not None
     assert old.status == "idle"
 
