@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ from spoold.worker.config import WorkerConfig
 from spoold.worker.job import RunnerPort
 from spoold.worker.preparing import CannotRun, Place, prepare
 
+REFUSED_S = 5.0
 _NO_TASK = Task.model_validate({"type": "invalid"})
 
 
@@ -46,6 +48,7 @@ class Starting:
         self._journal = journal
         self._root = root
         self._environ = environ
+        self._since: dict[str, float] = {}
 
     def start(self, name: TaskName) -> Attempt | None:
         """Start the task; None when its file cannot be read just now. What cannot be run comes back decided."""
@@ -53,8 +56,9 @@ class Starting:
         path = layout.claimed(worker, name.encode())
         try:
             data = self._store.fs.read(path)
-        except OSError:
-            return None
+        except OSError as error:
+            return self._unreadable(name, error)
+        self._since.pop(name.encode(), None)
         try:
             task = codec.load_task(data, path)
         except BadFile as error:
@@ -71,6 +75,19 @@ class Starting:
         except (ValueError, TypeError) as error:
             # Whatever is wrong with it is wrong again next time: it must cost the task something.
             attempt.decided = outcomes.failure(Code.SPAWN_FAILED, f"it cannot be started: {error}")
+        return attempt
+
+    def _unreadable(self, name: TaskName, error: OSError) -> Attempt | None:
+        """A share may refuse for a moment. One that goes on refusing means that the file is not ours to read, and a
+        claim that never starts would hold its task for ever.
+        """
+        now = self._store.clock.monotonic()
+        since = self._since.setdefault(name.encode(), now)
+        if error.errno not in (errno.EACCES, errno.EPERM) or now - since < REFUSED_S:
+            return None
+        attempt = Attempt(name, self._store.writer, _NO_TASK, Lane("invalid"), self._store.clock.wall())
+        message = f"this worker may not read the task's file ({error.strerror}); let its user read what is dropped"
+        attempt.decided = outcomes.failure(Code.SPAWN_FAILED, message)
         return attempt
 
     def _run(self, attempt: Attempt, data: bytes) -> None:

@@ -321,3 +321,16 @@ def test_a_journal_that_cannot_be_written_stops_nothing() -> None:
     made.finish("t0")
     made.settle()
     assert made.state("t0") == "completed"
+
+
+def test_a_task_that_this_worker_may_not_read_costs_an_attempt_and_is_not_held_for_ever() -> None:
+    made = ready({"max_retries": 0})
+    node = made.worker("w1")
+    node.fs.fail("read", "claimed/", errno.EACCES, times=-1)
+    made.advance(4)
+    assert made.state("t0") == "claimed", "a share may refuse for a moment"
+    made.advance(4)
+    token = made.find("t0")
+    assert token.state == "failed"
+    assert token.result is not None
+    assert "may not read" in token.result["error"]["message"]
