@@ -8,6 +8,7 @@ import pytest
 
 from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.names import TaskName
 from spoold.store import beats
 from tests.support.cluster import Cluster, Node
 
@@ -324,13 +325,13 @@ def test_a_journal_that_cannot_be_written_stops_nothing() -> None:
 
 
 def test_a_task_that_this_worker_may_not_read_costs_an_attempt_and_is_not_held_for_ever() -> None:
-    made = ready({"max_retries": 0})
+    made = ready({})
     node = made.worker("w1")
     node.fs.fail("read", "claimed/", errno.EACCES, times=-1)
     made.advance(4)
     assert made.state("t0") == "claimed", "a share may refuse for a moment"
     made.advance(4)
-    token = made.find("t0")
-    assert token.state == "failed"
-    assert token.result is not None
-    assert "may not read" in token.result["error"]["message"]
+    name = made.find("t0").name
+    assert isinstance(name, TaskName)
+    assert (name.attempt, name.failures, name.crashes) == (2, 1, 0)
+    assert "may not read" in json.loads(made.fs.read("results/t0.1.w1.json"))["error"]["message"]
