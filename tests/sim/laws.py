@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from spoold.protocol.lifecycle import allowed
 from spoold.protocol.names import EndedName, TaskName, key, parse_archived, parse_ended, parse_returned, parse_task
@@ -184,7 +185,7 @@ def check_executions(executions: list[Execution], now: float) -> None:
         by_task.setdefault(run.task, []).append(run)
     for runs in by_task.values():
         runs.sort(key=lambda run: run.begin)
-        for earlier, later in zip(runs, runs[1:], strict=False):
+        for earlier, later in pairwise(runs):
             end = now if earlier.end is None else earlier.end
             if end > later.begin + OVERLAP_S:
                 raise Broken(f"lease: {earlier} still ran when {later} began")

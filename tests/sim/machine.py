@@ -31,7 +31,7 @@ CONFIG = WorkerConfig(allow_command=True)
 
 @dataclass(slots=True)
 class Clocks:
-    """A machine's clocks over true time. ahead: where monotonic and boottime began; skew: how wrong the date is (s)."""
+    """A machine's clocks over true time (s). ahead: where monotonic and boottime began; skew: error of the date."""
 
     scheduler: Scheduler
     ahead: float

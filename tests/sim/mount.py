@@ -1,26 +1,35 @@
 """One machine's view of the server, with the lies that NFS and SMB clients were seen to tell.
 
 Survivable, and therefore injected:
-  a call that takes long, or blocks until the network is back (hard mounts);
-  a change that happened though its reply was lost: EIO, EAGAIN, ENOENT, EEXIST;
-  a change that was reported as failed and happens later, also after its caller is gone;
-  a change refused for now: EACCES, EBUSY, ETXTBSY, EINVAL, ESTALE, EIO, EINTR;
-  no room: ENOSPC, EDQUOT;
-  a name once seen absent that stays absent until its directory is listed;
-  a file that was moved by another machine and can still be opened and read by its old name;
-  attributes that are old;
-  a file half written when its writer died.
-Not survivable, and therefore not injected here: a listing that does not show what was there before it began, a rename
-that two machines both win, a durable file that is lost. Such a mount is not fit for a spool.
+  slow, stall    a call that takes long; while the network is away, one that blocks until it is back (hard mounts)
+  down           the same on SMB: EHOSTDOWN, not done
+  lost           a call that was carried out though its reply was lost: EIO, EAGAIN, ENOENT, EEXIST; also of a write
+  late           a change that was reported as failed and happens later, also after its caller is gone
+  orphan         a change whose caller was killed while it waited, and that happens later
+  busy           a sharing violation: EACCES, EBUSY, ETXTBSY, EIO, and EINVAL of a read
+  eio, estale, eintr   a call that failed in the ways of a network, and was not carried out
+  full, quota    no room: ENOSPC, EDQUOT, now and then with half a file left behind
+  negative       a name once seen absent that stays absent until its directory is listed
+  positive       a file that another machine moved and that can still be read by its old name
+  attributes     a stat that is old
+  scan           a listing of names that are renamed meanwhile: two moments, and a name may be in both or in neither
+  torn           a file half written when its writer died
+Not survivable, and therefore not injected here: a listing that does not show what stood there before it began and
+stands there still, a rename that two machines both win, a durable file that is lost. Such a mount is not fit for a
+spool; unfit.py tells them, and test_unfit.py shows what comes of it.
+Not injected, since no node ever asks for it: a replace that is not atomic. That nothing is ever renamed onto an
+existing name is a law here (`laws`).
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from spoold.system.errnos import ERESTARTSYS
 from spoold.system.filesystem import Stat, Usage
 from tests.sim.scheduler import Killed, Scheduler
 from tests.sim.server import Server
@@ -30,11 +39,27 @@ NEGATIVE_S = 30.0
 POSITIVE_S = 10.0
 ATTRIBUTES_S = 5.0
 BLOCK_LOOK_S = 0.5
+DOWN_AFTER_S = 3.0
 CHANGES = ("rename", "unlink", "mkdir", "rmdir")
 BUSY = (errno.EACCES, errno.EBUSY, errno.ETXTBSY, errno.EIO)
+NETWORK = (errno.EIO, errno.EIO, errno.ETIMEDOUT, errno.EAGAIN, errno.ECONNRESET, ERESTARTSYS)
 LOST = {
-    "nfs": {"rename": (errno.EIO, errno.ENOENT), "mkdir": (errno.EEXIST,), "unlink": (errno.ENOENT,)},
-    "smb": {"rename": (errno.EAGAIN, errno.EIO), "mkdir": (errno.EEXIST, errno.EAGAIN), "unlink": (errno.EAGAIN,)},
+    "nfs": {
+        "rename": (errno.EIO, errno.ENOENT),
+        "mkdir": (errno.EEXIST,),
+        "unlink": (errno.ENOENT,),
+        "rmdir": (errno.ENOENT,),
+        "write": (errno.EIO,),
+        "append": (errno.EIO,),
+    },
+    "smb": {
+        "rename": (errno.EAGAIN, errno.EIO),
+        "mkdir": (errno.EEXIST, errno.EAGAIN),
+        "unlink": (errno.EAGAIN,),
+        "rmdir": (errno.ENOENT, errno.EAGAIN),
+        "write": (errno.EIO,),
+        "append": (errno.EAGAIN,),
+    },
 }
 
 
@@ -60,6 +85,8 @@ class Mount:
 
     def list(self, path: str) -> list[str]:
         names: list[str] = self._call("list", path)
+        if self._strikes("scan"):
+            names = [*self._scan(path, names)]
         for absent in [p for p in self._absent if p.rpartition("/")[0] == path]:
             del self._absent[absent]
         return names
@@ -77,10 +104,11 @@ class Mount:
         return data[offset:] if limit is None else data[offset : offset + max(limit, 0)]
 
     def write(self, path: str, data: bytes, *, durable: bool) -> None:
-        if self._machine.cut_until <= self._scheduler.now and self._strikes("full"):
-            raise _error(errno.ENOSPC, path)
-        if self._strikes("quota"):
-            raise _error(errno.EDQUOT, path)
+        for kind, code in (("full", errno.ENOSPC), ("quota", errno.EDQUOT)):
+            if self._strikes(kind):
+                if self._weather.draw("half", *self._key()) < 0.5:
+                    self._tear(path, data)
+                raise _error(code, path)
         try:
             self._call("write", path, data, durable=durable)
         except Killed:
@@ -90,13 +118,12 @@ class Mount:
         self._absent.pop(path, None)
 
     def append(self, path: str, data: bytes) -> None:
-        if self._server.full:
-            raise _error(errno.ENOSPC, path)
         self._call("append", path, data)
 
     def rename(self, src: str, dst: str) -> None:
         if self._absent.get(src, 0.0) > self._scheduler.now:
-            self._pause()
+            self._calls += 1
+            self._pause(src)
             raise _error(errno.ENOENT, src)
         try:
             self._call("rename", src, dst)
@@ -135,14 +162,19 @@ class Mount:
     def _call(self, verb: str, *args: object, **options: object) -> Any:
         """One call: it travels, it happens or not, and the answer travels back."""
         self._calls += 1
-        self._pause()
-        if verb in ("write", "mkdir") and self._server.full:
-            raise _error(errno.ENOSPC, str(args[0]))
-        self._refuse(verb, args)
 
         def act() -> Any:
             return self._server.call(verb, *args, **options)
 
+        try:
+            self._pause(str(args[0]) if args else "")
+        except Killed:
+            if verb in CHANGES and self._strikes("orphan"):
+                self._later(act)
+            raise
+        if verb in ("write", "append", "mkdir") and self._server.full:
+            raise _error(errno.ENOSPC, str(args[0]))
+        self._refuse(verb, args)
         if verb in CHANGES and self._strikes("late"):
             self._later(act)
             raise _error(errno.EIO, str(args[0]))
@@ -154,7 +186,17 @@ class Mount:
             self._scheduler.sleep(0.02 * self._weather.draw("back", *self._key()))
         return answer
 
-    def _pause(self) -> None:
+    def _scan(self, path: str, earlier: Sequence[str]) -> Sequence[str]:
+        """A directory is read piece by piece: some of its names are those of a moment ago."""
+        later: Sequence[str] = self._call("list", path)
+        split = self._weather.draw("split", *self._key())
+
+        def first(name: str) -> bool:
+            return zlib.crc32(name.encode()) < split * (1 << 32)
+
+        return [*filter(first, earlier), *(name for name in later if not first(name))]
+
+    def _pause(self, path: str) -> None:
         """The way to the server; a cut machine's calls stand still until the network is back."""
         way_s = 0.003 * self._weather.draw("way", *self._key())
         if self._strikes("slow"):
@@ -162,14 +204,17 @@ class Mount:
         if self._strikes("stall"):
             way_s += 8.0 * self._weather.draw("how long", *self._key())
         self._scheduler.sleep(way_s)
+        if self._machine.cut_until > self._scheduler.now and self._strikes("down"):
+            self._scheduler.sleep(DOWN_AFTER_S)
+            raise _error(errno.EHOSTDOWN, path)
         while self._machine.cut_until > self._scheduler.now:
             self._scheduler.sleep(min(BLOCK_LOOK_S, self._machine.cut_until - self._scheduler.now + 0.001))
 
     def _refuse(self, verb: str, args: tuple[object, ...]) -> None:
         path = str(args[0]) if args else ""
-        if verb == "usage":
-            return
-        for kind, code in (("eio", errno.EIO), ("estale", errno.ESTALE), ("eintr", errno.EINTR)):
+        if self._strikes("eio"):
+            raise _error(NETWORK[int(self._weather.draw("eio code", *self._key()) * len(NETWORK))], path)
+        for kind, code in (("estale", errno.ESTALE), ("eintr", errno.EINTR)):
             if self._strikes(kind):
                 raise _error(code, path)
         if verb in (*CHANGES, "read") and self._strikes("busy"):
@@ -183,7 +228,7 @@ class Mount:
             try:
                 act()
             except OSError:
-                return  # its source is gone: it came too late
+                return  # its source is gone, or no room is left: it came too late
 
         after_s = 40.0 * self._weather.draw("how late", *self._key())
         self._scheduler.spawn(f"late {self._machine.name}", deliver, after_s)
@@ -200,6 +245,9 @@ class Mount:
             self._absent[path] = self._scheduler.now + NEGATIVE_S
 
     def _strikes(self, kind: str) -> bool:
+        # Asked several times a call: what this seed does not have need not be hashed.
+        if self._weather.fair or kind not in self._weather.calls:
+            return False
         return self._weather.strikes(kind, *self._key())
 
     def _key(self) -> tuple[object, ...]:

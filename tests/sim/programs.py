@@ -107,7 +107,7 @@ class Programs:
 
 def exit_code(weather: Weather, key: str) -> int:
     """How an attempt ends. The task's fate by its id: most are well, some need more tries, some never are."""
-    task, _, attempt = key.rpartition(".")
+    task = key.rpartition(".")[0]
     fate = weather.draw("fate", task)
     if fate < 0.60:
         return 0

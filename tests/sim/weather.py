@@ -14,12 +14,13 @@ FLAVOURS = ("local", "nfs", "smb")
 
 # Faults of single calls, by the kind of share on which they were seen. The figure is the odds per call.
 CALLS: dict[str, dict[str, float]] = {
-    "local": {"slow": 0.01, "full": 0.002, "eintr": 0.002},
+    "local": {"slow": 0.01, "full": 0.002, "quota": 0.002, "eintr": 0.002, "scan": 0.05, "torn": 0.5},
     "nfs": {
         "slow": 0.02,
         "stall": 0.001,
         "lost": 0.01,
         "late": 0.004,
+        "orphan": 0.5,
         "eio": 0.01,
         "estale": 0.006,
         "negative": 0.5,
@@ -27,6 +28,7 @@ CALLS: dict[str, dict[str, float]] = {
         "attributes": 0.5,
         "full": 0.002,
         "quota": 0.001,
+        "scan": 0.05,
         "torn": 0.5,
     },
     "smb": {
@@ -36,8 +38,12 @@ CALLS: dict[str, dict[str, float]] = {
         "busy": 0.02,
         "eio": 0.006,
         "late": 0.002,
+        "orphan": 0.5,
+        "down": 0.5,
         "attributes": 0.5,
         "full": 0.002,
+        "quota": 0.001,
+        "scan": 0.05,
         "torn": 0.5,
     },
 }
@@ -81,6 +87,10 @@ class Weather:
         if odds is None or self.fair or self.draw(kind, *what) >= odds:
             return False
         return self.admit(f"{kind} {' '.join(map(str, what))}")
+
+    def blows_now(self, kind: str, number: int) -> bool:
+        """Whether a blow that is due comes."""
+        return not self.fair and self.admit(f"{kind} blow {number}")
 
     def admit(self, name: str) -> bool:
         """Whether a fault that was drawn is not left out; it is then on record."""

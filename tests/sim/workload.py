@@ -39,6 +39,7 @@ class Client:
 
     def __init__(self, scheduler: Scheduler, server: Server, weather: Weather, laws: Laws) -> None:
         self.name = "client"
+        self._calls = 0
         self.cut_until = 0.0
         self.done = False
         self.cancelled: set[str] = set()
@@ -46,7 +47,7 @@ class Client:
         self._server = server
         self._weather = weather
         self._laws = laws
-        self._clocks = Clocks(scheduler, 0.0, 0.0, 1.0)
+        self.clocks = Clocks(scheduler, 0.0, 20_000.0 * (weather.draw("skew", "client") - 0.5), 1.0)
 
     def live(self) -> None:
         """Submit everything."""
@@ -81,9 +82,12 @@ class Client:
     def _insist(self, act: Any) -> None:
         """Again and again, until it is acknowledged: the id makes that safe."""
         while True:
+            # Another name for each try, so that a fault of the first does not have to be one of the second.
+            self._calls += 1
+            self.name = f"client-{self._calls}"
             mount = Mount(self._scheduler, self._server, self._weather, self)
             try:
-                with Spool("/spool", filesystem=mount, clock=self._clocks) as spool:
+                with Spool("/spool", filesystem=mount, clock=self.clocks) as spool:
                     act(spool)
                     return
             except (OSError, SpoolError):
