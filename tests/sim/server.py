@@ -29,25 +29,43 @@ class Onlooker(Protocol):
         """A file is no more."""
         ...
 
+    def written(self, path: str, replaced: bool) -> None:
+        """A file was written where it stands."""
+        ...
+
+    def made(self, path: str) -> None:
+        """A directory was made."""
+        ...
+
     def rebuilt(self) -> None:
         """The tree went back to an earlier moment."""
         ...
 
 
 class Server:
-    """The file system that all mounts lead to, without any of their lies."""
+    """The file system that all mounts lead to, without any of their lies. heard is told what truly happens."""
 
     def __init__(self, clock: object, rolls_back: bool) -> None:
         self.fs = MemoryFileSystem(clock)  # type: ignore[arg-type]
         self.rolls_back = rolls_back
         self.onlooker: Onlooker | None = None
         self.full = False
+        self.heard: Callable[[str, tuple[object, ...], Exception | None], None] | None = None
         self._volatile: set[str] = set()
         self._history: list[MemoryFileSystem] = []
 
     def call(self, verb: str, *args: object, **options: object) -> object:
         """Carry out a verb of the port. Errors: OSError."""
-        return getattr(self, f"_{verb}", getattr(self.fs, verb))(*args, **options)
+        act: Callable[..., object] = getattr(self, f"_{verb}", getattr(self.fs, verb))
+        if self.heard is None:
+            return act(*args, **options)
+        try:
+            answer = act(*args, **options)
+        except (OSError, AssertionError) as error:
+            self.heard(verb, args, error)
+            raise
+        self.heard(verb, args, None)
+        return answer
 
     def _rename(self, src: str, dst: str) -> None:
         replaced = self._exists(dst)
@@ -66,7 +84,13 @@ class Server:
         if self.onlooker is not None:
             self.onlooker.removed(path)
 
+    def _mkdir(self, path: str) -> None:
+        self.fs.mkdir(path)
+        if self.onlooker is not None:
+            self.onlooker.made(path)
+
     def _write(self, path: str, data: bytes, *, durable: bool) -> None:
+        replaced = self._exists(path)
         self.fs.write(path, data, durable=durable)
         if durable:
             self._volatile.discard(path)
@@ -74,6 +98,8 @@ class Server:
         else:
             self._volatile.add(path)
         self._remember()
+        if self.onlooker is not None:
+            self.onlooker.written(path, replaced)
 
     def _append(self, path: str, data: bytes) -> None:
         self.fs.append(path, data)
@@ -115,6 +141,10 @@ class Server:
         self._volatile.clear()
         if self.onlooker is not None:
             self.onlooker.rebuilt()
+
+    def is_volatile(self, path: str) -> bool:
+        """Whether a power cut may take the content of this file."""
+        return path in self._volatile
 
     def stat(self, path: str) -> Stat:
         """What is truly there."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -30,18 +31,25 @@ class Outcome:
     """What a seed came to. broken: the law that did not hold, None if all did; simulated_s in virtual seconds."""
 
     seed: int
+    flavour: str
     broken: str | None
     struck: tuple[str, ...]
     simulated_s: float
     turns: int
     moves: int
+    commits: int
     fenced: int
+
+    @property
+    def law(self) -> str | None:
+        """The law that did not hold, without what is said of this one breach."""
+        return self.broken and self.broken.partition(":")[0]
 
 
 class Universe:
     """A server, machines, a client, and the weather over them."""
 
-    def __init__(self, seed: int, suppressed: frozenset[str] = frozenset()) -> None:
+    def __init__(self, seed: int, suppressed: Container[str] = frozenset()) -> None:
         self.weather = Weather(seed, suppressed)
         self.scheduler = Scheduler()
         self.clock = Clocks(self.scheduler, 0.0, 0.0, 1.0)
@@ -55,6 +63,7 @@ class Universe:
             Machine(name, role, self.scheduler, self.server, self.weather, self.executions)
             for name, role in NODES.items()
         ]
+        self.laws.conduct.machines |= {machine.base: machine for machine in self.machines}
         self._looked_at = (-1, False)
         self._ended = False
         self.client = Client(self.scheduler, self.server, self.weather, self.laws)
@@ -68,11 +77,13 @@ class Universe:
             broken = f"{error}" if isinstance(error, Broken) else f"{type(error).__name__}: {error}"
         return Outcome(
             self.weather.seed,
+            self.weather.flavour,
             broken,
             tuple(self.weather.struck),
             self.scheduler.now,
             self.scheduler.turns,
             self.laws.moves,
+            self.laws.counts.total(),
             len(self.laws.fenced),
         )
 
@@ -102,6 +113,7 @@ class Universe:
 
     def _calm(self) -> None:
         """From here on nothing goes wrong any more, and whoever is down is started again."""
+        self.weather.tell("calm: from here on nothing goes wrong")
         self.weather.fair = True
         self.server.full = False
         for machine in self.machines:
@@ -125,14 +137,19 @@ class Universe:
         machine = self._one_of(kind, number, *self.machines)
         length_s = 8.0 * draw("length", kind, number)
         if kind == "crash":
+            self._tell(kind, machine.name, length_s / 2)
             self._crash(machine, length_s)
         elif kind == "freeze":
+            self._tell(kind, machine.name, length_s)
             machine.freeze(length_s)
         elif kind == "suspend":
+            self._tell(kind, machine.name, length_s)
             machine.suspend(length_s)
         elif kind == "partition":
             cut: list[Machine | Client] = [*self.machines, self.client]
-            self._one_of(kind, number, *cut).cut_until = self.scheduler.now + length_s
+            whom = self._one_of(kind, number, *cut)
+            self._tell(kind, whom.name, length_s)
+            whom.cut_until = self.scheduler.now + length_s
         elif kind == "clock":
             owners = [*(machine.clocks for machine in self.machines), self.client.clocks, self.clock]
             self._one_of(kind, number, *owners).skew += 7200.0 * (draw("jump", kind, number) - 0.5)
@@ -142,6 +159,9 @@ class Universe:
             self.server.full = False
         else:
             self._cut_power(number)
+
+    def _tell(self, kind: str, whom: str, length_s: float) -> None:
+        self.weather.tell(f"{kind}: {whom} for {length_s:.1f} s")
 
     def _one_of(self, kind: str, number: int, *all_of_them: T) -> T:
         return all_of_them[int(self.weather.draw("whom", kind, number) * len(all_of_them))]
@@ -166,6 +186,6 @@ class Universe:
             raise Broken(f"fsck: {errors[0].problem} ({', '.join(errors[0].paths)})")
 
 
-def simulate(seed: int, suppressed: frozenset[str] = frozenset()) -> Outcome:
+def simulate(seed: int, suppressed: Container[str] = frozenset()) -> Outcome:
     """One seed; the faults named in `suppressed` are left out."""
     return Universe(seed, suppressed).run()

@@ -8,6 +8,7 @@ world in which everything fails at once hides what one fault alone would show.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 
 FLAVOURS = ("local", "nfs", "smb")
@@ -61,15 +62,19 @@ BLOWS: dict[str, float] = {
 
 @dataclass(slots=True)
 class Weather:
-    """The draws of one seed. suppressed: names of faults that are left out; struck: those that came, in order."""
+    """The draws of one seed. suppressed: names of faults that are left out; struck: those that came, in order.
+
+    heard is told of every fault that comes, for whoever wants to read what happened.
+    """
 
     seed: int
-    suppressed: frozenset[str] = frozenset()
+    suppressed: Container[str] = frozenset()
     struck: list[str] = field(default_factory=list)
     flavour: str = field(init=False)
     calls: dict[str, float] = field(init=False)
     blows: dict[str, float] = field(init=False)
     fair: bool = False
+    heard: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
         self.flavour = FLAVOURS[int(self.draw("flavour") * len(FLAVOURS))]
@@ -97,4 +102,10 @@ class Weather:
         if name in self.suppressed:
             return False
         self.struck.append(name)
+        self.tell(name)
         return True
+
+    def tell(self, text: str) -> None:
+        """For whoever listens: a fault, or what is done to whom."""
+        if self.heard is not None:
+            self.heard(text)
