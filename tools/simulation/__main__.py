@@ -1,0 +1,89 @@
+"""tools/simulate: one seed, many seeds, every schedule of small worlds, or the laws broken on purpose.
+
+Law: the exit status is 1 when a law of the product was broken (or, of the mutants, when a breach was not seen), and
+then the command that shows it again is printed. 2: the arguments make no sense.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import sys
+
+from rich.console import Console
+
+from tests.sim.trace import tell
+from tools.simulation.report import failures, story, summary
+from tools.simulation.swarm import swarm
+
+# Fresh seeds come from here, so that none of them is one of a fixed set, and all can be typed.
+FRESH_FROM, FRESH_TO = 1_000_000, 1_000_000_000
+
+
+def main() -> int:
+    """Simulate and print; returns the exit status."""
+    options = _parse()
+    if options.exhaustive or options.mutants:
+        return _elsewhere(options)
+    # Lines that are cut are no use in a log, and a log has no width.
+    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    if options.seed is not None:
+        return _replay(console, options.seed)
+    first = options.first
+    if options.fresh:
+        first = FRESH_FROM + secrets.randbelow(FRESH_TO - FRESH_FROM)
+        console.print(f"seeds from {first} on: tools/simulate --seeds {options.seeds} --from {first} runs them again")
+    result = swarm(console, range(first, first + options.seeds), options.time, options.jobs, options.log)
+    summary(console, result)
+    failures(console, result)
+    return 1 if result.violations or not result.seeds else 0
+
+
+def _replay(console: Console, seed: int) -> int:
+    outcome, _ = tell(seed)
+    if outcome.broken is None:
+        console.print(
+            f"seed {seed}: every law holds. {outcome.flavour}, {outcome.simulated_s:.1f} s simulated, "
+            f"{len(outcome.struck)} faults, {outcome.moves} moves, {outcome.commits} commits"
+        )
+        return 0
+    story(console, outcome)
+    return 1
+
+
+def _elsewhere(options: argparse.Namespace) -> int:
+    if options.exhaustive:
+        from tests.sim import exhaustive
+
+        return exhaustive.main()
+    from tests.sim import mutants
+
+    return mutants.main()
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="tools/simulate", description="The real steps under a lying file system, in virtual time."
+    )
+    mode = parser.add_mutually_exclusive_group(required=True)
+    mode.add_argument("--seed", type=int, metavar="N", help="one seed; a failure is made small and told")
+    mode.add_argument("--seeds", type=int, metavar="N", help="so many seeds")
+    mode.add_argument("--exhaustive", action="store_true", help="every crash point, every schedule of small worlds")
+    mode.add_argument("--mutants", action="store_true", help="break the laws one at a time; each must be seen")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--from", dest="first", type=int, default=0, metavar="S", help="the first seed (default: 0)")
+    where.add_argument("--fresh", action="store_true", help="begin at a random seed, which is printed")
+    parser.add_argument("--time", type=float, metavar="S", help="begin no seed after that many real seconds")
+    parser.add_argument(
+        "--jobs", type=int, default=len(os.sched_getaffinity(0)), metavar="J", help="processes (default: CPUs)"
+    )
+    parser.add_argument("--log", metavar="FILE", help="append one JSON line for each seed")
+    options = parser.parse_args()
+    if options.jobs < 1 or (options.seeds is not None and options.seeds < 1):
+        parser.error("--seeds and --jobs count from 1")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())
