@@ -69,6 +69,7 @@ class Machine:
         self.programs: Programs | None = None
         self.actor: Master | Worker | None = None
         self.shut_out = 0
+        self.step_began = 0.0
         self._scheduler = scheduler
         self._server = server
         self._weather = weather
@@ -98,6 +99,11 @@ class Machine:
             self._scheduler.kill(self.process)
             self._host.die()
         self._kill_programs()
+
+    def fall(self) -> None:
+        """As `crash`, and started again after a while."""
+        self.crash()
+        self.start(1.0 + 3.0 * self._weather.draw("down", self.name))
 
     def freeze(self, seconds: float) -> None:
         """SIGSTOP for a while; what it runs goes on, under the eyes of its supervisors."""
@@ -152,6 +158,7 @@ class Machine:
         self.actor = actor
         active_at = self._scheduler.now
         while True:
+            self.step_began = self._scheduler.now
             try:
                 step = actor.step()
             except OSError:

@@ -13,6 +13,7 @@ Survivable, and therefore injected:
   positive       a file that another machine moved and that can still be read by its old name
   attributes     a stat that is old
   scan           a listing of names that are renamed meanwhile: two moments, and a name may be in both or in neither
+  nap, fall      a machine that stands still, or dies, just before or after the change that the seed aims at
   torn           a file half written when its writer died
 Not survivable, and therefore not injected here: a listing that does not show what stood there before it began and
 stands there still, a rename that two machines both win, a durable file that is lost. Such a mount is not fit for a
@@ -69,6 +70,14 @@ class Machine(Protocol):
     name: str
     cut_until: float
 
+    def freeze(self, seconds: float) -> None:
+        """It stands still for a while."""
+        ...
+
+    def fall(self) -> None:
+        """Its process dies here and now, and is started again later."""
+        ...
+
 
 class Mount:
     """The file-system port of one process. Every call is a turn, takes time, and may go wrong."""
@@ -79,6 +88,7 @@ class Mount:
         self._weather = weather
         self._machine = machine
         self._calls = 0
+        self._aimed = False
         self._absent: dict[str, float] = {}
         self._content: dict[str, tuple[float, bytes]] = {}
         self._attributes: dict[str, tuple[float, Stat]] = {}
@@ -166,7 +176,13 @@ class Mount:
         def act() -> Any:
             return self._server.call(verb, *args, **options)
 
+        self._aimed = verb == "rename" and self._weather.aim == tuple(str(path).partition("/")[0] for path in args)
         try:
+            if self._strikes("nap"):
+                self._machine.freeze(8.0 * self._weather.draw("how long a nap", *self._key()))
+            falls = self._strikes("fall")
+            if falls and self._weather.draw("falls before", *self._key()) < 0.5:
+                self._machine.fall()
             self._pause(str(args[0]) if args else "")
         except Killed:
             if verb in CHANGES and self._strikes("orphan"):
@@ -179,6 +195,8 @@ class Mount:
             self._later(act)
             raise _error(errno.EIO, str(args[0]))
         answer = act()
+        if falls:
+            self._machine.fall()
         codes = LOST.get(self._weather.flavour, {}).get(verb)
         if codes and self._strikes("lost"):
             raise _error(codes[int(self._weather.draw("code", *self._key()) * len(codes))], str(args[0]))
@@ -248,7 +266,7 @@ class Mount:
         # Asked several times a call: what this seed does not have need not be hashed.
         if self._weather.fair or kind not in self._weather.calls:
             return False
-        return self._weather.strikes(kind, *self._key())
+        return self._weather.strikes(kind, *self._key(), aimed=self._aimed)
 
     def _key(self) -> tuple[object, ...]:
         return (self._machine.name, self._calls)

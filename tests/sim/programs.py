@@ -6,11 +6,15 @@ has run out is killed by its supervisor, whatever has become of the worker.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from spoold.system.clock import Clock
 from spoold.worker.job import Ending, Job, Kind
 from tests.sim.weather import Weather
+
+
+ENDLESS = "endless"  # tasks whose id begins so go on until they are stopped
 
 
 @dataclass(slots=True)
@@ -50,6 +54,8 @@ class Programs:
     def start(self, job: Job) -> None:
         task, _, attempt = job.key.rpartition(".")
         length_s = 0.05 + 3.0 * self._weather.draw("length", job.key) ** 3
+        if task.startswith(ENDLESS):
+            length_s = math.inf
         execution = Execution(task, int(attempt), self._worker, self._true_now())  # type: ignore[operator]
         self._executions.append(execution)
         begin = self._clock.boottime()

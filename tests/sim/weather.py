@@ -15,8 +15,10 @@ FLAVOURS = ("local", "nfs", "smb")
 
 # Faults of single calls, by the kind of share on which they were seen. The figure is the odds per call.
 CALLS: dict[str, dict[str, float]] = {
-    "local": {"slow": 0.01, "full": 0.002, "quota": 0.002, "eintr": 0.002, "scan": 0.05, "torn": 0.5},
+    "local": {"nap": 0.0, "fall": 0.0, "slow": 0.01, "full": 0.002, "quota": 0.002, "eintr": 0.002, "scan": 0.05, "torn": 0.5},
     "nfs": {
+        "nap": 0.0,
+        "fall": 0.0,
         "slow": 0.02,
         "stall": 0.001,
         "lost": 0.01,
@@ -33,6 +35,8 @@ CALLS: dict[str, dict[str, float]] = {
         "torn": 0.5,
     },
     "smb": {
+        "nap": 0.0,
+        "fall": 0.0,
         "slow": 0.02,
         "stall": 0.001,
         "lost": 0.01,
@@ -48,6 +52,21 @@ CALLS: dict[str, dict[str, float]] = {
         "torn": 0.5,
     },
 }
+# Half of the seeds aim at one kind of change: what is rare everywhere is common there, and machines halt or die in it.
+AIMS = (
+    ("pending", "ready"),
+    ("pending", "waiting"),
+    ("pending", "batches"),
+    ("batches", "batches"),
+    ("tmp", "waiting"),
+    ("waiting", "ready"),
+    ("ready", "claimed"),
+    ("claimed", "completed"),
+    ("claimed", "returned"),
+    ("returned", "waiting"),
+    ("master", "master"),
+)
+AIMED = {"late": 0.15, "lost": 0.2, "eio": 0.1, "estale": 0.1, "busy": 0.1, "nap": 0.15, "fall": 0.1}
 # Faults of machines and of the server: the mean time between two of a kind (s).
 BLOWS: dict[str, float] = {
     "crash": 12.0,
@@ -73,11 +92,14 @@ class Weather:
     flavour: str = field(init=False)
     calls: dict[str, float] = field(init=False)
     blows: dict[str, float] = field(init=False)
+    aim: tuple[str, str] | None = field(init=False)
     fair: bool = False
     heard: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
         self.flavour = FLAVOURS[int(self.draw("flavour") * len(FLAVOURS))]
+        aims = (*AIMS, *(None for _ in AIMS))
+        self.aim = aims[int(self.draw("aim") * len(aims))]
         self.calls = {k: odds for k, odds in CALLS[self.flavour].items() if self.draw("on", k) < 0.6}
         self.blows = {k: mean for k, mean in BLOWS.items() if self.draw("on", k) < 0.5}
 
@@ -86,9 +108,11 @@ class Weather:
         digest = hashlib.blake2b("/".join(map(str, (self.seed, *what))).encode(), digest_size=7).digest()
         return int.from_bytes(digest, "big") / (1 << 56)
 
-    def strikes(self, kind: str, *what: object) -> bool:
-        """Whether a fault of this kind comes here."""
+    def strikes(self, kind: str, *what: object, aimed: bool = False) -> bool:
+        """Whether a fault of this kind comes here. aimed: it would come where this seed aims at."""
         odds = self.calls.get(kind)
+        if odds is not None and aimed:
+            odds = AIMED.get(kind, odds)
         if odds is None or self.fair or self.draw(kind, *what) >= odds:
             return False
         return self.admit(f"{kind} {' '.join(map(str, what))}")

@@ -11,6 +11,7 @@ from spoold.protocol.names import key
 from tests.sim.laws import Asked, Broken, Laws
 from tests.sim.machine import Clocks
 from tests.sim.mount import Mount
+from tests.sim.programs import ENDLESS
 from tests.sim.scheduler import Scheduler
 from tests.sim.server import Server
 from tests.sim.weather import Weather
@@ -32,6 +33,9 @@ max_concurrent = 2
 [disk]
 enough_free_mb = 0
 """
+# Two that nothing but a cancel ends: one that waits, and one that runs.
+CHILD_OF_NOBODY = {"id": "waits-for-ever", "type": "wide", "command": ["work"], "dependencies": ["nobody"]}
+GOES_ON = {"id": f"{ENDLESS}-run", "type": "wide", "command": ["work"], "dependencies": []}
 
 
 class Client:
@@ -58,11 +62,24 @@ class Client:
             self._submit([self._task(name, names[:index])])
             if index == SINGLE // 2:
                 self._submit(batch)
-            if self._weather.draw("again", name) < 0.2:
-                self._submit([self._task(name, names[:index])])
+            if index == 1:
+                self._submit([CHILD_OF_NOBODY])
+                self._submit([GOES_ON])
+            again = int(self._weather.draw("again", name) * 3 * (index + 1))
+            if again <= index:
+                self._submit([self._task(names[again], names[:again])])
             if self._weather.draw("cancel", name) < 0.1:
                 self._cancel(name)
+        for task in (CHILD_OF_NOBODY, GOES_ON):
+            self._cancel(task["id"])
         self.done = True
+
+    def freeze(self, seconds: float) -> None:
+        """A closed lid."""
+        self._scheduler.sleep(seconds)
+
+    def fall(self) -> None:
+        """Whoever submits sees it through."""
 
     def _task(self, name: str, earlier: list[str]) -> dict[str, Any]:
         draw = self._weather.draw
@@ -104,7 +121,7 @@ def check_ends(laws: Laws, cancelled: set[str]) -> None:
             continue
         said = json.loads(laws.server.fs.read(path.replace("failed/", "results/", 1)))
         code = said["error"]["code"]
-        down = [p for p in asked.parents if laws.tokens[key(p)].startswith("failed/")]
+        down = [p for p in asked.parents if laws.tokens.get(key(p), "").startswith("failed/")]
         if code == "CANCELLED" and key(asked.id) in cancelled:
             continue
         if code == "DEPENDENCY_FAILED" and down:

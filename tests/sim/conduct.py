@@ -1,0 +1,149 @@
+"""Who may do what: the laws about actors, told at the server from who made each change.
+
+The network carries late changes out in nobody's name; all others have an actor, and a leader's moves are a leader's:
+each belongs to a step in which its maker held the token. A node is taken for dead only after its silence.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from spoold.protocol.lifecycle import Mover, allowed
+from spoold.protocol.names import key, parse_beat, parse_lease, parse_returned, parse_task
+from spoold.protocol.request import Verb, parse_request
+from tests.sim.scheduler import Scheduler
+from tests.sim.server import Server
+
+# Three intervals of a second without a beat, less the one in which the beat may have come after the look began, and
+# clocks that run one per cent fast (s).
+SILENCE_S = 1.9
+ALIVE = ("waiting", "ready", "claimed", "returned")
+
+
+class Broken(AssertionError):
+    """A law is broken."""
+
+
+class Node(Protocol):
+    """What is known of a machine: its present node, whether that runs, when (s) its present step began."""
+
+    name: str
+    step_began: float
+
+    @property
+    def up(self) -> bool:
+        """Whether its process is there."""
+        ...
+
+
+@dataclass(slots=True)
+class Conduct:
+    """Looks at who made each change. strangers: keys in ready/ or claimed/ of which the leader could not know."""
+
+    scheduler: Scheduler
+    server: Server
+    machines: dict[str, Node] = field(default_factory=dict)
+    holder: str = ""
+    strangers: set[str] = field(default_factory=set)
+    _held_until: dict[str, float] = field(default_factory=dict)
+    _beats: dict[str, list[float]] = field(default_factory=dict)
+    _made: set[str] = field(default_factory=set)
+
+    def renamed(self, src: str, dst: str) -> None:
+        """After a rename. Errors: Broken."""
+        source, target, file = src.partition("/")[0], dst.partition("/")[0], dst.rpartition("/")[2]
+        if target == "master":
+            self._led(file)
+        elif target == "heartbeats" and (beat := parse_beat(file)) is not None:
+            self._beats.setdefault(beat.node, []).append(self.scheduler.now)
+        elif source == "tmp" and target in ("pending", "waiting") and self.server.is_volatile(dst):
+            raise Broken(f"durable: {dst} is published and would not survive a power cut")
+        self._know(source, target, file)
+        node = self._actor()
+        if node is None or not allowed(source, target):
+            return
+        owner = src.split("/")[1] if source == "claimed" else dst.split("/")[1] if target == "claimed" else None
+        if target == "claimed" and node != owner:
+            raise Broken(f"own directory: {node} claims into {dst}")
+        returned = parse_returned(file) if target == "returned" else None
+        if returned is not None and returned[1] != node:
+            raise Broken(f"own name: {node} hands back as {dst}")
+        movers = {line.mover for line in allowed(source, target)}
+        if Mover.LEADER in movers and node != owner and (owner is not None or Mover.WORKER not in movers):
+            self._must_lead(node, f"{src} → {dst}")
+            if owner is not None:
+                self._must_be_silent(node, owner, dst)
+
+    def written(self, path: str, replaced: bool, committed: bool) -> None:
+        """After a file was written in place. committed: a task file counts on it already. Errors: Broken."""
+        room, _, name = path.partition("/")
+        if room in (*ALIVE, "completed", "failed", "master"):
+            raise Broken(f"one token: {path} was written, and not moved")
+        if committed or (replaced and room not in ("tmp", "results")):
+            raise Broken(f"written once: {room}/{name} was there and was written again")
+
+    def removed(self, path: str, committed: bool, where: str) -> None:
+        """After an unlink. where: the place of the task that a request speaks of. Errors: Broken."""
+        if committed:
+            raise Broken(f"result before commit: {path} was removed, and its task is committed")
+        if path.startswith("master/"):
+            raise Broken(f"leadership: the token {path} was removed")
+        request = parse_request(path.removeprefix("control/")) if path.startswith("control/") else None
+        if request is not None and request.verb is Verb.CANCEL and where.partition("/")[0] in ALIVE:
+            raise Broken(f"cancel: {path} was removed, and the task stands at {where}")
+
+    def made(self, path: str) -> None:
+        """After a mkdir. Errors: Broken."""
+        if path.startswith(("claimed/", "tmp/")):
+            if path in self._made:
+                raise Broken(f"shut door: {path} was taken away, and made again")
+            self._made.add(path)
+
+    def rebuilt(self) -> None:
+        """After a power cut."""
+        self._made.clear()
+        tokens = [token for name in self.server.fs.list("master") if (token := parse_lease(name)) is not None]
+        self.holder = max(tokens).holder
+
+    def _actor(self) -> str | None:
+        """The node that makes this change; None for the network, and for whoever is no machine."""
+        process = self.scheduler.current
+        machine = self.machines.get(process.name) if process is not None else None
+        return machine.name if machine is not None else None
+
+    def _led(self, file: str) -> None:
+        token = parse_lease(file)
+        tokens = [name for name in self.server.fs.list("master") if parse_lease(name)]
+        if token is None or len(tokens) != 1:
+            raise Broken(f"leadership: {file} is there among {sorted(tokens)}")
+        self._held_until[self.holder] = self.scheduler.now
+        self.holder = token.holder
+
+    def _must_lead(self, node: str, what: str) -> None:
+        began = self.machines[self.scheduler.current.name].step_began if self.scheduler.current else 0.0
+        if node != self.holder and self._held_until.get(node, -1.0) < began:
+            raise Broken(f"leadership: {node} did not lead in this step, {self.holder or 'nobody'} does: {what}")
+
+    def _must_be_silent(self, node: str, owner: str, dst: str) -> None:
+        """Whoever is taken for dead has not been heard of for long, or its process is gone."""
+        if not any(machine.up and machine.name == owner for machine in self.machines.values()):
+            return
+        observer = next(machine for machine in self.machines.values() if machine.name == node)
+        beats = self._beats.get(owner, [])
+        heard = bisect_right(beats, observer.step_began)
+        if heard and self.scheduler.now - beats[heard - 1] < SILENCE_S:
+            raise Broken(
+                f"silence: {dst} is taken from {owner}, who beat {self.scheduler.now - beats[heard - 1]:.2f} s ago"
+            )
+
+    def _know(self, source: str, target: str, file: str) -> None:
+        """A task that came into ready/ by another hand than the leader's: he learns of it at his next listing."""
+        task = parse_task(file)
+        if target == "ready" and task is not None and self._actor() != self.holder:
+            self.strangers.add(key(task.id))
+        elif source in ("ready", "claimed") and target != "claimed":
+            name = parse_returned(file)
+            gone = task or (name[0] if name else None)
+            self.strangers.discard(key(gone.id if gone else file.rsplit(".", 3)[0]))
