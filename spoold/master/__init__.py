@@ -8,6 +8,8 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     view        what the last listings showed
     takeover    what a new leader reads before it plans
     drops       pending/ → a task, a rejection, or not yet
+    doors       admitting/: what shuts out the leaders before
+    rejecting   what is no task → rejected/ with its reason
     batches     a .jsonl drop → many tasks
     placing     returned/ → waiting/ → ready/, and back when a gate closes
     reaping     the claims of dead workers

@@ -1,9 +1,8 @@
 """A .jsonl drop → many tasks: all of its lines or none, and each exactly once, whoever finishes the work.
 
-The batch file is the token of all its lines. It moves into batches/ under the name of the leader that expands it;
-each line is staged in that leader's tmp directory and published by rename. A leader that takes over a half-expanded
-batch first removes the former one's tmp directory: what that one had staged and not yet published is gone, so a late
-rename of it finds no source. Only then the new leader looks which lines exist already, and goes on with the rest.
+The batch file is the token of all its lines. It stands in its leader's door (see `doors`); its lines are staged
+beside it and published by rename. A leader that takes over a half-expanded batch has removed that door first: what
+stood staged in it is gone, so a late rename finds no source. Only then it looks which lines exist, and goes on.
 """
 
 from __future__ import annotations
@@ -13,19 +12,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from spoold.master import doors
 from spoold.master.desk import Desk
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import legible
-from spoold.protocol.names import BatchName, parse_batch
+from spoold.protocol.names import BatchName
 from spoold.rules import batch
 from spoold.rules.admission import Reject, Young, taken
 from spoold.rules.batch import Accepted, Line
 from spoold.store.lanes import list_tasks, move_into_lane
-from spoold.store.store import clear_directory
 
 PER_STEP = 200
 
-__all__ = ["Accepted", "Batches", "accept", "judge", "take_over"]
+__all__ = ["Accepted", "Batches", "accept", "judge"]
 
 
 def judge(desk: Desk, drop: str, data: bytes, order: str, prefix: str) -> Accepted | Reject | Young | None:
@@ -47,32 +46,10 @@ def judge(desk: Desk, drop: str, data: bytes, order: str, prefix: str) -> Accept
 def accept(desk: Desk, drop: str, data: bytes, order: str, prefix: str) -> None:
     """The batch becomes mine to expand; its order numbers are taken, so that its tasks stay together."""
     desk.next_micros(data.count(b"\n") + 2)
-    name = BatchName(order, prefix, desk.store.writer)
-    moved = desk.store.move(layout.join(layout.PENDING, drop), layout.join(layout.BATCHES, name.encode()))
-    if desk.went(moved, drop):
+    name = BatchName(order, prefix)
+    if doors.through(desk, drop, name.encode()):
         desk.journal.note("BATCH", drop=legible(drop), batch=name.encode())
         desk.batches.add(name)
-
-
-def take_over(desk: Desk) -> None:
-    """Make every unfinished batch mine, shutting the door on the leaders before. Errors: OSError.
-
-    Called before the new leader lists waiting/ and the rest, so that what it sees afterwards is all there will be.
-    """
-    me = desk.store.writer
-    for found in map(parse_batch, sorted(desk.store.fs.list(layout.BATCHES))):
-        if found is None:
-            continue
-        mine = BatchName(found.order, found.prefix, me)
-        if found.holder == me:
-            _withdraw_all(desk)  # an earlier epoch of mine may have staged something and lost sight of it
-        else:
-            if not clear_directory(desk.store.fs, layout.join(layout.TMP, found.holder)):
-                raise OSError(f"tmp/{found.holder} keeps filling: its writer still lives")
-            src = layout.join(layout.BATCHES, found.encode())
-            if not desk.store.move(src, layout.join(layout.BATCHES, mine.encode())):
-                continue
-        desk.batches.add(mine)
 
 
 @dataclass(slots=True)
@@ -89,6 +66,7 @@ class Batches:
     def __init__(self) -> None:
         self._open: _Open | None = None
         self._staged: dict[str, Line] = {}
+        self._written = 0
 
     def step(self, desk: Desk) -> int:
         """Publish some lines. Returns how many batches are still open. Errors: OSError."""
@@ -96,7 +74,7 @@ class Batches:
         if self._open is None and desk.batches:
             name = min(desk.batches, key=lambda b: b.order)
             try:
-                data = desk.store.fs.read(layout.join(layout.BATCHES, name.encode()))
+                data = desk.store.fs.read(layout.join(desk.door, name.encode()))
             except FileNotFoundError:
                 desk.batches.discard(name)  # finished by an unlink whose reply was lost, or taken over
                 return len(desk.batches)
@@ -114,7 +92,7 @@ class Batches:
             lines = list(islice(under_way.lines, PER_STEP))
             for line in lines:
                 if not desk.view.known(line.admit.name.id):
-                    self._staged[desk.store.stage(line.data, durable=False)] = line
+                    self._staged[self._stage(desk, line)] = line
             if self._staged and desk.store.durable:
                 desk.store.fs.flush()
             for staged in list(self._staged):
@@ -129,10 +107,20 @@ class Batches:
     def _finish(self, desk: Desk, name: BatchName) -> None:
         """All lines are tasks: the batch file has no more to say."""
         with contextlib.suppress(FileNotFoundError):
-            desk.store.fs.unlink(layout.join(layout.BATCHES, name.encode()))
+            desk.store.fs.unlink(layout.join(desk.door, name.encode()))
         desk.batches.discard(name)
         desk.busy = True
         self._open = None
+
+    def _stage(self, desk: Desk, line: Line) -> str:
+        """Write a line into this leader's door, under a name that it never uses twice. Errors: OSError, DoorShut."""
+        self._written += 1
+        path = layout.join(desk.door, f"{self._written}.line")
+        try:
+            desk.store.fs.write(path, line.data, durable=False)
+        except FileNotFoundError as error:
+            raise doors.DoorShut(desk.door) from error
+        return path
 
     def _publish(self, desk: Desk, staged: str) -> None:
         """One line becomes a task in waiting/."""
@@ -160,10 +148,3 @@ def _admitted(desk: Desk, line: Line) -> None:
     admit = line.admit
     desk.enlist(admit.name, admit.lane, admit.task)
     desk.journal.note("ADMITTED", admit.name.id, admit.name.attempt, lane=admit.lane)
-
-
-def _withdraw_all(desk: Desk) -> None:
-    directory = layout.join(layout.TMP, desk.store.writer)
-    for name in desk.store.fs.list(directory):
-        with contextlib.suppress(FileNotFoundError):
-            desk.store.fs.unlink(layout.join(directory, name))

@@ -10,7 +10,7 @@ from spoold.master.view import Place, View
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import BatchName, EndedName, TaskName, key
+from spoold.protocol.names import BatchName, DoorName, EndedName, TaskName, key
 from spoold.protocol.order import encode_order
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.protocol.task import Task
@@ -29,7 +29,8 @@ class Desk:
     """One leader's working state in one epoch; all of it can be rebuilt from the tree.
 
     lanes: the lane of every task that is ready or claimed; deadlines: wall time (s) by key of tasks that have one;
-    active: how many tasks of each type are ready or claimed; missing: keys whose place is in doubt; unlearned: keys
+    active: how many tasks of each type are ready or claimed; missing: keys whose place is in doubt; half: files in
+    this leader's door that are to be admitted; door_in_doubt: more may have come into it; unlearned: keys
     whose lane and deadline are to be looked up; now: the moment of this step; dead: nodes that were reaped, and
     when (monotonic, s); busy: whether this step changed anything; recorded: results that this leader wrote for moves
     it has not made yet; notices: what people should know of this step.
@@ -48,6 +49,8 @@ class Desk:
     missing: set[str] = field(default_factory=set)
     unlearned: list[str] = field(default_factory=list)
     batches: set[BatchName] = field(default_factory=set)
+    half: set[str] = field(default_factory=set)
+    door_in_doubt: bool = False
     busy: bool = False
     notices: list[str] = field(default_factory=list)
     rejected: int = 0
@@ -57,6 +60,15 @@ class Desk:
 
     def __post_init__(self) -> None:
         self.backlog = Backlog(self.view.parent)
+
+    @property
+    def door(self) -> str:
+        """The directory of this leader and epoch under admitting/."""
+        return layout.join(layout.ADMITTING, DoorName(self.epoch, self.store.writer).encode())
+
+    def known_elsewhere(self, task_id: str, place: Place) -> bool:
+        """Whether the id belongs to a task that is not the one at this place."""
+        return self.view.known(task_id) and self.view.where.get(key(task_id)) != place
 
     def next_micros(self, count: int = 1) -> int:
         """The next order number, later than all before; `count` numbers are taken. Microseconds since 1970."""

@@ -13,15 +13,15 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
-from spoold.master import batches
+from spoold.master import batches, doors
 from spoold.master.desk import Desk
-from spoold.master.placing import room_at_once, stands_ready
+from spoold.master.placing import place_admitted
+from spoold.master.rejecting import reject
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, SpoolError, legible
-from spoold.protocol.names import slug
+from spoold.protocol.lifecycle import State
 from spoold.rules import admission
 from spoold.rules.admission import Admit, Known, Reject, Young
-from spoold.store.lanes import move_into_lane
 from spoold.system.filesystem import NotRegularError
 
 log = logging.getLogger("spoold")
@@ -29,7 +29,6 @@ log = logging.getLogger("spoold")
 PER_STEP = 200
 STILL_S = 2.0
 _Verdict = Admit | Reject | Young | Known | None
-_LEGAL_ELSEWHERE = frozenset(':*?"<>|\\')
 
 
 @dataclass(slots=True)
@@ -47,7 +46,6 @@ class Drops:
 
     def __init__(self) -> None:
         self._growing: dict[str, _Growing] = {}
-        self._rejected: set[str] | None = None
 
     def growing(self) -> dict[str, BadFile]:
         """Drops that wait for their grace, and what is wrong with them so far."""
@@ -62,7 +60,6 @@ class Drops:
         drops = [name for name in desk.view.pending if admission.concerns_us(name)]
         for gone in self._growing.keys() - set(drops):
             del self._growing[gone]
-        self._rejected = None
         judged = 0
         for index, drop in enumerate(drops):
             young = self._growing.get(drop)
@@ -177,61 +174,19 @@ class Drops:
         return None if old is None else admission.judge_duplicate(drop, admit.name.id, new, old)
 
     def _reject(self, desk: Desk, drop: str, error: BadFile, *, data: bytes = b"", size: int | None = None) -> None:
-        """Put the drop aside with the reason beside it; the reason comes first, so no rejection is without one."""
-        if self._rejected is None:
-            self._rejected = set(desk.store.fs.list(layout.REJECTED))
-        name = _rejected_name(desk, drop, self._rejected)
-        reason = {
-            "drop": legible(drop),
-            "id": _claimed_id(data),
-            "at": desk.store.stamp(),
-            "file": error.file,
-            "field": error.field,
-            "problem": error.problem,
-            "mend": error.mend,
-            "size": len(data) if size is None else size,
-        }
-        beside = layout.join(layout.REJECTED, f"{name}.reason.json")
-        desk.store.publish(beside, codec.dump(reason), durable=desk.store.durable)
-        moved = desk.store.move(layout.join(layout.PENDING, drop), layout.join(layout.REJECTED, name))
-        if not desk.went(moved, drop):
-            with contextlib.suppress(FileNotFoundError):
-                desk.store.fs.unlink(beside)
-            return
-        self._growing.pop(drop, None)
-        self._rejected |= {name, f"{name}.reason.json"}
-        desk.rejected += 1
-        desk.journal.note("REJECTED", drop=reason["drop"], problem=f"{error.field}: {error.problem}", mend=error.mend)
+        if reject(desk, layout.join(layout.PENDING, drop), drop, error, data=data, size=size):
+            self._growing.pop(drop, None)
 
 
 def _admit(desk: Desk, drop: str, admit: Admit) -> None:
-    """The drop becomes a task: into ready/ when nothing stands in its way, else into waiting/."""
+    """The drop becomes a task. One that names its id goes through the leader's own door, see `doors`."""
     src = layout.join(layout.PENDING, drop)
-    name = admit.name
-    if room_at_once(desk, admit):
-        moved = move_into_lane(desk.store, src, layout.READY, admit.lane, name.encode())
-        if desk.went(moved, name.id):
-            stands_ready(desk, name, admit.lane)
-            desk.journal.note("ADMITTED", name.id, name.attempt, lane=admit.lane, drop=legible(drop))
-        return
-    desk.to_waiting(src, name, admit.lane, admit.task, "ADMITTED")
-
-
-def _claimed_id(data: bytes) -> str | None:
-    """The id that a rejected drop gave itself, so that `spool show` finds it."""
-    try:
-        value = codec.load(data, "")
-    except BadFile:
-        return None
-    found = value.get("id") if isinstance(value, dict) else None
-    return found[:200] if isinstance(found, str) else None
-
-
-def _rejected_name(desk: Desk, drop: str, taken: set[str]) -> str:
-    """The drop's own name where it is legal on every server and free; else one with a suffix of its own."""
-    legal = drop.isprintable() and drop.isascii() and _LEGAL_ELSEWHERE.isdisjoint(drop) and len(drop) <= 200
-    if legal and not drop.endswith((".", " ")) and not {drop, f"{drop}.reason.json"} & taken:
-        return drop
-    stem, dot, extension = drop.rpartition(".")
-    suffix = admission.settle(drop, desk.next_micros(), desk.epoch)[0]
-    return f"{slug(stem if dot else drop, 100)}.{suffix}.{slug(extension, 10) if dot else 'drop'}"
+    if admit.task.id is not None:
+        file = admit.name.encode()
+        if not doors.through(desk, drop, file):
+            return
+        desk.half.add(file)
+        desk.view.settle(admit.name.id, State.PENDING, desk.door, file)
+        src = layout.join(desk.door, file)
+    if place_admitted(desk, src, admit):
+        desk.half.discard(admit.name.encode())

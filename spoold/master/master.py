@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass
 
-from spoold.master import placing, reaping, takeover
+from spoold.master import doors, placing, reaping, takeover
 from spoold.master.batches import Batches
 from spoold.master.clearing import Clearing
 from spoold.master.desk import Desk
@@ -89,6 +89,9 @@ class Master:
             desk = self._seat(now)
             self._beat(now, "leader")
             return self._lead(desk)
+        except doors.DoorShut:
+            self._desk = None  # whoever still leads begins its epoch anew
+            raise
         except OSError:
             self.leadership.untrusted()
             if self._desk is not None:
@@ -131,6 +134,7 @@ class Master:
         placing.count_active(desk)
         reaping.reap(desk, reaping.watch(desk))
         placing.place_returned(desk)
+        doors.finish(desk)
         left = self._drops.step(desk) + self._batches.step(desk)
         self._requests.step(desk)
         desk.backlog.tick(desk.now)
@@ -147,6 +151,7 @@ class Master:
 
     def _relist(self, desk: Desk) -> None:
         if self._relist_at is not None and desk.now.monotonic >= self._relist_at:
+            doors.look_behind(desk)
             tokens = takeover.list_waiting(desk)
             takeover.adopt(desk, tokens)
             listed = {key(name.id) for _, name in tokens}

@@ -147,6 +147,18 @@ def stands_ready(desk: Desk, name: TaskName, lane: str) -> None:
     desk.view.settle(name.id, State.READY, layout.join(layout.READY, lane), name.encode())
 
 
+def place_admitted(desk: Desk, src: str, admit: Admit) -> bool:
+    """A new task at `src` goes into ready/ if nothing stands in its way, else into waiting/."""
+    name = admit.name
+    if not room_at_once(desk, admit):
+        return bool(desk.to_waiting(src, name, admit.lane, admit.task, "ADMITTED"))
+    moved = move_into_lane(desk.store, src, layout.READY, admit.lane, name.encode())
+    if desk.went(moved, name.id):
+        stands_ready(desk, name, admit.lane)
+        desk.journal.note("ADMITTED", name.id, name.attempt, lane=admit.lane)
+    return bool(moved)
+
+
 def room_at_once(desk: Desk, admit: Admit) -> bool:
     """Whether a task that was just admitted may go straight to ready/: nothing before it, every gate open."""
     if admit.task.conditional or desk.backlog.best(admit.lane) is not None:

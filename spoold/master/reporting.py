@@ -133,7 +133,7 @@ class Reporting:
 def _counts(desk: Desk) -> TaskCounts:
     archived = desk.view.archived_counts
     return TaskCounts(
-        pending=sum(map(concerns_us, desk.view.pending)) + len(desk.batches),
+        pending=sum(map(concerns_us, desk.view.pending)) + len(desk.batches) + len(desk.half),
         waiting=len(desk.backlog) + len(desk.view.returned),
         ready=sum(map(len, desk.view.ready.values())),
         claimed=sum(map(len, desk.view.claimed.values())),

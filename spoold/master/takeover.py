@@ -1,17 +1,20 @@
 """What a new leader reads before it plans: everything, once. Afterwards it follows differences.
 
-Order matters: unfinished batches first (which shuts the door on the leaders before), then waiting/, then the rest in
-the order in which tokens flow, so that a token on the move is seen twice rather than not at all.
+Order matters: first the doors of all leaders before are shut, then waiting/ is listed, then the rest in the order in
+which tokens flow, so that a token on the move is seen twice rather than not at all.
 """
 
 from __future__ import annotations
 
 import contextlib
 
-from spoold.master import batches
+import orjson
+
+from spoold.master import doors
 from spoold.master.desk import Desk
+from spoold.master.rejecting import reject
 from spoold.master.view import Place
-from spoold.protocol import codec, layout
+from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key
@@ -26,7 +29,7 @@ VANISHED_AFTER = 3
 
 def take_over(desk: Desk) -> None:
     """Learn the whole tree. Errors: OSError; then the epoch has not begun and the next step tries again."""
-    batches.take_over(desk)
+    doors.open_door(desk)
     tokens = list_waiting(desk)
     follow(desk)
     for _, name, kind in list_archived(desk.store.fs):
@@ -99,15 +102,7 @@ def _twin(desk: Desk, place: Place, name: TaskName, other: Place) -> bool:
 
 
 def _reject_twin(desk: Desk, place: Place, name: TaskName) -> None:
-    beside = layout.join(layout.REJECTED, f"{place.name}.reason.json")
-    error = taken(place.name, name.id)
-    reason = {"drop": place.name, "id": name.id, "at": desk.store.stamp(), "file": place.path, "field": error.field}
-    reason |= {"problem": error.problem, "mend": error.mend}
-    desk.store.publish(beside, codec.dump(reason), durable=desk.store.durable)
-    moved = desk.store.move(place.path, layout.join(layout.REJECTED, place.name))
-    if desk.went(moved, name.id):
-        desk.rejected += 1
-        desk.journal.note("REJECTED", name.id, name.attempt, problem=error.problem, mend=error.mend)
+    reject(desk, place.path, place.name, taken(place.name, name.id), data=orjson.dumps({"id": name.id}))
 
 
 def follow(desk: Desk) -> None:

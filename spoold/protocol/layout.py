@@ -11,7 +11,7 @@ MARKER = "spool.json"
 SETTINGS = "spool.toml"
 
 PENDING = "pending"
-BATCHES = "batches"
+ADMITTING = "admitting"
 WAITING = "waiting"
 READY = "ready"
 CLAIMED = "claimed"
@@ -31,7 +31,7 @@ TMP = "tmp"
 
 TREE: dict[str, str] = {
     PENDING: "the drop box: any *.json (one task) or *.jsonl (many tasks, a whole DAG) put here is picked up",
-    BATCHES: "a .jsonl drop while a leader turns its lines into tasks",
+    ADMITTING: "what a leader is admitting: one directory per leader and epoch, removed by the next leader",
     WAITING: "admitted, not yet runnable; in lanes; only leaders move here",
     READY: "runnable now; in lanes whose name is the demand; workers claim from here",
     CLAIMED: "running: one directory per worker, and only that worker renames into it",

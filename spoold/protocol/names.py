@@ -42,7 +42,8 @@ _BEAT = re.compile(rf"({NODE})\.{_number(15)}\.json")
 _LEASE = re.compile(rf"{_number(12)}\.({NODE})\.{_number(15)}")
 _SNAPSHOT = re.compile(rf"{_number(12)}-{_number(15)}\.json")
 _EVENTS = re.compile(rf"({NODE})\.{_number(9)}\.jsonl")
-_BATCH = re.compile(rf"({ORDER})\.({ID})\.({NODE})\.jsonl")
+_BATCH = re.compile(rf"({ORDER})\.({ID})\.jsonl")
+_DOOR = re.compile(rf"{_number(12)}\.({NODE})")
 
 
 def _sure(value: object, name: str, parse: Callable[[str], object]) -> str:
@@ -255,18 +256,35 @@ def parse_events(name: str) -> EventsName | None:
 
 @dataclass(frozen=True, slots=True)
 class BatchName:
-    """`ORDER.PREFIX.HOLDER.jsonl` in batches/: a .jsonl drop that its holder is turning into tasks."""
+    """`ORDER.PREFIX.jsonl` in a leader's door: a .jsonl drop that is being turned into tasks."""
 
     order: str
     prefix: str
-    holder: str
 
     def encode(self) -> str:
         """The file name. Errors: BadName."""
-        return _sure(self, f"{self.order}.{self.prefix}.{self.holder}.jsonl", parse_batch)
+        return _sure(self, f"{self.order}.{self.prefix}.jsonl", parse_batch)
 
 
 def parse_batch(name: str) -> BatchName | None:
-    """A name in batches/, or None."""
+    """The name of a batch, or None."""
     match = _BATCH.fullmatch(name)
-    return BatchName(match[1], match[2], match[3]) if match else None
+    return BatchName(match[1], match[2]) if match else None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DoorName:
+    """`EPOCH.HOLDER` in admitting/: the directory through which one leader admits in one epoch."""
+
+    epoch: int
+    holder: str
+
+    def encode(self) -> str:
+        """The directory name. Errors: BadName."""
+        return _sure(self, f"{self.epoch}.{self.holder}", parse_door)
+
+
+def parse_door(name: str) -> DoorName | None:
+    """A name in admitting/, or None."""
+    match = _DOOR.fullmatch(name)
+    return DoorName(int(match[1]), match[2]) if match else None

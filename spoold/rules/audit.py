@@ -227,10 +227,8 @@ def _rejections(survey: Survey) -> Iterator[Finding]:
 
 
 def _leftovers(survey: Survey) -> Iterator[Finding]:
-    for batch in survey.batches:
-        path = layout.join(layout.BATCHES, batch.encode())
-        mend = "a leader finishes it"
-        yield Finding(Severity.INFO, "batches", (path,), f"a batch is unfinished; {batch.holder} has it", mend)
+    for path in survey.standing:
+        yield Finding(Severity.INFO, "admitting", (path,), "it is being admitted", "a leader finishes it")
     for path in survey.foreign:
         name = path.rpartition("/")[2]
         severity = Severity.INFO if path == name or name.startswith(".") else Severity.WARNING

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import BatchName, EndedName, LeaseName, TaskName
+from spoold.protocol.names import EndedName, LeaseName, TaskName
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Survey:
 
     epoch: the highest that any name speaks of; foreign: paths whose names are of no grammar; missing: directories of
     the layout that are not there; unreadable: paths with what the system said; rejected: the names in rejected/;
-    drops: how many in pending/.
+    drops: how many in pending/; standing: paths of what leaders are admitting.
     """
 
     tokens: tuple[Token, ...] = ()
@@ -67,7 +67,7 @@ class Survey:
     workers: tuple[str, ...] = ()
     writers: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
-    batches: tuple[BatchName, ...] = ()
+    standing: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     unreadable: tuple[tuple[str, str], ...] = ()

@@ -11,8 +11,9 @@ from typing import Any
 
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
-from spoold.protocol.names import is_id, key, parse_batch
+from spoold.protocol.names import BatchName, is_id, key, parse_batch
 from spoold.protocol.order import base36
+from spoold.store.doors import list_standing
 from spoold.system.filesystem import FileSystem
 
 SMALL_BYTES = 256 << 10
@@ -52,14 +53,14 @@ def list_drops(fs: FileSystem) -> Iterator[tuple[str, str | None]]:
 
 
 def find_lines(fs: FileSystem, wanted: Collection[str]) -> Iterator[tuple[str, int, str]]:
-    """Which of the wanted keys are lines of a .jsonl in pending/ or batches/: path, line from 1, id.
+    """Which of the wanted keys are lines of a .jsonl in pending/ or in a leader's door: path, line from 1, id.
 
     Errors: OSError from listing. Files are read up to BATCH_BYTES each, and only if there is a key to look for.
     """
     if not wanted:
         return
     pending = [layout.join(layout.PENDING, name) for name in fs.list(layout.PENDING) if name.endswith(".jsonl")]
-    batches = [layout.join(layout.BATCHES, name) for name in fs.list(layout.BATCHES) if name.endswith(".jsonl")]
+    batches = [found.path for found in list_standing(fs) if isinstance(found.name, BatchName)]
     for path in sorted(pending) + sorted(batches):
         batch = parse_batch(path.rpartition("/")[2])
         prefix = batch.prefix if batch is not None else None

@@ -17,6 +17,7 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, TaskName, key, parse_ended, parse_returned
 from spoold.store import drops
 from spoold.store.archive import find_archived, list_archived
+from spoold.store.doors import list_standing
 from spoold.store.lanes import list_lanes, list_tasks
 from spoold.store.store import Store
 
@@ -162,6 +163,9 @@ class _Search:
 def _pending(store: Store) -> Iterator[Located]:
     for drop, task_id in drops.list_drops(store.fs):
         yield Located(State.PENDING, layout.join(layout.PENDING, drop), task_id or drop, drop=drop)
+    for found in list_standing(store.fs):
+        if isinstance(found.name, TaskName):
+            yield Located(State.PENDING, found.path, found.name.id, drop=found.path.rpartition("/")[2])
 
 
 def _in_lanes(state: State) -> Callable[[Store], Iterator[Located]]:

@@ -16,7 +16,6 @@ from spoold.protocol.errors import BadFile, BadName
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import (
-    BatchName,
     EndedName,
     LeaseName,
     TaskName,
@@ -24,6 +23,7 @@ from spoold.protocol.names import (
     parse_archived,
     parse_batch,
     parse_beat,
+    parse_door,
     parse_ended,
     parse_events,
     parse_lease,
@@ -40,6 +40,7 @@ from spoold.rules.audit import REASON
 from spoold.rules.policy import rank
 from spoold.rules.sighting import Content, Record, Survey, Token
 from spoold.store.archive import list_archived
+from spoold.store.doors import list_standing
 from spoold.store.lanes import list_lanes, list_tasks
 from spoold.store.store import Store
 from spoold.system.filesystem import FileSystem
@@ -100,7 +101,7 @@ def survey(store: Store) -> Survey:
     known = {layout.MARKER, layout.SETTINGS, *layout.TREE}
     notes.foreign.extend(name for name in root if name not in known)
     drops = sum(concerns_us(name) for name in notes.list(layout.PENDING))
-    batches = _batches(notes)
+    standing = _standing(notes)
     for state in (State.WAITING, State.READY):
         _branches(notes, state, lambda name: parse_lane(name) is not None)
     workers = _branches(notes, State.CLAIMED, is_node)
@@ -122,7 +123,7 @@ def survey(store: Store) -> Survey:
         workers=tuple(workers),
         writers=tuple(notes.list(layout.TMP)),
         rejected=tuple(notes.list(layout.REJECTED)),
-        batches=tuple(batches),
+        standing=tuple(standing),
         foreign=tuple(notes.foreign),
         missing=tuple(sorted({*notes.missing, *(set(layout.TREE) - set(root))})),
         unreadable=tuple(notes.unreadable),
@@ -148,8 +149,7 @@ def census(fs: FileSystem) -> Census:
     number: Counter[str] = Counter()
     types: dict[str, dict[str, int]] = {}
     drops = fs.list(layout.PENDING)
-    batches = fs.list(layout.BATCHES)
-    number[State.PENDING] = sum(map(concerns_us, drops)) + sum(parse_batch(name) is not None for name in batches)
+    number[State.PENDING] = sum(map(concerns_us, drops)) + sum(1 for _ in list_standing(fs))
     for state in (State.WAITING, State.READY):
         for name, lane in list_lanes(fs, state).items():
             found = len(list_tasks(fs, layout.join(state, name)))
@@ -265,16 +265,21 @@ def _archived(notes: _Notes) -> None:
                 notes.results.append(Record(path, parsed[0]))
 
 
-def _batches(notes: _Notes) -> list[BatchName]:
-    batches = []
-    for name in notes.list(layout.BATCHES):
-        parsed = parse_batch(name)
-        if parsed is None:
-            notes.foreign.append(layout.join(layout.BATCHES, name))
-        else:
-            notes.saw(parsed.order)
-            batches.append(parsed)
-    return batches
+def _standing(notes: _Notes) -> list[str]:
+    """What is being admitted: paths of batches and tasks in the doors of leaders."""
+    standing = []
+    for directory in notes.list(layout.ADMITTING):
+        door = parse_door(directory)
+        if door is None:
+            notes.foreign.append(layout.join(layout.ADMITTING, directory))
+            continue
+        notes.epoch = max(notes.epoch, door.epoch)
+        for name in notes.list(layout.join(layout.ADMITTING, directory)):
+            parsed = parse_task(name) or parse_batch(name)
+            if parsed is not None:
+                notes.saw(parsed.order)
+                standing.append(layout.join(layout.ADMITTING, directory, name))
+    return standing
 
 
 def _leases(notes: _Notes) -> list[LeaseName]:

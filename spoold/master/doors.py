@@ -1,0 +1,141 @@
+"""admitting/: one directory per leader and epoch, through which every task goes that names its own id.
+
+Two leaders at once could admit two drops with one id, each not seeing the other's: two tokens. So what could be
+admitted twice goes through a directory of the leader's own first, and a new leader removes the directories of all
+leaders before it. After that whatever those still do, or the network still does for them, finds no directory to go
+through; and what stood in one is the new leader's to finish, once it has seen everything else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+
+from spoold.master.desk import Desk
+from spoold.master.placing import place_admitted
+from spoold.master.rejecting import reject
+from spoold.master.view import Place
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import TaskName, parse_batch, parse_door, parse_task
+from spoold.protocol.order import order_micros
+from spoold.rules import admission
+from spoold.rules.admission import Admit, Known
+from spoold.store.mover import Fate
+from spoold.store.store import make_directory
+
+
+class DoorShut(OSError):
+    """This leader's own door is gone: somebody else leads, or a person removed it. Who still leads begins anew."""
+
+    def __init__(self, door: str) -> None:
+        super().__init__(errno.ESTALE, os.strerror(errno.ESTALE), door)
+
+
+def open_door(desk: Desk) -> None:
+    """Make this leader's door and shut all others, taking over what stood in them. Errors: OSError."""
+    fs = desk.store.fs
+    make_directory(fs, desk.door)
+    for name in sorted(fs.list(layout.ADMITTING)):
+        path = layout.join(layout.ADMITTING, name)
+        if parse_door(name) is not None and path != desk.door:
+            _shut(desk, path)
+    look_behind(desk)
+
+
+def _shut(desk: Desk, door: str) -> None:
+    fs = desk.store.fs
+    for _ in range(3):
+        try:
+            names = fs.list(door)
+        except FileNotFoundError:
+            return
+        for name in names:
+            if parse_task(name) or parse_batch(name):
+                desk.store.move(layout.join(door, name), layout.join(desk.door, name))
+            else:
+                with contextlib.suppress(FileNotFoundError):
+                    fs.unlink(layout.join(door, name))
+        try:
+            fs.rmdir(door)
+        except FileNotFoundError:
+            return
+        except OSError:
+            continue  # something came in meanwhile: list again
+        return
+    raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), door)
+
+
+def look_behind(desk: Desk) -> None:
+    """List what stands in this leader's own door. Errors: OSError, DoorShut."""
+    desk.door_in_doubt = False
+    try:
+        names = desk.store.fs.list(desk.door)
+    except FileNotFoundError as error:
+        raise DoorShut(desk.door) from error
+    for name in names:
+        task, batch = parse_task(name), parse_batch(name)
+        if task is not None:
+            desk.half.add(name)
+        elif batch is not None:
+            desk.batches.add(batch)
+
+
+def through(desk: Desk, drop: str, name: str) -> bool:
+    """Move a drop into this leader's door; True when it is there. Errors: OSError, DoorShut."""
+    moved = desk.store.move(layout.join(layout.PENDING, drop), layout.join(desk.door, name))
+    if moved.fate is Fate.NO_DIRECTORY:
+        raise DoorShut(desk.door)
+    if moved.fate is Fate.UNKNOWN:
+        desk.door_in_doubt = True  # it may come in yet
+    return desk.went(moved, drop)
+
+
+def finish(desk: Desk) -> None:
+    """Admit what stands in the door, or put it aside if its id is taken by now. Errors: OSError, DoorShut."""
+    if desk.door_in_doubt:
+        look_behind(desk)
+    for file in sorted(desk.half):
+        name = parse_task(file)
+        assert name is not None
+        _finish_one(desk, file, name)
+
+
+def _finish_one(desk: Desk, file: str, name: TaskName) -> None:
+    place = Place(State.PENDING, desk.door, file)
+    desk.last_micros = max(desk.last_micros, order_micros(name.order))
+    try:
+        data = desk.store.fs.read(place.path)
+    except FileNotFoundError:
+        desk.half.discard(file)
+        return
+    try:
+        task = codec.load_task(data, file)
+        admit = Admit(name, admission.admit(task, name.order, name.id, desk.store.settings, file).lane, task)
+    except BadFile as error:
+        if reject(desk, place.path, f"{name.id}.json", error, data=data):
+            desk.half.discard(file)
+        return
+    if desk.known_elsewhere(name.id, place):
+        _settle_duplicate(desk, place, name, codec.load(data, file), data)
+        return
+    desk.view.settle(name.id, State.PENDING, desk.door, file)
+    if place_admitted(desk, place.path, admit):
+        desk.half.discard(file)
+
+
+def _settle_duplicate(desk: Desk, place: Place, name: TaskName, new: object, data: bytes) -> None:
+    old = desk.read_known(name.id)
+    if old is None:
+        return  # the other is moving just now: ask again in the next step
+    verdict = admission.judge_duplicate(f"{name.id}.json", name.id, new, old)
+    if isinstance(verdict, Known):
+        with contextlib.suppress(FileNotFoundError):
+            desk.store.fs.unlink(place.path)
+        desk.journal.note("DUPLICATE", name.id)
+    elif not reject(desk, place.path, f"{name.id}.json", verdict.error, data=data):
+        return
+    desk.half.discard(place.name)
+    desk.busy = True

@@ -1,0 +1,66 @@
+"""Putting aside what is no task: into rejected/, with the reason beside it.
+
+The reason comes first, so no rejection is ever without one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from spoold.master.desk import Desk
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile, legible
+from spoold.protocol.names import slug
+from spoold.rules import admission
+
+_LEGAL_ELSEWHERE = frozenset(':*?"<>|\\')
+REASON = ".reason.json"
+
+
+def reject(desk: Desk, path: str, drop: str, error: BadFile, *, data: bytes = b"", size: int | None = None) -> bool:
+    """Move the file at `path` into rejected/ under the drop's name, or one like it; True when it is there.
+
+    Errors: OSError. size in bytes, where it is not that of the data.
+    """
+    fs = desk.store.fs
+    name = _free_name(desk, drop, set(fs.list(layout.REJECTED)))
+    reason = {
+        "drop": legible(drop),
+        "id": _claimed_id(data),
+        "at": desk.store.stamp(),
+        "file": error.file,
+        "field": error.field,
+        "problem": error.problem,
+        "mend": error.mend,
+        "size": len(data) if size is None else size,
+    }
+    beside = layout.join(layout.REJECTED, f"{name}{REASON}")
+    desk.store.publish(beside, codec.dump(reason), durable=desk.store.durable)
+    moved = desk.store.move(path, layout.join(layout.REJECTED, name))
+    if not desk.went(moved, legible(drop)):
+        with contextlib.suppress(FileNotFoundError):
+            fs.unlink(beside)
+        return False
+    desk.rejected += 1
+    desk.journal.note("REJECTED", drop=reason["drop"], problem=f"{error.field}: {error.problem}", mend=error.mend)
+    return True
+
+
+def _claimed_id(data: bytes) -> str | None:
+    """The id that a rejected drop gave itself, so that `spool show` finds it."""
+    try:
+        value = codec.load(data, "")
+    except BadFile:
+        return None
+    found = value.get("id") if isinstance(value, dict) else None
+    return found[:200] if isinstance(found, str) else None
+
+
+def _free_name(desk: Desk, drop: str, taken: set[str]) -> str:
+    """The drop's own name where it is legal on every server and free; else one with a suffix of its own."""
+    legal = drop.isprintable() and drop.isascii() and _LEGAL_ELSEWHERE.isdisjoint(drop) and len(drop) <= 200
+    if legal and not drop.endswith((".", " ")) and not {drop, f"{drop}{REASON}"} & taken:
+        return drop
+    stem, dot, extension = drop.rpartition(".")
+    suffix = admission.settle(drop, desk.next_micros(), desk.epoch)[0]
+    return f"{slug(stem if dot else drop, 100)}.{suffix}.{slug(extension, 10) if dot else 'drop'}"
