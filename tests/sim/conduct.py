@@ -22,8 +22,8 @@ SILENCE_S = 1.9
 ALIVE = ("waiting", "ready", "claimed", "returned")
 
 
-class Broken(AssertionError):
-    """A law is broken."""
+class Broken(BaseException):
+    """A law is broken. No `except Exception` of the product may hide that."""
 
 
 class Node(Protocol):
@@ -58,7 +58,7 @@ class Conduct:
             self._led(file)
         elif target == "heartbeats" and (beat := parse_beat(file)) is not None:
             self._beats.setdefault(beat.node, []).append(self.scheduler.now)
-        elif source == "tmp" and target in ("pending", "waiting") and self.server.is_volatile(dst):
+        elif (source == "tmp" and target == "pending" or src.endswith(".line")) and self.server.is_volatile(dst):
             raise Broken(f"durable: {dst} is published and would not survive a power cut")
         self._know(source, target, file)
         node = self._actor()
@@ -96,7 +96,7 @@ class Conduct:
 
     def made(self, path: str) -> None:
         """After a mkdir. Errors: Broken."""
-        if path.startswith(("claimed/", "tmp/")):
+        if path.startswith(("claimed/", "tmp/", "admitting/")):
             if path in self._made:
                 raise Broken(f"shut door: {path} was taken away, and made again")
             self._made.add(path)

@@ -119,12 +119,10 @@ class Mount:
                 if self._weather.draw("half", *self._key()) < 0.5:
                     self._tear(path, data)
                 raise _error(code, path)
-        try:
-            self._call("write", path, data, durable=durable)
-        except Killed:
-            if self._strikes("torn"):
-                self._tear(path, data)
-            raise
+        if self._strikes("torn"):
+            self._tear(path, data)
+            self._machine.fall()
+        self._call("write", path, data, durable=durable)
         self._absent.pop(path, None)
 
     def append(self, path: str, data: bytes) -> None:

@@ -50,7 +50,8 @@ class Server:
         self.rolls_back = rolls_back
         self.onlooker: Onlooker | None = None
         self.full = False
-        self.heard: Callable[[str, tuple[object, ...], Exception | None], None] | None = None
+        self.by_hand: set[str] = set()
+        self.heard: Callable[[str, tuple[object, ...], BaseException | None], None] | None = None
         self._volatile: set[str] = set()
         self._history: list[MemoryFileSystem] = []
 
@@ -61,7 +62,7 @@ class Server:
             return act(*args, **options)
         try:
             answer = act(*args, **options)
-        except (OSError, AssertionError) as error:
+        except BaseException as error:
             self.heard(verb, args, error)
             raise
         self.heard(verb, args, None)
@@ -96,14 +97,19 @@ class Server:
             self._volatile.discard(path)
             self._history.clear()
         else:
-            self._volatile.add(path)
+            self._unsure(path)
         self._remember()
         if self.onlooker is not None:
             self.onlooker.written(path, replaced)
 
     def _append(self, path: str, data: bytes) -> None:
         self.fs.append(path, data)
-        self._volatile.add(path)
+        self._unsure(path)
+
+    def _unsure(self, path: str) -> None:
+        """A power cut may take its content; how a person copies files is not the product's to answer for."""
+        if path not in self.by_hand:
+            self._volatile.add(path)
 
     def _sync(self, path: str) -> None:
         self.fs.sync(path)

@@ -59,7 +59,7 @@ class _Ear:
     def _fault(self, text: str) -> None:
         self._now("", f"FAULT {text}", None)
 
-    def _call(self, verb: str, args: tuple[object, ...], error: Exception | None) -> None:
+    def _call(self, verb: str, args: tuple[object, ...], error: BaseException | None) -> None:
         if verb == "append" and error is None and str(args[0]).startswith("events/"):
             self._events(args[1])
         elif verb not in LOOKS and verb != "append" and not (verb == "read" and error is None):
@@ -96,7 +96,7 @@ def _task_of(path: str) -> str | None:
     return None
 
 
-def _fate(error: Exception | None) -> str:
+def _fate(error: BaseException | None) -> str:
     if error is None:
         return ""
     if isinstance(error, OSError) and error.errno is not None:

@@ -12,7 +12,8 @@ from spoold.rules.finding import Severity
 from spoold.store.initialise import initialise
 from spoold.store.store import open_store
 from spoold.store.survey import survey
-from tests.sim.laws import Broken, Laws, check_executions
+from tests.sim.conduct import Broken
+from tests.sim.laws import Laws, check_executions
 from tests.sim.machine import Clocks, Machine
 from tests.sim.programs import Execution
 from tests.sim.scheduler import Scheduler
@@ -73,8 +74,10 @@ class Universe:
         broken = None
         try:
             self._play()
+        except Broken as error:
+            broken = f"{error}"
         except Exception as error:  # noqa: BLE001  whatever the product does wrong is a finding with a seed
-            broken = f"{error}" if isinstance(error, Broken) else f"{type(error).__name__}: {error}"
+            broken = f"{type(error).__name__}: {error}"
         return Outcome(
             self.weather.seed,
             self.weather.flavour,

@@ -15,7 +15,16 @@ FLAVOURS = ("local", "nfs", "smb")
 
 # Faults of single calls, by the kind of share on which they were seen. The figure is the odds per call.
 CALLS: dict[str, dict[str, float]] = {
-    "local": {"nap": 0.0, "fall": 0.0, "slow": 0.01, "full": 0.002, "quota": 0.002, "eintr": 0.002, "scan": 0.05, "torn": 0.5},
+    "local": {
+        "nap": 0.0,
+        "fall": 0.0,
+        "slow": 0.01,
+        "full": 0.002,
+        "quota": 0.002,
+        "eintr": 0.002,
+        "scan": 0.05,
+        "torn": 0.002,
+    },
     "nfs": {
         "nap": 0.0,
         "fall": 0.0,
@@ -32,7 +41,7 @@ CALLS: dict[str, dict[str, float]] = {
         "full": 0.002,
         "quota": 0.001,
         "scan": 0.05,
-        "torn": 0.5,
+        "torn": 0.002,
     },
     "smb": {
         "nap": 0.0,
@@ -49,16 +58,15 @@ CALLS: dict[str, dict[str, float]] = {
         "full": 0.002,
         "quota": 0.001,
         "scan": 0.05,
-        "torn": 0.5,
+        "torn": 0.002,
     },
 }
-# Half of the seeds aim at one kind of change: what is rare everywhere is common there, and machines halt or die in it.
+# Half of the seeds aim at one kind of change: what is rare everywhere is common there, and machines die there.
 AIMS = (
-    ("pending", "ready"),
-    ("pending", "waiting"),
-    ("pending", "batches"),
-    ("batches", "batches"),
-    ("tmp", "waiting"),
+    ("pending", "admitting"),
+    ("admitting", "admitting"),
+    ("admitting", "waiting"),
+    ("admitting", "ready"),
     ("waiting", "ready"),
     ("ready", "claimed"),
     ("claimed", "completed"),

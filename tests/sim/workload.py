@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
 from spoold.client.spool import Spool
 from spoold.protocol.errors import SpoolError
 from spoold.protocol.names import key
-from tests.sim.laws import Asked, Broken, Laws
+from tests.sim.conduct import Broken
+from tests.sim.laws import Asked, Laws
 from tests.sim.machine import Clocks
 from tests.sim.mount import Mount
 from tests.sim.programs import ENDLESS
@@ -17,6 +19,7 @@ from tests.sim.server import Server
 from tests.sim.weather import Weather
 
 SINGLE, LINES = 8, 4
+LOOKS_AFTER_S = 6.0
 LIMITS = {"narrow": 2}
 SETTINGS = b"""
 [heartbeat]
@@ -34,8 +37,13 @@ max_concurrent = 2
 enough_free_mb = 0
 """
 # Two that nothing but a cancel ends: one that waits, and one that runs.
-CHILD_OF_NOBODY = {"id": "waits-for-ever", "type": "wide", "command": ["work"], "dependencies": ["nobody"]}
-GOES_ON = {"id": f"{ENDLESS}-run", "type": "wide", "command": ["work"], "dependencies": []}
+CHILD_OF_NOBODY: dict[str, Any] = {
+    "id": "waits-for-ever",
+    "type": "wide",
+    "command": ["work"],
+    "dependencies": ["nobody"],
+}
+GOES_ON: dict[str, Any] = {"id": f"{ENDLESS}-run", "type": "wide", "command": ["work"], "dependencies": []}
 
 
 class Client:
@@ -70,9 +78,18 @@ class Client:
                 self._submit([self._task(names[again], names[:again])])
             if self._weather.draw("cancel", name) < 0.1:
                 self._cancel(name)
+        self._copy(self._task("by-hand", names))
         for task in (CHILD_OF_NOBODY, GOES_ON):
             self._cancel(task["id"])
         self.done = True
+        # A request is not waited for on disk: who asked sees that it was not done, and asks again.
+        while not all(self._ended(task["id"]) for task in (CHILD_OF_NOBODY, GOES_ON)):
+            self._scheduler.sleep(10.0)
+            for task in (CHILD_OF_NOBODY, GOES_ON):
+                self._cancel(task["id"])
+
+    def _ended(self, name: str) -> bool:
+        return self._laws.tokens.get(key(name), "").startswith(("completed/", "failed/"))
 
     def freeze(self, seconds: float) -> None:
         """A closed lid."""
@@ -92,6 +109,26 @@ class Client:
             self._laws.asked.setdefault(key(task["id"]), Asked(task["id"], task["type"], tuple(task["dependencies"])))
         self._insist(lambda spool: spool.submit_many(tasks) if len(tasks) > 1 else [spool.submit(tasks[0])])
 
+    def _copy(self, task: dict[str, Any]) -> None:
+        """A file copied into the drop box in two pieces, under its final name; again if nothing comes of it."""
+        self._laws.asked[key(task["id"])] = Asked(task["id"], task["type"], tuple(task["dependencies"]))
+        data = json.dumps(task).encode()
+        while key(task["id"]) not in self._laws.tokens:
+            mount = self._mount()
+            path = f"pending/{self.name}.json"
+            self._server.by_hand.add(path)
+            with contextlib.suppress(OSError):
+                mount.write(path, data[:20], durable=False)
+                self._scheduler.sleep(1.5 * self._weather.draw("copying", self.name))
+                mount.append(path, data[20:])
+            self._scheduler.sleep(LOOKS_AFTER_S)
+
+    def _mount(self) -> Mount:
+        """Another name for each, so that a fault of one try does not have to be one of the next."""
+        self._calls += 1
+        self.name = f"client-{self._calls}"
+        return Mount(self._scheduler, self._server, self._weather, self)
+
     def _cancel(self, name: str) -> None:
         self.cancelled.add(key(name))
         self._insist(lambda spool: spool.cancel(name))
@@ -99,10 +136,7 @@ class Client:
     def _insist(self, act: Any) -> None:
         """Again and again, until it is acknowledged: the id makes that safe."""
         while True:
-            # Another name for each try, so that a fault of the first does not have to be one of the second.
-            self._calls += 1
-            self.name = f"client-{self._calls}"
-            mount = Mount(self._scheduler, self._server, self._weather, self)
+            mount = self._mount()
             try:
                 with Spool("/spool", filesystem=mount, clock=self.clocks) as spool:
                     act(spool)
