@@ -92,7 +92,7 @@ class Batches:
             lines = list(islice(under_way.lines, PER_STEP))
             for line in lines:
                 if not desk.view.known(line.admit.name.id):
-                    self._staged[self._stage(desk, line)] = line
+                    self._stage(desk, line)
             if self._staged and desk.store.durable:
                 desk.store.fs.flush()
             for staged in list(self._staged):
@@ -112,15 +112,15 @@ class Batches:
         desk.busy = True
         self._open = None
 
-    def _stage(self, desk: Desk, line: Line) -> str:
+    def _stage(self, desk: Desk, line: Line) -> None:
         """Write a line into this leader's door, under a name that it never uses twice. Errors: OSError, DoorShut."""
         self._written += 1
-        path = layout.join(desk.door, f"{self._written}.line")
+        path = layout.join(desk.door, f"{self._written}{doors.LINE}")
+        self._staged[path] = line  # on record before it is there: an error does not say that it is not
         try:
             desk.store.fs.write(path, line.data, durable=False)
         except FileNotFoundError as error:
             raise doors.DoorShut(desk.door) from error
-        return path
 
     def _publish(self, desk: Desk, staged: str) -> None:
         """One line becomes a task in waiting/."""

@@ -120,12 +120,12 @@ class Desk:
             self.deadlines[key(name.id)] = conditions.deadline
         self.backlog.add(Entry(name, lane, conditions, rest_until), self.now)
 
-    def to_waiting(self, src: str, name: TaskName, lane: str, task: Task | None, event: str) -> Moved:
+    def to_waiting(self, src: str, name: TaskName, lane: str, task: Task | None, event: str, **detail: str) -> Moved:
         """Move a token into waiting/ and enlist it."""
         moved = move_into_lane(self.store, src, layout.WAITING, lane, name.encode())
         if self.went(moved, name.id):
             self.enlist(name, lane, task)
-            self.journal.note(event, name.id, name.attempt, lane=lane)
+            self.journal.note(event, name.id, name.attempt, lane=lane, **detail)
         return moved
 
     def went(self, moved: Moved, task_id: str) -> bool:

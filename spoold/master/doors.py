@@ -26,6 +26,8 @@ from spoold.rules.admission import Admit, Known
 from spoold.store.mover import Fate
 from spoold.store.store import make_directory
 
+LINE = ".line"
+
 
 class DoorShut(OSError):
     """This leader's own door is gone: somebody else leads, or a person removed it. Who still leads begins anew."""
@@ -81,6 +83,16 @@ def look_behind(desk: Desk) -> None:
             desk.half.add(name)
         elif batch is not None:
             desk.batches.add(batch)
+    if not desk.batches:
+        _remove_strays(desk, names)
+
+
+def _remove_strays(desk: Desk, names: list[str]) -> None:
+    """Staged lines that turned up though their writing was not seen to succeed: no batch is under way."""
+    for name in names:
+        if name.endswith(LINE):
+            with contextlib.suppress(FileNotFoundError):
+                desk.store.fs.unlink(layout.join(desk.door, name))
 
 
 def through(desk: Desk, drop: str, name: str) -> bool:
@@ -122,7 +134,7 @@ def _finish_one(desk: Desk, file: str, name: TaskName) -> None:
         _settle_duplicate(desk, place, name, codec.load(data, file), data)
         return
     desk.view.settle(name.id, State.PENDING, desk.door, file)
-    if place_admitted(desk, place.path, admit):
+    if place_admitted(desk, place.path, admit, file):
         desk.half.discard(file)
 
 

@@ -188,5 +188,5 @@ def _admit(desk: Desk, drop: str, admit: Admit) -> None:
         desk.half.add(file)
         desk.view.settle(admit.name.id, State.PENDING, desk.door, file)
         src = layout.join(desk.door, file)
-    if place_admitted(desk, src, admit):
+    if place_admitted(desk, src, admit, drop):
         desk.half.discard(admit.name.encode())

@@ -104,6 +104,8 @@ class Master:
         """Resign and leave, so that a standby need not wait. Never raises OSError."""
         with contextlib.suppress(OSError):
             self.leadership.resign()
+            if self._desk is not None:
+                self.store.fs.rmdir(self._desk.door)  # with something in it, it stays for the next leader
         self._journal.note("MASTER_LEFT")
         self._journal.flush()
         self._presence.leave()

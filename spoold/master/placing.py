@@ -8,6 +8,7 @@ from functools import lru_cache
 from spoold.master.desk import Desk
 from spoold.master.view import Place
 from spoold.protocol import layout
+from spoold.protocol.errors import legible
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key
@@ -147,15 +148,15 @@ def stands_ready(desk: Desk, name: TaskName, lane: str) -> None:
     desk.view.settle(name.id, State.READY, layout.join(layout.READY, lane), name.encode())
 
 
-def place_admitted(desk: Desk, src: str, admit: Admit) -> bool:
+def place_admitted(desk: Desk, src: str, admit: Admit, drop: str) -> bool:
     """A new task at `src` goes into ready/ if nothing stands in its way, else into waiting/."""
     name = admit.name
     if not room_at_once(desk, admit):
-        return bool(desk.to_waiting(src, name, admit.lane, admit.task, "ADMITTED"))
+        return bool(desk.to_waiting(src, name, admit.lane, admit.task, "ADMITTED", drop=legible(drop)))
     moved = move_into_lane(desk.store, src, layout.READY, admit.lane, name.encode())
     if desk.went(moved, name.id):
         stands_ready(desk, name, admit.lane)
-        desk.journal.note("ADMITTED", name.id, name.attempt, lane=admit.lane)
+        desk.journal.note("ADMITTED", name.id, name.attempt, lane=admit.lane, drop=legible(drop))
     return bool(moved)
 
 

@@ -72,8 +72,8 @@ def _cancel(desk: Desk, request: Request) -> bool:
         return key(request.target) in desk.view.archived
     if place.state in (State.COMPLETED, State.FAILED):
         return True
-    if place.state is State.CLAIMED:
-        return False
+    if place.state in (State.CLAIMED, State.PENDING):
+        return False  # its worker stops it; what still stands in the leader's door is a task in a moment
     name = _name_at(place.name)
     if name is None:
         return False

@@ -21,7 +21,6 @@ from spoold.protocol.names import (
     TaskName,
     is_node,
     parse_archived,
-    parse_batch,
     parse_beat,
     parse_door,
     parse_ended,
@@ -267,19 +266,13 @@ def _archived(notes: _Notes) -> None:
 
 def _standing(notes: _Notes) -> list[str]:
     """What is being admitted: paths of batches and tasks in the doors of leaders."""
-    standing = []
-    for directory in notes.list(layout.ADMITTING):
-        door = parse_door(directory)
-        if door is None:
-            notes.foreign.append(layout.join(layout.ADMITTING, directory))
-            continue
-        notes.epoch = max(notes.epoch, door.epoch)
-        for name in notes.list(layout.join(layout.ADMITTING, directory)):
-            parsed = parse_task(name) or parse_batch(name)
-            if parsed is not None:
-                notes.saw(parsed.order)
-                standing.append(layout.join(layout.ADMITTING, directory, name))
-    return standing
+    doors = notes.list(layout.ADMITTING)
+    notes.foreign.extend(layout.join(layout.ADMITTING, name) for name in doors if parse_door(name) is None)
+    standing = list(list_standing(notes.store.fs)) if doors else []
+    for found in standing:
+        notes.epoch = max(notes.epoch, found.door.epoch)
+        notes.saw(found.name.order)
+    return [found.path for found in standing]
 
 
 def _leases(notes: _Notes) -> list[LeaseName]:

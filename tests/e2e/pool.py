@@ -30,7 +30,7 @@ SETTINGS = "[heartbeat]\ninterval_s = 0.75\nmisses = 4\n\n[retry]\nbackoff_s = 0
 DEAD_AFTER_S = 3.0
 # The grace that a task has by default is in it.
 LEAVES_WITHIN_S = 20.0
-STATES = ("pending", "batches", "waiting", "ready", "claimed", "returned", "completed", "failed")
+STATES = ("pending", "admitting", "waiting", "ready", "claimed", "returned", "completed", "failed")
 _numbers = itertools.count(1)
 
 

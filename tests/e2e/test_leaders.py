@@ -58,7 +58,7 @@ def test_two_thousand_tasks_outlive_their_leaders(make_pool: Callable[..., Pool]
     assert pool.listing("failed") == []
     assert ended == Counter(ids), "nothing lost, nothing doubled"
     assert Counter(runs.read_text().split()) == Counter(ids), "no worker died, so nothing ran twice"
-    for state in ("pending", "batches", "waiting", "ready", "claimed", "returned", "rejected"):
+    for state in ("pending", "admitting", "waiting", "ready", "claimed", "returned", "rejected"):
         assert pool.files(state) == []
     wait_for(lambda: pool.leader() is not None, "somebody leads")
     pool.fsck()

@@ -39,7 +39,7 @@ def commands(made: Cluster) -> list[str]:
 def assert_whole(made: Cluster) -> None:
     """Every line is one task, byte for byte and in order, and nothing is left of the batch."""
     assert commands(made) == BATCH.splitlines()
-    assert made.fs.list("batches") == []
+    assert made.fs.files("admitting") == {}
     assert made.fs.list("pending") == []
 
 

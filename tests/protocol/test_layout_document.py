@@ -38,6 +38,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "lease": names.parse_lease,
     "snapshot": names.parse_snapshot,
     "events": names.parse_events,
+    "door": names.parse_door,
     "batch": names.parse_batch,
     "request": parse_request,
     "lane": parse_lane,
@@ -97,7 +98,7 @@ def test_the_tree_is_the_tree() -> None:
 
 def test_the_states_are_the_states() -> None:
     told = {re.match(r"`(\w+)/", row[0]) for row in table("the token is in")} - {None}
-    assert {match[1] for match in told if match} == {*State, layout.BATCHES}
+    assert {match[1] for match in told if match} == {*State, layout.ADMITTING}
 
 
 def test_the_table_of_moves_is_the_table_of_moves() -> None:

@@ -14,6 +14,7 @@ from spoold.protocol.errors import BadName
 from spoold.protocol.names import (
     DELAY_MAX_MS,
     BatchName,
+    DoorName,
     BeatName,
     EndedName,
     EventsName,
@@ -56,6 +57,7 @@ KINDS: dict[str, tuple[st.SearchStrategy[Any], Encoder, Parser]] = {
     "snapshot": (some.snapshot_names, SnapshotName.encode, names.parse_snapshot),
     "events": (some.events_names, EventsName.encode, names.parse_events),
     "batch": (some.batch_names, BatchName.encode, names.parse_batch),
+    "door": (some.door_names, DoorName.encode, names.parse_door),
 }
 LONGEST: dict[str, Any] = {
     "task": BIGGEST,
@@ -67,7 +69,8 @@ LONGEST: dict[str, Any] = {
     "lease": LeaseName(10**12 - 1, 10**15 - 1, LONGEST_NODE),
     "snapshot": SnapshotName(10**12 - 1, 10**15 - 1),
     "events": EventsName(LONGEST_NODE, 10**9 - 1),
-    "batch": BatchName(BIGGEST.order, LONGEST_ID, LONGEST_NODE),
+    "batch": BatchName(BIGGEST.order, LONGEST_ID),
+    "door": DoorName(10**12 - 1, LONGEST_NODE),
 }
 kinds = pytest.mark.parametrize("kind", KINDS)
 
@@ -138,8 +141,8 @@ def test_the_longest_legal_fields_make_a_name_below_255_bytes(kind: str) -> None
         LeaseName(0, 10**15, "m"),
         SnapshotName(-1, 1),
         EventsName("w/x", 1),
-        BatchName(ORDER, "a/b", "m"),
-        BatchName("", "a", "m"),
+        BatchName(ORDER, "a/b"),
+        BatchName("", "a"),
     ],
     ids=str,
 )

@@ -33,7 +33,7 @@ def load(path: str) -> Any:
         return codec.load_settings(data, path)
     if directory == layout.EVENTS:
         return [Event.model_validate(orjson.loads(line)) for line in data.splitlines()]
-    if directory == layout.BATCHES:
+    if directory == layout.ADMITTING:
         parsed = names.parse_batch(name)
         assert parsed is not None
         return list(batch.lines(data, name, parsed.order, parsed.prefix, Settings()))
@@ -56,7 +56,7 @@ def name_of(path: str) -> Any:
     if directory in LANED:
         assert parse_lane(path.split("/")[1]) is not None
     parsers: dict[str, Callable[[str], Any]] = {
-        layout.BATCHES: names.parse_batch,
+        layout.ADMITTING: names.parse_batch,
         layout.WAITING: names.parse_task,
         layout.READY: names.parse_task,
         layout.CLAIMED: names.parse_task,
@@ -125,6 +125,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "snapshot": names.parse_snapshot,
     "events": names.parse_events,
     "batch": names.parse_batch,
+    "door": names.parse_door,
     "request": parse_request,
     "lane": parse_lane,
 }
@@ -207,7 +208,7 @@ def test_the_marker_the_beat_the_snapshot_and_the_journal() -> None:
 
 def test_a_batch_becomes_the_tasks_that_it_always_became() -> None:
     """A batch may be half expanded by one release and finished by the next."""
-    [path] = [path for path in FILES if path.startswith(layout.BATCHES)]
+    [path] = [path for path in FILES if path.startswith(layout.ADMITTING)]
     assert [line.admit.name.encode() for line in load(path)] == [
         "5000.hw1y7k2m81-1.a.a1f0c0.json",
         "5000.hw1y7k2m82-1.many-0a1b2c3d-2.a1f0c0d.json",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import BatchName, EndedName, LeaseName, TaskName
+from spoold.protocol.names import EndedName, LeaseName, TaskName
 from spoold.rules.audit import SHOWN, audit, confirmed, counts, verdict
 from spoold.rules.finding import (
     DropLease,
@@ -232,12 +232,12 @@ def test_what_is_left_over_is_no_error() -> None:
     survey = replace(
         SOUND,
         writers=("cli-x",),
-        batches=(BatchName("0123456789-1", "b", "m-1"),),
+        standing=("admitting/1.m-1/0123456789-1.b.jsonl",),
         foreign=("lost+found", "logs/.nfs01", "logs/notes.txt"),
     )
     assert found(survey) == [
         (W, "names", ("logs/notes.txt",)),
-        (I, "batches", ("batches/0123456789-1.b.m-1.jsonl",)),
+        (I, "admitting", ("admitting/1.m-1/0123456789-1.b.jsonl",)),
         (I, "names", ("logs/.nfs01",)),
         (I, "names", ("lost+found",)),
         (I, "tmp", ("tmp/cli-x",)),

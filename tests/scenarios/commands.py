@@ -28,7 +28,7 @@ from tests.support.tokens import tokens
 
 _SHOWN = (
     layout.PENDING,
-    layout.BATCHES,
+    layout.ADMITTING,
     layout.WAITING,
     layout.READY,
     layout.CLAIMED,

@@ -131,7 +131,7 @@ def test_strangers_files_are_passed_over_and_named() -> None:
         "returned/y.json",
         "completed/z.txt",
         "results/r.txt",
-        "batches/b.txt",
+        "admitting/b.txt",
         "master/m.txt",
         "status/s.txt",
         "events/e.txt",

@@ -91,7 +91,7 @@ class Story:
         codes = {t.id: t.result["error"]["code"] for t in tokens(fs) if t.state == "failed" and t.result}
         assert codes == {"doomed": "EXIT_NONZERO", "below": "DEPENDENCY_FAILED"}
         assert not fs.list("pending")
-        assert not fs.list("batches")
+        assert not fs.files("admitting")
         assert not fs.list("returned")
         # A leader that crashed between the reason and the drop leaves a reason behind; the drop is rejected once.
         assert "bad.json" in {name.split(".")[0] + ".json" for name in fs.list("rejected")}
@@ -125,4 +125,4 @@ class Story:
 
     def _over(self) -> bool:
         states = {token.id: token.state for token in tokens(self.cluster.fs)}
-        return states == ENDS and not self.cluster.fs.list("pending") and not self.cluster.fs.list("batches")
+        return states == ENDS and not self.cluster.fs.list("pending") and not self.cluster.fs.files("admitting")

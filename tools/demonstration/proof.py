@@ -16,7 +16,7 @@ from tools.demonstration.cluster import laptop_of
 from tools.demonstration.dag import CAUTIONS, REPORT, TWINS
 from tools.demonstration.ledger import Attempt
 
-UNDER_WAY = ("pending", "batches", "waiting", "ready", "claimed", "returned")
+UNDER_WAY = ("pending", "admitting", "waiting", "ready", "claimed", "returned")
 
 
 @dataclass(frozen=True, slots=True)
