@@ -13,6 +13,7 @@ from spoold.daemon.pulse import Pulse, pulsing
 from spoold.master.master import Master
 from spoold.protocol import layout
 from spoold.protocol.heartbeat import Capabilities
+from spoold.store.initialise import restore
 from spoold.store.store import Store, open_store
 from spoold.system.clock import SystemClock
 from spoold.system.hints import Hints
@@ -39,6 +40,7 @@ class MasterActor:
 
     def __init__(self, root: str, name: str | None, pulse: Pulse) -> None:
         store = open_spool(root, node_id(name, "m"), pulse)
+        restore(store.fs)
         store.open_tmp()
         self._master = Master(store, SystemHost())
         self._event = threading.Event()
@@ -70,6 +72,10 @@ class MasterActor:
     def close(self) -> None:
         self.hints.close()
         self._master.close()
+
+    @property
+    def idle(self) -> bool:
+        return True
 
     def describe(self) -> str:
         me = self._master.store.writer
@@ -137,6 +143,10 @@ class WorkerActor:
     def close(self) -> None:
         self.hints.close()
         self._worker.close()
+
+    @property
+    def idle(self) -> bool:
+        return not self._worker.running
 
     def describe(self) -> str:
         worker = self._worker

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -55,18 +55,13 @@ class Actor(Protocol):
         """Nothing is left of this actor. Never raises OSError."""
         ...
 
-    def describe(self) -> str:
-        """One line for people: who this is and what it does."""
+    @property
+    def idle(self) -> bool:
+        """Whether it could go at once, as far as it knows without asking the share."""
         ...
 
-
-class Hinting(Protocol):
-    """What tells early of changes, if anything does."""
-
-    reason: str | None
-
-    def watch(self, relative_dirs: Iterable[str]) -> None:
-        """Watch these directories."""
+    def describe(self) -> str:
+        """One line for people: who this is and what it does."""
         ...
 
 
@@ -131,13 +126,16 @@ class Loop:
         return False
 
     def _be_patient(self, error: Exception) -> bool:
-        """The environment's fault: say so once, try again. True: asked to leave, and there was nothing to leave."""
-        if str(error) != self.trouble:
+        """The environment's fault: say so once, try again. True: asked to leave, and nothing runs to be lost."""
+        trouble = _essence(error)
+        if trouble != self.trouble:
             log.warning("%s", error)
-        self.trouble = str(error)
+        self.trouble = trouble
+        if self._leaving.is_set() and (self.actor is None or self.actor.idle):
+            return True
         if self._leaving.wait(PATIENCE_S):
             time.sleep(PATIENCE_S)  # leaving, but the share does not answer: not in a busy loop
-        return self._leaving.is_set() and self.actor is None
+        return False
 
     def _pause_s(self, beat: Beat) -> float:
         """How long to wait: until the next thing is due, at most as long as a poll may take."""
@@ -151,3 +149,10 @@ class Loop:
             longest = self.poll.busy_s if active else self.poll.idle_s
         due = longest if beat.next_due is None else beat.next_due - now
         return max(0.0, min(due, longest))
+
+
+def _essence(error: Exception) -> str:
+    """What is told once: names of temporary files differ from one try to the next, the trouble does not."""
+    if isinstance(error, OSError) and isinstance(error.filename, str):
+        return f"{error.strerror}: {error.filename.rpartition('/')[0] or error.filename}"
+    return str(error)

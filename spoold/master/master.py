@@ -7,6 +7,7 @@ environment ends the step, proves nothing about anybody, and the next step begin
 from __future__ import annotations
 
 import contextlib
+import logging
 from dataclasses import dataclass
 
 from spoold.master import doors, placing, reaping, takeover
@@ -22,10 +23,13 @@ from spoold.protocol.names import key
 from spoold.rules.backlog import Now
 from spoold.rules.liveness import Watch
 from spoold.store import beats
+from spoold.store.initialise import restore
 from spoold.store.journal import Journal
 from spoold.store.presence import Presence, provably_gone
 from spoold.store.store import Store
 from spoold.system.host import Host
+
+log = logging.getLogger("spoold")
 
 GONE_EVERY_S = 1.0
 # waiting/ is listed anew this often (s), but never for more than this share of the leader's time.
@@ -92,10 +96,12 @@ class Master:
         except doors.DoorShut:
             self._desk = None  # whoever still leads begins its epoch anew
             raise
-        except OSError:
+        except OSError as error:
             self.leadership.untrusted()
             if self._desk is not None:
                 self._desk.watch.untrusted()
+            if isinstance(error, FileNotFoundError):
+                self._restore()
             raise
         finally:
             self._journal.flush()
@@ -110,6 +116,13 @@ class Master:
         self._journal.flush()
         self._presence.leave()
         self.store.close_tmp()
+
+    def _restore(self) -> None:
+        """A person may have removed a whole directory: without it nothing would go on, and nothing would say why."""
+        made = restore(self.store.fs)
+        if made:
+            log.warning("made again, since somebody had removed them: %s", ", ".join(made))
+            self._journal.note("RESTORED", directories=made)
 
     def _seat(self, now: Now) -> Desk:
         """The desk of this epoch; a new leader first reads everything."""
@@ -153,6 +166,7 @@ class Master:
 
     def _relist(self, desk: Desk) -> None:
         if self._relist_at is not None and desk.now.monotonic >= self._relist_at:
+            self._restore()
             doors.look_behind(desk)
             tokens = takeover.list_waiting(desk)
             takeover.adopt(desk, tokens)

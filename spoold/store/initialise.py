@@ -86,3 +86,15 @@ def initialise(fs: FileSystem, clock: Clock, spool_id: str, where: str) -> Marke
             f"{where}: cannot make a spool: {error.strerror}. Check the permissions of the share."
         ) from error
     return marker
+
+
+def restore(fs: FileSystem) -> list[str]:
+    """Make directories of the tree that are gone, in a spool that is there; which they were. Errors: OSError.
+
+    Never where the marker is not: an empty mount point is not a spool that lost everything.
+    """
+    names = set(fs.list(""))
+    missing = [name for name in layout.TREE if name not in names] if layout.MARKER in names else []
+    for name in missing:
+        make_directory(fs, name)
+    return missing
