@@ -58,7 +58,7 @@ class Conduct:
             self._led(file)
         elif target == "heartbeats" and (beat := parse_beat(file)) is not None:
             self._beats.setdefault(beat.node, []).append(self.scheduler.now)
-        elif (source == "tmp" and target == "pending" or src.endswith(".line")) and self.server.is_volatile(dst):
+        elif ((source == "tmp" and target == "pending") or src.endswith(".line")) and self.server.is_volatile(dst):
             raise Broken(f"durable: {dst} is published and would not survive a power cut")
         self._know(source, target, file)
         node = self._actor()

@@ -6,6 +6,7 @@ it, so which process acts next is decided by the seed alone, and any two calls o
 
 from __future__ import annotations
 
+import errno
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -51,7 +52,8 @@ class Scheduler:
     def sleep(self, seconds: float) -> None:
         """Let the others have their turns for that long. Errors: Killed."""
         process = self.current
-        assert process is not None
+        if process is None:
+            raise OSError(errno.ENOTCONN, "this world is over")  # somebody's finalizer
         if process.dead:
             raise Killed(process.name)
         self._push(self.now + seconds, process)

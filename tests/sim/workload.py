@@ -49,8 +49,11 @@ GOES_ON: dict[str, Any] = {"id": f"{ENDLESS}-run", "type": "wide", "command": ["
 class Client:
     """A person's machine, from which tasks are submitted one by one and as a batch, each until it is acknowledged."""
 
-    def __init__(self, scheduler: Scheduler, server: Server, weather: Weather, laws: Laws) -> None:
-        self.name = "client"
+    def __init__(
+        self, scheduler: Scheduler, server: Server, weather: Weather, laws: Laws, base: str = "client"
+    ) -> None:
+        self.name = base
+        self._base = base
         self._calls = 0
         self.cut_until = 0.0
         self.done = False
@@ -59,7 +62,7 @@ class Client:
         self._server = server
         self._weather = weather
         self._laws = laws
-        self.clocks = Clocks(scheduler, 0.0, 20_000.0 * (weather.draw("skew", "client") - 0.5), 1.0)
+        self.clocks = Clocks(scheduler, 0.0, 20_000.0 * (weather.draw("skew", base) - 0.5), 1.0)
 
     def live(self) -> None:
         """Submit everything."""
@@ -67,6 +70,8 @@ class Client:
         batch = [self._task(f"j{number}", [f"j{n}" for n in range(number)]) for number in range(LINES)]
         for index, name in enumerate(names):
             self._scheduler.sleep(2.5 * self._weather.draw("between", name))
+            if self._weather.draw("twice", name) < 0.5:
+                self._submit_elsewhere(self._task(name, names[:index]))
             self._submit([self._task(name, names[:index])])
             if index == SINGLE // 2:
                 self._submit(batch)
@@ -100,9 +105,15 @@ class Client:
 
     def _task(self, name: str, earlier: list[str]) -> dict[str, Any]:
         draw = self._weather.draw
-        parents = [p for p in earlier if draw("needs", name, p) < 0.25]
-        kind = "narrow" if draw("kind", name) < 0.4 else "wide"
+        parents = [p for p in earlier if draw("needs", name, p) < 0.2]
+        kind = "narrow" if draw("kind", name) < 0.6 else "wide"
         return {"id": name, "type": kind, "command": ["work"], "dependencies": parents, "max_retries": 2}
+
+    def _submit_elsewhere(self, task: dict[str, Any]) -> None:
+        """Somebody on another machine submits the same at about the same time."""
+        other = Client(self._scheduler, self._server, self._weather, self._laws, f"other-{task['id']}")
+        after_s = 0.5 * self._weather.draw("how soon", task["id"])
+        self._scheduler.spawn(other.name, lambda: other._submit([task]), after_s)
 
     def _submit(self, tasks: list[dict[str, Any]]) -> None:
         for task in tasks:
@@ -126,7 +137,7 @@ class Client:
     def _mount(self) -> Mount:
         """Another name for each, so that a fault of one try does not have to be one of the next."""
         self._calls += 1
-        self.name = f"client-{self._calls}"
+        self.name = f"{self._base}-{self._calls}"
         return Mount(self._scheduler, self._server, self._weather, self)
 
     def _cancel(self, name: str) -> None:

@@ -1,0 +1,233 @@
+"""Laws of leaders, broken: leadership, who is dead, admission, gates, what is remembered and what is forgotten."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from spoold.master import batches, doors, drops, placing, reaping, requests, takeover
+from spoold.master.batches import Batches
+from spoold.master.desk import Desk
+from spoold.master.drops import Drops
+from spoold.master.leadership import Leadership, _path
+from spoold.master.view import Changes, Place, View, _Found, _parse_returned
+from spoold.protocol import layout
+from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import LeaseName, parse_batch, parse_ended, parse_task
+from spoold.rules import gates, lease
+from spoold.rules.admission import Admit
+from spoold.rules.gates import PASS, LaneFacts
+from spoold.store import beats, control
+from spoold.system.filesystem import FileSystem
+from tests.sim.mutation import Mutations, Swap
+
+leader = Mutations()
+
+
+@leader.add("counters, not clocks", "A node is dead when its last beat is old by the leader's own clock.")
+def reaping_by_wall_clock() -> list[Swap]:
+    def stamp_is_old(desk: Desk, beat: Heartbeat | None) -> bool:
+        if beat is None:
+            return False
+        age_s = desk.now.wall - datetime.fromisoformat(beat.at).timestamp()
+        return age_s >= desk.store.settings.heartbeat.dead_after_s
+
+    def watch(desk: Desk) -> list[str]:
+        read = {node: beats.read(desk.store.fs, node, beat) for node, beat in desk.view.beats.items()}
+        return sorted({n for n, beat in read.items() if stamp_is_old(desk, beat)} - {desk.store.writer})
+
+    return [(reaping, "watch", watch)]
+
+
+def _forgotten(try_rmdir: bool) -> list[Swap]:
+    """A dead worker's claims are taken back once, and its directory is never looked at again."""
+    watch, seen = reaping.watch, dict[int, set[str]]()
+
+    def reap_once(desk: Desk, worker: str) -> bool:
+        directory = layout.join(layout.CLAIMED, worker)
+        for name, task in sorted(desk.view.claimed[worker].items()):
+            reaping._take_back(desk, Place(State.CLAIMED, directory, name), task, worker)
+        if try_rmdir:
+            with contextlib.suppress(OSError):
+                desk.store.fs.rmdir(directory)
+        seen.setdefault(id(desk.store.fs), set()).add(worker)
+        return True
+
+    def watch_others(desk: Desk) -> list[str]:
+        return [node for node in watch(desk) if not any(node in forgotten for forgotten in seen.values())]
+
+    return [(reaping, "_reap_claims", reap_once), (reaping, "watch", watch_others)]
+
+
+@leader.add("the door is shut", "A dead worker's claims are taken back, and its directory is left as it is.")
+def reaped_without_rmdir() -> list[Swap]:
+    return _forgotten(try_rmdir=False)
+
+
+@leader.add("the door is shut", "A dead worker's directory is removed if that works the first time, and forgotten.")
+def rmdir_once_and_forget() -> list[Swap]:
+    return _forgotten(try_rmdir=True)
+
+
+@leader.add("the door is shut", "A new leader takes over what stands in another's door, and leaves the door open.")
+def door_left_open() -> list[Swap]:
+    def leave(desk: Desk, door: str) -> None:
+        for name in desk.store.fs.list(door):
+            if parse_task(name) or parse_batch(name):
+                desk.store.move(layout.join(door, name), layout.join(desk.door, name))
+
+    return [(doors, "_shut", leave)]
+
+
+@leader.add("one token", "A drop that names its id is admitted without going through the leader's own door.")
+def admitted_past_the_door() -> list[Swap]:
+    def admit(desk: Desk, drop: str, verdict: Admit) -> None:
+        placing.place_admitted(desk, layout.join(layout.PENDING, drop), verdict, drop)
+
+    return [(drops, "_admit", admit)]
+
+
+@leader.add("durable before published", "The lines of a batch are published before they are durable.")
+def batch_not_durable() -> list[Swap]:
+    def expand(self: Batches, desk: Desk, under_way: Any) -> None:
+        try:
+            lines = list(islice(under_way.lines, batches.PER_STEP))
+            for line in lines:
+                if not desk.view.known(line.admit.name.id):
+                    self._stage(desk, line)
+            for staged in list(self._staged):
+                self._publish(desk, staged)
+            if len(lines) < batches.PER_STEP:
+                self._finish(desk, under_way.name)
+        except BaseException:
+            self._open = None
+            raise
+
+    return [(Batches, "_expand", expand)]
+
+
+@leader.add("leadership is one token", "A leader renews by writing its token anew under the same name.")
+def lease_rewritten() -> list[Swap]:
+    swap = Leadership._swap
+
+    def renew(self: Leadership, token: LeaseName, to: LeaseName, now: float) -> bool:
+        if to.epoch != token.epoch:
+            return swap(self, token, to, now)
+        self._store.fs.write(_path(token), b"", durable=False)
+        self.token, self._renewed_at = token, now
+        return True
+
+    return [(Leadership, "_swap", renew)]
+
+
+@leader.add("leadership is one token", "A standby takes over by writing a new token and removing the old one.")
+def takeover_without_swap() -> list[Swap]:
+    swap = Leadership._swap
+
+    def seize(self: Leadership, token: LeaseName, to: LeaseName, now: float) -> bool:
+        if to.epoch == token.epoch:
+            return swap(self, token, to, now)
+        self._store.fs.write(_path(to), b"", durable=False)
+        with contextlib.suppress(OSError):
+            self._store.fs.unlink(_path(token))
+        self.token, self._renewed_at = to, now
+        return True
+
+    return [(Leadership, "_swap", seize)]
+
+
+@leader.add("a leader holds the token", "A master plans whether it holds the token or not.")
+def plans_without_lease() -> list[Swap]:
+    hold = Leadership.hold
+
+    def always(self: Leadership, *args: Any) -> bool:
+        hold(self, *args)
+        return True
+
+    return [(Leadership, "hold", always)]
+
+
+@leader.add("(policy alone)", "A standby takes over at once: leaders change all the time.", harmless=True)
+def standby_does_not_wait() -> list[Swap]:
+    decide = lease.decide
+
+    def impatient(tokens: list[LeaseName], me: str, *, silent_s: float, **more: Any) -> lease.Decision:
+        # Not quite at once: two who take the token from each other at every step leave no time for any work.
+        return decide(tokens, me, silent_s=math.inf if silent_s >= 1.0 else silent_s, **more)
+
+    return [(lease, "decide", impatient)]
+
+
+@leader.add("a child starts after its parents", "The gate of dependencies is always open.")
+def dependencies_skipped() -> list[Swap]:
+    return [(gates, "dependencies", lambda *_: PASS)]
+
+
+@leader.add("limits hold under one leader", "The limit of a type is not asked.")
+def limit_ignored() -> list[Swap]:
+    facts = placing.type_facts
+
+    def unlimited(desk: Desk, kinds: Any) -> dict[str, LaneFacts]:
+        found = facts(desk, kinds)
+        return {kind: LaneFacts(fact.paused, fact.halted, None, fact.active) for kind, fact in found.items()}
+
+    return [(placing, "type_facts", unlimited)]
+
+
+@leader.add("listed as tokens flow", "The leader lists against the flow: a token on the move is in no listing.")
+def listed_against_the_flow() -> list[Swap]:
+    def refresh(self: View, fs: FileSystem) -> Changes:
+        found = self._unfinished = self._unfinished or _Found()
+        self._differ(State.FAILED, layout.FAILED, self.failed, parse_ended, fs.list(layout.FAILED), found)
+        self._differ(State.COMPLETED, layout.COMPLETED, self.completed, parse_ended, fs.list(layout.COMPLETED), found)
+        self._differ(State.RETURNED, layout.RETURNED, self.returned, _parse_returned, fs.list(layout.RETURNED), found)
+        self._refresh_branches(fs, State.CLAIMED, self.claimed, fs.list(layout.CLAIMED), found)
+        self._refresh_lanes(fs, found)
+        self.pending = sorted(fs.list(layout.PENDING))
+        self.requests, self.beats = control.list_requests(fs), beats.list_beats(fs)
+        found.changes.missing = [k for k, place in found.gone.items() if self.where.get(k) == place]
+        self._unfinished = None
+        return found.changes
+
+    return [(View, "refresh", refresh)]
+
+
+@leader.add("one token", "Nobody asks whether the id of a drop is taken.")
+def duplicates_not_checked() -> list[Swap]:
+    return [(View, "known", lambda *_: False)]
+
+
+@leader.add("discover by listing", "A task that cannot be opened just now is taken for one that does not exist.")
+def unopened_twin_is_none() -> list[Swap]:
+    duplicate = Drops._duplicate
+
+    def hasty(desk: Desk, drop: str, admit: Admit, new: Any) -> Any:
+        verdict = duplicate(desk, drop, admit, new)
+        return admit if verdict is None else verdict
+
+    return [(Drops, "_duplicate", staticmethod(hasty))]
+
+
+@leader.add("requests are carried out", "The leader removes a cancel without carrying it out.")
+def cancel_ignored_by_leader() -> list[Swap]:
+    return [(requests, "_cancel", lambda *_: True)]
+
+
+@leader.add("no accepted task vanishes", "What was handed back is left where it is.")
+def returned_left() -> list[Swap]:
+    return [(placing, "place_returned", lambda _: None)]
+
+
+@leader.add("gone is believed late", "A token that one listing does not show is forgotten at once.")
+def missing_is_forgotten() -> list[Swap]:
+    def forget(desk: Desk, doubts: dict[str, int]) -> None:
+        for task_key in sorted(desk.missing):
+            desk.view.where.pop(task_key, None)
+            desk.ended(task_key)
+        desk.missing.clear()
+
+    return [(takeover, "settle_missing", forget)]

@@ -1,0 +1,268 @@
+"""Laws of single moves, broken: renames and what is believed of them, names, publishing, results, fencing."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import ShutOut
+from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.names import BeatName, SnapshotName, TaskName
+from spoold.protocol.result import Status
+from spoold.protocol.snapshot import Snapshot
+from spoold.rules.outcome import Outcome
+from spoold.store import beats, mover, snapshots
+from spoold.store.mover import DONE, Fate, Moved
+from spoold.store.store import Store, make_directory
+from spoold.system.filesystem import FileSystem
+from spoold.worker.attempt import Attempt
+from spoold.worker.settling import Settling, Verdict
+from spoold.worker.worker import Worker
+from tests.sim.mutation import Mutations, Swap
+
+moves = Mutations()
+
+
+@moves.add("result before commit", "The worker commits first and writes the result afterwards.")
+def commit_before_result() -> list[Swap]:
+    write, commit = Settling._write_result, Settling._commit
+
+    def first(self: Settling, attempt: Attempt, verdict: Verdict) -> bool:
+        done = commit(self, attempt, verdict)
+        with contextlib.suppress(OSError):
+            write(self, attempt, verdict)
+        return done
+
+    return [(Settling, "_write_result", lambda *_: None), (Settling, "_commit", first)]
+
+
+class _Forgetful:
+    """A file system whose writes are not waited for."""
+
+    def __init__(self, fs: FileSystem) -> None:
+        self._fs = fs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._fs, name)
+
+    def write(self, path: str, data: bytes, *, durable: bool) -> None:
+        self._fs.write(path, data, durable=False)
+
+
+@moves.add("result before commit", "The result is written, and not made durable before the commit.")
+def result_not_durable() -> list[Swap]:
+    write = Settling._write_result
+
+    def hasty(self: Settling, attempt: Attempt, verdict: Verdict) -> None:
+        store = self._store
+        self._store = copy.copy(store)
+        self._store.fs = _Forgetful(store.fs)
+        try:
+            write(self, attempt, verdict)
+        finally:
+            self._store = store
+
+    return [(Settling, "_write_result", hasty)]
+
+
+@moves.add("the source name is the permission", "A worker whose claim was taken away commits by writing the file.")
+def no_fencing() -> list[Swap]:
+    forget = Settling._forget
+
+    def commit_anyway(self: Settling, attempt: Attempt) -> None:
+        with contextlib.suppress(OSError):
+            target = layout.join(layout.COMPLETED, attempt.name.ended(attempt.worker).encode())
+            self._store.fs.write(target, b"{}", durable=True)
+        forget(self, attempt)
+
+    return [(Settling, "_forget", commit_anyway)]
+
+
+@moves.add("no name twice", "A task goes back under the attempt number that it had.")
+def attempt_number_reused() -> list[Swap]:
+    again = TaskName.again
+
+    def same(self: TaskName, **charged: int) -> TaskName:
+        return replace(again(self, **charged), attempt=self.attempt)
+
+    return [(TaskName, "again", same)]
+
+
+@moves.add("after an error, look", "After an error the rename counts as done when the source is gone.")
+def source_gone_is_done() -> list[Swap]:
+    judge = mover._judge
+
+    def hopeful(fs: FileSystem, src: str, dst: str, error: OSError) -> Moved:
+        moved = judge(fs, src, dst, error)
+        return DONE if moved.fate is Fate.LOST else moved
+
+    return [(mover, "_judge", hopeful)]
+
+
+@moves.add("after an error, look", "The error alone decides: ENOENT means lost, anything else not done.")
+def error_alone_decides() -> list[Swap]:
+    judge = mover._judge
+
+    def blind(fs: FileSystem, src: str, dst: str, error: OSError) -> Moved:
+        moved = judge(fs, src, dst, error)
+        if moved.fate in (Fate.NO_DIRECTORY, Fate.REFUSED):
+            return moved  # lanes are made when somebody finds them missing: else nothing would ever be admitted
+        return Moved(Fate.LOST if isinstance(error, FileNotFoundError) else Fate.UNKNOWN, error)
+
+    return [(mover, "_judge", blind)]
+
+
+@moves.add("discover by listing", "After an error the names are looked up, and the directories not listed.")
+def look_up_instead_of_listing() -> list[Swap]:
+    def there(fs: FileSystem, path: str) -> bool:
+        fs.stat(path.rpartition("/")[0])
+        try:
+            fs.stat(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    return [(mover, "_listed", there)]
+
+
+@moves.add("destinations of one's own", "All workers claim into one directory.")
+def shared_claim_directory() -> list[Swap]:
+    register = Worker.register
+
+    def join(self: Worker) -> list[str]:
+        make_directory(self.store.fs, "claimed/shared")
+        return register(self)
+
+    def list_shared(self: Worker) -> set[str]:
+        return set(self.store.fs.list("claimed/shared"))
+
+    def shared(worker: str, name: str) -> str:
+        return f"{layout.CLAIMED}/shared/{name}"
+
+    return [(layout, "claimed", shared), (Worker, "register", join), (Worker, "_list_claims", list_shared)]
+
+
+@moves.add("destinations of one's own", "Who hands an attempt back does not put its own name to it.")
+def returned_without_mover() -> list[Swap]:
+    encode = TaskName.encode_returned
+    return [(TaskName, "encode_returned", lambda self, _: encode(self, "somebody"))]
+
+
+@moves.add("written once", "Every beat replaces the file of the one before.")
+def heartbeat_replaced() -> list[Swap]:
+    def publish(store: Store, beat: Heartbeat, before: Collection[int]) -> None:
+        name = layout.join(layout.HEARTBEATS, BeatName(beat.node, 0).encode())
+        store.publish(name, codec.dump(beat), durable=False)
+
+    return [(beats, "publish", publish)]
+
+
+@moves.add("written once", "Every snapshot replaces the one before.")
+def snapshot_replaced() -> list[Swap]:
+    publish = snapshots.publish
+
+    def same(store: Store, name: SnapshotName, snapshot: Snapshot) -> None:
+        publish(store, SnapshotName(name.epoch, 0), snapshot)
+
+    return [(snapshots, "publish", same)]
+
+
+@moves.add("discover by listing", "A worker takes a claim whose file it cannot open just now for gone.")
+def unopened_claim_is_gone() -> list[Swap]:
+    adopt, start = Worker._adopt, Worker._start
+    gone: set[tuple[str, str]] = set()
+
+    def start_or_forget(self: Worker, name: TaskName) -> bool:
+        started = start(self, name)
+        if not started:
+            gone.add((self.store.writer, name.encode()))
+        return started
+
+    def adopt_others(self: Worker, late: set[str]) -> int:
+        return adopt(self, {name for name in late if (self.store.writer, name) not in gone})
+
+    return [(Worker, "_start", start_or_forget), (Worker, "_adopt", adopt_others)]
+
+
+@moves.add("discover by listing", "A listing of the claims that fails is taken for an empty one.")
+def failed_listing_is_empty() -> list[Swap]:
+    claims = Worker._list_claims
+
+    def hopeful(self: Worker) -> set[str]:
+        try:
+            return claims(self)
+        except ShutOut:
+            raise
+        except OSError:
+            return set()
+
+    return [(Worker, "_list_claims", hopeful)]
+
+
+@moves.add("the door is shut", "A worker that was taken for dead makes its directories anew and goes on.")
+def claim_directory_made_again() -> list[Swap]:
+    stage = Store.stage
+
+    def go_on(self: Worker) -> set[str]:
+        directory = layout.join(layout.CLAIMED, self.store.writer)
+        try:
+            return set(self.store.fs.list(directory))
+        except FileNotFoundError:
+            make_directory(self.store.fs, directory)
+            return set()
+
+    def stage_anyway(self: Store, data: bytes, *, durable: bool) -> str:
+        try:
+            return stage(self, data, durable=durable)
+        except ShutOut:
+            self.open_tmp()
+            return stage(self, data, durable=durable)
+
+    return [(Worker, "_list_claims", go_on), (Store, "stage", stage_anyway)]
+
+
+@moves.add("one token", "Claims that came late are told from the rest after the commits of the same step.")
+def adoption_after_commit() -> list[Swap]:
+    adopt, claims = Worker._adopt, Worker._list_claims
+    listed: dict[str, set[str]] = {}
+
+    def remember(self: Worker) -> set[str]:
+        listed[self.store.writer] = claims(self)
+        return listed[self.store.writer]
+
+    def afterwards(self: Worker, late: set[str]) -> int:
+        return adopt(self, listed[self.store.writer] - {a.name.encode() for a in self.running})
+
+    return [(Worker, "_list_claims", remember), (Worker, "_adopt", afterwards)]
+
+
+@moves.add("unknown may still happen", "Claims that turn up late are not adopted.")
+def late_claims_left() -> list[Swap]:
+    return [(Worker, "_adopt", lambda *_: 0)]
+
+
+@moves.add("self-fence", "What a worker runs has no lease: it goes on when the worker is cut off.")
+def no_self_fence() -> list[Swap]:
+    beat = Worker._beat
+
+    def for_ever(self: Worker, now: float) -> None:
+        beat(self, now)
+        self.runner.extend(math.inf)
+
+    return [(Worker, "_beat", for_ever)]
+
+
+@moves.add("requests are carried out", "A worker does not stop a task that was cancelled while it runs.")
+def cancel_ignored_by_worker() -> list[Swap]:
+    stop = Worker._stop
+
+    def deaf(self: Worker, attempt: Attempt, why: Outcome) -> None:
+        if why.status is not Status.CANCELLED:
+            stop(self, attempt, why)
+
+    return [(Worker, "_stop", deaf)]
