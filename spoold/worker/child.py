@@ -36,9 +36,9 @@ class Refused(Exception):
 
 
 class Child:
-    """A started process: its pid and the read end of the pipe that is its standard output and error."""
+    """A started process: its pid and the read ends of the pipes that are its standard output and its errors."""
 
-    __slots__ = ("_refusal", "output", "pid")
+    __slots__ = ("_refusal", "errors", "output", "pid")
 
     def __init__(
         self, argv: Sequence[str], env: dict[str, str], cwd: str, stdin: bytes, keep: Sequence[int] = ()
@@ -54,6 +54,8 @@ class Child:
             opened.append(source)
             self.output, sink = os.pipe()
             opened += [self.output, sink]
+            self.errors, error_sink = os.pipe()
+            opened += [self.errors, error_sink]
             self._refusal, complaint = os.pipe()
             opened += [self._refusal, complaint]
             # What is sent to the child before it is a program waits until it has that program's dispositions;
@@ -66,11 +68,12 @@ class Child:
                 os.close(descriptor)
             raise Refused(f"cannot start a process: {_describe(problem)}", None) from problem
         if self.pid == 0:
-            _become(argv, env, cwd, (source, sink), keep, complaint, parent)
+            _become(argv, env, cwd, (source, sink, error_sink), keep, complaint, parent)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _RESET)
-        for descriptor in (source, sink, complaint):
+        for descriptor in (source, sink, error_sink, complaint):
             os.close(descriptor)
         os.set_blocking(self.output, False)
+        os.set_blocking(self.errors, False)
         os.set_blocking(self._refusal, False)
 
     def refusal(self) -> Refused | None:
@@ -86,8 +89,8 @@ class Child:
 
     def close(self) -> None:
         """Closes the supervisor's ends of the pipes."""
-        os.close(self.output)
-        os.close(self._refusal)
+        for descriptor in (self.output, self.errors, self._refusal):
+            os.close(descriptor)
 
 
 def _readable(data: bytes) -> int:
@@ -112,7 +115,7 @@ def _become(
     argv: Sequence[str],
     env: dict[str, str],
     cwd: str,
-    streams: tuple[int, int],
+    streams: tuple[int, int, int],
     keep: Sequence[int],
     complaint: int,
     parent: int,
@@ -128,7 +131,7 @@ def _become(
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _RESET)
         os.dup2(streams[0], 0)
         os.dup2(streams[1], 1)
-        os.dup2(streams[1], 2)
+        os.dup2(streams[2], 2)
         for descriptor in keep:
             os.set_inheritable(descriptor, True)
         stage = f"cannot enter the working directory {cwd}"
@@ -150,9 +153,25 @@ def _describe(problem: BaseException) -> str:
 
 
 class Output:
-    """What a job prints: the first `cap` bytes to a file (made on the first byte), the last `tail` in memory."""
+    """What a job prints: the first `cap` bytes to a file (made on the first byte), the last `tail` in memory.
 
-    __slots__ = ("_cap", "_file", "_keep", "_path", "_tail", "dropped", "ended", "total", "trouble")
+    Standard output and errors go to one file, about in the order in which they came; the last of standard output is
+    kept beside the last of both, since it is what the task has to say. sources: pipes with a writer left.
+    """
+
+    __slots__ = (
+        "_cap",
+        "_file",
+        "_keep",
+        "_path",
+        "_said",
+        "_tail",
+        "_voice",
+        "dropped",
+        "sources",
+        "total",
+        "trouble",
+    )
 
     def __init__(self, path: str, cap: int, tail: int) -> None:
         self._path = path
@@ -160,35 +179,48 @@ class Output:
         self._keep = tail
         self._file: int | None = None
         self._tail = b""
+        self._said = b""
+        self._voice: int | None = None
+        self.sources: list[int] = []
         self.total = 0
         self.dropped = 0
         self.trouble = ""
-        self.ended = False  # no writer is left, so waiting for more would only spin
 
-    def pump(self, source: int) -> bool:
-        """Takes one read from a non-blocking descriptor; False if there was nothing to take."""
-        try:
-            chunk = os.read(source, _READ)
-        except BlockingIOError:
-            return False
-        if chunk:
-            self._take(chunk)
-        else:
-            self.ended = True
-        return bool(chunk)
+    def listen(self, child: Child) -> None:
+        """Takes its output from this process."""
+        self._voice = child.output
+        self.sources = [child.output, child.errors]
 
-    def drain(self, source: int) -> None:
+    def pump(self) -> bool:
+        """Takes one read from each non-blocking pipe; False if there was nothing to take."""
+        taken = False
+        for source in tuple(self.sources):
+            try:
+                chunk = os.read(source, _READ)
+            except BlockingIOError:
+                continue
+            if chunk:
+                taken = True
+                self._take(chunk, source == self._voice)
+            else:
+                self.sources.remove(source)  # no writer is left, so waiting for more would only spin
+        return taken
+
+    def drain(self) -> None:
         """Takes all that is left; only meaningful when the writers are dead, because then it is complete."""
         limit = self.total + _DRAIN_LIMIT
-        while self.pump(source) and self.total < limit:
+        while self.pump() and self.total < limit:
             pass
 
-    def _take(self, chunk: bytes) -> None:
+    def _take(self, chunk: bytes, said: bool) -> None:
         room = max(0, self._cap - (self.total - self.dropped)) if not self.dropped else 0
         written = self._write(chunk[:room]) if room else 0
         self.total += len(chunk)
         self.dropped += len(chunk) - written
-        self._tail = (self._tail + chunk)[-self._keep :] if self._keep else b""
+        if self._keep:
+            self._tail = (self._tail + chunk)[-self._keep :]
+            if said:
+                self._said = (self._said + chunk)[-self._keep :]
 
     def _write(self, data: bytes) -> int:
         """Writes to the file as far as the disk lets us; after the first failure nothing more is tried."""
@@ -204,9 +236,16 @@ class Output:
         return written
 
     def tail(self) -> str:
+        """The last of all that it printed."""
+        return self._text(self._tail)
+
+    def said(self) -> str:
+        """The last of its standard output."""
+        return self._text(self._said)
+
+    def _text(self, tail: bytes) -> str:
         """The last bytes as text; a character that the cut went through is left out, not garbled."""
-        tail = self._tail
-        if self.total > len(tail):
+        if len(tail) == self._keep:
             cut = 0
             while cut < min(3, len(tail)) and tail[cut] & 0xC0 == 0x80:
                 cut += 1

@@ -100,7 +100,8 @@ class Ending:
     """How a job ended; by the time it is reported nothing of it runs any more.
 
     `exit_code` or `signal` is how the main process went, where known, whatever `kind` says about the reason.
-    `output_bytes` counts all output, `output_dropped` the part that is not in the file; `tail` is the end of it.
+    `output_bytes` counts all output, `output_dropped` the part that is not in the file; `tail` is the end of it,
+    `stdout` the end of what went to standard output.
     `max_rss_bytes` is 0 for what ended before anybody looked. `survivors` are pids that SIGKILL did not end in
     time (stuck in the kernel); they are still being killed.
     """
@@ -116,6 +117,7 @@ class Ending:
     output_bytes: int = 0
     output_dropped: int = 0
     tail: str = ""
+    stdout: str = ""
     max_rss_bytes: int = 0
     value: object = None
     survivors: tuple[int, ...] = ()

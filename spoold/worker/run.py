@@ -127,6 +127,7 @@ class Run:
             "output_bytes": self.output.total,
             "output_dropped": self.output.dropped,
             "tail": self.output.tail(),
+            "stdout": self.output.said(),
             "max_rss_bytes": self.max_rss,
             "value_text": self.answer["value"] if self.answer is not None else None,
             "survivors": self.survivors,

@@ -120,13 +120,13 @@ class Settling:
             return ending.value, {}, None
         data = self._scratch.read(attempt.key, "result.json", 0, RESULT_MAX + 1)
         if not data.strip():
-            return ending.tail, {}, None
+            return ending.stdout, {}, None
         if len(data) > RESULT_MAX:
-            return ending.tail, {}, f"SPOOL_RESULT_FILE has more than {RESULT_MAX:,} bytes"
+            return ending.stdout, {}, f"SPOOL_RESULT_FILE has more than {RESULT_MAX:,} bytes"
         try:
             value = orjson.loads(data)
         except orjson.JSONDecodeError as error:
-            return ending.tail, {}, f"SPOOL_RESULT_FILE is not JSON: {error}"
+            return ending.stdout, {}, f"SPOOL_RESULT_FILE is not JSON: {error}"
         extras = {name: value.get(name) for name in _EXTRAS} if isinstance(value, dict) else {}
         return (
             value,

@@ -91,8 +91,8 @@ class Supervisor:
         run = self._run
         if run is None or run.child is None:
             return {descriptor for descriptor, _ in poll.poll()}
-        if not run.output.ended:
-            poll.register(run.child.output, select.POLLIN)
+        for source in run.output.sources:
+            poll.register(source, select.POLLIN)
         if self._host is not None and run.child is self._host.child and not self._host.wire.closed:
             poll.register(self._host.wire.source, select.POLLIN)
             if self._host.wire.unsent:
@@ -127,6 +127,7 @@ class Supervisor:
             else:
                 stdin = binascii.a2b_base64(job["stdin"])
                 run.child = Child(job["argv"], job["env"], job["cwd"], stdin)
+            run.output.listen(run.child)
         except (Refused, OSError) as problem:
             run.kind, run.message = "spawn_failed", str(problem)
             self._finish(run)
@@ -147,7 +148,7 @@ class Supervisor:
         """Moves output and, for a call, request and answer."""
         if run.child is None:
             return
-        run.output.pump(run.child.output)
+        run.output.pump()
         host = self._host
         if host is not None and host.child is run.child and not host.wire.closed:
             host.wire.flush()
@@ -220,7 +221,7 @@ class Supervisor:
             spare = frozenset({host.child.pid})
         run.survivors = tree.end(self._below, self._reap, spare, _KILL_PATIENCE_S)
         if run.child is not None:
-            run.output.drain(run.child.output)
+            run.output.drain()
         run.output.close()
         self._run = None
         ending = run.ending()

@@ -107,7 +107,7 @@ class Programs:
         run.execution.end = self._true_now() - max(0.0, self._clock.boottime() - moment)  # type: ignore[operator]
         wall = self._clock.wall()
         self._ended.append(
-            Ending(key, kind, code, None, kind, wall, wall, moment - run.begin, tail=f"{key} said so", output_bytes=1)
+            Ending(key, kind, code, None, kind, wall, wall, moment - run.begin, stdout=f"{key} said so", output_bytes=1)
         )
 
 

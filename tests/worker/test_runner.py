@@ -19,6 +19,15 @@ def test_the_exit_code_is_reported(bench: Bench) -> None:
     assert ending.message == "exited with code 75"
 
 
+def test_what_a_program_says_and_what_it_complains_of_are_kept_together_and_apart(bench: Bench) -> None:
+    job = bench.shell("echo said; echo complained >&2; sleep 0.1; echo more")
+    ending = bench.ended(job)
+    assert ending.stdout == "said\nmore\n"
+    assert sorted(ending.tail.splitlines()) == ["complained", "more", "said"]
+    with open(job.output_path, encoding="utf-8") as log:
+        assert log.read() == ending.tail
+
+
 def test_a_signal_that_is_not_ours_is_reported_as_such(bench: Bench) -> None:
     ending = bench.ended(bench.shell("kill -KILL $$"))
     assert (ending.kind, ending.exit_code, ending.signal) == ("signaled", None, signal.SIGKILL)
