@@ -9,7 +9,10 @@
     laws        what must hold after every change, and at the end
     workload    what is submitted, and how it must end
     universe    all of it together: one seed from beginning to end
+    chance      the names that clients make up, drawn from the seed
     minimise    a failing seed without the faults that do not matter
+    trace       what happened in a run, for people
+    unfit       shares that no spool survives, to see that the witness is awake
 
 README.md says what is proven this way, and what is not.
 """

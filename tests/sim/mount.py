@@ -114,6 +114,8 @@ class Mount:
         return data[offset:] if limit is None else data[offset : offset + max(limit, 0)]
 
     def write(self, path: str, data: bytes, *, durable: bool) -> None:
+        self._calls += 1
+        self._pause(path)
         for kind, code in (("full", errno.ENOSPC), ("quota", errno.EDQUOT)):
             if self._strikes(kind):
                 if self._weather.draw("half", *self._key()) < 0.5:

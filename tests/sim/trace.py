@@ -15,6 +15,8 @@ from typing import Any
 from tests.sim.laws import token_at
 from tests.sim.universe import Outcome, Universe
 
+# A drop of a client bears the time and the id; what else lies in pending/ says nothing in its name.
+_DROP = re.compile(r"[0-9a-z]{10}\.([\w-]+)\.json$")
 LOOKS = ("list", "stat", "usage", "sync", "flush")
 
 
@@ -91,9 +93,11 @@ def _task_of(path: str) -> str | None:
     name = token_at(path)
     if name is not None:
         return name.id
-    if path.startswith(("results/", "logs/")):
-        return path.partition("/")[2].partition(".")[0]
-    return None
+    room, _, file = path.partition("/")
+    if room in ("results", "logs"):
+        return file.partition(".")[0]
+    drop = _DROP.match(file) if room == "pending" else None
+    return drop[1] if drop else None
 
 
 def _fate(error: BaseException | None) -> str:

@@ -12,6 +12,7 @@ from spoold.rules.finding import Severity
 from spoold.store.initialise import initialise
 from spoold.store.store import open_store
 from spoold.store.survey import survey
+from tests.sim.chance import settled
 from tests.sim.conduct import Broken
 from tests.sim.laws import Laws, check_executions
 from tests.sim.machine import Clocks, Machine
@@ -73,7 +74,8 @@ class Universe:
         """The whole of it."""
         broken = None
         try:
-            self._play()
+            with settled(self.weather.seed):
+                self._play()
         except Broken as error:
             broken = f"{error}"
         except Exception as error:  # noqa: BLE001  whatever the product does wrong is a finding with a seed
@@ -180,6 +182,7 @@ class Universe:
         if self.server.rolls_back:
             for machine in self.machines:
                 self._crash(machine, 1.0)
+            self.client.cuts += 1
         self.server.cut_power(lambda: self.weather.draw("power", number, next(draws)))
 
     def _audit(self) -> None:
