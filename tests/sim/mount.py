@@ -102,6 +102,7 @@ class Mount:
         return names
 
     def read(self, path: str, limit: int | None = None, *, offset: int = 0) -> bytes:
+        self._believe(path)
         kept = self._content.get(path)
         try:
             data: bytes = self._call("read", path)
@@ -124,6 +125,7 @@ class Mount:
         if self._strikes("torn"):
             self._tear(path, data)
             self._machine.fall()
+            raise _error(errno.EIO, path)
         self._call("write", path, data, durable=durable)
         self._absent.pop(path, None)
 
@@ -131,14 +133,14 @@ class Mount:
         self._call("append", path, data)
 
     def rename(self, src: str, dst: str) -> None:
-        if self._absent.get(src, 0.0) > self._scheduler.now:
-            self._calls += 1
-            self._pause(src)
-            raise _error(errno.ENOENT, src)
+        self._believe(src)
         try:
             self._call("rename", src, dst)
-        except FileNotFoundError:
-            self._remember_absent(src)
+        except OSError as error:
+            if isinstance(error, FileNotFoundError):
+                self._remember_absent(src)
+            # The new name was looked up first, and was not there; only a success tells the client better.
+            self._remember_absent(dst)
             raise
         self._absent.pop(dst, None)
         self._content.pop(src, None)
@@ -153,10 +155,15 @@ class Mount:
         self._call("rmdir", path)
 
     def stat(self, path: str) -> Stat:
+        self._believe(path)
         kept = self._attributes.get(path)
         if kept is not None and self._scheduler.now - kept[0] < ATTRIBUTES_S and self._strikes("attributes"):
             return kept[1]
-        found: Stat = self._call("stat", path)
+        try:
+            found: Stat = self._call("stat", path)
+        except FileNotFoundError:
+            self._remember_absent(path)
+            raise
         self._attributes[path] = (self._scheduler.now, found)
         return found
 
@@ -257,6 +264,13 @@ class Mount:
             self._server.call("write", path, data[: len(data) // 2], durable=False)
         except OSError:
             return
+
+    def _believe(self, path: str) -> None:
+        """A name that is believed to be absent is not asked for at the server."""
+        if self._absent.get(path, 0.0) > self._scheduler.now:
+            self._calls += 1
+            self._pause(path)
+            raise _error(errno.ENOENT, path)
 
     def _remember_absent(self, path: str) -> None:
         if self._strikes("negative"):

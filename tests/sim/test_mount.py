@@ -227,7 +227,7 @@ def test_scan() -> None:
 
 def test_torn() -> None:
     world = World("torn")
-    world.play(lambda: world.mount.write("tmp/x", b"whole", durable=True))
+    assert world.refused(lambda: world.mount.write("tmp/x", b"whole", durable=True)) == errno.EIO
     assert world.machine.fallen == 1
     assert world.fs.files()["tmp/x"] == b"wh"
 

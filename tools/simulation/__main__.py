@@ -10,6 +10,7 @@ import argparse
 import os
 import secrets
 import sys
+from importlib import import_module
 
 from rich.console import Console
 
@@ -17,24 +18,26 @@ from tests.sim.trace import tell
 from tools.simulation.report import failures, story, summary
 from tools.simulation.swarm import swarm
 
+# Modes with arguments of their own.
+ELSEWHERE = ("--exhaustive", "--mutants")
 # Fresh seeds come from here, so that none of them is one of a fixed set, and all can be typed.
 FRESH_FROM, FRESH_TO = 1_000_000, 1_000_000_000
 
 
 def main() -> int:
     """Simulate and print; returns the exit status."""
+    if sys.argv[1:2] and sys.argv[1] in ELSEWHERE:
+        return _elsewhere(sys.argv[1].removeprefix("--"), sys.argv[2:])
     options = _parse()
-    if options.exhaustive or options.mutants:
-        return _elsewhere(options)
     # Lines that are cut are no use in a log, and a log has no width.
     console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
     if options.seed is not None:
         return _replay(console, options.seed)
-    first = options.first
+    begin = options.begin
     if options.fresh:
-        first = FRESH_FROM + secrets.randbelow(FRESH_TO - FRESH_FROM)
-        console.print(f"seeds from {first} on: tools/simulate --seeds {options.seeds} --from {first} runs them again")
-    result = swarm(console, range(first, first + options.seeds), options.time, options.jobs, options.log)
+        begin = FRESH_FROM + secrets.randbelow(FRESH_TO - FRESH_FROM)
+        console.print(f"seeds from {begin} on: tools/simulate --seeds {options.seeds} --from {begin} runs them again")
+    result = swarm(console, range(begin, begin + options.seeds), options.time, options.jobs, options.log)
     summary(console, result)
     failures(console, result)
     return 1 if result.violations or not result.seeds else 0
@@ -52,14 +55,10 @@ def _replay(console: Console, seed: int) -> int:
     return 1
 
 
-def _elsewhere(options: argparse.Namespace) -> int:
-    if options.exhaustive:
-        from tests.sim import exhaustive
-
-        return exhaustive.main()
-    from tests.sim import mutants
-
-    return mutants.main()
+def _elsewhere(module: str, arguments: list[str]) -> int:
+    """Each mode reads its own arguments, as a command of its own would."""
+    sys.argv = [f"tools/simulate --{module}", *arguments]
+    return int(import_module(f"tests.sim.{module}").main())
 
 
 def _parse() -> argparse.Namespace:
@@ -72,7 +71,7 @@ def _parse() -> argparse.Namespace:
     mode.add_argument("--exhaustive", action="store_true", help="every crash point, every schedule of small worlds")
     mode.add_argument("--mutants", action="store_true", help="break the laws one at a time; each must be seen")
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--from", dest="first", type=int, default=0, metavar="S", help="the first seed (default: 0)")
+    where.add_argument("--from", dest="begin", type=int, default=0, metavar="S", help="the first seed (default: 0)")
     where.add_argument("--fresh", action="store_true", help="begin at a random seed, which is printed")
     parser.add_argument("--time", type=float, metavar="S", help="begin no seed after that many real seconds")
     parser.add_argument(
