@@ -50,6 +50,7 @@ class Desk:
     unlearned: list[str] = field(default_factory=list)
     batches: set[BatchName] = field(default_factory=set)
     half: set[str] = field(default_factory=set)
+    door_number: int = 0
     door_in_doubt: bool = False
     busy: bool = False
     notices: list[str] = field(default_factory=list)
@@ -63,8 +64,8 @@ class Desk:
 
     @property
     def door(self) -> str:
-        """The directory of this leader and epoch under admitting/."""
-        return layout.join(layout.ADMITTING, DoorName(self.epoch, self.store.writer).encode())
+        """This leader's own directory under admitting/."""
+        return layout.join(layout.ADMITTING, DoorName(self.epoch, self.store.writer, self.door_number).encode())
 
     def known_elsewhere(self, task_id: str, place: Place) -> bool:
         """Whether the id belongs to a task that is not the one at this place."""

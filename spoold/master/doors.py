@@ -38,13 +38,20 @@ class DoorShut(OSError):
 
 def open_door(desk: Desk) -> None:
     """Make this leader's door and shut all others, taking over what stood in them. Errors: OSError."""
-    fs = desk.store.fs
-    make_directory(fs, desk.door)
-    for name in sorted(fs.list(layout.ADMITTING)):
-        path = layout.join(layout.ADMITTING, name)
-        if parse_door(name) is not None and path != desk.door:
-            _shut(desk, path)
+    make_directory(desk.store.fs, desk.door)
+    shut_others(desk)
     look_behind(desk)
+
+
+def shut_others(desk: Desk) -> None:
+    """Shut every door but this leader's own. Errors: OSError, DoorShut when a later leader's is among them."""
+    for name in sorted(desk.store.fs.list(layout.ADMITTING)):
+        door, path = parse_door(name), layout.join(layout.ADMITTING, name)
+        if door is None or path == desk.door:
+            continue
+        if door.epoch > desk.epoch:
+            raise DoorShut(desk.door)
+        _shut(desk, path)
 
 
 def _shut(desk: Desk, door: str) -> None:

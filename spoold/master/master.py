@@ -56,6 +56,7 @@ class Master:
         self._presence = Presence(store, host, "master")
         self._journal = Journal(store)
         self._desk: Desk | None = None
+        self._doors = 0
         self._gone_at: float | None = None
         self._gone: dict[str, bool] = {}
         self._begin()
@@ -134,7 +135,9 @@ class Master:
         beat = self.store.settings.heartbeat
         self._begin()
         self._journal.epoch = epoch
-        desk = Desk(self.store, self._journal, epoch, now, Watch(beat.interval_s, beat.dead_after_s))
+        self._doors += 1
+        watch = Watch(beat.interval_s, beat.dead_after_s)
+        desk = Desk(self.store, self._journal, epoch, now, watch, door_number=self._doors)
         takeover.take_over(desk)
         # The leader before may have made one last move after this: list waiting/ again once its lease is over.
         self._relist_at = now.monotonic + beat.dead_after_s
@@ -167,6 +170,7 @@ class Master:
     def _relist(self, desk: Desk) -> None:
         if self._relist_at is not None and desk.now.monotonic >= self._relist_at:
             self._restore()
+            doors.shut_others(desk)
             doors.look_behind(desk)
             tokens = takeover.list_waiting(desk)
             takeover.adopt(desk, tokens)

@@ -43,7 +43,7 @@ _LEASE = re.compile(rf"{_number(12)}\.({NODE})\.{_number(15)}")
 _SNAPSHOT = re.compile(rf"{_number(12)}-{_number(15)}\.json")
 _EVENTS = re.compile(rf"({NODE})\.{_number(9)}\.jsonl")
 _BATCH = re.compile(rf"({ORDER})\.({ID})\.jsonl")
-_DOOR = re.compile(rf"{_number(12)}\.({NODE})")
+_DOOR = re.compile(rf"{_number(12)}\.({NODE})\.{_number(9)}")
 
 
 def _sure(value: object, name: str, parse: Callable[[str], object]) -> str:
@@ -274,17 +274,22 @@ def parse_batch(name: str) -> BatchName | None:
 
 @dataclass(frozen=True, slots=True, order=True)
 class DoorName:
-    """`EPOCH.HOLDER` in admitting/: the directory through which one leader admits in one epoch."""
+    """`EPOCH.HOLDER.NUMBER` in admitting/: the directory through which one leader admits in one epoch.
+
+    The number is another one whenever the leader makes a door anew, since a directory that it failed to make may yet
+    be made by the network, and must not be the door that another leader has shut.
+    """
 
     epoch: int
     holder: str
+    number: int
 
     def encode(self) -> str:
         """The directory name. Errors: BadName."""
-        return _sure(self, f"{self.epoch}.{self.holder}", parse_door)
+        return _sure(self, f"{self.epoch}.{self.holder}.{self.number}", parse_door)
 
 
 def parse_door(name: str) -> DoorName | None:
     """A name in admitting/, or None."""
     match = _DOOR.fullmatch(name)
-    return DoorName(int(match[1]), match[2]) if match else None
+    return DoorName(int(match[1]), match[2], int(match[3])) if match else None

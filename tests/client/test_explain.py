@@ -254,8 +254,8 @@ def test_drops_of_the_wrong_kind_and_batches() -> None:
     cluster.fs.write("pending/many.whole.jsonl", b'{"type": "review", "id": "m1"}\n', durable=False)
     assert "over the limit" in ask(cluster, "huge.json").reasons[1].reason
     assert gates(ask(cluster, "m1")) == ["leader"]
-    cluster.fs.mkdir("admitting/1.m-0001")
-    cluster.fs.rename("pending/many.whole.jsonl", "admitting/1.m-0001/0123456789-1.many.jsonl")
+    cluster.fs.mkdir("admitting/1.m-0001.1")
+    cluster.fs.rename("pending/many.whole.jsonl", "admitting/1.m-0001.1/0123456789-1.many.jsonl")
     assert gates(ask(cluster, "m1")) == ["leader"]
 
 

@@ -52,7 +52,7 @@ lease_names = st.builds(LeaseName, numbers12, numbers15, nodes)
 snapshot_names = st.builds(SnapshotName, numbers12, numbers15)
 events_names = st.builds(EventsName, nodes, numbers9)
 batch_names = st.builds(BatchName, orders, ids)
-door_names = st.builds(DoorName, st.integers(0, 10**12 - 1), nodes)
+door_names = st.builds(DoorName, st.integers(0, 10**12 - 1), nodes, st.integers(0, 10**9 - 1))
 requests = st.builds(Request, st.sampled_from(Verb), st.one_of(ids, st.just(EVERYTHING)), uniques)
 
 milli_cpus = st.integers(0, 9_999_999).map(lambda n: n / 1000)

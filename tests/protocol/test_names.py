@@ -70,7 +70,7 @@ LONGEST: dict[str, Any] = {
     "snapshot": SnapshotName(10**12 - 1, 10**15 - 1),
     "events": EventsName(LONGEST_NODE, 10**9 - 1),
     "batch": BatchName(BIGGEST.order, LONGEST_ID),
-    "door": DoorName(10**12 - 1, LONGEST_NODE),
+    "door": DoorName(10**12 - 1, LONGEST_NODE, 10**9 - 1),
 }
 kinds = pytest.mark.parametrize("kind", KINDS)
 
