@@ -95,7 +95,7 @@ def test_a_takeover_that_fails_half_way_begins_anew() -> None:
     node.fs.faults.clear()
     made.settle()
     assert made.state("a") == "ready"
-    assert calls > 10
+    assert calls >= 10
 
 
 def test_of_two_tokens_with_one_id_the_older_stays() -> None:

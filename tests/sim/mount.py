@@ -34,7 +34,7 @@ from spoold.system.errnos import ERESTARTSYS
 from spoold.system.filesystem import Stat, Usage
 from tests.sim.scheduler import Killed, Scheduler
 from tests.sim.server import Server
-from tests.sim.weather import Weather
+from tests.sim.weather import ANYWHERE, Weather
 
 NEGATIVE_S = 30.0
 POSITIVE_S = 10.0
@@ -88,7 +88,7 @@ class Mount:
         self._weather = weather
         self._machine = machine
         self._calls = 0
-        self._aimed = False
+        self._aimed = self._dwells = False
         self._absent: dict[str, float] = {}
         self._content: dict[str, tuple[float, bytes]] = {}
         self._attributes: dict[str, tuple[float, Stat]] = {}
@@ -183,7 +183,7 @@ class Mount:
         def act() -> Any:
             return self._server.call(verb, *args, **options)
 
-        self._aimed = verb == "rename" and self._weather.aim == tuple(str(path).partition("/")[0] for path in args)
+        self._aim(verb, [str(path).partition("/")[0] for path in args])
         try:
             if self._strikes("nap"):
                 self._machine.freeze(8.0 * self._weather.draw("how long a nap", *self._key()))
@@ -210,6 +210,12 @@ class Mount:
         if self._weather.draw("reply", *self._key()) < 0.15:
             self._scheduler.sleep(0.02 * self._weather.draw("back", *self._key()))
         return answer
+
+    def _aim(self, verb: str, rooms: Sequence[str]) -> None:
+        """Whether this is the change that the seed aims at, or a look at where that begins or ends."""
+        aim = self._weather.aim
+        self._aimed = verb == "rename" and aim is not None and aim[0] == rooms[0] and aim[1] in (ANYWHERE, rooms[1])
+        self._dwells = verb == "list" and aim is not None and rooms[0] in aim
 
     def _scan(self, path: str, earlier: Sequence[str]) -> Sequence[str]:
         """A directory is read piece by piece: some of its names are those of a moment ago."""
@@ -280,7 +286,7 @@ class Mount:
         # Asked several times a call: what this seed does not have need not be hashed.
         if self._weather.fair or kind not in self._weather.calls:
             return False
-        return self._weather.strikes(kind, *self._key(), aimed=self._aimed)
+        return self._weather.strikes(kind, *self._key(), aimed=self._aimed or (self._dwells and kind == "stall"))
 
     def _key(self) -> tuple[object, ...]:
         return (self._machine.name, self._calls)

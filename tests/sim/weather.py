@@ -61,9 +61,12 @@ CALLS: dict[str, dict[str, float]] = {
         "torn": 0.002,
     },
 }
-# Half of the seeds aim at one kind of change: what is rare everywhere is common there, and machines die there.
+# Three of four seeds aim at one kind of change: what is rare everywhere is common there, and machines die there.
+# What such a share always is, rather than what befalls it.
+NATURE = ("negative", "positive", "attributes")
+ANYWHERE = ""
 AIMS = (
-    ("pending", "admitting"),
+    ("pending", ANYWHERE),
     ("admitting", "admitting"),
     ("admitting", "waiting"),
     ("admitting", "ready"),
@@ -74,7 +77,7 @@ AIMS = (
     ("returned", "waiting"),
     ("master", "master"),
 )
-AIMED = {"late": 0.15, "lost": 0.2, "eio": 0.1, "estale": 0.1, "busy": 0.1, "nap": 0.15, "fall": 0.1}
+AIMED = {"stall": 0.04, "late": 0.15, "lost": 0.25, "eio": 0.1, "estale": 0.1, "busy": 0.1, "nap": 0.15, "fall": 0.1}
 # Faults of machines and of the server: the mean time between two of a kind (s).
 BLOWS: dict[str, float] = {
     "crash": 12.0,
@@ -106,9 +109,9 @@ class Weather:
 
     def __post_init__(self) -> None:
         self.flavour = FLAVOURS[int(self.draw("flavour") * len(FLAVOURS))]
-        aims = (*AIMS, *(None for _ in AIMS))
+        aims = (*AIMS, *AIMS, *AIMS, *(None for _ in AIMS))
         self.aim = aims[int(self.draw("aim") * len(aims))]
-        self.calls = {k: odds for k, odds in CALLS[self.flavour].items() if self.draw("on", k) < 0.6}
+        self.calls = {k: odds for k, odds in CALLS[self.flavour].items() if k in NATURE or self.draw("on", k) < 0.6}
         self.blows = {k: mean for k, mean in BLOWS.items() if self.draw("on", k) < 0.5}
 
     def draw(self, *what: object) -> float:
