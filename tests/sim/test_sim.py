@@ -22,10 +22,10 @@ from tests.sim.universe import Universe, simulate
 from tests.sim.weather import BLOWS, FLAVOURS
 
 FIXED = range(24)
-# What once broke a law, and the seed that shows it when the mend is taken out again.
+# What once broke a law, and seeds that show it when the mend is taken out again.
 REGRESSIONS = {
-    "a line of a batch ran before its content was durable": 0,
-    "a claim that was committed in the same step was adopted anew": 1,
+    "a beat whose publishing seemed to fail was published again under its name (smb)": 10,
+    "a beat whose publishing seemed to fail was published again under its name (nfs)": 75,
 }
 
 
