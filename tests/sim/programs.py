@@ -104,10 +104,14 @@ class Programs:
     def _end(self, key: str, kind: Kind, code: int | None, moment: float) -> None:
         run = self._live.pop(key)
         # Both clocks run at one rate, so what was left by one is left by the other.
-        run.execution.end = self._true_now() - max(0.0, self._clock.boottime() - moment)  # type: ignore[operator]
+        ended = self._true_now() - max(0.0, self._clock.boottime() - moment)  # type: ignore[operator]
+        # Begun after its lease was over: its supervisor ended it at once.
+        run.execution.end = max(ended, run.execution.begin)
         wall = self._clock.wall()
         self._ended.append(
-            Ending(key, kind, code, None, kind, wall, wall, moment - run.begin, stdout=f"{key} said so", output_bytes=1)
+            Ending(
+                key, kind, code, None, kind, wall, wall, moment - run.begin, stdout=f"{key} said so", output_bytes=1
+            )
         )
 
 

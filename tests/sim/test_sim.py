@@ -26,6 +26,8 @@ FIXED = range(24)
 REGRESSIONS = {
     "a beat whose publishing seemed to fail was published again under its name (smb)": 10,
     "a beat whose publishing seemed to fail was published again under its name (nfs)": 75,
+    "a claim that was committed in the same step was adopted again (completed)": 430,
+    "a claim that was committed in the same step was adopted again (lease over)": 1215,
 }
 
 
