@@ -1,0 +1,48 @@
+"""A simulator that notices nothing proves nothing: some of the laws, broken one at a time; `--mutants` breaks all."""
+
+from __future__ import annotations
+
+import pytest
+
+from spoold.protocol.names import TaskName
+from tests.sim.mutants import MUTANTS, hunt
+from tests.sim.universe import simulate
+
+BUDGET = 12
+QUICK = {
+    "commit-before-result": "result before commit",
+    "attempt-number-reused": "fencing",
+    "shared-claim-directory": "own directory",
+    "heartbeat-replaced": "written once",
+    "reaping-by-wall-clock": "silence",
+    "takeover-without-swap": "one token",
+    "dependencies-skipped": "dependencies",
+    "duplicates-not-checked": "one token",
+    "cancel-ignored-by-leader": "cancel",
+}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_broken_law_is_noticed_within_a_few_seeds(name: str) -> None:
+    mutant = next(mutant for mutant in MUTANTS if mutant.name == name)
+    found = hunt(mutant, budget=BUDGET)
+    assert found.broken is not None
+    assert found.broken.partition(":")[0] == QUICK[name]
+
+
+def test_every_mutant_has_a_name_of_its_own_and_says_what_it_breaks() -> None:
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+    assert all(mutant.says.endswith(".") and mutant.law for mutant in MUTANTS)
+
+
+def test_a_mutant_leaves_the_product_as_it_was() -> None:
+    before = {(owner, name): vars(owner)[name] for mutant in MUTANTS for owner, name, _ in mutant.swaps()}
+    for mutant in MUTANTS:
+        with mutant.alive():
+            assert any(vars(owner)[name] is not kept for (owner, name), kept in before.items())
+    assert all(vars(owner)[name] is kept for (owner, name), kept in before.items())
+    assert TaskName(1, "o", "t").again().attempt == 2
+
+
+def test_the_product_as_it_is_breaks_none_of_them() -> None:
+    assert [simulate(seed).broken for seed in range(3)] == [None, None, None]
