@@ -13,7 +13,6 @@ from spoold.system.clock import Clock
 from spoold.worker.job import Ending, Job, Kind
 from tests.sim.weather import Weather
 
-
 ENDLESS = "endless"  # tasks whose id begins so go on until they are stopped
 
 
