@@ -7,6 +7,8 @@
     machine     a machine: clocks that disagree, processes that crash, freeze and start again
     programs    what tasks do when they run: how long, which exit code, by a hash of seed, id and attempt
     laws        what must hold after every change, and at the end
+    conduct     who may do what: leaders that lead, claims of one's own, deaths after a silence
+    mutants     the laws broken one at a time, which all this has to notice
     workload    what is submitted, and how it must end
     universe    all of it together: one seed from beginning to end
     chance      the names that clients make up, drawn from the seed
