@@ -32,7 +32,8 @@ _VERBS = ("list", "read", "write", "append", "rename", "unlink", "mkdir", "rmdir
 
 def pulsing(inner: FileSystem, pulse: Pulse) -> FileSystem:
     """The same file system, noting in the pulse which call the loop is in."""
-    return cast(FileSystem, SimpleNamespace(**{verb: _noting(verb, getattr(inner, verb), pulse) for verb in _VERBS}))
+    verbs = {verb: _noting(verb, getattr(inner, verb), pulse) for verb in _VERBS}
+    return cast(FileSystem, SimpleNamespace(flushes=inner.flushes, **verbs))
 
 
 def _noting(verb: str, call: Callable[..., Any], pulse: Pulse) -> Callable[..., Any]:

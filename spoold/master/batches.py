@@ -93,7 +93,7 @@ class Batches:
             for line in lines:
                 if not desk.view.known(line.admit.name.id):
                     self._stage(desk, line)
-            if self._staged and desk.store.durable:
+            if self._staged and desk.store.durable and desk.store.fs.flushes:
                 desk.store.fs.flush()
             for staged in list(self._staged):
                 self._publish(desk, staged)
@@ -118,7 +118,7 @@ class Batches:
         path = layout.join(desk.door, f"{self._written}{doors.LINE}")
         self._staged[path] = line  # on record before it is there: an error does not say that it is not
         try:
-            desk.store.fs.write(path, line.data, durable=False)
+            desk.store.fs.write(path, line.data, durable=desk.store.durable and not desk.store.fs.flushes)
         except FileNotFoundError as error:
             raise doors.DoorShut(desk.door) from error
 

@@ -86,17 +86,15 @@ class Drops:
         try:
             # One byte more than is allowed: enough to tell that it is too much, however huge the file is.
             data = fs.read(path, limit + 1)
+            size = len(data) if len(data) <= limit else fs.stat(path).size
         except FileNotFoundError:
             return
         except NotRegularError:
-            refused = admission.judge_kind(drop, fs.stat(path).kind, 0, desk.store.settings)
-            if refused is not None:
-                self._reject(desk, drop, refused.error)
+            self._judge_kind(desk, drop)
             return
         except OSError as error:
             self._unread(desk, drop, error)
             return
-        size = len(data) if len(data) <= limit else fs.stat(path).size
         refused = admission.judge_kind(drop, "file", size, desk.store.settings)
         if refused is not None:
             self._reject(desk, drop, refused.error, size=size)
@@ -110,6 +108,16 @@ class Drops:
         if isinstance(verdict, Admit) and desk.view.known(verdict.name.id):
             verdict = self._duplicate(desk, drop, verdict, codec.load(data, drop))
         self._act(desk, drop, verdict, data)
+
+    def _judge_kind(self, desk: Desk, drop: str) -> None:
+        """What is no regular file is rejected for what it is, unless it was taken away meanwhile."""
+        try:
+            kind = desk.store.fs.stat(layout.join(layout.PENDING, drop)).kind
+        except FileNotFoundError:
+            return
+        refused = admission.judge_kind(drop, kind, 0, desk.store.settings)
+        if refused is not None:
+            self._reject(desk, drop, refused.error)
 
     def _act(self, desk: Desk, drop: str, verdict: _Verdict, data: bytes) -> None:
         if isinstance(verdict, Admit):

@@ -83,6 +83,13 @@ class Usage:
 class FileSystem(Protocol):
     """Ten verbs and `usage`. They raise OSError as POSIX would, ValueError for a path out of the root."""
 
+    @property
+    def flushes(self) -> bool:
+        """Whether `flush` reaches files that were written and closed before. On SMB it does not: the server's own
+        cache is out of reach once a file is closed, so there each file has to be written durable.
+        """
+        ...
+
     def list(self, path: str) -> list[str]:
         """Names in the directory, in no promised order. Opens the directory anew, which is what makes it
         fresh.
@@ -140,7 +147,10 @@ class FileSystem(Protocol):
         ...
 
     def flush(self) -> None:
-        """Make everything written through this client so far durable at once (syncfs): many files, one wait."""
+        """Make everything written through this client so far durable at once (syncfs): many files, one wait.
+
+        Worth something only where `flushes` says so.
+        """
         ...
 
     def usage(self) -> Usage:

@@ -1,11 +1,10 @@
 """The file-system port in memory, with the errnos of Linux: for tests and for the simulator.
 
-Law: what the contract suite says of `posix` is true here, errno for errno; on top of that it is
-deterministic. Touches nothing outside the process.
+Law: what the contract suite says of `posix` is true here, errno for errno; on top of that it is deterministic.
+Touches nothing outside the process.
 
-A snapshot costs nothing until one side changes a directory: both share the tree, and a directory is copied by
-whoever first writes to it (`_Dir.owner` says whose it is). A simulator may therefore keep a snapshot of every
-step.
+A snapshot costs nothing until one side changes a directory: both share the tree, and a directory is copied by whoever
+first writes to it (`_Dir.owner` says whose it is). A simulator may therefore keep a snapshot of every step.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from dataclasses import dataclass, field
 from spoold.system.clock import Clock, ManualClock
 from spoold.system.filesystem import Kind, NotRegularError, Stat, Usage, components
 
-_NAME_MAX = 255
-_UNBOUNDED = 1 << 40
+_NAME_MAX, _UNBOUNDED = 255, 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +141,10 @@ class MemoryFileSystem:
         with self._lock:
             self._directory(components(path), path)
 
+    flushes = True  # memory is as durable as it gets
+
     def flush(self) -> None:
-        """Memory is as durable as it gets."""
+        """Nothing is left to make durable."""
 
     def usage(self) -> Usage:
         with self._lock:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from stat import S_ISDIR, S_ISLNK, S_ISREG
 
 from spoold.system.filesystem import Kind, NotRegularError, Stat, Usage, components
+from spoold.system.mounts import mount_of
 
 # A stranger may put anything into a shared directory. NOFOLLOW keeps a symlink from showing us, or making us
 # overwrite, another file; NONBLOCK keeps a FIFO from hanging us in open(2), and means nothing to a regular
@@ -32,10 +33,18 @@ class PosixFileSystem:
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = os.path.abspath(root)
         self._prefix = self.root.rstrip("/") + "/"
+        self._flushes: bool | None = None
 
     def _full(self, path: str) -> str:
         components(path)
         return self._prefix + path
+
+    @property
+    def flushes(self) -> bool:
+        if self._flushes is None:
+            mount = mount_of(self.root)
+            self._flushes = mount is not None and not mount.network
+        return self._flushes
 
     def list(self, path: str) -> list[str]:
         return os.listdir(self._full(path))

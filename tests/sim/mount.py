@@ -170,6 +170,10 @@ class Mount:
     def sync(self, path: str) -> None:
         self._call("sync", path)
 
+    @property
+    def flushes(self) -> bool:
+        return self._server.rolls_back
+
     def flush(self) -> None:
         self._call("flush")
 

@@ -116,8 +116,10 @@ class Server:
         self._history.clear()
 
     def _flush(self) -> None:
-        self._volatile.clear()
-        self._history.clear()
+        """Across a network it says nothing of files that were closed before: the server's cache is out of reach."""
+        if self.rolls_back:
+            self._volatile.clear()
+            self._history.clear()
 
     def _exists(self, path: str) -> bool:
         directory, _, name = path.rpartition("/")

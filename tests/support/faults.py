@@ -143,6 +143,10 @@ class FaultyFileSystem:
     def sync(self, path: str) -> None:
         self._call("sync", lambda: self.inner.sync(path), path)
 
+    @property
+    def flushes(self) -> bool:
+        return self.inner.flushes
+
     def flush(self) -> None:
         self._call("flush", self.inner.flush)
 
