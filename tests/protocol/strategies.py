@@ -6,8 +6,8 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.names import (
     DELAY_MAX_MS,
     BatchName,
-    DoorName,
     BeatName,
+    DoorName,
     EndedName,
     EventsName,
     LeaseName,

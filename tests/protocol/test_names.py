@@ -14,8 +14,8 @@ from spoold.protocol.errors import BadName
 from spoold.protocol.names import (
     DELAY_MAX_MS,
     BatchName,
-    DoorName,
     BeatName,
+    DoorName,
     EndedName,
     EventsName,
     LeaseName,

@@ -87,7 +87,9 @@ class FakeRunner:
             raise KeyError(f"{key} does not run here; running: {sorted(self.live)}")
         if output:
             self.scratch.write(key, "output", output.encode())
-        self._end(key, kind, more.pop("message", ""), exit_code=exit_code, **{"tail": output, "stdout": output, **more})
+        self._end(
+            key, kind, more.pop("message", ""), exit_code=exit_code, **{"tail": output, "stdout": output, **more}
+        )
 
     def _lapse(self) -> None:
         """Timeouts and the lease strike by themselves."""
