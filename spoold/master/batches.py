@@ -8,7 +8,7 @@ stood staged in it is gone, so a late rename finds no source. Only then it looks
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -24,12 +24,14 @@ from spoold.store.lanes import list_tasks, move_into_lane
 
 PER_STEP = 200
 
-__all__ = ["Accepted", "Batches", "accept", "judge"]
+__all__ = ["Accepted", "Batches", "accept", "judge", "promised"]
 
 
 def judge(desk: Desk, drop: str, data: bytes, order: str, prefix: str) -> Accepted | Reject | Young | None:
-    """The verdict on a whole batch. None: a task it names is moving just now, ask again in the next step."""
+    """The verdict on a whole batch. None: a task it names moves or comes just now, ask again in the next step."""
     verdict = batch.check(data, drop, order, prefix, desk.store.settings)
+    if isinstance(verdict, Accepted) and promised(desk, verdict.named):
+        return None
     if not isinstance(verdict, Accepted) or not any(desk.view.known(k) for k in verdict.named):
         return verdict
     for line in batch.lines(data, drop, order, prefix, desk.store.settings):
@@ -43,12 +45,24 @@ def judge(desk: Desk, drop: str, data: bytes, order: str, prefix: str) -> Accept
     return verdict
 
 
-def accept(desk: Desk, drop: str, data: bytes, order: str, prefix: str) -> None:
+def promised(desk: Desk, keys: Collection[str]) -> bool:
+    """Whether a batch under way will make a task with one of these ids; of one that was taken over, it may be any.
+
+    Whoever wants the same id has to wait for it: a line whose id was taken meanwhile would be passed over as made.
+    """
+    if not keys:
+        return False
+    names = [desk.promised.get(name) for name in desk.batches]
+    return any(known is None or not known.isdisjoint(keys) for known in names)
+
+
+def accept(desk: Desk, drop: str, data: bytes, order: str, prefix: str, named: Collection[str]) -> None:
     """The batch becomes mine to expand; its order numbers are taken, so that its tasks stay together."""
     desk.next_micros(data.count(b"\n") + 2)
     name = BatchName(order, prefix)
     if doors.through(desk, drop, name.encode()):
         desk.journal.note("BATCH", drop=legible(drop), batch=name.encode())
+        desk.promised[name] = frozenset(named)
         desk.batches.add(name)
 
 
@@ -109,6 +123,7 @@ class Batches:
         with contextlib.suppress(FileNotFoundError):
             desk.store.fs.unlink(layout.join(desk.door, name.encode()))
         desk.batches.discard(name)
+        desk.promised.pop(name, None)
         desk.busy = True
         self._open = None
 

@@ -30,7 +30,8 @@ class Desk:
 
     lanes: the lane of every task that is ready or claimed; deadlines: wall time (s) by key of tasks that have one;
     active: how many tasks of each type are ready or claimed; missing: keys whose place is in doubt; half: files in
-    this leader's door that are to be admitted; door_in_doubt: more may have come into it; unlearned: keys
+    this leader's door that are to be admitted; promised: the keys that the lines of each batch name, of those batches
+    that this leader accepted itself; door_in_doubt: more may have come into it; unlearned: keys
     whose lane and deadline are to be looked up; now: the moment of this step; dead: nodes that were reaped, and
     when (monotonic, s); busy: whether this step changed anything; recorded: results that this leader wrote for moves
     it has not made yet; notices: what people should know of this step.
@@ -49,6 +50,7 @@ class Desk:
     missing: set[str] = field(default_factory=set)
     unlearned: list[str] = field(default_factory=list)
     batches: set[BatchName] = field(default_factory=set)
+    promised: dict[BatchName, frozenset[str]] = field(default_factory=dict)
     half: set[str] = field(default_factory=set)
     door_number: int = 0
     door_in_doubt: bool = False

@@ -20,6 +20,7 @@ from spoold.master.rejecting import reject
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, SpoolError, legible
 from spoold.protocol.lifecycle import State
+from spoold.protocol.names import key
 from spoold.rules import admission
 from spoold.rules.admission import Admit, Known, Reject, Young
 from spoold.system.filesystem import NotRegularError
@@ -105,6 +106,8 @@ class Drops:
             self._batch(desk, drop, data, order, made_id)
             return
         verdict: _Verdict = admission.judge_content(drop, data, order, made_id, desk.store.settings)
+        if isinstance(verdict, Admit) and verdict.task.id and batches.promised(desk, (key(verdict.name.id),)):
+            return
         if isinstance(verdict, Admit) and desk.view.known(verdict.name.id):
             verdict = self._duplicate(desk, drop, verdict, codec.load(data, drop))
         self._act(desk, drop, verdict, data)
@@ -173,7 +176,7 @@ class Drops:
             if desk.now.monotonic < young.look_at:
                 return
         self._growing.pop(drop, None)
-        batches.accept(desk, drop, data, order, prefix)
+        batches.accept(desk, drop, data, order, prefix, verdict.named)
 
     @staticmethod
     def _duplicate(desk: Desk, drop: str, admit: Admit, new: Any) -> Known | Reject | None:
