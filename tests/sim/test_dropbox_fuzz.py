@@ -204,7 +204,7 @@ class PosixBox(DropBox):
 
 
 @given(boxes)
-@settings(max_examples=EXAMPLES // 4, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=EXAMPLES // 10, suppress_health_check=[HealthCheck.too_slow])
 def test_on_a_disk_nothing_leaves_the_spool(drops: list[Drop]) -> None:
     with tempfile.TemporaryDirectory() as here:
         outside = Path(here, "outside")

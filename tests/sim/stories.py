@@ -1,0 +1,239 @@
+"""Small stories, and the playing of one: some nodes, a client, what happens, and how it must end.
+
+A story is played in rounds of half a second; in every round each node makes a step. Whoever crashes is started again
+under another name, as its service manager would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from spoold.client.spool import Spool
+from spoold.protocol.errors import SpoolError
+from tests.sim.conduct import Broken
+from tests.sim.laws import Asked
+from tests.sim.watched import Gate, WatchedCluster
+from tests.support.faults import Crashed
+
+TICK_S = 0.5
+ROUNDS_MAX = 200
+REST_ROUNDS = 14
+SETTINGS = """
+[heartbeat]
+interval_s = 1
+misses = 3
+[retry]
+backoff_s = 1
+jitter = 0
+[drop]
+grace_s = 1
+"""
+Task = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What is submitted and how it ends. turn: what else happens, looked at in every round.
+
+    exits: exit codes of attempts that are not well, by id and attempt; None: that command never ends by itself.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    tasks: tuple[Task, ...]
+    ends: dict[str, str]
+    settings: str = ""
+    exits: tuple[tuple[str, int | None], ...] = ()
+    turn: Callable[[Play], None] | None = None
+
+
+class Play:
+    """One playing of a story. gate: what stands between all of it and the tree."""
+
+    def __init__(self, story: Story, gate: Gate | None = None) -> None:
+        self.story = story
+        self.round = -1
+        self.cluster = WatchedCluster(SETTINGS + story.settings)
+        if gate is not None:
+            self.cluster.gate = gate
+        for task in story.tasks:
+            self.cluster.laws.asked[task["id"]] = Asked(task["id"], "", tuple(task.get("dependencies", ())))
+        self.elsewhere = False
+        self._lives = dict.fromkeys((*story.nodes, "client"), 1)
+        self._done: set[str] = set()
+        self._wishes: list[Callable[[Spool], object]] = []
+        self.wish(self._submit)
+        for name in story.nodes:
+            self._start(name, name)
+
+    def run(self, after_round: Callable[[], object] = lambda: None) -> int:
+        """Play it to its end; returns the number of rounds. Errors: Broken."""
+        for number in range(ROUNDS_MAX):
+            self.play_round(number)
+            after_round()
+            if self._over():
+                return number
+        raise Broken(f"liveness: no end after {ROUNDS_MAX} rounds: {sorted(self.cluster.fs.files())}")
+
+    def rest(self, rounds: int = REST_ROUNDS) -> None:
+        """Long enough for the dead to be noticed and cleared away; then it must look as it had to. Errors: Broken."""
+        for _ in range(rounds):
+            self.play_round(self.round + 1)
+        self.cluster.check(self.story.ends)
+
+    def play_round(self, number: int) -> None:
+        """One round. Errors: Broken."""
+        self.round = number
+        self.cluster.pass_time(TICK_S)
+        if self.story.turn is not None:
+            self.story.turn(self)
+        self._ask()
+        self.cluster.step_all()
+        self._restart()
+        self._finish()
+        if self.cluster.broken is not None:
+            raise self.cluster.broken
+
+    def wish(self, act: Callable[[Spool], object]) -> None:
+        """The client is to do this, again and again until it is acknowledged."""
+        self._wishes.append(act)
+
+    def once(self, what: str, when: bool) -> bool:
+        """True the first time that `when` is."""
+        if not when or what in self._done:
+            return False
+        self._done.add(what)
+        return True
+
+    def living(self, base: str) -> str | None:
+        """The name under which a node lives now."""
+        names = self.cluster.nodes
+        return next((name for name in names if name == base or name.startswith(f"{base}-")), None)
+
+    def _submit(self, spool: Spool) -> None:
+        if len(self.story.tasks) > 1 and "batch" in self.story.name:
+            spool.submit_many(self.story.tasks)
+        else:
+            for task in self.story.tasks:
+                spool.submit(task)
+
+    def _ask(self) -> None:
+        """The client's turn; one that crashed is a new process the next time."""
+        if not self._wishes:
+            return
+        mount = self.cluster.mount("client" if self._lives["client"] == 1 else f"client-{self._lives['client']}")
+        try:
+            with Spool("/spool", filesystem=mount, clock=self.cluster.clock) as spool:
+                self._wishes[0](spool)
+        except Crashed:
+            self._lives["client"] += 1
+            return
+        except SpoolError:
+            if self._lives["client"] == 1:
+                raise
+            # The client before got its wish, and died before it heard of that.
+        del self._wishes[0]
+
+    def _start(self, name: str, host: str) -> None:
+        try:
+            if name.startswith("m"):
+                self.cluster.master(name, host=host)
+            else:
+                self.cluster.worker(name, host=host)
+        except Crashed:
+            if name in self.cluster.nodes:
+                self.cluster.crash(name)
+            else:
+                self.cluster.gone[name] = "crashed"
+
+    def _restart(self) -> None:
+        for base in self.story.nodes:
+            if self.living(base) is None:
+                self._lives[base] += 1
+                name = f"{base}-{self._lives[base]}"
+                self._start(name, name if self.elsewhere else base)
+
+    def _finish(self) -> None:
+        exits = dict(self.story.exits)
+        for node in self.cluster.nodes.values():
+            if node.runner is None:
+                continue
+            node.runner.running()  # what its lease has ended by now cannot finish any more
+            for key in list(node.runner.live):
+                code = exits.get(key, exits.get(key.partition(".")[0], 0))
+                if code is not None:
+                    node.runner.finish(key, exit_code=code, output=f"{key}\n")
+
+    def _over(self) -> bool:
+        if self._wishes:
+            return False
+        return self.cluster.states() == self.story.ends
+
+
+def _work(task_id: str, *after: str, **more: Any) -> Task:
+    return {"id": task_id, "command": ["work"], "dependencies": list(after), **more}
+
+
+def _dies(play: Play) -> None:
+    """Whoever has the first attempt loses its power."""
+    for node in [*play.cluster.nodes.values()]:
+        if node.runner is not None and play.once("dies", "a.1" in node.runner.live):
+            play.cluster.crash(node.name)
+
+
+def _freezes(play: Play) -> None:
+    node = play.cluster.nodes.get("m1")
+    if node is not None and play.once("freezes", play.cluster.where("a") == "claimed"):
+        node.frozen = True
+    if node is not None and play.once("thaws", play.round >= 16):
+        node.frozen = False
+
+
+def _cancels(play: Play) -> None:
+    if play.once("cancels", play.cluster.where("a") == "claimed"):
+        play.wish(lambda spool: spool.cancel("a"))
+
+
+def _retries(play: Play) -> None:
+    if play.once("retries", play.cluster.where("a") == "failed"):
+        play.wish(lambda spool: spool.retry("a"))
+
+
+STORIES = (
+    Story("first task", ("m1", "w1"), (_work("a"),), {"a": "completed"}),
+    Story("retry", ("m1", "w1"), (_work("a"),), {"a": "completed"}, exits=(("a.1", 1),)),
+    Story("chain of two", ("m1", "w1", "w2"), (_work("a"), _work("b", "a")), {"a": "completed", "b": "completed"}),
+    Story(
+        "batch of three",
+        ("m1", "m2", "w1"),
+        (_work("a"), _work("b", "a"), _work("c", "a", "b")),
+        {"a": "completed", "b": "completed", "c": "completed"},
+    ),
+    Story("a worker dies", ("m1", "w1", "w2"), (_work("a"),), {"a": "completed"}, exits=(("a.1", None),), turn=_dies),
+    Story(
+        "standby takes over",
+        ("m1", "m2", "w1"),
+        (_work("a"), _work("b", "a")),
+        {"a": "completed", "b": "completed"},
+        turn=_freezes,
+    ),
+    Story("cancel", ("m1", "w1"), (_work("a"),), {"a": "failed"}, exits=(("a", None),), turn=_cancels),
+    Story(
+        "failed, tried again",
+        ("m1", "w1"),
+        (_work("a", max_retries=0),),
+        {"a": "completed"},
+        exits=(("a.1", 65),),
+        turn=_retries,
+    ),
+    Story(
+        "archive",
+        ("m1", "w1"),
+        (_work("a"), _work("b", max_retries=0)),
+        {"a": "completed, archived", "b": "failed, archived"},
+        settings="[retention]\ncompleted_s = 1\nfailed_s = 1\n",
+        exits=(("b", 1),),
+    ),
+)
