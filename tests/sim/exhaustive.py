@@ -100,7 +100,7 @@ def _spell(switches: Switches) -> str:
 
 
 def play_again(what: str) -> None:
-    """Play one crash or schedule as it was printed. Errors: Broken, AssertionError; ValueError for an unknown name."""
+    """Play one crash or schedule as it was printed. Errors: Broken, AssertionError; ValueError: unknown name."""
     kind, name, how = what.split("/", 2)
     if kind == "crash":
         story = next((story for story in STORIES if story.name == name), None)
