@@ -1,7 +1,8 @@
 """What a new leader reads before it plans: everything, once. Afterwards it follows differences.
 
-Order matters: first the doors of all leaders before are shut, then waiting/ is listed, then the rest in the order in
-which tokens flow, so that a token on the move is seen twice rather than not at all.
+Order matters: first the doors of all leaders before are shut; then what is polled is listed in the order in which
+tokens flow, then waiting/, then what is polled once more, so that a token on the move is seen twice rather than not
+at all.
 """
 
 from __future__ import annotations
@@ -30,10 +31,13 @@ VANISHED_AFTER = 3
 def take_over(desk: Desk) -> None:
     """Learn the whole tree. Errors: OSError; then the epoch has not begun and the next step tries again."""
     doors.open_door(desk)
-    tokens = list_waiting(desk)
     follow(desk)
     for _, name, kind in list_archived(desk.store.fs):
         desk.view.archive(name.id, State(kind))
+    # A leader before may be in the middle of its last step, and take a token back to waiting/ unseen, but only once;
+    # so what is polled is listed before waiting/ and after it.
+    tokens = list_waiting(desk)
+    follow(desk)
     adopt(desk, tokens)
 
 
@@ -50,12 +54,14 @@ def list_waiting(desk: Desk) -> list[tuple[str, TaskName]]:
 
 def adopt(desk: Desk, tokens: list[tuple[str, TaskName]]) -> None:
     """Take tokens of waiting/ into the backlog that are not in it yet. Errors: OSError."""
+    moving = _on_the_move(desk)
     for lane, name in tokens:
         desk.last_micros = max(desk.last_micros, order_micros(name.order))
-        _adopt_one(desk, Place(State.WAITING, layout.join(layout.WAITING, lane), name.encode()), lane, name)
+        place = Place(State.WAITING, layout.join(layout.WAITING, lane), name.encode())
+        _adopt_one(desk, place, lane, name, moving.get(key(name.id)))
 
 
-def _adopt_one(desk: Desk, place: Place, lane: str, name: TaskName) -> None:
+def _adopt_one(desk: Desk, place: Place, lane: str, name: TaskName, moving: TaskName | None) -> None:
     entry = desk.backlog.get(key(name.id))
     if entry is not None and entry.name == name and entry.lane == lane:
         return
@@ -64,8 +70,10 @@ def _adopt_one(desk: Desk, place: Place, lane: str, name: TaskName) -> None:
         task = desk.task_at(place, name)
         if task is None:
             return
+    if moving is not None and moving.order == name.order and moving.attempt >= name.attempt:
+        return  # it has moved on since waiting/ was listed
     other = desk.view.where.get(key(name.id))
-    if _archived(desk, name.id) or (other is not None and _twin(desk, place, name, other)):
+    if _archived(desk, name.id) or (other is not None and _twin(desk, place, name, other, moving)):
         _reject_twin(desk, place, name)
         return
     desk.enlist(name, lane, task)
@@ -81,19 +89,22 @@ def _archived(desk: Desk, task_id: str) -> bool:
     return True
 
 
-def _twin(desk: Desk, place: Place, name: TaskName, other: Place) -> bool:
-    """Whether the id belongs to another token: two leaders at once admitted two drops with one id.
+def _on_the_move(desk: Desk) -> dict[str, TaskName]:
+    """The tokens that are ready, claimed or returned, by key."""
+    branches = (*desk.view.ready.values(), *desk.view.claimed.values(), desk.view.returned)
+    return {key(name.id): name for branch in branches for name in branch.values()}
 
-    The older order stays. A token known elsewhere under the same order has only moved on; one that is known under
-    no order (ended) stays too, unless it was tried again meanwhile, which shows in a later attempt.
+
+def _twin(desk: Desk, place: Place, name: TaskName, other: Place, moving: TaskName | None) -> bool:
+    """Whether the id belongs to another token, which only a copy made by hand can still bring about.
+
+    The older order stays. A token that has ended stays too, unless it was tried again meanwhile, which shows in a
+    later attempt.
     """
     if other == place:
         return False
-    known = [n for branch in (*desk.view.ready.values(), *desk.view.claimed.values()) for n in branch.values()]
-    known += desk.view.returned.values()
-    twin = next((n for n in known if key(n.id) == key(name.id)), None)
-    if twin is not None:
-        return twin.order != name.order
+    if moving is not None:
+        return moving.order != name.order
     entry = desk.backlog.get(key(name.id))
     if entry is not None:
         return entry.name.order < name.order
