@@ -69,11 +69,12 @@ def _strike(story: Story, point: Point) -> str | None:
 def all_schedules(openings: Sequence[Opening], preemptions: int, violations: list[str]) -> None:
     """Explore every opening, and print the table."""
     print(
-        f"{f'opening, ≤ {preemptions} preemptions':30} {'schedules':>12} {'played':>8} {'cut: seen':>9} "
+        f"{'opening':34} {'preemptions':>11} {'schedules':>12} {'played':>8} {'cut: seen':>9} "
         f"{'cut: commute':>12} {'states':>9} {'violations':>10} {'s':>7}"
     )
     for opening in openings:
         began, progress = time.monotonic(), _Progress()
+        bound = max(preemptions - opening.fewer, 0)
 
         def tell(found: Found, progress: _Progress = progress, name: str = opening.name) -> None:
             progress.tell(f"{name}: {found.played} played, {found.states} states")
@@ -81,7 +82,7 @@ def all_schedules(openings: Sequence[Opening], preemptions: int, violations: lis
         explorer = Explorer(
             lambda opening=opening: begin(opening),  # type: ignore[misc]
             lambda play, opening=opening: finish(play, opening.ends),  # type: ignore[misc]
-            preemptions,
+            bound,
             tell,
         )
         found = explorer.run()
@@ -89,7 +90,7 @@ def all_schedules(openings: Sequence[Opening], preemptions: int, violations: lis
             violations.append(f"--replay 'schedule/{opening.name}/{_spell(switches)}'\n    {said}")
         spent = time.monotonic() - began
         print(
-            f"{opening.name:30} {found.in_all:12,} {found.played:8,} {found.same:9,} {found.commute:12,} "
+            f"{opening.name:34} {bound:11} {found.in_all:12,} {found.played:8,} {found.same:9,} {found.commute:12,} "
             f"{found.states:9,} {len(found.violations):10} {spent:7.1f}",
             flush=True,
         )

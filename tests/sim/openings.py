@@ -1,15 +1,16 @@
 """Two leaders, two workers, two tasks, at a moment when it matters who acts first.
 
 In every opening both leaders believe that they lead: m1 was frozen in the middle of a step, after it had made sure of
-its token; m2 has just taken the token over and knows nothing of the tree yet. Both workers have a free slot. From
-there each has some steps to make, and a command that was started ends at once. Meanwhile time stands still for all
-but m2, as on machines that were suspended, so that no beat is due that has nothing to do with what is tried here.
+its token; m2 has just taken the token over. Both workers have a free slot. Either m2 has read the tree and begins to
+look again, as m1 does, or it has read nothing yet; in the second case it has so many more calls to make that fewer
+preemptions are tried. A command that was started ends at once. Time stands still for all but m2, as on machines that
+were suspended, so that no beat is due that has nothing to do with what is tried here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spoold.protocol.request import Verb
@@ -51,7 +52,11 @@ def _before_publishing(verb: str, args: tuple[Any, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A beginning: what was done before m1 froze, where it froze, what came meanwhile, and the ends there may be."""
+    """A beginning: what was done before m1 froze, where it froze, what came meanwhile, and the ends there may be.
+
+    after: the parents of each task; reads: how often m2 has listed pending/; fewer: how many preemptions fewer than
+    elsewhere are tried.
+    """
 
     name: str
     ends: tuple[Ends, ...]
@@ -60,6 +65,7 @@ class Opening:
     freeze: Freeze = _before_listing
     after: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reads: int = 3
+    fewer: int = 0
 
 
 def begin(opening: Opening) -> Interleaving:
@@ -223,7 +229,7 @@ def _batch(cluster: WatchedCluster) -> None:
 
 _WELL = ({"a": "completed", "b": "completed"},)
 _CHILD: dict[str, tuple[str, ...]] = {"b": ("a",)}
-OPENINGS = (
+_OPENINGS = (
     Opening("two drops", _WELL, meanwhile=_drops),
     Opening("a commit and its child", _WELL, _ended_with_child, after=_CHILD),
     Opening("a failure and a ready task", _WELL, _failing_and_ready),
@@ -232,4 +238,8 @@ OPENINGS = (
     Opening("a retry and a drop", _WELL, _tried_again, lambda cluster: _drop(cluster, "b")),
     Opening("half a batch", _WELL, _batch, freeze=_before_publishing, after=_CHILD, reads=0),
     Opening("the archive", ({"a": "completed, archived", "b": "completed, archived"},), _swept),
+)
+OPENINGS = (
+    *_OPENINGS,
+    *(replace(o, name=f"{o.name}, unread", reads=0, fewer=2) for o in _OPENINGS if o.reads),
 )

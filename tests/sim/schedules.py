@@ -14,7 +14,7 @@ What is left out, and why nothing is lost by it:
   preemptions: that schedule is played instead. What is done meanwhile is known from the schedules in which Q came
   one call later, after c, which is why schedules are explored from their ends; where these were left out too, it is
   known from those that were played in their place. Calls are told apart by what they read and write: the entries of
-  a directory, or one name.
+  a directory, or one name. Journals, logs and snapshots are for people and decide nothing: they meet nothing.
 """
 
 from __future__ import annotations
