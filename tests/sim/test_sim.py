@@ -28,6 +28,10 @@ REGRESSIONS = {
     "a beat whose publishing seemed to fail was published again under its name (nfs)": 75,
     "a claim that was committed in the same step was adopted again (completed)": 430,
     "a claim that was committed in the same step was adopted again (lease over)": 1215,
+    "a line of a batch was published before it would survive a power cut of the server (smb)": 5042,
+    "a line of a batch was published before it would survive a power cut of the server (nfs)": 5348,
+    "a token taken back to waiting/ hid from the next leader, who admitted its id again (smb)": 1546,
+    "a token taken back to waiting/ hid from the next leader, who admitted its id again (nfs)": 3730,
 }
 
 
