@@ -41,13 +41,26 @@ class Scheduler:
         self._queue: list[tuple[float, int, Process]] = []
         self._number = count()
         self._hub = getcurrent()
+        self._all: list[Process] = []
 
     def spawn(self, name: str, body: Callable[[], None], after: float = 0.0) -> Process:
         """A new process, which begins after that many seconds."""
         process = Process(name, body)
         process.thread = greenlet(lambda: self._live(process), parent=self._hub)
+        self._all.append(process)
         self._push(self.now + after, process)
         return process
+
+    def close(self) -> None:
+        """The world is over: every process unwinds, since one that stands still in the middle is never collected."""
+        for process in self._all:
+            process.dead = True
+            if process.thread is not None and not process.thread.dead:
+                self.current = process
+                process.thread.switch()
+        self.current = None
+        self._all.clear()
+        self._queue.clear()
 
     def sleep(self, seconds: float) -> None:
         """Let the others have their turns for that long. Errors: Killed."""

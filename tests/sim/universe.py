@@ -80,6 +80,7 @@ class Universe:
             broken = f"{error}"
         except Exception as error:  # noqa: BLE001  whatever the product does wrong is a finding with a seed
             broken = f"{type(error).__name__}: {error}"
+        self.scheduler.close()
         return Outcome(
             self.weather.seed,
             self.weather.flavour,
