@@ -65,10 +65,10 @@ def test_systemd_accepts_every_unit(scope: Scope, spool_dir: str, tmp_path: Path
 
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("unit", [MASTER, WORKER])
-def test_a_daemon_is_watched_drained_and_always_restarted(scope: Scope, unit: str) -> None:
+def test_a_daemon_is_watched_drained_and_restarted_unless_it_was_told_to_go(scope: Scope, unit: str) -> None:
     service = parsed(shipped(f"{scope}/{unit}"))
     assert service["Unit"]["StartLimitIntervalSec"] == "0"
-    expected = {"Type": "notify", "NotifyAccess": "main", "KillMode": "mixed", "Restart": "always"}
+    expected = {"Type": "notify", "NotifyAccess": "main", "KillMode": "mixed", "Restart": "on-failure"}
     assert expected.items() <= dict(service["Service"]).items()
     assert int(service["Service"]["WatchdogSec"]) > 0
     assert int(service["Service"]["TimeoutStopSec"]) >= units.HAND_OVER_S
