@@ -14,6 +14,14 @@
     chance      the names that clients make up, drawn from the seed
     minimise    a failing seed without the faults that do not matter
     trace       what happened in a run, for people
+    exhaustive  what is small enough in all ways; by way of
+    watched     a cluster stepped by hand under the same laws, with a gate before its tree
+    stories     small stories, and how they must end
+    crashes     every crash point of a story
+    openings    two leaders, two workers, two tasks, at a moment when it matters who acts first
+    interleaving processes that stop before every call until somebody says who goes on
+    schedules   all orders of their calls up to some preemptions, without playing most of them
+    dropping    what strangers drop, for hypothesis
     unfit       shares that no spool survives, to see that the witness is awake
 
 README.md says what is proven this way, and what is not.
