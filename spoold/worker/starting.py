@@ -27,8 +27,12 @@ REFUSED_S = 5.0
 _NO_TASK = Task.model_validate({"type": "invalid"})
 
 
+class _LeaseOver(Exception):
+    """Preparing took so long that others may have been given the task meanwhile."""
+
+
 class Starting:
-    """Starts what this worker has claimed."""
+    """Starts what this worker has claimed, as long as its lease lasts. lease_until in seconds of CLOCK_BOOTTIME."""
 
     def __init__(
         self,
@@ -49,9 +53,14 @@ class Starting:
         self._root = root
         self._environ = environ
         self._since: dict[str, float] = {}
+        self.lease_until = 0.0
 
     def start(self, name: TaskName) -> Attempt | None:
-        """Start the task; None when its file cannot be read just now. What cannot be run comes back decided."""
+        """Start the task. What cannot be run comes back decided.
+
+        None when its file cannot be read just now, or when the lease is over: then the next listing of the claims
+        tells whether it is still this worker's to start.
+        """
         worker, wall = self._store.writer, self._store.clock.wall()
         path = layout.claimed(worker, name.encode())
         try:
@@ -68,6 +77,9 @@ class Starting:
         attempt = Attempt(name, worker, task, task.lane, wall)
         try:
             self._run(attempt, data)
+        except _LeaseOver:
+            self._scratch.close(attempt.key)
+            return None
         except CannotRun as error:
             attempt.decided = error.outcome
         except (OSError, RuntimeError) as error:
@@ -104,5 +116,7 @@ class Starting:
         write_dependencies(
             self._store.fs, attempt.task, lambda name, text: self._scratch.write(attempt.key, name, text)
         )
+        if self._store.clock.boottime() >= self.lease_until:
+            raise _LeaseOver
         self._runner.start(job)
         self._journal.note("STARTED", attempt.name.id, attempt.name.attempt, type=attempt.task.kind)

@@ -143,7 +143,10 @@ class Worker:
 
     def _round(self, now: float) -> Step:
         self._hear()
-        if self._presence.due(now) or self._status != self._standing():
+        lapsed = (
+            self.store.clock.boottime() >= self._starting.lease_until
+        )  # as after a suspend, which `now` slept through
+        if lapsed or self._presence.due(now) or self._status != self._standing():
             self._beat(now)
         claims = self._list_claims()
         self._requests = control.list_requests(self.store.fs)
@@ -200,7 +203,8 @@ class Worker:
             notes=self.notes,
         )
         self._status = standing
-        self.runner.extend(before + self.store.settings.heartbeat.lease_s)
+        self._starting.lease_until = before + self.store.settings.heartbeat.lease_s
+        self.runner.extend(self._starting.lease_until)
 
     def _list_claims(self) -> set[str]:
         """My tokens. Errors: ShutOut when my directory is gone: somebody took me for dead."""

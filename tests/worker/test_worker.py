@@ -335,3 +335,16 @@ def test_a_task_that_this_worker_may_not_read_costs_an_attempt_and_is_not_held_f
     assert isinstance(name, TaskName)
     assert (name.attempt, name.failures, name.crashes) == (2, 1, 0)
     assert "may not read" in json.loads(made.fs.read("results/t0.1.w1.json"))["error"]["message"]
+
+
+def test_what_is_ready_to_start_only_after_the_lease_is_not_started() -> None:
+    """Reading the task took so long that others were given it meanwhile."""
+    made = ready({})
+    node = made.worker("w1")
+    made.during("w1", "read", "claimed/", lambda: node.clock.suspend(60))
+    made.step("w1")
+    assert node.runner is not None
+    assert node.runner.started == []
+    assert ids(node) == []
+    made.step("w1")
+    assert ids(node) == ["t0"], "it is still its own, and the beat says that it lives"
