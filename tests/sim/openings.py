@@ -233,7 +233,8 @@ _OPENINGS = (
     Opening("two drops", _WELL, meanwhile=_drops),
     Opening("a commit and its child", _WELL, _ended_with_child, after=_CHILD),
     Opening("a failure and a ready task", _WELL, _failing_and_ready),
-    Opening("the claims of a dead worker", _WELL, _both_on_dead),
+    # Reaping makes so many calls that three preemptions take a quarter of an hour: --preemptions 4 tries them.
+    Opening("the claims of a dead worker", _WELL, _both_on_dead, fewer=1),
     Opening("a cancelled parent", (*_WELL, {"a": "failed", "b": "failed"}), _cancelled, after=_CHILD),
     Opening("a retry and a drop", _WELL, _tried_again, lambda cluster: _drop(cluster, "b")),
     Opening("half a batch", _WELL, _batch, freeze=_before_publishing, after=_CHILD, reads=0),
