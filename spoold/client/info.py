@@ -113,7 +113,7 @@ def read_content(store: Store, located: Located) -> dict[str, Any]:
     """The task as it was submitted; empty when it cannot be read. Errors: none."""
     path = located.path
     if located.state is State.REJECTED:
-        path = path.removesuffix(".reason.json")
+        path = path.removesuffix(layout.REASON)
     try:
         data = store.fs.read(path)
         if located.line:

@@ -14,7 +14,6 @@ from spoold.protocol.names import slug
 from spoold.rules import admission
 
 _LEGAL_ELSEWHERE = frozenset(':*?"<>|\\')
-REASON = ".reason.json"
 
 
 def reject(desk: Desk, path: str, drop: str, error: BadFile, *, data: bytes = b"", size: int | None = None) -> bool:
@@ -34,7 +33,7 @@ def reject(desk: Desk, path: str, drop: str, error: BadFile, *, data: bytes = b"
         "mend": error.mend,
         "size": len(data) if size is None else size,
     }
-    beside = layout.join(layout.REJECTED, f"{name}{REASON}")
+    beside = layout.join(layout.REJECTED, f"{name}{layout.REASON}")
     desk.store.publish(beside, codec.dump(reason), durable=desk.store.durable)
     moved = desk.store.move(path, layout.join(layout.REJECTED, name))
     if not desk.went(moved, legible(drop)):
@@ -59,7 +58,7 @@ def _claimed_id(data: bytes) -> str | None:
 def _free_name(desk: Desk, drop: str, taken: set[str]) -> str:
     """The drop's own name where it is legal on every server and free; else one with a suffix of its own."""
     legal = drop.isprintable() and drop.isascii() and _LEGAL_ELSEWHERE.isdisjoint(drop) and len(drop) <= 200
-    if legal and not drop.endswith((".", " ")) and not {drop, f"{drop}{REASON}"} & taken:
+    if legal and not drop.endswith((".", " ")) and not {drop, f"{drop}{layout.REASON}"} & taken:
         return drop
     stem, dot, extension = drop.rpartition(".")
     suffix = admission.settle(drop, desk.next_micros(), desk.epoch)[0]

@@ -82,7 +82,7 @@ class Reporting:
         now = desk.now.monotonic
         if self._counted_at is None or now - self._counted_at >= REJECTED_EVERY_S:
             self._counted_at = now
-            desk.rejected = sum(not name.endswith(".reason.json") for name in desk.store.fs.list(layout.REJECTED))
+            desk.rejected = sum(not name.endswith(layout.REASON) for name in desk.store.fs.list(layout.REJECTED))
 
     def _snapshot(self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile]) -> Snapshot:
         workers = [beat for _, beat in sorted(self._beats.items()) if beat.role == "worker"]

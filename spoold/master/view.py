@@ -17,11 +17,9 @@ from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import (
     EndedName,
-    LeaseName,
     TaskName,
     key,
     parse_ended,
-    parse_lease,
     parse_returned,
     parse_task,
 )
@@ -79,7 +77,6 @@ class View:
     failed: dict[str, EndedName] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
     beats: dict[str, int] = field(default_factory=dict)
-    tokens: list[LeaseName] = field(default_factory=list)
     where: dict[str, Place] = field(default_factory=dict)
     archived: dict[str, State] = field(default_factory=dict)
     archived_counts: Counter[State] = field(default_factory=Counter)
@@ -154,12 +151,6 @@ class View:
             self.failed.pop(place.name, None)
         elif place.state is State.COMPLETED:
             self.completed.pop(place.name, None)
-
-    def read_lease(self, fs: FileSystem) -> list[LeaseName]:
-        """The tokens of leadership, as they are now. Errors: OSError."""
-        parsed = (parse_lease(name) for name in fs.list(layout.MASTER))
-        self.tokens = [token for token in parsed if token is not None]
-        return self.tokens
 
     def _refresh_lanes(self, fs: FileSystem, found: _Found) -> None:
         lanes = list_lanes(fs, layout.READY)

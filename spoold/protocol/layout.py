@@ -28,6 +28,7 @@ EVENTS = "events"
 STATUS = "status"
 ARCHIVE = "archive"
 TMP = "tmp"
+REASON = ".reason.json"
 
 TREE: dict[str, str] = {
     PENDING: "the drop box: any *.json (one task) or *.jsonl (many tasks, a whole DAG) put here is picked up",

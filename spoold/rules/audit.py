@@ -28,7 +28,6 @@ from spoold.rules.finding import (
 )
 from spoold.rules.sighting import Record, Survey, Token
 
-REASON = ".reason.json"
 SHOWN = 5
 _ORDER = (State.WAITING, State.READY, State.RETURNED, State.CLAIMED, State.FAILED, State.COMPLETED)
 
@@ -63,7 +62,7 @@ def counts(survey: Survey) -> dict[str, int]:
     number = dict.fromkeys((state.value for state in State), 0)
     number.update(Counter(token.state.value for token in survey.tokens))
     number[State.PENDING] = survey.drops
-    number[State.REJECTED] = sum(not name.endswith(REASON) for name in survey.rejected)
+    number[State.REJECTED] = sum(not name.endswith(layout.REASON) for name in survey.rejected)
     return number
 
 
@@ -218,10 +217,10 @@ def _rejections(survey: Survey) -> Iterator[Finding]:
     names = set(survey.rejected)
     for name in sorted(names):
         path = layout.join(layout.REJECTED, name)
-        if not name.endswith(REASON) and f"{name}{REASON}" not in names:
+        if not name.endswith(layout.REASON) and f"{name}{layout.REASON}" not in names:
             mend = "put it into pending/ again and it is judged anew"
             yield Finding(Severity.WARNING, "rejected", (path,), "it was rejected without a reason beside it", mend)
-    alone = [n for n in sorted(names) if n.endswith(REASON) and n.removesuffix(REASON) not in names]
+    alone = [n for n in sorted(names) if n.endswith(layout.REASON) and n.removesuffix(layout.REASON) not in names]
     paths = [layout.join(layout.REJECTED, name) for name in alone]
     yield from _several("rejected", paths, "reasons whose drop is gone", "delete them when you like")
 

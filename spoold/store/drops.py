@@ -19,7 +19,6 @@ from spoold.system.filesystem import FileSystem
 SMALL_BYTES = 256 << 10
 BATCH_BYTES = 64 << 20
 READS_MAX = 2000
-REASON = ".reason.json"
 MICROS_WIDTH = 10
 
 _OURS = re.compile(rf"[0-9a-z]{{{MICROS_WIDTH}}}\.(.+)\.json")
@@ -78,8 +77,8 @@ def list_reasons(fs: FileSystem, known: Collection[str] = ()) -> Iterator[tuple[
     """
     names = set(fs.list(layout.REJECTED))
     for name in sorted(names):
-        path, drop = layout.join(layout.REJECTED, name), name.removesuffix(REASON)
-        if not name.endswith(REASON) or drop not in names or path in known:
+        path, drop = layout.join(layout.REJECTED, name), name.removesuffix(layout.REASON)
+        if not name.endswith(layout.REASON) or drop not in names or path in known:
             continue
         found = id_in_name(drop)
         if found is not None:

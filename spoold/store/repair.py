@@ -15,7 +15,7 @@ from spoold.protocol import codec, layout
 from spoold.protocol.names import NOBODY, LeaseName, TaskName, parse_ended
 from spoold.protocol.order import encode_order
 from spoold.protocol.result import Code, Error, Result, Status
-from spoold.rules.audit import REASON, audit, confirmed
+from spoold.rules.audit import audit, confirmed
 from spoold.rules.finding import (
     DropLease,
     Fail,
@@ -127,7 +127,7 @@ def _set_aside(store: Store, fix: SetAside) -> str:
         "mend": "compare the two; drop this one again under another id if both are meant.",
     }
     target = layout.join(layout.REJECTED, name)
-    store.publish(f"{target}{REASON}", codec.dump(reason), durable=store.durable)
+    store.publish(f"{target}{layout.REASON}", codec.dump(reason), durable=store.durable)
     _move(store, fix.path, target)
     return f"moved {fix.path} to {target}"
 
@@ -135,7 +135,7 @@ def _set_aside(store: Store, fix: SetAside) -> str:
 def _free_name(fs: FileSystem, name: str) -> str:
     taken = set(fs.list(layout.REJECTED))
     stem, number = name.removesuffix(".json"), 1
-    while name in taken or f"{name}{REASON}" in taken:
+    while name in taken or f"{name}{layout.REASON}" in taken:
         number += 1
         name = f"{stem}.{number}.json"
     return name

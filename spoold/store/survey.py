@@ -35,7 +35,6 @@ from spoold.protocol.request import parse_request
 from spoold.protocol.result import Result
 from spoold.protocol.snapshot import TaskCounts
 from spoold.rules.admission import concerns_us
-from spoold.rules.audit import REASON
 from spoold.rules.policy import rank
 from spoold.rules.sighting import Content, Record, Survey, Token
 from spoold.store.archive import list_archived
@@ -162,7 +161,7 @@ def census(fs: FileSystem) -> Census:
     for state in (State.FAILED, State.COMPLETED):
         number[state] += sum(parse_ended(name) is not None for name in fs.list(state))
     number.update(kind for _, _, kind in list_archived(fs))
-    number[State.REJECTED] = sum(not name.endswith(REASON) for name in fs.list(layout.REJECTED))
+    number[State.REJECTED] = sum(not name.endswith(layout.REASON) for name in fs.list(layout.REJECTED))
     counts = TaskCounts.model_validate({field: number[field] for field in TaskCounts.model_fields})
     return Census(counts, types, claims)
 
