@@ -33,7 +33,9 @@ class Desk:
     this leader's door that are to be admitted; promised: the keys that the lines of each batch name, of those batches
     that this leader accepted itself; door_in_doubt: more may have come into it; unlearned: keys
     whose lane and deadline are to be looked up; now: the moment of this step; dead: nodes that were reaped, and
-    when (monotonic, s); busy: whether this step changed anything; recorded: results that this leader wrote for moves
+    when (monotonic, s); busy: whether this step changed anything; taken: the names in rejected/, listed once a step
+    if
+    need be; recorded: results that this leader wrote for moves
     it has not made yet; notices: what people should know of this step.
     """
 
@@ -57,6 +59,7 @@ class Desk:
     busy: bool = False
     notices: list[str] = field(default_factory=list)
     rejected: int = 0
+    taken: set[str] | None = None
     recorded: set[str] = field(default_factory=set)
     dead: dict[str, float] = field(default_factory=dict)
     last_micros: int = 0

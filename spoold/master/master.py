@@ -131,6 +131,7 @@ class Master:
         if self._desk is not None and self._desk.epoch == epoch:
             self._desk.now, self._desk.busy = now, False
             self._desk.notices.clear()
+            self._desk.taken = None
             return self._desk
         beat = self.store.settings.heartbeat
         self._begin()

@@ -22,7 +22,9 @@ def reject(desk: Desk, path: str, drop: str, error: BadFile, *, data: bytes = b"
     Errors: OSError. size in bytes, where it is not that of the data.
     """
     fs = desk.store.fs
-    name = _free_name(desk, drop, set(fs.list(layout.REJECTED)))
+    if desk.taken is None:
+        desk.taken = set(fs.list(layout.REJECTED))
+    name = _free_name(desk, drop, desk.taken)
     reason = {
         "drop": legible(drop),
         "id": _claimed_id(data),
@@ -40,6 +42,7 @@ def reject(desk: Desk, path: str, drop: str, error: BadFile, *, data: bytes = b"
         with contextlib.suppress(FileNotFoundError):
             fs.unlink(beside)
         return False
+    desk.taken |= {name, f"{name}{layout.REASON}"}
     desk.rejected += 1
     desk.journal.note("REJECTED", drop=reason["drop"], problem=f"{error.field}: {error.problem}", mend=error.mend)
     return True
