@@ -1,6 +1,7 @@
 """What every test stands on: the same environment whoever runs it, and hypothesis without chance."""
 
 import os
+import signal
 
 from hypothesis import settings
 
@@ -20,3 +21,7 @@ for _name in list(os.environ):
 settings.register_profile("gate", derandomize=True, deadline=None)
 settings.register_profile("search", max_examples=2000, deadline=None)
 settings.load_profile("gate")
+
+# What a shell starts in the background ignores Ctrl-C, and so would every process that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
