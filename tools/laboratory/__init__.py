@@ -1,0 +1,16 @@
+"""A network laboratory on one machine: a file server and some laptops, each with a kernel and a mount of its own.
+
+    the host              one network namespace, two bridges: `storage` (cables that can be pulled) and `control`
+    server                a guest: kernel NFS server and Samba on one ext4 image, so that killing it is a power cut
+    laptop1, laptop2, …   guests: the share mounted at /mnt/share through a real NFS or SMB client
+
+A guest is User Mode Linux: a kernel that is a process. It sees the host's files read-only as its root, so it has the
+checkout and its Python environment without any installation, and it boots in two seconds. It is told what to do by an
+agent that listens on `control`, so a laptop whose storage cable is pulled still obeys.
+
+The rooms: `needs` (packages, and what is missing), `network`, `guest` and `guest/` (one kernel, and what runs in it),
+`channel` (the host's end of an agent), `lab` (all of it together, on disk, so that the next command finds it),
+`protocols`, `figures` (what the NFS client counted), `faults` and `matrix` (`netlab test`).
+
+Law: nothing outside the lab's namespace and its one folder is changed, and `down` leaves neither behind.
+"""

@@ -1,0 +1,104 @@
+"""tools/netlab: the lab's commands.
+
+Law: exit status 0 when what was asked for is so; 1 when a test of the matrix failed, or the code of the command that
+ran in a guest; 2 for arguments that make no sense; 3 when this machine cannot run the lab, with what is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from tools.laboratory import needs
+from tools.laboratory.channel import Failed
+from tools.laboratory.lab import BOUND_S, Lab
+from tools.laboratory.protocols import PROTOCOLS
+
+CANNOT = 3
+
+
+def main() -> int:
+    """Carry out one command; returns the exit status."""
+    options, command = _parse()
+    needs.install()
+    if reasons := needs.missing():
+        print("netlab: this machine cannot run the lab:", *reasons, sep="\n  ", file=sys.stderr)
+        return CANNOT
+    try:
+        return _carry_out(options, command)
+    except (Failed, RuntimeError, TimeoutError) as error:
+        print(f"netlab: {error}", file=sys.stderr)
+        return 1
+
+
+def _carry_out(options: argparse.Namespace, command: list[str]) -> int:
+    if options.verb == "up":
+        lab = Lab(options.name, PROTOCOLS[options.protocol], options.laptops, options.options, options.bound)
+        lab.up()
+        print(f"{', '.join(lab.guests)} are up; the share is /mnt/share over {options.protocol} on each laptop")
+        return 0
+    lab = Lab.find(options.name)
+    match options.verb:
+        case "exec":
+            done = lab.on(options.guest).run(*command, timeout=options.timeout, check=False)
+            sys.stdout.write(done.out)
+            sys.stderr.write(done.err)
+            return done.code if 0 <= done.code <= 255 else 1
+        case "put":
+            lab.on(options.guest).put(Path(options.source).read_bytes(), options.target)
+        case "cut":
+            lab.network.cut(options.guest)
+        case "heal":
+            lab.network.heal(options.guest)
+        case "kill":
+            lab.kill(options.guest)
+        case "boot":
+            lab.boot(options.guest)
+        case "freeze":
+            lab.guests[options.guest].freeze()
+        case "thaw":
+            lab.guests[options.guest].thaw()
+        case "reboot-server":
+            lab.kill("server")
+            lab.boot("server")
+        case "down":
+            lab.down()
+    return 0
+
+
+def _parse() -> tuple[argparse.Namespace, list[str]]:
+    parser = argparse.ArgumentParser(prog="tools/netlab", description=__doc__.splitlines()[0])
+    parser.add_argument("--name", default="lab", help="which lab, if there are several (default: lab)")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    up = verbs.add_parser("up", help="make the lab")
+    up.add_argument("--protocol", choices=PROTOCOLS, default="nfs4.2")
+    up.add_argument("--options", default="", help="more mount options, separated by commas")
+    up.add_argument("--laptops", type=int, default=3)
+    up.add_argument("--bound", type=float, default=BOUND_S, help="seconds after which it ends by itself")
+    run = verbs.add_parser("exec", help="run a command in a guest: exec laptop1 -- ls /mnt/share")
+    run.add_argument("guest")
+    run.add_argument("--timeout", type=float, default=600, help="seconds")
+    put = verbs.add_parser("put", help="copy a file of the host into a guest: put laptop1 task.json /mnt/share/…")
+    put.add_argument("guest")
+    put.add_argument("source")
+    put.add_argument("target")
+    for verb, text in (
+        ("cut", "pull the storage cable of a guest"),
+        ("heal", "plug it in again"),
+        ("kill", "power cut of a guest"),
+        ("boot", "start it again"),
+        ("freeze", "stop it as if it slept"),
+        ("thaw", "wake it"),
+    ):
+        verbs.add_parser(verb, help=text).add_argument("guest")
+    verbs.add_parser("reboot-server", help="power cut of the server, and its return")
+    verbs.add_parser("down", help="end and remove the lab")
+    arguments = sys.argv[1:]
+    # What follows a lone -- belongs to the guest's command, whatever it looks like.
+    cut = arguments.index("--") if "--" in arguments else len(arguments)
+    return parser.parse_args(arguments[:cut]), arguments[cut + 1 :]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

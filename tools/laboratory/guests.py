@@ -1,0 +1,124 @@
+"""One guest: a User Mode Linux kernel as a process of the host, started, frozen, ended.
+
+Law: a guest is several processes in one session; all of them are meant, always. It ends by itself after its bound,
+so that a lab which everybody forgot does not stay for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from tools.laboratory.network import Network
+
+HERE = Path(__file__).resolve().parent
+KERNEL = "linux.uml"
+# A guest's memory is a file that is deleted as soon as it is open; on a disk it would be written back all the time.
+MEMORY = "/dev/shm"
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """One machine of the lab. `number` is the last part of its addresses; `folder` holds its pid and its console."""
+
+    name: str
+    role: str
+    number: int
+    network: Network
+    folder: Path
+    memory_mb: int = 256
+    disk: Path | None = None
+
+    @property
+    def console(self) -> Path:
+        """What the guest's kernel and its init said."""
+        return self.folder / f"{self.name}.console"
+
+    @property
+    def _pidfile(self) -> Path:
+        return self.folder / f"{self.name}.pid"
+
+    def boot(self, bound_s: float) -> None:
+        """Start it; its agent answers some two seconds later. It is killed after bound_s seconds at the latest."""
+        storage, control = self.network.plug(self.name)
+        kernel = [
+            KERNEL, f"mem={self.memory_mb}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
+            f"init={HERE}/guest/init", f"umid={self.name}", f"uml_dir={self.folder}/uml",
+            f"eth0=tuntap,{storage},02:00:00:00:00:{self.number:02x}",
+            f"eth1=tuntap,{control},02:00:00:00:01:{self.number:02x}",
+            "con=null", "con0=null,fd:2", "con1=fd:0,fd:1", "quiet", "panic=1",
+            f"guest={self.name}", f"number={self.number}", f"role={self.role}", f"lab={HERE}",
+            f"python={sys.executable}",
+        ]  # fmt: skip
+        if self.disk is not None:
+            kernel.append(f"ubdb={self.disk}")
+        with self.console.open("ab") as console:
+            process = subprocess.Popen(
+                self.network.command("timeout", "--foreground", "-s", "KILL", f"{bound_s:.0f}", *kernel),
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=console,
+                start_new_session=True,
+                env={**os.environ, "TMPDIR": MEMORY},
+            )
+        self._pidfile.write_text(f"{process.pid} {psutil.Process(process.pid).create_time()}")
+
+    def processes(self) -> list[psutil.Process]:
+        """All processes of the guest's session that live."""
+        try:
+            leader, born = self._pidfile.read_text().split()
+        except (FileNotFoundError, ValueError):
+            return []
+        found = []
+        for process in psutil.process_iter():
+            # Gone meanwhile; or an old pid that somebody else has now, which is born later than the guest by much.
+            with contextlib.suppress(psutil.Error, ProcessLookupError):
+                if os.getsid(process.pid) == int(leader) and process.create_time() >= float(born) - 1:
+                    found.append(process)
+        return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+
+    @property
+    def running(self) -> bool:
+        """Whether any of it lives."""
+        return bool(self.processes())
+
+    def kill(self) -> None:
+        """A power cut: nothing is written back, nobody is told. Returns when all of it is gone."""
+        while processes := self.processes():
+            for process in processes:
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+            psutil.wait_procs(processes, timeout=5)
+        with contextlib.suppress(FileNotFoundError):
+            self._pidfile.unlink()
+
+    def freeze(self) -> None:
+        """Stop it as a laptop that sleeps: its clocks go on, nothing in it runs."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Wake it."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for process in self.processes():
+            with contextlib.suppress(psutil.Error):
+                process.send_signal(number)
+
+
+def wait_until(what: str, condition: Callable[[], object], within_s: float, every_s: float = 0.1) -> None:
+    """Wait for a condition. Errors: TimeoutError that says what was waited for."""
+    end = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(f"not within {within_s:g} s: {what}")
+        time.sleep(every_s)

@@ -1,0 +1,144 @@
+"""A lab: one server, some laptops, and a folder that remembers them between two commands.
+
+May touch: its folder, its namespace, its guests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tools.laboratory.channel import Channel
+from tools.laboratory.guests import Guest
+from tools.laboratory.network import Network
+from tools.laboratory.protocols import PROTOCOLS, SHARE, Protocol
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+SERVER_NUMBER, FIRST_LAPTOP = 2, 11
+DISK_MB = 3072
+BOUND_S = 4 * 3600
+
+
+class Lab:
+    """A lab by its name; `up` makes it, `Lab.find` finds one that another command made."""
+
+    def __init__(
+        self, name: str, protocol: Protocol, laptops: int, options: str = "", bound_s: float = BOUND_S
+    ) -> None:
+        self.name = name
+        self.protocol = protocol
+        self.options = options
+        self.bound_s = bound_s
+        self.folder = folder_of(name)
+        self.network = Network(f"spoold-{name}")
+        self.guests = {"server": Guest("server", "server", SERVER_NUMBER, self.network, self.folder, disk=self._disk)}
+        for number in range(laptops):
+            guest = Guest(f"laptop{number + 1}", "laptop", FIRST_LAPTOP + number, self.network, self.folder)
+            self.guests[guest.name] = guest
+
+    @classmethod
+    def find(cls, name: str) -> Lab:
+        """The lab that `up` made. Errors: SystemExit when there is none."""
+        try:
+            kept = json.loads((folder_of(name) / "lab.json").read_text())
+        except FileNotFoundError:
+            raise SystemExit(f"netlab: there is no lab called {name}; `tools/netlab up` makes one") from None
+        return cls(name, PROTOCOLS[kept["protocol"]], kept["laptops"], kept["options"], kept["bound_s"])
+
+    @property
+    def _disk(self) -> Path:
+        return self.folder / "server.ext4"
+
+    @property
+    def laptops(self) -> list[str]:
+        """Their names."""
+        return [name for name, guest in self.guests.items() if guest.role == "laptop"]
+
+    def on(self, name: str) -> Channel:
+        """The agent of a guest. Errors: SystemExit for a name that the lab does not have."""
+        if name not in self.guests:
+            raise SystemExit(f"netlab: no guest is called {name}; there are {', '.join(self.guests)}")
+        return Channel(self.network, name, self.guests[name].number)
+
+    def up(self) -> None:
+        """Make all of it and mount the share. Errors: Failed, RuntimeError, OSError; then nothing is left behind."""
+        if self.network.up or self.folder.exists():
+            raise SystemExit(f"netlab: a lab called {self.name} is up; `tools/netlab down` ends it")
+        self.folder.mkdir(parents=True, mode=0o700)
+        kept = {
+            "protocol": self.protocol.name,
+            "laptops": len(self.laptops),
+            "options": self.options,
+            "bound_s": self.bound_s,
+        }
+        (self.folder / "lab.json").write_text(json.dumps(kept))
+        try:
+            self.network.make()
+            with self._disk.open("wb") as disk:
+                disk.truncate(DISK_MB << 20)
+            subprocess.run(["mkfs.ext4", "-q", "-F", str(self._disk)], check=True, capture_output=True)
+            for guest in self.guests.values():
+                guest.boot(self.bound_s)
+            for name in self.guests:
+                self.on(name).wait()
+            for name in self.laptops:
+                self.mount(name)
+        except BaseException:
+            self._show_consoles()
+            self.down()
+            raise
+
+    def mount(self, laptop: str, options: str | None = None) -> None:
+        """Mount the share on a laptop, with these options or the lab's. Errors: Failed."""
+        # A server that has just come up refuses for a moment; what users have there is systemd, which tries again.
+        command = self.protocol.command(self.options if options is None else options)
+        end = time.monotonic() + 40
+        while True:
+            done = self.on(laptop).run(*command, timeout=40, check=False)
+            if done.code == 0 or time.monotonic() > end:
+                break
+            time.sleep(0.5)
+        if done.code:
+            self.on(laptop).run(*command, timeout=40)
+
+    def remount(self, laptop: str, options: str) -> None:
+        """Unmount, and mount with other options. Errors: Failed."""
+        self.on(laptop).run("umount", SHARE)
+        self.mount(laptop, options)
+
+    def boot(self, name: str) -> None:
+        """Start a guest that was killed, and mount the share again if it is a laptop. Errors: Failed."""
+        self.guests[name].boot(self.bound_s)
+        self.on(name).wait()
+        if name in self.laptops:
+            self.mount(name)
+
+    def kill(self, name: str) -> None:
+        """Power cut of one guest."""
+        self.guests[name].kill()
+
+    def down(self) -> None:
+        """End and remove all of it. Works on half a lab too."""
+        for guest in self.guests.values():
+            guest.kill()
+        self.network.remove()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _show_consoles(self) -> None:
+        for guest in self.guests.values():
+            with contextlib.suppress(OSError):
+                print(
+                    f"--- console of {guest.name}\n{guest.console.read_text(errors='replace')[-2000:]}",
+                    file=sys.stderr,
+                )
+
+
+def folder_of(name: str) -> Path:
+    """Where a lab keeps its disk, its consoles and its pids."""
+    return Path(tempfile.gettempdir()) / f"spoold-netlab-{name}"
