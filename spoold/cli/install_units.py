@@ -78,5 +78,7 @@ def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+        if text.startswith("#!"):
+            path.chmod(0o755)  # whoever starts such files passes over those that cannot be started
     except OSError as error:
         raise Unavailable(f"{path}: {error.strerror}. Run it as root, or with --user.") from error

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from spoold.protocol.snapshot import Node, Snapshot
 
 WATCH_EVERY_S = 0.5
-_COLOURS = {"failed": "red", "rejected": "red", "completed": "green", "claimed": "cyan", "dead": "red"}
+_COLOURS = {
+    "failed": "red",
+    "rejected": "red",
+    "completed": "green",
+    "claimed": "cyan",
+    "dead": "red",
+    "asleep": "dim",
+}
 
 
 EPILOG = """Example: spool status --watch
@@ -145,9 +152,10 @@ def _types(picture: Snapshot) -> RenderableType:
 def _workers_line(picture: Snapshot) -> str:
     counts = picture.workers
     dead = f", {counts.dead} dead" if counts.dead else ""
+    rest = f"{f', {counts.asleep} asleep' if counts.asleep else ''}{dead}"
     if not counts.alive:
-        return f"no workers alive{dead}; `spool worker` or `spool up` starts one"
-    return f"{counts.alive} workers: {counts.working} working, {counts.idle} idle, {counts.draining} draining{dead}"
+        return f"no workers alive{rest}; `spool worker` or `spool up` starts one"
+    return f"{counts.alive} workers: {counts.working} working, {counts.idle} idle, {counts.draining} draining{rest}"
 
 
 def _nodes(picture: Snapshot) -> RenderableType:
@@ -173,7 +181,7 @@ def node_row(node: Node) -> tuple[str, ...]:
     return (
         node.worker,
         node.host,
-        node.state,
+        f"{node.state} since {node.since}" if node.since else node.state,
         f"{node.running}/{node.slots}",
         f"{node.cpus:g}",
         memory,

@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 
 def workers(ctx: typer.Context, as_json: JsonOption = False) -> None:
-    """Show all workers and masters; the silent ones are called dead."""
+    """Show all workers and masters; the silent ones are called dead, but for those who said that they go to sleep."""
     from spoold.cli.status import columns, node_row
     from spoold.client.status import roster
     from spoold.system.clock import SystemClock
@@ -31,6 +31,9 @@ def workers(ctx: typer.Context, as_json: JsonOption = False) -> None:
         return
     if found.workers:
         print_table(columns(), [node_row(node) for node in found.workers])
+        for node in found.workers:
+            for note in node.notes:
+                print_line(f"{node.worker}: {note}")
     else:
         print_line("no workers; `spool worker` or `spool up` starts one")
     print_line("")

@@ -32,6 +32,7 @@ from spoold.rules.disk import room
 from spoold.rules.explain import explain as judge_case
 from spoold.rules.gates import LaneFacts, Parent, conditions_of
 from spoold.rules.matching import unfit
+from spoold.rules.nodes import ASLEEP
 from spoold.store import beats, control, drops
 from spoold.store.lanes import list_tasks
 from spoold.store.locate import Located, locate, locate_many
@@ -136,7 +137,8 @@ class _Gathering:
         beat = beats.read_all(self._store.fs).get(worker)
         claim = Claim(
             worker,
-            alive=beat is not None and not is_silent(beat, self._host, self._clock),
+            # Who sleeps holds nothing; a claim that the network carried out there after all is taken back.
+            alive=beat is not None and beat.status != ASLEEP and not is_silent(beat, self._host, self._clock),
             cancel=any(r.verb is Verb.CANCEL and key(r.target) == key(task_id) for r in self._requests),
         )
         run = next((r for r in beat.running if key(r.id) == key(task_id)), None) if beat is not None else None
@@ -254,6 +256,7 @@ class _Gathering:
             running=len(claims),
             alive=alive,
             draining=beat.status == "draining" or _drained(beat.node, self._requests),
+            asleep=beat.at if beat.status == ASLEEP else "",
             lanes=tuple(self._lanes(beat.node, list(claims))) if hungry else (),
             notes=beat.notes,
         )

@@ -17,7 +17,7 @@ from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import NOBODY, LeaseName, parse_lease
 from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Leadership, Node, Snapshot
-from spoold.rules.nodes import count_workers, node_of
+from spoold.rules.nodes import ASLEEP, count_workers, node_of
 from spoold.store import beats, control, snapshots
 from spoold.store.presence import provably_gone
 from spoold.store.store import Store
@@ -61,10 +61,13 @@ def read_lease(fs: FileSystem) -> LeaseName | None:
 
 
 def is_silent(beat: Heartbeat, host: Host, clock: Clock) -> bool:
-    """Whether one look makes a node seem dead: its process is gone from this host, or its stamp is far behind."""
+    """Whether one look makes a node seem dead: its process is gone from this host, or its stamp is far behind.
+
+    One that said that its machine goes to sleep is silent as it promised to be.
+    """
     if provably_gone(beat, host):
         return True
-    return _age_s(beat.at, clock) > PATIENCE * beat.interval_s * 3 and not _here(beat, host)
+    return beat.status != ASLEEP and _age_s(beat.at, clock) > PATIENCE * beat.interval_s * 3 and not _here(beat, host)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from spoold.system.clock import SystemClock
 from spoold.system.hints import Hints
 from spoold.system.host import SystemHost
 from spoold.system.posix import PosixFileSystem
+from spoold.system.power import SystemInhibitor
 from spoold.system.scratch import LocalScratch, find_abandoned
 from spoold.worker.config import WorkerConfig
 from spoold.worker.runner import Runner
@@ -26,6 +27,9 @@ from spoold.worker.sweep import sweep
 from spoold.worker.worker import Worker
 
 log = logging.getLogger("spoold")
+
+# systemd/system/spool-sleep.service waits for a status that begins with this word.
+ASLEEP = "asleep: the machine may sleep"
 
 
 def open_spool(root: str, writer: str, pulse: Pulse) -> Store:
@@ -39,10 +43,8 @@ class MasterActor:
     _WATCHED = (layout.PENDING, layout.RETURNED, layout.COMPLETED, layout.FAILED, layout.CONTROL, layout.MASTER)
 
     def __init__(self, root: str, name: str | None, pulse: Pulse) -> None:
-        store = open_spool(root, node_id(name, "m"), pulse)
-        restore(store.fs)
-        store.open_tmp()
-        self._master = Master(store, SystemHost())
+        self._make: Callable[[], Master] = lambda: _master(root, name, pulse)
+        self._master: Master | None = self._make()
         self._event = threading.Event()
         self.hints = Hints(root, self.wake)
         self._leaving = False
@@ -51,6 +53,8 @@ class MasterActor:
     def step(self) -> Beat:
         if self._leaving:
             return Beat(busy=False, next_due=None, done=True)
+        if self._master is None:
+            return Beat(busy=False, next_due=None)
         self.hints.watch(self._WATCHED)
         step = self._master.step()
         if step.leading != self._led:
@@ -69,19 +73,41 @@ class MasterActor:
         del hurry  # a master has nothing to finish
         self._leaving = True
 
+    def rest(self, resting: bool) -> None:
+        """A leader that sleeps would keep everybody waiting for its lease: it resigns, and comes back as another."""
+        if resting and self._master is not None:
+            self._master.close()
+            self._master, self._led = None, False
+        elif not resting and self._master is None:
+            self._master = self._make()
+
+    @property
+    def resting(self) -> bool:
+        return self._master is None
+
     def close(self) -> None:
         self.hints.close()
-        self._master.close()
+        if self._master is not None:
+            self._master.close()
 
     @property
     def idle(self) -> bool:
         return True
 
     def describe(self) -> str:
+        if self._master is None:
+            return ASLEEP
         me = self._master.store.writer
         if not self._master.leading:
             return f"{me} stands by; {self._master.leadership.holder} leads"
         return f"{me} leads epoch {self._master.leadership.epoch}"
+
+
+def _master(root: str, name: str | None, pulse: Pulse) -> Master:
+    store = open_spool(root, node_id(name, "m"), pulse)
+    restore(store.fs)
+    store.open_tmp()
+    return Master(store, SystemHost())
 
 
 class WorkerActor:
@@ -93,8 +119,18 @@ class WorkerActor:
         store = open_spool(root, node_id(config.name), pulse)
         self._runner = Runner(slots)
         scratch = LocalScratch(store.writer, root, host)
+        environ, inhibitor = dict(os.environ), SystemInhibitor() if config.laptop.inhibit_sleep else None
         self._worker = Worker(
-            store, host, self._runner, scratch, config, can, slots, root=root, environ=dict(os.environ)
+            store,
+            host,
+            self._runner,
+            scratch,
+            config,
+            can,
+            slots,
+            root=root,
+            environ=environ,
+            inhibitor=inhibitor,
         )
         self._host = host
         self._config = config
@@ -140,6 +176,16 @@ class WorkerActor:
     def leave(self, hurry: bool) -> None:
         self._leaving, self._hurry = True, hurry
 
+    def rest(self, resting: bool) -> None:
+        if resting:
+            self._worker.fall_asleep()
+        else:
+            self._worker.wake_up()
+
+    @property
+    def resting(self) -> bool:
+        return self._worker.asleep
+
     def close(self) -> None:
         self.hints.close()
         self._worker.close()
@@ -150,6 +196,8 @@ class WorkerActor:
 
     def describe(self) -> str:
         worker = self._worker
+        if worker.asleep:
+            return ASLEEP
         return f"{worker.store.writer} runs {len(worker.running)} of at most {worker.slots} tasks"
 
 

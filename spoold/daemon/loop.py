@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from spoold.daemon.nap import Nap
 from spoold.daemon.pulse import Pulse
 from spoold.protocol.errors import ShutOut, Unavailable
 from spoold.protocol.settings import PollSettings
@@ -51,6 +52,15 @@ class Actor(Protocol):
         """Finish what runs, or hand it back at once if in a hurry; `step` then says done."""
         ...
 
+    def rest(self, resting: bool) -> None:
+        """Whether its machine is about to sleep: then nothing may run, or wait for it, any more. Told every round."""
+        ...
+
+    @property
+    def resting(self) -> bool:
+        """Whether the machine may sleep, as far as this actor is concerned."""
+        ...
+
     def close(self) -> None:
         """Nothing is left of this actor. Never raises OSError."""
         ...
@@ -73,6 +83,7 @@ class Loop:
     poll: PollSettings
     pulse: Pulse
     hinted: Callable[[], bool]
+    nap: Nap
     actor: Actor | None = None
     error: BaseException | None = None
     trouble: str | None = None
@@ -87,6 +98,17 @@ class Loop:
         self._leaving.set()
         if self.actor is not None:
             self.actor.wake()
+
+    def hear(self, number: int) -> None:
+        """News of sleep, as a signal; from any thread."""
+        self.nap.hear(number)
+        if self.actor is not None:
+            self.actor.wake()
+
+    @property
+    def resting(self) -> bool:
+        """Whether the machine may sleep."""
+        return self.actor is None or self.actor.resting
 
     def run(self) -> None:
         """Until the actor is done or fails. Never raises: `error` says what ended it."""
@@ -108,6 +130,7 @@ class Loop:
                 self.actor = self.make()
             if self._leaving.is_set():
                 self.actor.leave(self._hurry)
+            self.actor.rest(self.nap.due)
             beat = self.actor.step()
         except ShutOut as error:
             log.warning("%s; it begins again under a new name", error)

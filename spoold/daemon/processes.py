@@ -18,15 +18,19 @@ from spoold.daemon.eof import at_eof
 from spoold.daemon.logs import configure
 from spoold.daemon.loop import Actor, Loop
 from spoold.daemon.naming import node_id
+from spoold.daemon.nap import Nap
 from spoold.daemon.notify import Notifier
 from spoold.daemon.pulse import Pulse
 from spoold.daemon.signals import Signals
+from spoold.system.clock import SystemClock
 from spoold.worker.config import WorkerConfig
 from spoold.worker.runner import become_subreaper
 
 log = logging.getLogger("spoold")
 
 LOOK_S = 5.0
+# Somebody waits to be told that the machine may sleep.
+NAP_LOOK_S = 0.1
 STUCK_S = 30.0
 HANG_S = 60.0
 EXIT_OURS = 70
@@ -38,7 +42,7 @@ def master_main(root: str, name: str | None = None, *, until_eof: bool = False) 
     configure()
     pulse = Pulse()
     settings = open_spool(root, node_id(name, "m"), pulse).settings
-    loop = Loop(lambda: MasterActor(root, name, pulse), settings.poll, pulse, lambda: False)
+    loop = Loop(lambda: MasterActor(root, name, pulse), settings.poll, pulse, lambda: False, Nap(SystemClock()))
     return _run(loop, leave_within_s=10.0, until_eof=until_eof)
 
 
@@ -48,7 +52,7 @@ def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> 
     pulse = Pulse()
     settings = open_spool(root, node_id(config.name), pulse).settings
     become_subreaper()
-    loop = Loop(lambda: WorkerActor(root, config, pulse), settings.poll, pulse, lambda: False)
+    loop = Loop(lambda: WorkerActor(root, config, pulse), settings.poll, pulse, lambda: False, Nap(SystemClock()))
     return _run(loop, leave_within_s=config.drain_grace_s + config.kill_grace_s + 10.0, until_eof=until_eof)
 
 
@@ -69,9 +73,14 @@ def _run(loop: Loop, *, leave_within_s: float, until_eof: bool) -> int:
         at_eof(lambda: signals.receive(signal.SIGTERM))
     notifier.ready()
     leaving_since: float | None = None
+    heard, rested = 0, False
     look_s = min(LOOK_S, notifier.watchdog_interval_s() or LOOK_S)
     while thread.is_alive():
-        signals.wait(look_s)
+        signals.wait(NAP_LOOK_S if loop.nap.due and not rested else look_s)
+        while heard < len(signals.naps):
+            loop.hear(signals.naps[heard])
+            heard += 1
+        rested = loop.resting  # before it is told, so that it surely is
         _tell(loop, notifier)
         if signals.numbers and leaving_since is None:
             leaving_since = time.monotonic()

@@ -1,4 +1,4 @@
-"""The signals that ask a process to leave, as something its main thread can wait for.
+"""The signals that ask a process to leave, or tell of sleep, as something its main thread can wait for.
 
 A handler runs in the main thread between any two instructions, also inside a wait: it must not lock anything, or a
 second Ctrl-C right after the first would wait for ever for what the thread itself holds. And the kernel may give a
@@ -13,20 +13,24 @@ import select
 import signal
 from types import FrameType
 
+from spoold.daemon.nap import ANNOUNCED, OVER
+
 
 class Signals:
-    """Requests to leave, in the order in which they came; `numbers` only ever grows."""
+    """Requests to leave (`numbers`) and news of sleep (`naps`), in the order in which they came; both only grow."""
 
     def __init__(self) -> None:
         self.numbers: list[int] = []
+        self.naps: list[int] = []
         self._bell, self._ring = os.pipe()
         os.set_blocking(self._bell, False)
         os.set_blocking(self._ring, False)
 
     def catch(self) -> None:
-        """From now on SIGTERM, SIGINT and SIGHUP are received here. For the main thread, once in a process."""
+        """From now on SIGTERM, SIGINT, SIGHUP, and SIGUSR1 and 2 are received here. For the main thread, once in a
+        process."""
         signal.set_wakeup_fd(self._ring, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, ANNOUNCED, OVER):
             signal.signal(number, self._on_signal)
 
     def receive(self, number: int) -> None:
@@ -46,4 +50,4 @@ class Signals:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del frame
-        self.numbers.append(number)
+        (self.naps if number in (ANNOUNCED, OVER) else self.numbers).append(number)

@@ -14,6 +14,10 @@ from typing import Literal
 Scope = Literal["system", "user"]
 
 MASTER, WORKER = "spool-master.service", "spool-worker@.service"
+# For laptops: told by systemd, or by NetworkManager before it takes the share away, and allowed to keep awake.
+SLEEP = "spool-sleep.service"
+NETWORK = "etc/NetworkManager/dispatcher.d/pre-down.d/50-spoold"
+POLICY = "etc/polkit-1/rules.d/50-spoold.rules"
 # What the shipped files call the command; they are complete as they stand and can be installed with `cp`.
 EXECUTABLE: dict[Scope, str] = {"system": "/usr/local/bin/spool", "user": "%h/.local/bin/spool"}
 # Where units go: from the root for the system, from ~/.config (or XDG_CONFIG_HOME) for a user.
@@ -48,6 +52,9 @@ def render(
     if scope == "system":
         files["etc/sysusers.d/spoold.conf"] = shipped("sysusers.d/spoold.conf")
         files["etc/tmpfiles.d/spoold.conf"] = shipped("tmpfiles.d/spoold.conf")
+        files[f"{folder}/{SLEEP}"] = shipped(f"system/{SLEEP}")
+        files[NETWORK] = shipped("networkmanager/50-spoold")
+        files[POLICY] = shipped("polkit/50-spoold.rules")
     return files
 
 

@@ -80,10 +80,15 @@ class _Family:
         self._signals.catch()
         if until_eof:
             at_eof(lambda: self._signals.receive(signal.SIGTERM))
+        told = 0
         while not self._signals.numbers:
             for child in self._children:
                 self._tend(child)
             self._signals.wait(LOOK_S)
+            for number in self._signals.naps[told:]:
+                told += 1
+                for child in self._children:
+                    child.signal(number)
         return self._leave()
 
     def _tend(self, child: Child) -> None:

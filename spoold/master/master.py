@@ -151,7 +151,7 @@ class Master:
         self._relist(desk)
         takeover.settle_missing(desk, self._doubts)
         placing.count_active(desk)
-        reaping.reap(desk, reaping.watch(desk))
+        reaping.reap(desk, reaping.watch(desk, self._reporting.asleep(desk)))
         placing.place_returned(desk)
         doors.finish(desk)
         left = self._drops.step(desk) + self._batches.step(desk)

@@ -6,6 +6,8 @@ carries out late. Whatever the dead worker still does then finds its sources and
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from spoold.master.desk import Desk
 from spoold.master.view import Place
 from spoold.protocol import layout
@@ -20,15 +22,24 @@ from spoold.store import beats, control
 from spoold.store.store import clear_directory
 
 
-def watch(desk: Desk) -> list[str]:
+def watch(desk: Desk, asleep: Collection[str] = ()) -> list[str]:
     """Look at all beats; returns the nodes that are dead, by silence or by their own host's word. Errors: OSError.
 
     Heartbeats and claim directories were listed, and this leader has just written: the look is trusted.
+    asleep: nodes whose last beat says so. They are left in peace as long as there is nothing to take back.
     """
     present = [worker for worker in desk.view.claimed if is_node(worker)]
     desk.watch.look(desk.view.beats, present, desk.now.monotonic)
     said = [request.target for request in desk.view.requests if request.verb is Verb.REAP]
-    return sorted(({*desk.watch.dead(), *said}) - {desk.store.writer})
+    silent = [node for node in desk.watch.dead() if node not in asleep or not _may_sleep(desk, node)]
+    return sorted({*silent, *said} - {desk.store.writer})
+
+
+def _may_sleep(desk: Desk, node: str) -> bool:
+    """A sleeper that holds nothing delays nobody. A claim that the network carried out late, into its directory, is
+    taken back as from any silent worker; and who sleeps for longer than dead clients are remembered is forgotten.
+    """
+    return not desk.view.claimed.get(node) and desk.watch.silent_s(node) < desk.store.settings.retention.tmp_s
 
 
 def reap(desk: Desk, dead: list[str]) -> None:

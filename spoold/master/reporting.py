@@ -19,7 +19,7 @@ from spoold.protocol.snapshot import Rates, Snapshot, TaskCounts
 from spoold.rules.admission import concerns_us
 from spoold.rules.disk import Room, room
 from spoold.rules.matching import unfit
-from spoold.rules.nodes import DEAD, count_workers, node_of
+from spoold.rules.nodes import ASLEEP, DEAD, count_workers, node_of
 from spoold.store import beats, snapshots
 from spoold.system.errnos import Meaning, classify
 
@@ -43,6 +43,11 @@ class Reporting:
     def heartbeats(self) -> dict[str, Heartbeat]:
         """The newest beat of each node that was read."""
         return self._beats
+
+    def asleep(self, desk: Desk) -> set[str]:
+        """The nodes whose newest beat, as listed in this step, was read and says that they sleep."""
+        listed = desk.view.beats
+        return {n for n, beat in self._beats.items() if beat.status == ASLEEP and listed.get(n) == beat.beat}
 
     def step(self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile]) -> float:
         """Publish if it is time; returns when (monotonic, s) it will be. Errors: OSError."""
@@ -164,7 +169,8 @@ def _warnings(desk: Desk, workers: list[Heartbeat], growing: dict[str, BadFile])
         warnings.append(f"the share is {used} % full{stops} ([disk] in spool.toml)")
     warnings += [f"pending/{drop}: {error.problem} {error.mend}" for drop, error in sorted(growing.items())[:5]]
     waiting = sorted({*desk.backlog.lanes(), *(lane for lane, tasks in desk.view.ready.items() if tasks)})
-    able = [worker.capabilities for worker in workers if worker.capabilities and worker.status != "draining"]
+    awake = [worker for worker in workers if worker.status not in ("draining", ASLEEP)]
+    able = [worker.capabilities for worker in awake if worker.capabilities]
     for name in waiting[:50]:
         lane = parse_lane(name)
         if lane is not None and all(unfit(lane, can) for can in able):

@@ -60,7 +60,7 @@ class Heartbeat(BaseModel):
     pid: int
     process_start: float
     version: str
-    status: Literal["idle", "working", "draining", "halted", "leader", "standby"]
+    status: Literal["idle", "working", "draining", "halted", "asleep", "leader", "standby"]
     slots: int = 0
     running: tuple[Running, ...] = ()
     capabilities: Capabilities | None = None

@@ -32,17 +32,21 @@ class TaskCounts(_Part):
 
 
 class WorkerCounts(_Part):
-    """alive = idle + working + draining; dead: not yet reaped."""
+    """alive = idle + working + draining; asleep: its machine told so before it slept; dead: not yet reaped."""
 
     alive: int = 0
     idle: int = 0
     working: int = 0
     draining: int = 0
+    asleep: int = 0
     dead: int = 0
 
 
 class Node(_Part):
-    """One worker. Memory in MiB, load as the one-minute average."""
+    """One worker. Memory in MiB, load as the one-minute average.
+
+    since: when (RFC 3339) it fell asleep, '' for one that has not; notes: what people should know.
+    """
 
     worker: str
     host: str
@@ -56,6 +60,8 @@ class Node(_Part):
     labels: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     tasks: tuple[Any, ...] = ()
+    since: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class Rates(_Part):

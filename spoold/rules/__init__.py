@@ -12,6 +12,7 @@
     admission   a drop as a task, a rejection, or not yet
     batch       a .jsonl drop as tasks
     disk        is there room on the share?
+    power       what a battery lets a worker do
     retention   what moves to the archive
     nodes       heartbeats as status shows them
     explain     why a task is not running, in words; case is what is known of it, takers the workers' side

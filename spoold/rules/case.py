@@ -19,7 +19,10 @@ from spoold.rules.gates import NO_CONDITIONS, Conditions, LaneFacts, Parent
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A worker as its heartbeat shows it; lanes are the demands of what it runs, as far as they were read."""
+    """A worker as its heartbeat shows it; lanes are the demands of what it runs, as far as they were read.
+
+    asleep: since when (RFC 3339) its machine sleeps, '' for one that is awake.
+    """
 
     node: str
     capabilities: Capabilities
@@ -27,6 +30,7 @@ class Seen:
     running: int = 0
     alive: bool = True
     draining: bool = False
+    asleep: str = ""
     lanes: tuple[Lane, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -9,6 +9,7 @@ from spoold.protocol.names import TaskName
 from spoold.protocol.snapshot import Node, WorkerCounts
 
 DEAD = "dead"
+ASLEEP = "asleep"
 
 
 def node_of(beat: Heartbeat, claims: Iterable[TaskName], *, dead: bool = False) -> Node:
@@ -16,11 +17,12 @@ def node_of(beat: Heartbeat, claims: Iterable[TaskName], *, dead: bool = False) 
     can = beat.capabilities
     said = {(run.id, run.attempt): run.model_dump(mode="json") for run in beat.running}
     tasks = tuple(said.get((c.id, c.attempt), {"id": c.id, "attempt": c.attempt}) for c in claims)
-    state = beat.status if beat.status in ("draining", "halted") else ("working" if tasks else "idle")
+    told = beat.status if beat.status in ("draining", "halted", ASLEEP) else ("working" if tasks else "idle")
+    state = DEAD if dead else told
     return Node(
         worker=beat.node,
         host=beat.host.hostname,
-        state=DEAD if dead else state,
+        state=state,
         slots=beat.slots,
         running=len(tasks),
         cpus=can.cpus if can else 0,
@@ -30,17 +32,20 @@ def node_of(beat: Heartbeat, claims: Iterable[TaskName], *, dead: bool = False) 
         labels=can.labels if can else (),
         types=(can.types or can.handlers) if can else (),
         tasks=tasks,
+        since=beat.at if state == ASLEEP else "",
+        notes=beat.notes,
     )
 
 
 def count_workers(states: Iterable[str]) -> WorkerCounts:
     """How many workers are in which state; a halted one takes nothing new, as a draining one."""
     listed = list(states)
-    dead = listed.count(DEAD)
+    dead, asleep = listed.count(DEAD), listed.count(ASLEEP)
     return WorkerCounts(
-        alive=len(listed) - dead,
+        alive=len(listed) - dead - asleep,
         idle=listed.count("idle"),
         working=listed.count("working"),
         draining=listed.count("draining") + listed.count("halted"),
+        asleep=asleep,
         dead=dead,
     )

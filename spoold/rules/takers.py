@@ -17,8 +17,9 @@ def suitable(case: Case) -> tuple[list[Seen], list[Reason]]:
     """The workers that can run the task at all, and what stands in the way where there is none."""
     if case.lane is None:
         return [], []
-    alive = [worker for worker in case.workers if worker.alive]
-    if not alive:
+    alive = [worker for worker in case.workers if worker.alive and not worker.asleep]
+    dozing = [w for w in case.workers if w.alive and w.asleep and unfit(case.lane, w.capabilities) is None]
+    if not alive and not dozing:
         return [], [Reason("workers", "no worker is alive", f"start one that can run {_demand(case.lane)}")]
     why_not: dict[str, list[str]] = {}
     able = []
@@ -30,6 +31,11 @@ def suitable(case: Case) -> tuple[list[Seen], list[Reason]]:
             why_not.setdefault(why, []).append(worker.node)
     if able:
         return able, []
+    if dozing:
+        since = some([f"{worker.node} since {worker.asleep}" for worker in dozing])
+        return [], [
+            Reason("asleep", f"every worker that can run it is asleep: {since}", "wake one, or start another")
+        ]
     each = "; ".join(f"{some(nodes)}: {why}" for why, nodes in sorted(why_not.items()))
     change = f"start a worker that can run {_demand(case.lane)}, or change what the task requires"
     return [], [Reason("capability", f"no worker alive can run it: {each}", change)]

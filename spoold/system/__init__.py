@@ -12,6 +12,7 @@ spoold but itself.
     errnos       what an OSError says about a rename, and what to tell the user
     host         who this machine and this process are; whether a process still lives; Host, SystemHost, FakeHost
     probe        how big this machine is for this process, and how busy
+    power        what its battery says; keeping it awake while tasks run
     mounts       on which file system a path lies, and whether other machines can see it
     hints        wake-ups from inotify where that works; a hint, never the truth
 """

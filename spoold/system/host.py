@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from spoold.system import probe
+from spoold.system import power, probe
 
 # The kernel's constant for the process table outside all containers (PROC_PID_INIT_INO).
 _INITIAL_PID_NAMESPACE = "4026531836"
@@ -84,6 +84,10 @@ class Host(Protocol):
 
     def load(self, path: str) -> Load:
         """How busy the machine is now, and the room where `path`, a directory on a local disk, lies."""
+        ...
+
+    def battery(self) -> power.Battery | None:
+        """What the machine runs on; None without a battery."""
         ...
 
 
@@ -184,6 +188,9 @@ class SystemHost:
     def load(self, path: str) -> Load:
         return Load(probe.load1(), probe.memory_available_mb(), probe.disk_free_mb(path))
 
+    def battery(self) -> power.Battery | None:
+        return power.battery()
+
 
 @dataclass(slots=True)
 class FakeMachine:
@@ -192,6 +199,7 @@ class FakeMachine:
     identity: HostIdentity
     capacity: Capacity = Capacity(cpus=4, mem_mb=8192, gpus=0)
     load: Load = Load(load1=0.0, mem_available_mb=8192, disk_free_mb=100_000)
+    battery: power.Battery | None = None
     running: set[ProcessIdentity] = field(default_factory=set)
     started: int = 0
     boots: int = 1
@@ -223,6 +231,9 @@ class FakeHost:
     def load(self, path: str) -> Load:
         del path  # A machine in memory has one disk.
         return self.machine.load
+
+    def battery(self) -> power.Battery | None:
+        return self.machine.battery
 
     def another(self) -> FakeHost:
         """A further process, just started on the same machine."""

@@ -2,6 +2,7 @@
 
     worker      Worker.step: what a daemon loops on and a simulator drives
     config      what this worker serves and how: a file on the machine, never on the share
+    standing    may it take tasks, and keep those it has? Drain, halt, sleep, battery
     appetite    what keeps a worker with free slots from taking more
     claiming    ready/ → claimed/<me>/: which task is taken next
     starting    a claimed token → a running job

@@ -13,6 +13,7 @@ from pydantic import Field, field_validator, model_validator
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
 from spoold.protocol.fields import MemMb, Seconds, SomeSeconds, Strict, Word, Words
+from spoold.rules.power import RunOnBattery
 
 
 class Handler(Strict):
@@ -43,6 +44,20 @@ class PythonSettings(Strict):
     path: tuple[str, ...] = ()
 
 
+class Laptop(Strict):
+    """What a machine with a battery and a lid does. Nothing here matters to a machine that has neither.
+
+    run_on_battery: true, as on mains; "finish", take nothing new; false, hand back what runs too, after the drain
+    grace. Below min_battery_percent, on battery, it is as if it were false. inhibit_sleep: keep the machine awake
+    while tasks run, whatever the lid does. sleep_grace_s: how long tasks may finish when the machine is to sleep.
+    """
+
+    run_on_battery: RunOnBattery = True
+    min_battery_percent: int = Field(default=0, ge=0, le=100)
+    inhibit_sleep: bool = False
+    sleep_grace_s: Seconds = 5
+
+
 class WorkerConfig(Strict):
     """A worker's TOML file; command-line options go over it. Times in seconds, memory in MiB.
 
@@ -59,6 +74,7 @@ class WorkerConfig(Strict):
     allow_command: bool = False
     handlers: dict[Word, Handler] = {}
     python: PythonSettings = PythonSettings()
+    laptop: Laptop = Laptop()
     env: dict[str, str] = {}
     pass_env: tuple[str, ...] | None = None
     cpus: float | None = Field(default=None, gt=0)

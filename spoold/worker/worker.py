@@ -15,7 +15,7 @@ from spoold.protocol import layout
 from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.names import TaskName, key, parse_task
-from spoold.protocol.request import EVERYTHING, Request, Verb
+from spoold.protocol.request import Request, Verb
 from spoold.rules import outcome as outcomes
 from spoold.rules.outcome import Outcome
 from spoold.store import beats, control
@@ -23,6 +23,7 @@ from spoold.store.journal import Journal
 from spoold.store.presence import Presence, provably_gone
 from spoold.store.store import Store, make_directory
 from spoold.system.host import Host
+from spoold.system.power import Inhibitor
 from spoold.system.scratch import Scratch
 from spoold.worker.appetite import Appetite
 from spoold.worker.attempt import Attempt
@@ -31,6 +32,7 @@ from spoold.worker.config import WorkerConfig
 from spoold.worker.job import RunnerPort
 from spoold.worker.reporting import running_tasks
 from spoold.worker.settling import Settling
+from spoold.worker.standing import Standing
 from spoold.worker.starting import Starting
 
 # A program that is not on this machine may be on another: how long (s) the others have the first choice.
@@ -63,6 +65,7 @@ class Worker:
         *,
         root: str,
         environ: Mapping[str, str],
+        inhibitor: Inhibitor | None = None,
     ) -> None:
         self.store = store
         self.host = host
@@ -78,13 +81,11 @@ class Worker:
         self._settling = Settling(store, scratch, self._journal)
         self._attempts: dict[str, Attempt] = {}
         self._shy: dict[str, float] = {}
-        self._requests: list[Request] = []
-        self._drain_until: float | None = None
+        self._standing = Standing(store, host, config, inhibitor)
         self._status = ""
         self.notes: tuple[str, ...] = ()
         self._appetite = Appetite(store, host, config, can.cpus)
         self._sated: str | None = None
-        self._idle_since = store.clock.monotonic()
 
     def register(self) -> list[str]:
         """Make this worker's directories; returns predecessors on this host that are provably gone. Errors: OSError.
@@ -111,8 +112,20 @@ class Worker:
 
         A later call may shorten the grace, never prolong it.
         """
-        until = self.store.clock.monotonic() + grace_s
-        self._drain_until = until if self._drain_until is None else min(self._drain_until, until)
+        self._standing.drain(grace_s)
+
+    def fall_asleep(self) -> None:
+        """The machine is about to sleep: finish what runs, hand it back after the grace, then only beat."""
+        self._standing.fall_asleep()
+
+    def wake_up(self) -> None:
+        """The machine is awake: go on under the same name, unless it was reaped meanwhile."""
+        self._standing.wake_up()
+
+    @property
+    def asleep(self) -> bool:
+        """Whether the spool knows that this worker sleeps, so that its machine may."""
+        return self._status == "asleep"
 
     @property
     def running(self) -> list[Attempt]:
@@ -130,6 +143,7 @@ class Worker:
     def close(self) -> None:
         """Leave: nothing runs here any more. Never raises OSError."""
         self.runner.close(self.config.kill_grace_s)
+        self._standing.close()
         for attempt in self._attempts.values():
             self._journal.note("FENCED", attempt.name.id, attempt.name.attempt)
         self._journal.note("WORKER_LEFT")
@@ -146,11 +160,10 @@ class Worker:
         lapsed = (
             self.store.clock.boottime() >= self._starting.lease_until
         )  # as after a suspend, which `now` slept through
-        if lapsed or self._presence.due(now) or self._status != self._standing():
+        if lapsed or self._presence.due(now) or self._status != self._word():
             self._beat(now)
         claims = self._list_claims()
-        self._requests = control.list_requests(self.store.fs)
-        self._obey(now)
+        self._obey(control.list_requests(self.store.fs), now)
         self._fence(claims)
         late = claims - {attempt.name.encode() for attempt in self._attempts.values()}
         settled = self._settle()
@@ -161,35 +174,21 @@ class Worker:
                 self._settling.log(attempt)
         stuck = [attempt for attempt in self._attempts.values() if attempt.over]
         sated = (self._sated,) if self._sated else ()
-        self.notes = (*sated, *(note for attempt in self._attempts.values() for note in attempt.notes))
-        self._leave_if_idle(now)
-        done = self._draining and not self._attempts
+        self._standing.mind(now, bool(self._attempts))
+        told = (note for attempt in self._attempts.values() for note in attempt.notes)
+        self.notes = (*self._standing.notes, *sated, *told)
+        done = self._standing.leaving and not self._attempts
         due = min(self._presence.next_due(), now + REFUSED_RETRY_S) if stuck else self._presence.next_due()
+        if self._status != self._word():
+            due = now
         return Step(bool(settled or adopted or claimed), due, done)
 
-    def _leave_if_idle(self, now: float) -> None:
-        if self._attempts:
-            self._idle_since = now
-        elif self.config.idle_timeout_s is not None and now - self._idle_since >= self.config.idle_timeout_s:
-            self.drain(0.0)
-
-    @property
-    def _draining(self) -> bool:
-        return self._drain_until is not None
-
-    @property
-    def _halted(self) -> bool:
-        return any(request.verb is Verb.HALT for request in self._requests)
-
-    def _standing(self) -> str:
-        """What the others must know at once; who works and who idles they see from the claims."""
-        if self._draining:
-            return "draining"
-        return "halted" if self._halted else ""
+    def _word(self) -> str:
+        return self._standing.word(bool(self._attempts))
 
     def _beat(self, now: float) -> None:
         """Publish a beat and, once it is out, extend the lease of what runs, counted from before it was written."""
-        before, standing = self.store.clock.boottime(), self._standing()
+        before, standing = self.store.clock.boottime(), self._word()
         load = self.host.load("/")
         self._presence.beat(
             now,
@@ -220,20 +219,16 @@ class Worker:
             if attempt is not None:
                 attempt.ending = ending
 
-    def _obey(self, now: float) -> None:
-        """Cancel, halt, drain: what people asked for, and what follows from it for what runs."""
-        cancels = {key(request.target) for request in self._requests if request.verb is Verb.CANCEL}
-        drains = {request.target for request in self._requests if request.verb is Verb.DRAIN}
-        if drains & {self.store.writer, self.config.name or self.store.writer, EVERYTHING}:
-            self.drain(self.config.drain_grace_s)
-        late = self._drain_until is not None and now >= self._drain_until
+    def _obey(self, requests: list[Request], now: float) -> None:
+        """What people asked for, what the machine can do, and what follows from it for what runs."""
+        self._standing.obey(requests, now)
+        cancels = {key(request.target) for request in requests if request.verb is Verb.CANCEL}
+        recall = self._standing.recall(now)
         for attempt in self._attempts.values():
             if key(attempt.name.id) in cancels:
                 self._stop(attempt, outcomes.cancelled("cancelled while it ran"))
-            elif self._halted:
-                self._stop(attempt, outcomes.handed_back("the spool was halted"))
-            elif late:
-                self._stop(attempt, outcomes.handed_back("its worker was drained"))
+            elif recall is not None:
+                self._stop(attempt, recall)
 
     def _stop(self, attempt: Attempt, why: Outcome) -> None:
         if attempt.stopping is None and not attempt.over:
@@ -274,7 +269,7 @@ class Worker:
         """Fill the free slots."""
         self._shy = {task_key: until for task_key, until in self._shy.items() if until > now}
         free = self.slots - len(self._attempts)
-        if self._draining or self._halted or free <= 0:
+        if not self._standing.takes or free <= 0:
             return 0
         self._sated = self._appetite.lost()
         if self._sated is not None:

@@ -57,7 +57,7 @@ def test_the_numbers_are_right() -> None:
         "failed": 1,
         "rejected": 1,
     }
-    assert found.workers.model_dump() == {"alive": 2, "idle": 1, "working": 1, "draining": 0, "dead": 0}
+    assert found.workers.model_dump() == {"alive": 2, "idle": 1, "working": 1, "draining": 0, "asleep": 0, "dead": 0}
     assert (found.master.leader, found.master.epoch, found.master.standbys) == ("m1", 1, ("m2",))
     assert found.types == {
         "command": {"waiting": 1, "active": 1},
@@ -115,7 +115,14 @@ def test_dead_workers_are_shown_for_a_while() -> None:
     made = busy()
     made.crash("w2")
     made.advance(25)
-    assert snapshot(made).workers.model_dump() == {"alive": 1, "idle": 0, "working": 1, "draining": 0, "dead": 1}
+    assert snapshot(made).workers.model_dump() == {
+        "alive": 1,
+        "idle": 0,
+        "working": 1,
+        "draining": 0,
+        "asleep": 0,
+        "dead": 1,
+    }
     made.pass_time(590)
     made.advance(20)
     assert snapshot(made).workers.dead in (0, 1)

@@ -262,3 +262,16 @@ def test_a_failed_dependency_is_to_be_retried_first() -> None:
     assert explain(failed).reasons[0].change == "`spool retry bad`, then `spool retry t`"
     since_mended = replace(failed, parents={})
     assert explain(since_mended).reasons[0].change == "mend what it depends on, then `spool retry t`"
+
+
+def test_sleepers_are_named_only_where_nobody_awake_can_run_it() -> None:
+    since = "2026-02-02T09:00:00Z"
+    sleeper = replace(WORKER, node="w-z", asleep=since)
+    other = replace(WORKER, node="w-o", capabilities=Capabilities(cpus=4, mem_mb=8192))
+    for workers in ((sleeper,), (sleeper, other), (sleeper, replace(WORKER, alive=False))):
+        answer = explain(replace(READY, workers=workers))
+        assert gates(answer) == ["asleep"]
+        assert answer.verdict == f"every worker that can run it is asleep: w-z since {since}"
+    assert explain(replace(READY, workers=(sleeper, WORKER))).reasons == ()
+    assert gates(explain(replace(READY, workers=(replace(sleeper, alive=False),)))) == ["workers"]
+    assert gates(explain(replace(READY, workers=(other, replace(other, asleep=since))))) == ["capability"]

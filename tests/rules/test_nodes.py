@@ -49,3 +49,13 @@ def test_every_worker_is_counted_once() -> None:
     counts = count_workers(["idle", "working", "working", "draining", "halted", "dead"])
     assert (counts.alive, counts.idle, counts.working, counts.draining, counts.dead) == (5, 1, 2, 2, 1)
     assert counts.alive == counts.idle + counts.working + counts.draining
+
+
+def test_a_sleeper_is_neither_alive_nor_dead_and_says_since_when() -> None:
+    beat = heartbeat(status="asleep", at="2026-02-02T09:00:00Z", notes=["n"])
+    asleep, dead, awake = node_of(beat, []), node_of(beat, [], dead=True), node_of(heartbeat(at="then"), [])
+    assert (asleep.state, asleep.since, asleep.notes) == ("asleep", "2026-02-02T09:00:00Z", ("n",))
+    assert (dead.state, dead.since) == ("dead", "")
+    assert awake.since == ""
+    counts = count_workers(["asleep", "idle", "dead"])
+    assert (counts.alive, counts.asleep, counts.dead) == (1, 1, 1)

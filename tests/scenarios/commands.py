@@ -21,7 +21,7 @@ from spoold.rules.finding import Severity
 from spoold.store import control, journal
 from spoold.store.store import open_store
 from spoold.store.survey import survey
-from tests.scenarios.words import described, normalised, told
+from tests.scenarios.words import described, normalised, seconds, told
 from tests.support.cluster import Cluster
 from tests.support.faults import How
 from tests.support.tokens import tokens
@@ -42,7 +42,6 @@ _SHOWN = (
     layout.ARCHIVE,
 )
 _HOW: dict[str, How] = {"refused": "refused", "done": "done", "late": "late"}
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class Stage:
@@ -95,16 +94,22 @@ class Stage:
         self.cluster.settle()
 
     def do_advance(self, rest: str, given: list[str]) -> None:
-        self.cluster.advance(_seconds(rest))
+        self.cluster.advance(seconds(rest))
 
     def do_wall(self, rest: str, given: list[str]) -> None:
         name, by = rest.split()
         clock = self.cluster.nodes[name].clock
-        clock.set_wall(clock.wall() + _seconds(by))
+        clock.set_wall(clock.wall() + seconds(by))
 
     def do_sleep(self, rest: str, given: list[str]) -> None:
         name, length = rest.split()
-        self.cluster.sleep(name, _seconds(length))
+        self.cluster.sleep(name, seconds(length))
+
+    def do_nap(self, rest: str, given: list[str]) -> None:
+        self.cluster.nodes[rest].worker.fall_asleep()
+
+    def do_wake(self, rest: str, given: list[str]) -> None:
+        self.cluster.nodes[rest].worker.wake_up()
 
     def do_freeze(self, rest: str, given: list[str]) -> None:
         self.cluster.nodes[rest].frozen = True
@@ -288,9 +293,3 @@ def _options(text: str) -> tuple[str, dict[str, Any]]:
             with contextlib.suppress(ValueError):
                 options[key] = json.loads(value)
     return name, options
-
-
-def _seconds(text: str) -> float:
-    match = re.fullmatch(r"([+-]?[0-9.]+)([a-z]+)", text.strip())
-    assert match is not None, f"not a length of time: {text}"
-    return float(match[1]) * _UNITS[match[2]]

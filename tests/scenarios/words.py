@@ -10,6 +10,7 @@ from tests.support.tokens import Token
 # Names hold the moment of admission; a suffix made from it stands in ids that nobody chose.
 _ORDER = re.compile(r"(?<=[./])[0-9a-z]{10}-[0-9a-z]{1,6}\.")
 _MADE = re.compile(r"-[0-9a-z]{8}(?=[-.])")
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def normalised(text: str) -> str:
@@ -42,3 +43,10 @@ def told(event: Event) -> str:
     return normalised(
         " ".join([*words, *(str(detail[key]) for key in ("drop", "code", "node") if key in detail)]) + " "
     ).strip()
+
+
+def seconds(text: str) -> float:
+    """A length of time as scenarios write it: `15s`, `2h`, `+3h`."""
+    match = re.fullmatch(r"([+-]?[0-9.]+)([a-z]+)", text.strip())
+    assert match is not None, f"not a length of time: {text}"
+    return float(match[1]) * _UNITS[match[2]]

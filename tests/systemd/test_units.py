@@ -2,9 +2,11 @@
 
 import configparser
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 from typing import get_args
@@ -12,7 +14,8 @@ from typing import get_args
 import pytest
 
 from spoold.daemon import units
-from spoold.daemon.units import MASTER, WORKER, Scope, render, shipped
+from spoold.daemon.actors import ASLEEP
+from spoold.daemon.units import MASTER, NETWORK, POLICY, SLEEP, WORKER, Scope, render, shipped
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -39,7 +42,7 @@ def test_what_is_rendered_by_default_is_what_ships(scope: Scope) -> None:
         assert files[f"{units.FOLDER[scope]}/{unit}"] == (CHECKOUT / "systemd" / scope / unit).read_text()
         assert f"ExecStart={units.EXECUTABLE[scope]} " in shipped(f"{scope}/{unit}")
     shipped_units = {path.name for path in (CHECKOUT / "systemd" / scope).iterdir()}
-    assert shipped_units == {MASTER, WORKER}
+    assert shipped_units == {MASTER, WORKER, *((SLEEP,) if scope == "system" else ())}
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed here")
@@ -52,8 +55,9 @@ def test_systemd_accepts_every_unit(scope: Scope, spool_dir: str, tmp_path: Path
     executable.chmod(0o755)
     install(tmp_path, render(scope, spool_dir, "lab", str(executable), drain_s=120))
     folder = tmp_path / units.FOLDER[scope]
+    checked = [MASTER, "spool-worker@lab.service", *((SLEEP,) if scope == "system" else ())]
     done = subprocess.run(
-        ["systemd-analyze", f"--{scope}", "verify", "--man=no", folder / MASTER, folder / "spool-worker@lab.service"],
+        ["systemd-analyze", f"--{scope}", "verify", "--man=no", *(folder / unit for unit in checked)],
         env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
         capture_output=True,
         text=True,
@@ -135,3 +139,54 @@ def test_the_wheel_carries_the_units(tmp_path: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {f"spoold/daemon/systemd/{scope}/{unit}" for scope in SCOPES for unit in (MASTER, WORKER)} <= names
     assert {f"spoold/daemon/systemd/{kind}/spoold.conf" for kind in ("sysusers.d", "tmpfiles.d")} <= names
+    laptop = {f"system/{SLEEP}", "networkmanager/50-spoold", "polkit/50-spoold.rules"}
+    assert {f"spoold/daemon/systemd/{path}" for path in laptop} <= names
+
+
+def test_what_a_laptop_needs_is_the_systems_alone() -> None:
+    """A user's manager has no sleep.target, and may write to neither of the other places."""
+    files = render("system", "/mnt/spool", "lab")
+    assert files[NETWORK].startswith("#!")
+    assert 'subject.user == "spool"' in files[POLICY]
+    assert not {NETWORK, POLICY, f"systemd/user/{SLEEP}"} & set(render("user", "/mnt/spool", "lab"))
+
+
+FAKE_SYSTEMCTL = """#!/bin/sh
+echo "$@" >> {here}/asked
+[ "$1" = show ] || exit 0
+cat {here}/status
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("StatusText=laptop1-7f3a runs 1 of at most 4 tasks", f"StatusText={ASLEEP}"),
+        (f"StatusText=m1 leads epoch 3\n\nStatusText={ASLEEP}", f"StatusText={ASLEEP}\n\nStatusText={ASLEEP}"),
+        ("StatusText=laptop1-7f3a runs 1 of at most 4 tasks", "StatusText=trouble with the share: Host is down"),
+        ("StatusText=laptop1-7f3a runs 0 of at most 4 tasks", "StatusText="),
+        ("StatusText=laptop1-7f3a runs 0 of at most 4 tasks", ""),
+    ],
+)
+def test_the_machine_waits_until_nobody_has_anything_to_hand_back(before: str, after: str, tmp_path: Path) -> None:
+    """The second ExecStart of spool-sleep.service, read as systemd reads it, asking a systemctl of ours."""
+    text = shipped(f"system/{SLEEP}").replace("\\\n", "")
+    [script] = re.findall(r"^ExecStart=-/bin/sh -c '(.*)'$", text, re.MULTILINE)
+    (tmp_path / "systemctl").write_text(FAKE_SYSTEMCTL.format(here=tmp_path))
+    (tmp_path / "systemctl").chmod(0o755)
+    (tmp_path / "status").write_text(f"{before}\n")
+    environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    waiting = subprocess.Popen(["/bin/sh", "-c", script.replace("$$", "$")], env=environ)
+    try:
+        asked = tmp_path / "asked"
+        until = time.monotonic() + 20
+        while not (asked.exists() and len(asked.read_text().splitlines()) > 2):
+            assert time.monotonic() < until
+            assert waiting.poll() is None, "it has not waited for a task"
+            time.sleep(0.02)
+        (tmp_path / "new").write_text(f"{after}\n")
+        (tmp_path / "new").rename(tmp_path / "status")
+        assert waiting.wait(10) == 0
+    finally:
+        waiting.kill()
+        waiting.wait()
