@@ -140,7 +140,7 @@ def _running(store: Store, located: Located) -> Running | None:
         return None
     with contextlib.suppress(OSError, SpoolError):
         beat = beats.list_beats(store.fs).get(located.node)
-        heartbeat = beats.read(store.fs, located.node, beat) if beat is not None else None
+        heartbeat = beats.read(store.fs, beat) if beat is not None else None
         for running in heartbeat.running if heartbeat else ():
             if key(running.id) == key(located.id):
                 return running

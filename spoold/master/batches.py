@@ -107,7 +107,7 @@ class Batches:
             for line in lines:
                 if not desk.view.known(line.admit.name.id):
                     self._stage(desk, line)
-            if self._staged and desk.store.durable and desk.store.fs.flushes:
+            if self._staged and desk.store.durable and not desk.store.fs.remote:
                 desk.store.fs.flush()
             for staged in list(self._staged):
                 self._publish(desk, staged)
@@ -133,7 +133,7 @@ class Batches:
         path = layout.join(desk.door, f"{self._written}{doors.LINE}")
         self._staged[path] = line  # on record before it is there: an error does not say that it is not
         try:
-            desk.store.fs.write(path, line.data, durable=desk.store.durable and not desk.store.fs.flushes)
+            desk.store.fs.write(path, line.data, durable=desk.store.durable and desk.store.fs.remote)
         except FileNotFoundError as error:
             raise doors.DoorShut(desk.door) from error
 

@@ -202,6 +202,6 @@ class Master:
         if self._gone_at is None or now - self._gone_at >= GONE_EVERY_S or holder not in self._gone:
             self._gone_at = now
             beat = beats.list_beats(self.store.fs).get(holder)
-            read = beats.read(self.store.fs, holder, beat) if beat is not None else None
+            read = beats.read(self.store.fs, beat) if beat is not None else None
             self._gone = {holder: read is not None and provably_gone(read, self.host)}
         return self._gone[holder]

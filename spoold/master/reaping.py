@@ -29,7 +29,7 @@ def watch(desk: Desk, asleep: Collection[str] = ()) -> list[str]:
     asleep: nodes whose last beat says so. They are left in peace as long as there is nothing to take back.
     """
     present = [worker for worker in desk.view.claimed if is_node(worker)]
-    desk.watch.look(desk.view.beats, present, desk.now.monotonic)
+    desk.watch.look({node: name.beat for node, name in desk.view.beats.items()}, present, desk.now.monotonic)
     said = [request.target for request in desk.view.requests if request.verb is Verb.REAP]
     silent = [node for node in desk.watch.dead() if node not in asleep or not _may_sleep(desk, node)]
     return sorted({*silent, *said} - {desk.store.writer})

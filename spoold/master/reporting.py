@@ -75,8 +75,8 @@ class Reporting:
     def _read_beats(self, desk: Desk) -> None:
         for node, beat in desk.view.beats.items():
             known = self._beats.get(node)
-            if known is None or known.beat != beat:
-                read = beats.read(desk.store.fs, node, beat)
+            if known is None or known.beat != beat.content:
+                read = beats.read(desk.store.fs, beat)
                 if read is not None:
                     self._beats[node] = read
         for gone in self._beats.keys() - desk.view.beats.keys():

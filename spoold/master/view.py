@@ -16,6 +16,7 @@ from typing import TypeVar
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import (
+    BeatName,
     EndedName,
     TaskName,
     key,
@@ -76,7 +77,7 @@ class View:
     completed: dict[str, EndedName] = field(default_factory=dict)
     failed: dict[str, EndedName] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
-    beats: dict[str, int] = field(default_factory=dict)
+    beats: dict[str, BeatName] = field(default_factory=dict)
     where: dict[str, Place] = field(default_factory=dict)
     archived: dict[str, State] = field(default_factory=dict)
     archived_counts: Counter[State] = field(default_factory=Counter)

@@ -38,7 +38,7 @@ _RETURNED = re.compile(rf"([0-9]{{4}})\.({ORDER})\.({ID})\.{_TAIL}\.({NODE})\.js
 _ENDED = re.compile(rf"({ID})\.{_number(9)}\.({NODE})\.json")
 _ARCHIVED = re.compile(rf"({ID})\.{_number(9)}\.({NODE})\.(completed|failed|result)\.json")
 _LOG = re.compile(rf"({ID})\.{_number(9)}\.({NODE})\.log")
-_BEAT = re.compile(rf"({NODE})\.{_number(15)}\.json")
+_BEAT = re.compile(rf"({NODE})\.{_number(15)}(?:\.{_number(15)})?\.json")
 _LEASE = re.compile(rf"{_number(12)}\.({NODE})\.{_number(15)}")
 _SNAPSHOT = re.compile(rf"{_number(12)}-{_number(15)}\.json")
 _EVENTS = re.compile(rf"({NODE})\.{_number(9)}\.jsonl")
@@ -183,20 +183,33 @@ def parse_log(name: str) -> EndedName | None:
 
 @dataclass(frozen=True, slots=True)
 class BeatName:
-    """`NODE.BEAT.json` in heartbeats/: one listing shows who lives."""
+    """`NODE.BEAT[.SAID].json` in heartbeats/: one listing shows who lives, and who has something new to say.
+
+    said: the earlier beat whose content this file still has; None where the content is of this beat.
+    """
 
     node: str
     beat: int
+    said: int | None = None
+
+    @property
+    def content(self) -> int:
+        """The beat that wrote the content: who has read that one need not read it again."""
+        return self.beat if self.said is None else self.said
 
     def encode(self) -> str:
         """The file name. Errors: BadName."""
-        return _sure(self, f"{self.node}.{self.beat}.json", parse_beat)
+        said = "" if self.said is None else f".{self.said}"
+        return _sure(self, f"{self.node}.{self.beat}{said}.json", parse_beat)
 
 
 def parse_beat(name: str) -> BeatName | None:
     """A name in heartbeats/, or None."""
     match = _BEAT.fullmatch(name)
-    return BeatName(match[1], int(match[2])) if match else None
+    if match is None:
+        return None
+    beat, said = int(match[2]), int(match[3]) if match[3] else None
+    return None if said is not None and said >= beat else BeatName(match[1], beat, said)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
@@ -15,52 +15,76 @@ from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import FileSystem
 
 
-def publish(store: Store, beat: Heartbeat, before: Collection[int]) -> None:
-    """Make my next beat appear, then take those before away. Errors: OSError, ShutOut.
+def publish(store: Store, beat: Heartbeat, before: Sequence[BeatName]) -> BeatName:
+    """Make my next beat appear, then take those before away; its name. Errors: OSError, ShutOut.
 
-    before: my earlier beats that may still stand. A beat whose publishing failed may yet appear, so its number is
-    never used again. On a full share the beat before gets the new name: it says old things, but the node lives, and a
-    rename needs no room. Else a full disk would make every node take every other for dead.
+    before: my earlier beats that may still stand, oldest first. A beat whose publishing failed may yet appear, so its
+    number is never used again. On a full share the beat before gets the new number: it says old things, but the node
+    lives, and a rename needs no room. Else a full disk would make every node take every other for dead.
     """
-    name = _path(beat.node, beat.beat)
+    name = BeatName(beat.node, beat.beat)
     try:
-        store.publish(name, codec.dump(beat), durable=False)
+        store.publish(_path(name), codec.dump(beat), durable=False)
     except OSError as error:
         if classify(error) is not Meaning.FULL:
             raise
-        if not any(mover.move(store.fs, _path(beat.node, old), name) for old in sorted(before, reverse=True)):
+        for old in reversed(before):
+            again = renew(store, old, beat.beat)
+            if again is not None:
+                name = again
+                break
+        else:
             raise
     for old in before:
         with contextlib.suppress(OSError):
-            store.fs.unlink(_path(beat.node, old))
+            store.fs.unlink(_path(old))
+    return name
 
 
-def _path(node: str, beat: int) -> str:
-    return layout.join(layout.HEARTBEATS, BeatName(node, beat).encode())
+def renew(store: Store, before: BeatName, beat: int) -> BeatName | None:
+    """Give my last beat the next number, with nothing new to say: one rename. None when that was not seen to be done.
+
+    It may yet be done, so both names may stand from then on.
+    """
+    name = renewed(before, beat)
+    return name if mover.move(store.fs, _path(before), _path(name)) else None
 
 
-def list_beats(fs: FileSystem) -> dict[str, int]:
+def renewed(before: BeatName, beat: int) -> BeatName:
+    """The name that an earlier beat gets with a later number."""
+    return BeatName(before.node, beat, before.content)
+
+
+def _path(name: BeatName) -> str:
+    return layout.join(layout.HEARTBEATS, name.encode())
+
+
+def list_beats(fs: FileSystem) -> dict[str, BeatName]:
     """The highest beat of each node. Errors: OSError."""
-    beats: dict[str, int] = {}
+    beats: dict[str, BeatName] = {}
     for name in fs.list(layout.HEARTBEATS):
         parsed = parse_beat(name)
-        if parsed is not None and parsed.beat >= beats.get(parsed.node, 0):
-            beats[parsed.node] = parsed.beat
+        if parsed is not None and (parsed.node not in beats or _newer(parsed, beats[parsed.node])):
+            beats[parsed.node] = parsed
     return beats
 
 
-def read(fs: FileSystem, node: str, beat: int) -> Heartbeat | None:
+def _newer(one: BeatName, other: BeatName) -> bool:
+    return (one.beat, one.content) > (other.beat, other.content)
+
+
+def read(fs: FileSystem, name: BeatName) -> Heartbeat | None:
     """One beat; None when it has been replaced meanwhile or cannot be read."""
-    name = BeatName(node, beat).encode()
+    file = name.encode()
     try:
-        return codec.load_model(Heartbeat, fs.read(layout.join(layout.HEARTBEATS, name)), name)
+        return codec.load_model(Heartbeat, fs.read(layout.join(layout.HEARTBEATS, file)), file)
     except (OSError, BadFile):
         return None
 
 
 def read_all(fs: FileSystem) -> dict[str, Heartbeat]:
     """The newest readable beat of every node. Errors: OSError."""
-    found = {node: read(fs, node, beat) for node, beat in sorted(list_beats(fs).items())}
+    found = {node: read(fs, name) for node, name in sorted(list_beats(fs).items())}
     return {node: beat for node, beat in found.items() if beat is not None}
 
 

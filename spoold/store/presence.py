@@ -6,10 +6,16 @@ import contextlib
 from typing import Any, Literal
 
 from spoold.protocol.heartbeat import Heartbeat, HostId
+from spoold.protocol.names import BeatName
 from spoold.protocol.version import __version__
 from spoold.store import beats
 from spoold.store.store import Store
 from spoold.system.host import Host, HostIdentity, ProcessIdentity, surely_gone
+
+# What changes without being news: a beat that differs from the one before in these alone need not be written again,
+# until it is this many intervals old. Looks at a single stamp call a node dead at three times that age.
+_PASSING = {"load", "mem_available_mb", "disk_free_mb"}
+SAY_AGAIN = 2
 
 
 class Presence:
@@ -20,7 +26,9 @@ class Presence:
         self._host = host
         self._role = role
         self._beat = 0
-        self._standing: list[int] = []
+        self._standing: list[BeatName] = []
+        self._said: dict[str, Any] | None = None
+        self._said_at: float | None = None
         self._at: float | None = None
         self._every_s = store.settings.heartbeat.interval_s
         # A third of the interval is kept in hand, so that a slow share does not turn a beat into a miss.
@@ -36,27 +44,48 @@ class Presence:
 
     def beat(self, now: float, status: str, **fields: Any) -> None:
         """Publish a beat. Errors: OSError, ShutOut; the beat then still is due."""
+        said = {"status": status, **fields}
+        news = {name: value for name, value in said.items() if name not in _PASSING}
+        if not self._renewed(news, now):
+            before, mine = self._standing, BeatName(self._store.writer, self._beat)
+            self._beat += 1
+            self._standing = [*before, mine]
+            name = beats.publish(self._store, self._heartbeat(mine.beat, said), before)
+            self._standing = [name]
+            # On a full share it could not be said, and is said again as soon as there is room.
+            self._said, self._said_at = news if name == mine else None, now
+        self._at = now
+
+    def _heartbeat(self, beat: int, said: dict[str, Any]) -> Heartbeat:
         identity, process = self._host.identity(), self._host.process()
-        heartbeat = Heartbeat.model_validate(
+        return Heartbeat.model_validate(
             {
                 "node": self._store.writer,
                 "role": self._role,
-                "beat": self._beat,
+                "beat": beat,
                 "at": self._store.stamp(),
                 "host": host_id(identity),
                 "pid": process.pid,
                 "process_start": process.start_time,
                 "version": __version__,
-                "status": status,
                 "interval_s": self._every_s,
-                **fields,
+                **said,
             }
         )
+
+    def _renewed(self, news: dict[str, Any], now: float) -> bool:
+        """Whether the beat before could be given the next number, since it says what this one would."""
+        fresh = self._said_at is not None and now - self._said_at < self._every_s * SAY_AGAIN
+        if news != self._said or not fresh or len(self._standing) != 1:
+            return False
+        before, beat = self._standing[0], self._beat
         self._beat += 1
-        before, self._standing = self._standing, [*self._standing, heartbeat.beat]
-        beats.publish(self._store, heartbeat, before)
-        self._standing = [heartbeat.beat]
-        self._at = now
+        self._standing = [before, beats.renewed(before, beat)]  # whatever becomes of the rename
+        name = beats.renew(self._store, before, beat)
+        if name is None:
+            return False
+        self._standing = [name]
+        return True
 
     def leave(self) -> None:
         """Take the heartbeat away: nobody need wait for this node. Never raises OSError."""

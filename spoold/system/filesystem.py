@@ -84,9 +84,9 @@ class FileSystem(Protocol):
     """Ten verbs and `usage`. They raise OSError as POSIX would, ValueError for a path out of the root."""
 
     @property
-    def flushes(self) -> bool:
-        """Whether `flush` reaches files that were written and closed before. On SMB it does not: the server's own
-        cache is out of reach once a file is closed, so there each file has to be written durable.
+    def remote(self) -> bool:
+        """Whether a server holds the files. Then every look costs a round trip, and `flush` does not reach what was
+        closed before: the server's own cache is out of reach, so there each file has to be written durable.
         """
         ...
 
@@ -149,7 +149,7 @@ class FileSystem(Protocol):
     def flush(self) -> None:
         """Make everything written through this client so far durable at once (syncfs): many files, one wait.
 
-        Worth something only where `flushes` says so.
+        Worth something only where the files are not `remote`.
         """
         ...
 

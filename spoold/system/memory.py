@@ -141,7 +141,7 @@ class MemoryFileSystem:
         with self._lock:
             self._directory(components(path), path)
 
-    flushes = True  # memory is as durable as it gets
+    remote = False
 
     def flush(self) -> None:
         """Nothing is left to make durable."""

@@ -33,18 +33,18 @@ class PosixFileSystem:
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = os.path.abspath(root)
         self._prefix = self.root.rstrip("/") + "/"
-        self._flushes: bool | None = None
+        self._remote: bool | None = None
 
     def _full(self, path: str) -> str:
         components(path)
         return self._prefix + path
 
     @property
-    def flushes(self) -> bool:
-        if self._flushes is None:
+    def remote(self) -> bool:
+        if self._remote is None:
             mount = mount_of(self.root)
-            self._flushes = mount is not None and not mount.network
-        return self._flushes
+            self._remote = mount is None or mount.network
+        return self._remote
 
     def list(self, path: str) -> list[str]:
         return os.listdir(self._full(path))
@@ -114,6 +114,8 @@ class PosixFileSystem:
         return Stat(_kind(status.st_mode), status.st_size, status.st_mtime_ns, status.st_ino)
 
     def sync(self, path: str) -> None:
+        if self.remote:
+            return  # a server has answered for every entry by itself; there is no call that would ask it again
         fd = os.open(self._full(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)

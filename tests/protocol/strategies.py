@@ -47,7 +47,12 @@ task_names = st.builds(
     conditional=st.booleans(),
 )
 ended_names = st.builds(EndedName, ids, numbers9, nodes)
-beat_names = st.builds(BeatName, nodes, numbers15)
+beat_names = st.builds(BeatName, nodes, numbers15) | st.builds(
+    lambda node, said, later: BeatName(node, said + later, said),
+    nodes,
+    st.integers(0, 10**14),
+    st.integers(1, 10**14),
+)
 lease_names = st.builds(LeaseName, numbers12, numbers15, nodes)
 snapshot_names = st.builds(SnapshotName, numbers12, numbers15)
 events_names = st.builds(EventsName, nodes, numbers9)

@@ -147,7 +147,8 @@ def _fields(value: Any) -> list[str]:
         return [value]
     if isinstance(value, Lane):
         return ["+".join(field) or "-" if isinstance(field, tuple) else str(field) or "-" for field in astuple(value)]
-    return [str(field) for field in astuple(value)]
+    # A field that names may have and these do not came later: None says so.
+    return [str(field) for field in astuple(value) if field is not None]
 
 
 def test_the_task_that_people_already_write() -> None:

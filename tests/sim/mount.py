@@ -171,8 +171,8 @@ class Mount:
         self._call("sync", path)
 
     @property
-    def flushes(self) -> bool:
-        return self._server.rolls_back
+    def remote(self) -> bool:
+        return not self._server.rolls_back
 
     def flush(self) -> None:
         self._call("flush")

@@ -37,7 +37,7 @@ def reaping_by_wall_clock() -> list[Swap]:
         return age_s >= desk.store.settings.heartbeat.dead_after_s
 
     def watch(desk: Desk) -> list[str]:
-        read = {node: beats.read(desk.store.fs, node, beat) for node, beat in desk.view.beats.items()}
+        read = {node: beats.read(desk.store.fs, beat) for node, beat in desk.view.beats.items()}
         return sorted({n for n, beat in read.items() if stamp_is_old(desk, beat)} - {desk.store.writer})
 
     return [(reaping, "watch", watch)]

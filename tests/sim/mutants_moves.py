@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -155,9 +155,10 @@ def returned_without_mover() -> list[Swap]:
 
 @moves.add("written once", "Every beat replaces the file of the one before.")
 def heartbeat_replaced() -> list[Swap]:
-    def publish(store: Store, beat: Heartbeat, before: Collection[int]) -> None:
-        name = layout.join(layout.HEARTBEATS, BeatName(beat.node, 0).encode())
-        store.publish(name, codec.dump(beat), durable=False)
+    def publish(store: Store, beat: Heartbeat, before: Sequence[BeatName]) -> BeatName:
+        name = BeatName(beat.node, 0)
+        store.publish(layout.join(layout.HEARTBEATS, name.encode()), codec.dump(beat), durable=False)
+        return name
 
     return [(beats, "publish", publish)]
 

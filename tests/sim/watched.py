@@ -75,8 +75,8 @@ class GatedFileSystem:
         self._call("sync", path)
 
     @property
-    def flushes(self) -> bool:
-        return self._cluster.server.rolls_back
+    def remote(self) -> bool:
+        return not self._cluster.server.rolls_back
 
     def flush(self) -> None:
         self._call("flush")

@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from spoold.protocol.names import BeatName
 from spoold.store import beats
 from spoold.store.initialise import initialise
 from spoold.store.presence import Presence, provably_gone
@@ -36,12 +37,44 @@ def store(mount: FaultyFileSystem, clock: ManualClock) -> Store:
 def test_a_beat_replaces_the_one_before_under_a_new_name(store: Store, mount: FaultyFileSystem) -> None:
     mine = Presence(store, FakeHost("laptop"), "worker")
     for beat in range(3):
-        mine.beat(0.0, "idle", slots=2)
+        mine.beat(0.0, "idle", slots=beat)
         assert mount.list("heartbeats") == [f"w1.{beat}.json"]
-    read = beats.read(mount, "w1", 2)
+    read = beats.read(mount, BeatName("w1", 2))
     assert read is not None
     assert (read.node, read.role, read.beat, read.status, read.slots) == ("w1", "worker", 2, "idle", 2)
     assert (read.host.hostname, read.interval_s) == ("laptop", 5)
+
+
+def test_who_has_nothing_new_to_say_renames_the_beat_before(store: Store, mount: FaultyFileSystem) -> None:
+    """For two intervals: then the stamp is too old for who looks only once."""
+    mine = Presence(store, FakeHost(), "worker")
+    seen = []
+    for at in (0.0, 3.0, 6.0, 9.0, 12.0, 15.0):
+        mine.beat(at, "idle", load=at)
+        seen += mount.list("heartbeats")
+    expected = ["w1.0.json", "w1.1.0.json", "w1.2.0.json", "w1.3.0.json", "w1.4.json", "w1.5.4.json"]
+    assert seen == expected
+    mine.beat(16.0, "draining")
+    assert mount.list("heartbeats") == ["w1.6.json"]
+    read = beats.read_all(mount)["w1"]
+    assert (read.beat, read.status) == (6, "draining")
+
+
+@pytest.mark.parametrize("done", [True, False], ids=["done all the same", "not done"])
+def test_a_beat_whose_renaming_failed_is_said_under_the_number_after(
+    store: Store, mount: FaultyFileSystem, done: bool
+) -> None:
+    mine = Presence(store, FakeHost(), "worker")
+    mine.beat(0.0, "idle")
+    mount.fail("rename", "heartbeats/", errno.EIO)
+    mount.fail("list", "heartbeats", errno.EIO)
+    mine.beat(1.0, "idle")
+    if done:
+        mount.inner.write("heartbeats/w1.1.0.json", b"{}", durable=False)  # what the network carries out late
+    assert beats.list_beats(mount)["w1"] == BeatName("w1", 2)
+    mine.beat(2.0, "working")
+    mine.leave()
+    assert mount.list("heartbeats") == []
 
 
 def test_a_beat_is_due_well_before_it_would_be_missed(store: Store, clock: ManualClock) -> None:
@@ -69,9 +102,9 @@ def test_a_beat_that_failed_still_is_due_and_its_number_is_never_used_again(
 def test_the_highest_beat_counts_and_foreign_files_do_not(store: Store, mount: FaultyFileSystem) -> None:
     for name in ("w1.9.json", "w1.10.json", "w2.0.json", "README", "w3.json"):
         mount.write(f"heartbeats/{name}", b"{}", durable=False)
-    assert beats.list_beats(mount) == {"w1": 10, "w2": 0}
-    assert beats.read(mount, "w1", 10) is None
-    assert beats.read(mount, "w1", 11) is None
+    assert beats.list_beats(mount) == {"w1": BeatName("w1", 10), "w2": BeatName("w2", 0)}
+    assert beats.read(mount, BeatName("w1", 10)) is None
+    assert beats.read(mount, BeatName("w1", 11)) is None
     Presence(store, FakeHost(), "worker").beat(0.0, "idle")
     assert beats.read_all(mount) == {}  # the highest beat of w1 cannot be read
 
@@ -81,7 +114,7 @@ def test_an_old_beat_that_could_not_be_removed_does_no_harm(store: Store, mount:
     mine.beat(0.0, "idle")
     mount.fail("unlink", "heartbeats/", errno.EBUSY)
     mine.beat(0.0, "working")
-    assert beats.list_beats(mount) == {"w1": 1}
+    assert beats.list_beats(mount) == {"w1": BeatName("w1", 1)}
     mine.leave()
     assert mount.list("heartbeats") == []
 
@@ -95,10 +128,12 @@ def test_on_a_full_share_a_node_still_lives(store: Store, mount: FaultyFileSyste
     mine.beat(0.0, "idle")
     mount.fail("write", "tmp/", errno.ENOSPC)
     mine.beat(0.0, "working")
-    assert mount.list("heartbeats") == ["w1.2.json"]
-    old = beats.read(mount, "w1", 2)
+    assert mount.list("heartbeats") == ["w1.2.1.json"]
+    old = beats.read(mount, BeatName("w1", 2, 1))
     assert old is not None
     assert old.status == "idle"
+    mine.beat(0.0, "working")
+    assert mount.list("heartbeats") == ["w1.3.json"]  # what could not be said then is said now
 
 
 def test_leaving_never_fails_and_takes_nobody_else_along(store: Store, mount: FaultyFileSystem) -> None:
@@ -115,7 +150,7 @@ def test_leaving_never_fails_and_takes_nobody_else_along(store: Store, mount: Fa
 def test_gone_is_said_only_of_what_ran_on_this_host_and_is_no_more(store: Store, mount: FaultyFileSystem) -> None:
     before = FakeHost("laptop")
     Presence(store, before, "worker").beat(0.0, "idle")
-    beat = beats.read(mount, "w1", 0)
+    beat = beats.read(mount, BeatName("w1", 0))
     assert beat is not None
     after = before.another()
     assert not provably_gone(beat, after)

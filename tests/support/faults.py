@@ -144,8 +144,8 @@ class FaultyFileSystem:
         self._call("sync", lambda: self.inner.sync(path), path)
 
     @property
-    def flushes(self) -> bool:
-        return self.inner.flushes
+    def remote(self) -> bool:
+        return self.inner.remote
 
     def flush(self) -> None:
         self._call("flush", self.inner.flush)
