@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from spoold.daemon.nap import ANNOUNCED, OVER, Nap
 from spoold.master.master import Master
 from spoold.protocol.errors import ShutOut, Unavailable
 from spoold.protocol.heartbeat import Capabilities
 from spoold.store.store import open_store
 from spoold.system.host import FakeHost
 from spoold.system.scratch import MemoryScratch
-from spoold.worker.config import WorkerConfig
+from spoold.worker.config import Laptop, WorkerConfig
 from spoold.worker.worker import Worker
 from tests.sim.mount import Mount
 from tests.sim.programs import Execution, Programs
@@ -26,7 +27,8 @@ from tests.sim.weather import Weather
 PATIENCE_S = 1.0
 ACTIVE_FOR_S = 2.0
 SLOTS = 2
-CONFIG = WorkerConfig(allow_command=True)
+CONFIG = WorkerConfig(allow_command=True, laptop=Laptop(sleep_grace_s=0.5))
+DOZE_LOOK_S = 0.2
 
 
 @dataclass(slots=True)
@@ -70,6 +72,7 @@ class Machine:
         self.actor: Master | Worker | None = None
         self.shut_out = 0
         self.step_began = 0.0
+        self.dozed = 0
         self._scheduler = scheduler
         self._server = server
         self._weather = weather
@@ -82,6 +85,7 @@ class Machine:
             skew=20_000.0 * (weather.draw("skew", base) - 0.5),
             rate=1.0 + 0.02 * (weather.draw("rate", base) - 0.5),
         )
+        self._nap = Nap(self.clocks)
 
     @property
     def up(self) -> bool:
@@ -91,6 +95,7 @@ class Machine:
     def start(self, after_s: float = 0.0) -> None:
         """Start its process, under a name that was never there."""
         self._host = self._host.another()
+        self._nap = Nap(self.clocks)
         self.process = self._scheduler.spawn(self.base, self._live, after_s)
 
     def crash(self) -> None:
@@ -115,6 +120,20 @@ class Machine:
         self.freeze(seconds)
         self.clocks.slept += seconds * self.clocks.rate
 
+    def doze(self, seconds: float, patience_s: float) -> None:
+        """A closed lid that says so, and waits for a while until nothing runs. Takes its time."""
+        self._nap.hear(ANNOUNCED)
+        until = self._scheduler.now + patience_s
+        while self._nap.due and self.up and self._scheduler.now < until and not self._rests():
+            self._scheduler.sleep(DOZE_LOOK_S)
+        self.dozed += self._rests()
+        self.suspend(seconds)
+        self._scheduler.sleep(seconds)
+        self._nap.hear(OVER)
+
+    def _rests(self) -> bool:
+        return self.actor is None or (isinstance(self.actor, Worker) and self.actor.asleep)
+
     def look_at_programs(self) -> None:
         """What has ended by now is on record."""
         if self.programs is not None:
@@ -130,8 +149,10 @@ class Machine:
             self._starts += 1
             self.name = f"{self.base}-{self._starts}"
             try:
-                self._be(self._make())
-                return
+                while self._nap.due and self.role == "master":
+                    self._scheduler.sleep(DOZE_LOOK_S)
+                if not self._be(self._make()):
+                    return
             except ShutOut:
                 self.shut_out += 1
                 self._kill_programs()
@@ -154,11 +175,14 @@ class Machine:
             worker.report_gone(gone)
         return worker
 
-    def _be(self, actor: Master | Worker) -> None:
+    def _be(self, actor: Master | Worker) -> bool:
+        """Until it has left, or has gone to sleep; the latter is to be made anew."""
         self.actor = actor
         active_at = self._scheduler.now
         while True:
             self.step_began = self._scheduler.now
+            if self._rest(actor):
+                return True
             try:
                 step = actor.step()
             except OSError:
@@ -166,9 +190,22 @@ class Machine:
                 continue
             if getattr(step, "done", False):
                 actor.close()
-                return
+                return False
             if step.busy:
                 active_at = self._scheduler.now
             longest = 0.05 if self._scheduler.now - active_at < ACTIVE_FOR_S else 0.5
             due = longest if step.next_due is None else (step.next_due - self.clocks.monotonic()) / self.clocks.rate
             self._scheduler.sleep(max(0.0, min(due, longest)))
+
+    def _rest(self, actor: Master | Worker) -> bool:
+        """What the daemon does about a sleep that was announced; True when nothing is left of this node."""
+        if isinstance(actor, Worker):
+            if self._nap.due:
+                actor.fall_asleep()
+            else:
+                actor.wake_up()
+            return False
+        if self._nap.due:
+            actor.close()
+            self.actor = None
+        return self._nap.due

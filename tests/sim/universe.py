@@ -151,6 +151,9 @@ class Universe:
         elif kind == "suspend":
             self._tell(kind, machine.name, length_s)
             machine.suspend(length_s)
+        elif kind == "doze":
+            self._tell(kind, machine.name, length_s)
+            machine.doze(length_s, patience_s=4.0 * draw("patience", kind, number))
         elif kind == "partition":
             cut: list[Machine | Client] = [*self.machines, self.client]
             whom = self._one_of(kind, number, *cut)

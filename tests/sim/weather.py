@@ -83,6 +83,7 @@ BLOWS: dict[str, float] = {
     "crash": 12.0,
     "freeze": 15.0,
     "suspend": 25.0,
+    "doze": 25.0,
     "partition": 15.0,
     "clock": 10.0,
     "full": 30.0,
