@@ -38,6 +38,7 @@ VERBS = {
     "worker": "worker",
     "gc": "gc",
     "fsck": "fsck",
+    "doctor": "doctor",
     "install-units": "install_units",
 }
 

@@ -18,6 +18,19 @@ class HostId(BaseModel):
     pid_namespace: str = ""
 
 
+class MountFacts(BaseModel):
+    """How a node has mounted the spool, as far as that matters: the kernel's name of the file system, the protocol's
+    version, the options that change what is safe, and whether other machines serve it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    fstype: str
+    version: str = ""
+    options: tuple[str, ...] = ()
+    network: bool = False
+
+
 class Running(BaseModel):
     """One task that a worker runs: since when (RFC 3339), how much memory (MiB), what it reports of itself."""
 
@@ -69,3 +82,4 @@ class Heartbeat(BaseModel):
     disk_free_mb: int = 0
     interval_s: float = 5
     notes: tuple[str, ...] = ()
+    mount: MountFacts | None = None

@@ -27,6 +27,7 @@ MASTER = "master"
 EVENTS = "events"
 STATUS = "status"
 ARCHIVE = "archive"
+DOCTOR = "doctor"
 TMP = "tmp"
 REASON = ".reason.json"
 
@@ -48,6 +49,7 @@ TREE: dict[str, str] = {
     EVENTS: "journals, one writer per file, for people and tools, never the truth",
     STATUS: "the leader's snapshots; the highest name counts",
     ARCHIVE: "old tasks with their results and logs, by hash of id",
+    DOCTOR: "what `spool doctor` found, one report for each kind of mount; and its trials, while it runs",
     TMP: "one directory per writer, where files are written before they are renamed into place",
 }
 

@@ -12,9 +12,10 @@ from pydantic import AliasChoices, BaseModel
 from spoold.protocol import codec, layout, names
 from spoold.protocol.event import Event
 from spoold.protocol.fields import PRIORITIES
-from spoold.protocol.heartbeat import Capabilities, Heartbeat, HostId, Running
+from spoold.protocol.heartbeat import Capabilities, Heartbeat, HostId, MountFacts, Running
 from spoold.protocol.lanes import LANE_MAX, RUNS, parse_lane
 from spoold.protocol.lifecycle import MOVES, State
+from spoold.protocol.report import Remark, Report, parse_report
 from spoold.protocol.request import RequestBody, Verb, parse_request
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.protocol.settings import Marker, Settings, TypeSettings
@@ -37,6 +38,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "beat": names.parse_beat,
     "lease": names.parse_lease,
     "snapshot": names.parse_snapshot,
+    "report": parse_report,
     "events": names.parse_events,
     "door": names.parse_door,
     "batch": names.parse_batch,
@@ -49,6 +51,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "heartbeat": Heartbeat,
     "request": RequestBody,
     "marker": Marker,
+    "report": Report,
     "event": Event,
     "snapshot": Snapshot,
 }
@@ -230,7 +233,12 @@ def test_the_fields_within_a_task_are_all_told(head: tuple[str, ...], model: typ
 
 @pytest.mark.parametrize(
     ("title", "model", "parts"),
-    [("Task", Task, ()), ("Result", Result, (Error,)), ("Heartbeat", Heartbeat, (HostId, Running, Capabilities))],
+    [
+        ("Task", Task, ()),
+        ("Result", Result, (Error,)),
+        ("Heartbeat", Heartbeat, (HostId, Running, Capabilities, MountFacts)),
+        ("Report", Report, (Remark,)),
+    ],
 )
 def test_the_fields_of_every_file_are_all_told(
     title: str, model: type[BaseModel], parts: tuple[type[BaseModel], ...]

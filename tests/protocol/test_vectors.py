@@ -13,6 +13,7 @@ from spoold.protocol import codec, layout, names
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lanes import Lane, parse_lane
+from spoold.protocol.report import Report, parse_report
 from spoold.protocol.request import RequestBody, Verb, parse_request
 from spoold.protocol.result import Code, Result, Status
 from spoold.protocol.settings import Marker, Settings
@@ -45,6 +46,7 @@ def load(path: str) -> Any:
         layout.RESULTS: Result,
         layout.CONTROL: RequestBody,
         layout.STATUS: Snapshot,
+        layout.DOCTOR: Report,
     }
     model = Result if name.endswith(".result.json") else models.get(directory, Task)
     return codec.load_model(model, data, path)
@@ -70,6 +72,7 @@ def name_of(path: str) -> Any:
         layout.MASTER: names.parse_lease,
         layout.EVENTS: names.parse_events,
         layout.STATUS: names.parse_snapshot,
+        layout.DOCTOR: parse_report,
         layout.ARCHIVE: names.parse_archived,
     }
     return parsers[directory](name)

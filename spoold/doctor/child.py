@@ -1,0 +1,149 @@
+"""The process that touches the share. It tells, line by line in JSON, what it does, so that its parent can tell a
+slow share from a hung one.
+
+Law: SIGTERM ends it in order: what it made is removed. So does a parent that is gone. Lines: {"begin": trial},
+{"figures": [trial, figures]}, {"alive": calls}, {"say": text}, and as the last one {"report": …} or {"failed": text}.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from dataclasses import asdict, dataclass
+from types import FrameType
+from typing import Any, NoReturn
+
+import orjson
+
+from spoold.doctor import alone, place, together
+from spoold.doctor.meeting import Group, NobodyCame, gather
+from spoold.doctor.records import compose, keep
+from spoold.doctor.share import Share
+from spoold.store.store import stamp
+from spoold.system.clock import SystemClock
+from spoold.system.host import Host, SystemHost
+
+ALIVE_EVERY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to examine: peers counts all machines, this one too; wait_s for them; files to race for; keep a report."""
+
+    directory: str
+    node: str
+    peers: int = 1
+    wait_s: float = 60.0
+    files: int = 500
+    quick: bool = False
+    record: bool = True
+
+    def encode(self) -> str:
+        """As one word of a command line."""
+        return orjson.dumps(asdict(self)).decode()
+
+
+class Teller:
+    """Writes lines to the parent; a parent that is gone ends the examination. Used by two threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def tell(self, **line: Any) -> None:
+        """One line."""
+        with self._lock:
+            sys.stdout.buffer.write(orjson.dumps(line) + b"\n")
+            sys.stdout.buffer.flush()
+
+
+def examine(order: Order, share: Share, host: Host, teller: Teller) -> None:
+    """Make all trials that were ordered, and tell the report. Errors: NobodyCame, OSError."""
+    measured: dict[str, dict[str, Any]] = {}
+    common: dict[str, dict[str, Any]] = {}
+    with place.opened(share, order.node, host) as room:
+        _carry_out(alone.trials(share, room, order.node, quick=order.quick), measured, teller)
+        me = {"host": asdict(host.identity()), "measured": measured}
+        people = {order.node: me}
+        if order.peers > 1:
+            teller.tell(begin="peers")
+            teller.tell(
+                say=f"waiting up to {order.wait_s:.0f} s for {order.peers - 1} more to start the same command"
+            )
+            group = gather(share, order.node, order.peers, order.wait_s)
+            people = _meet(group, me, common, order.files, teller)
+        at = stamp(SystemClock().wall())
+        report = compose(order.node, order.directory, measured, common, people, at=at, quick=order.quick)
+        if order.record and measured.get("marker", {}).get("present"):
+            teller.tell(begin="record")
+            keep(share, report, room)
+    teller.tell(report=report.model_dump(mode="json"))
+
+
+def _meet(
+    group: Group, me: dict[str, Any], common: dict[str, dict[str, Any]], files: int, teller: Teller
+) -> dict[str, dict[str, Any]]:
+    try:
+        people = together.introduce(group, me)
+        hosts = [said["host"]["hostname"] for said in people.values()]
+        teller.tell(say=f"together with {', '.join(hosts)}")
+        common["peers"] = {"machines": len(people), "hostnames": hosts}
+        trials = together.trials(group, files)
+        for name, trial in trials.items():
+            _carry_out({name: trial}, common, teller)
+            if "error" in common[name]:
+                break  # the others will not come to the next one
+        return people
+    finally:
+        group.leave()
+
+
+def _carry_out(trials: dict[str, alone.Trial], figures: dict[str, dict[str, Any]], teller: Teller) -> None:
+    for name, found in alone.carry_out(trials):
+        if found is None:
+            teller.tell(begin=name)
+        else:
+            figures[name] = found
+            teller.tell(figures=[name, found])
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:
+    del signum, frame
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: what follows is the tidying up
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Do what the first argument orders."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when a person has had enough
+    order = Order(**orjson.loads(sys.argv[1]))
+    teller = Teller()
+    try:
+        share = Share(order.directory)
+        threading.Thread(target=_show_life, args=(share, teller), daemon=True).start()
+        examine(order, share, SystemHost(), teller)
+    except NobodyCame as error:
+        teller.tell(failed=str(error), timeout=True)
+    except (OSError, ValueError) as error:
+        if not isinstance(error, BrokenPipeError):
+            teller.tell(failed=f"{order.directory}: {getattr(error, 'strerror', None) or error}", timeout=False)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _show_life(share: Share, teller: Teller) -> None:
+    """Tell that calls return, for trials that take long on a slow share."""
+    told = -1
+    never = threading.Event()
+    while not never.wait(ALIVE_EVERY_S):
+        if share.calls != told:
+            told = share.calls
+            try:
+                teller.tell(alive=told)
+            except OSError:
+                return
+
+
+if __name__ == "__main__":
+    main()

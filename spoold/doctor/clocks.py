@@ -1,0 +1,46 @@
+"""The server's clock against this machine's, how fine mtimes are, and whether changes are told of."""
+
+from __future__ import annotations
+
+import threading
+import time
+from itertools import pairwise
+from typing import Any
+
+from spoold.doctor.share import Share
+from spoold.protocol import layout
+from spoold.system.hints import Hints
+
+HINT_WITHIN_S = 1.0
+LOOKS = 12
+
+
+def try_clock(share: Share, room: str) -> dict[str, Any]:
+    """Figures of `clock`: the mtime of a file that was just written is the server's time. Errors: OSError."""
+    offsets: list[float] = []
+    stamps: list[int] = []
+    for number in range(LOOKS):
+        file = layout.join(room, f"clock.{number}")
+        before = time.time()
+        share.write(file, b"x", durable=False)
+        stamp = share.stat(file).mtime_ns
+        offsets.append(stamp / 1e9 - (before + time.time()) / 2)
+        stamps.append(stamp)
+    steps = [after - before for before, after in pairwise(sorted(set(stamps)))]
+    # Of the offsets the median: a call that had to wait tells less than the others.
+    return {"offset_s": round(sorted(offsets)[LOOKS // 2], 3), "mtime_step_ns": min(steps, default=None)}
+
+
+def try_hints(share: Share, room: str) -> dict[str, Any]:
+    """Figures of `hints`: whether this machine is told of its own change within a second."""
+    told = threading.Event()
+    hints = Hints(share.root, told.set)
+    try:
+        hints.watch([room])
+        if hints.reason is None:
+            share.write(layout.join(room, "hint"), b"", durable=False)
+            told.wait(HINT_WITHIN_S)
+        reason = hints.reason or ("" if told.is_set() else "nothing was told of a new file")
+    finally:
+        hints.close()
+    return {"works": told.is_set(), "reason": reason}

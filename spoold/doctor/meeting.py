@@ -1,0 +1,247 @@
+"""How machines that run the doctor at the same time find each other through the share, and keep in step.
+
+Law: everything is found by listing. Who waits shows it by a file whose name it changes at every look, so nobody waits
+for a run that crashed. The lowest name of those that wait makes the group: a directory with the list of its members.
+It begins when all of them have said so in it. A step is over when every member has published its word for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from spoold.doctor.place import GROUP, HERE, remove
+from spoold.doctor.share import Share
+from spoold.protocol import layout
+from spoold.protocol.errors import Unavailable
+
+LOOK_EVERY_S = 0.2
+STEP_EVERY_S = 0.02
+JOIN_WITHIN_S = 15.0
+STEP_WITHIN_S = 90.0
+SIGNAL_WITHIN_S = 30.0
+_MEMBERS, _START, _LEFT = "members.json", "start", "left."
+
+
+class NobodyCame(Unavailable):
+    """Not enough machines in time, or one of them has left."""
+
+
+def gather(share: Share, node: str, number: int, wait_s: float) -> Group:
+    """Wait until `number` machines are here, this one counted. Errors: NobodyCame, OSError."""
+    return _Gathering(share, node, number, wait_s).run()
+
+
+@dataclass(slots=True)
+class Group:
+    """Machines in step. members are their nodes, sorted; the first one prepares what all need."""
+
+    share: Share
+    node: str
+    members: tuple[str, ...]
+    place: str
+
+    @property
+    def first(self) -> bool:
+        """Whether it is mine to prepare."""
+        return self.node == self.members[0]
+
+    @property
+    def others(self) -> list[str]:
+        """The other members."""
+        return [member for member in self.members if member != self.node]
+
+    def at(self, *parts: str) -> str:
+        """A path in the group's directory."""
+        return layout.join(self.place, *parts)
+
+    def prepare(self, *folders: str) -> None:
+        """Make directories, if that is mine to do. `step` then tells the others. Errors: OSError."""
+        if self.first:
+            for folder in folders:
+                self.share.mkdir(self.at(folder))
+
+    def step(self, name: str, word: Any = None, *, every_s: float = STEP_EVERY_S) -> dict[str, Any]:
+        """Publish a word, and wait for everybody's: per member what it said. Errors: NobodyCame, OSError.
+
+        every_s: how often to look; the less, the more at once do all go on.
+        """
+        mine = f"{name}.{self.node}.json"
+        self.share.write(self.at(f".{mine}"), orjson.dumps(word), durable=False)
+        self.share.rename(self.at(f".{mine}"), self.at(mine))
+        wanted = {f"{name}.{member}.json": member for member in self.members}
+        present: set[str] = set()
+
+        def complete() -> bool:
+            nonlocal present
+            present = set(self.share.list(self.place))
+            if wanted.keys() <= present:
+                return True
+            for member in self.members:
+                if f"{_LEFT}{member}" in present:
+                    raise NobodyCame(f"{member} has left before {name} was over")
+            return False
+
+        if not until(complete, STEP_WITHIN_S, every_s):
+            missing = ", ".join(sorted(member for file, member in wanted.items() if file not in present))
+            raise NobodyCame(f"{missing} said nothing in {STEP_WITHIN_S:.0f} s, while all waited for {name}")
+        return {member: orjson.loads(self.share.read(self.at(file))) for file, member in wanted.items()}
+
+    def make(self, folder: str, name: str, data: bytes = b"") -> None:
+        """A file as spoold publishes one: written under another name, closed, renamed into place. Errors: OSError."""
+        staged = self.at(f".staged.{self.node}")
+        self.share.write(staged, data, durable=False)
+        self.share.rename(staged, self.at(folder, name))
+
+    def wait_for(self, folder: str, names: Iterable[str]) -> None:
+        """Until all these are listed in a folder. Errors: NobodyCame, OSError."""
+        wanted = set(names)
+        if not until(lambda: wanted <= set(self.share.list(self.at(folder))), SIGNAL_WITHIN_S):
+            raise NobodyCame(f"{', '.join(sorted(wanted))} did not come into {folder}: its machine has left")
+
+    def leave(self) -> None:
+        """Tell the others that this machine goes, and take the group away if it is mine. Never raises OSError."""
+        with contextlib.suppress(OSError):
+            self.share.write(self.at(f"{_LEFT}{self.node}"), b"", durable=False)
+        if self.first:
+            # The last word was read by all, or there is nothing to wait for: each removes what it can.
+            until(self._all_left, JOIN_WITHIN_S)
+            remove(self.share, self.place)
+
+    def _all_left(self) -> bool:
+        try:
+            present = self.share.list(self.place)
+        except OSError:
+            return True
+        return all(f"{_LEFT}{member}" in present for member in self.members)
+
+
+def until(true: Callable[[], bool], within_s: float, every_s: float = STEP_EVERY_S) -> bool:
+    """Ask again and again; whether it became true in time."""
+    end = time.monotonic() + within_s
+    while not true():
+        if time.monotonic() >= end:
+            return False
+        time.sleep(every_s)
+    return True
+
+
+@dataclass(slots=True)
+class _Gathering:
+    share: Share
+    node: str
+    number: int
+    wait_s: float
+    looks: int = 0
+    groups: int = 0
+    refused: set[str] = field(default_factory=set)
+    seen: dict[str, int] = field(default_factory=dict)
+    live: dict[str, float] = field(default_factory=dict)
+
+    def run(self) -> Group:
+        end = time.monotonic() + self.wait_s
+        self.share.write(self._here(0), b"{}", durable=False)
+        try:
+            while True:
+                names = self._look()
+                group = self._invited(names) or self._invite()
+                if group is not None:
+                    return group
+                if time.monotonic() >= end:
+                    came = 1 + len(self.live)
+                    raise NobodyCame(
+                        f"only {came} of {self.number} machines came in {self.wait_s:.0f} s. Start `spool doctor DIR "
+                        f"--with {self.number}` on all of them within that time, or give more with --wait"
+                    )
+                time.sleep(LOOK_EVERY_S)
+        finally:
+            remove(self.share, self._here(self.looks))
+
+    def _here(self, look: int) -> str:
+        return layout.join(layout.DOCTOR, f"{HERE}{self.node}.{look}")
+
+    def _look(self) -> list[str]:
+        """Show myself anew, and see who else does."""
+        self.share.rename(self._here(self.looks), self._here(self.looks + 1))
+        self.looks += 1
+        names = self.share.list(layout.DOCTOR)
+        now = time.monotonic()
+        for name in names:
+            other, _, look = name.removeprefix(HERE).rpartition(".")
+            shown = name.startswith(HERE) and other != self.node and look.isdecimal()
+            if shown and self.seen.setdefault(other, int(look)) != int(look):
+                self.seen[other] = int(look)
+                self.live[other] = now
+        self.live = {other: at for other, at in self.live.items() if now - at < JOIN_WITHIN_S}
+        return names
+
+    def _invited(self, names: list[str]) -> Group | None:
+        """The group that somebody made with me in it, once it begins."""
+        for name in names:
+            if not name.startswith(GROUP) or name in self.refused or name.startswith(f"{GROUP}{self.node}."):
+                continue
+            place = layout.join(layout.DOCTOR, name)
+            with contextlib.suppress(FileNotFoundError):
+                if _MEMBERS not in self.share.list(place):
+                    continue
+                members = orjson.loads(self.share.read(layout.join(place, _MEMBERS)))
+                self.refused.add(name)
+                if self.node in members:
+                    return self._join(place, members)
+        return None
+
+    def _invite(self) -> Group | None:
+        """Make a group, if enough are here and I am the lowest of them."""
+        here = sorted([self.node, *self.live])
+        if len(here) < self.number or here[0] != self.node:
+            return None
+        place = layout.join(layout.DOCTOR, f"{GROUP}{self.node}.{self.groups}")
+        self.groups += 1
+        members = here[: self.number]
+        self.share.mkdir(place)
+        self.share.write(layout.join(place, f".{_MEMBERS}"), orjson.dumps(members), durable=False)
+        self.share.rename(layout.join(place, f".{_MEMBERS}"), layout.join(place, _MEMBERS))
+        return self._join(place, members)
+
+    def _join(self, place: str, members: list[str]) -> Group | None:
+        """Say that I am in, and wait for the beginning; None when it does not come."""
+        group = Group(self.share, self.node, tuple(members), place)
+        self.share.write(group.at(f"joined.{self.node}"), b"", durable=False)
+        joined = {f"joined.{member}" for member in members}
+        if not group.first:
+            return group if until(lambda: _START in self._listed(place), JOIN_WITHIN_S) else None
+        if until(lambda: joined <= self._listed(place), JOIN_WITHIN_S):
+            self.share.write(group.at(_START), b"", durable=False)
+            return group
+        remove(self.share, place)
+        return None
+
+    def _listed(self, place: str) -> set[str]:
+        try:
+            return set(self.share.list(place))
+        except FileNotFoundError:
+            return set()
+
+
+def folded(words: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Everybody's figures as one: sums of counts, the greatest time, and only what is true for all."""
+    result: dict[str, Any] = {}
+    for word in words.values():
+        for name, value in word.items():
+            known = result.get(name)
+            if known is None:
+                result[name] = value
+            elif isinstance(value, bool):
+                result[name] = known and value
+            elif isinstance(value, int):
+                result[name] = known + value
+            elif isinstance(value, float):
+                result[name] = max(known, value)
+            elif isinstance(value, list):
+                result[name] = sorted({*known, *value})
+    return result

@@ -1,0 +1,47 @@
+"""How long each operation takes: the median and the slow end, in milliseconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from spoold.doctor.share import Share
+from spoold.protocol import layout
+
+_DATA = b"x" * 512
+
+
+def try_pace(share: Share, room: str, rounds: int) -> dict[str, Any]:
+    """Figures of `pace`. Errors: OSError."""
+    place = layout.join(room, "pace")
+    share.mkdir(place)
+    times: dict[str, list[float]] = {}
+
+    def timed(name: str, act: Callable[..., object], *words: str) -> None:
+        before = time.perf_counter()
+        act(*words)
+        times.setdefault(name, []).append(1000 * (time.perf_counter() - before))
+
+    for number in range(rounds):
+        file, moved, folder = (layout.join(place, f"{kind}{number}") for kind in ("f", "m", "d"))
+        timed("write", partial(share.write, data=_DATA, durable=False), file)
+        timed("write_fsync", partial(share.write, data=_DATA, durable=True), f"{file}s")
+        timed("rename", share.rename, file, moved)
+        timed("list", share.list, place)
+        timed("read", share.read, moved)
+        timed("mkdir", share.mkdir, folder)
+        timed("rmdir", share.rmdir, folder)
+        timed("unlink", share.unlink, moved)
+    return {name: spread(measured) for name, measured in times.items()}
+
+
+def spread(times: list[float]) -> dict[str, float]:
+    """Median, 99th percentile and maximum."""
+    ordered = sorted(times)
+    return {
+        "p50_ms": round(ordered[len(ordered) // 2], 2),
+        "p99_ms": round(ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)], 2),
+        "max_ms": round(ordered[-1], 2),
+    }

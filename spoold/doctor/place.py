@@ -1,0 +1,123 @@
+"""Where trials are made: doctor/run.NODE/, and files called .doctor-NODE in the directories of the tree.
+
+Law: everything is this run's own by name. A run is known to be over when its process is gone from this very host, or
+when nothing in it has changed for an hour by the server's clock; only then is what it left removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import orjson
+
+from spoold.doctor.share import Share
+from spoold.protocol import layout
+from spoold.store.presence import host_id
+from spoold.store.store import make_directory
+from spoold.system.host import Host, HostIdentity, ProcessIdentity, surely_gone
+
+ABANDONED_S = 3600.0
+RUN, GROUP, HERE = "run.", "group.", "here."
+HOPPING = ".doctor-"
+_WHO = "who.json"
+
+
+def room(node: str) -> str:
+    """The directory of a run."""
+    return layout.join(layout.DOCTOR, f"{RUN}{node}")
+
+
+@contextmanager
+def opened(share: Share, node: str, host: Host) -> Iterator[str]:
+    """This run's directory, made and removed again with all that is in it; before, what crashed runs left goes.
+
+    Errors: OSError when it cannot be made; none when it cannot be removed.
+    """
+    present = layout.DOCTOR in share.list("")
+    if not present:
+        make_directory(share, layout.DOCTOR)
+    place = room(node)
+    try:
+        make_directory(share, place)
+        identity, process = host_id(host.identity()), host.process()
+        who = {"host": identity.model_dump(), "pid": process.pid, "start": process.start_time}
+        share.write(layout.join(place, _WHO), orjson.dumps(who), durable=False)
+        clear_abandoned(share, node, host)
+        yield place
+    finally:
+        clear_hops(share, lambda found: found == node)
+        remove(share, place)
+        if layout.MARKER not in _list(share, ""):
+            # In a directory that is no spool nothing may stay, unless another run is in it.
+            with contextlib.suppress(OSError):
+                share.rmdir(layout.DOCTOR)
+
+
+def clear_abandoned(share: Share, me: str, host: Host) -> None:
+    """Remove what runs left that are over for certain. Never raises OSError: a peer may do the same just now."""
+    probe = layout.join(room(me), _WHO)
+    with contextlib.suppress(OSError):
+        now_s = share.stat(probe).mtime_ns / 1e9
+        for name in _list(share, layout.DOCTOR):
+            path = layout.join(layout.DOCTOR, name)
+            if not name.startswith(RUN) or name == f"{RUN}{me}":
+                continue
+            if now_s - newest_s(share, path) > ABANDONED_S or _is_gone(share, path, host):
+                remove(share, path)
+        names = _list(share, layout.DOCTOR)
+        live = {name.removeprefix(RUN) for name in names if name.startswith(RUN)}
+        for name in names:
+            if name.startswith((GROUP, HERE)) and name.split(".")[1] not in live:
+                remove(share, layout.join(layout.DOCTOR, name))
+        clear_hops(share, lambda found: found not in live)
+
+
+def clear_hops(share: Share, theirs: Callable[[str], bool]) -> None:
+    """Remove the files that runs moved from directory to directory, of the nodes that `theirs` names."""
+    present = set(_list(share, ""))
+    for directory in layout.TREE:
+        for name in _list(share, directory) if directory in present else ():
+            if name.startswith(HOPPING) and theirs(name.removeprefix(HOPPING)):
+                with contextlib.suppress(OSError):
+                    share.unlink(layout.join(directory, name))
+
+
+def newest_s(share: Share, path: str) -> float:
+    """When the path, or what is right below it, last changed (s since 1970, the server's). Errors: OSError."""
+    status = share.stat(path)
+    newest = status.mtime_ns
+    if status.kind == "dir":
+        newest = max([newest, *(share.stat(layout.join(path, name)).mtime_ns for name in share.list(path))])
+    return newest / 1e9
+
+
+def remove(share: Share, path: str) -> None:
+    """Remove a file, or a directory and all below it. Never raises OSError."""
+    for _ in range(3):
+        with contextlib.suppress(OSError):
+            if share.stat(path).kind != "dir":
+                share.unlink(path)
+                return
+            for name in share.list(path):
+                remove(share, layout.join(path, name))
+            share.rmdir(path)
+            return
+
+
+def _is_gone(share: Share, path: str, host: Host) -> bool:
+    """Whether a run's process was on this host and is no more. False in doubt."""
+    try:
+        who = orjson.loads(share.read(layout.join(path, _WHO)))
+        then = HostIdentity(**who["host"])
+        return surely_gone(then, ProcessIdentity(who["pid"], who["start"]), host)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _list(share: Share, path: str) -> list[str]:
+    try:
+        return share.list(path)
+    except OSError:
+        return []

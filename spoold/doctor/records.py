@@ -1,0 +1,92 @@
+"""The reports: made of figures, kept in doctor/, read again by whoever warns."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from spoold.protocol import codec, layout
+from spoold.protocol.heartbeat import HostId, MountFacts
+from spoold.protocol.report import Remark, Report, ReportName
+from spoold.protocol.version import __version__
+from spoold.rules.checkup import judge_machine
+from spoold.rules.gathering import judge_company, judge_gathering
+from spoold.rules.mounting import facts_of, in_force, judge_mount
+from spoold.rules.verdict import conclude, line, ordered
+from spoold.store.reports import list_reports, read_reports
+from spoold.system.filesystem import FileSystem
+
+Figures = Mapping[str, Mapping[str, Any]]
+
+
+def compose(
+    node: str,
+    directory: str,
+    measured: dict[str, dict[str, Any]],
+    together: dict[str, dict[str, Any]],
+    people: Mapping[str, Mapping[str, Any]],
+    *,
+    at: str,
+    quick: bool,
+) -> Report:
+    """What the figures come to. people: what every member said of itself, by node, this machine included."""
+    mounts = {name: mount for name, said in people.items() if (mount := _mount(said)) is not None}
+    hosts = {name: HostId.model_validate(said["host"]) for name, said in people.items()}
+    remarks: list[Remark] = []
+    for name, said in people.items():
+        own = name == node
+        figures = measured if own else said["measured"]
+        about = [*(judge_mount(mounts[name]) if name in mounts else ()), *judge_machine(figures)]
+        host = "" if own else hosts[name].hostname
+        # What is only noteworthy about another machine is noted there.
+        remarks += [found.model_copy(update={"host": host}) for found in about if own or found.grade != "note"]
+    if len(people) > 1:
+        remarks += [*judge_company(list(hosts.values()), mounts), *judge_gathering(together)]
+    sorted_remarks = ordered(remarks)
+    mount = mounts.get(node)
+    verdict, reason = conclude(sorted_remarks, len(people), network=mount is None or mount.network)
+    system = f"spoold {__version__}, Linux {os.uname().release}"
+    return Report(
+        at=at,
+        node=node,
+        hostname=hosts[node].hostname,
+        directory=directory,
+        spool_id=str(measured.get("marker", {}).get("spool_id", "")),
+        version=__version__,
+        verdict=verdict,
+        reason=reason,
+        machines=len(people),
+        quick=quick,
+        mount=mount,
+        remarks=sorted_remarks,
+        measured=measured,
+        together=together,
+        line=line(verdict, mount, measured, together, system),
+    )
+
+
+def _mount(said: Mapping[str, Any]) -> MountFacts | None:
+    """The mount of which a machine told in its figures."""
+    figures = said["measured"].get("mount", {})
+    if not figures.get("known"):
+        return None
+    return facts_of(figures["fstype"], figures["options"], network=figures["network"])
+
+
+def keep(fs: FileSystem, report: Report, staging: str) -> None:
+    """Write a report under the next number, and take away those that no longer count. Errors: OSError.
+
+    staging: a directory of the writer's own.
+    """
+    number = max((name.number for name in list_reports(fs)), default=-1) + 1
+    staged = layout.join(staging, "report.json")
+    fs.write(staged, codec.dump(report), durable=True)
+    fs.rename(staged, layout.join(layout.DOCTOR, ReportName(number, report.node).encode()))
+    known = read_reports(fs)
+    counting = [id(found) for found in in_force(known.values()).values()]
+    for name, found in known.items():
+        if id(found) not in counting:
+            with contextlib.suppress(FileNotFoundError):
+                fs.unlink(layout.join(layout.DOCTOR, name.encode()))

@@ -1,0 +1,34 @@
+"""All trials that take several machines, in order. Every member makes the same ones at the same time."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from spoold.doctor import contest, freshness
+from spoold.doctor.alone import Trial
+from spoold.doctor.freshness import in_turns
+from spoold.doctor.meeting import Group
+
+
+def trials(group: Group, files: int) -> dict[str, Trial]:
+    """The trials by name; each raises NobodyCame when a member is lost."""
+    return {
+        "freshness": partial(in_turns, group, freshness.see_listed),
+        "absent": partial(in_turns, group, freshness.see_absent),
+        "moved": partial(in_turns, group, freshness.see_moved),
+        "read_rename": partial(in_turns, group, freshness.see_read_rename),
+        "replaced": partial(in_turns, group, freshness.see_replaced),
+        "beats": partial(freshness.see_beats, group),
+        "claims": partial(contest.try_claims, group, files),
+        "handover": partial(contest.try_handover, group),
+        "locks": partial(contest.try_locks, group),
+        "same_destination": partial(contest.try_same_destination, group),
+        "noreplace": partial(contest.try_noreplace, group),
+        "exclusive": partial(contest.try_exclusive, group),
+    }
+
+
+def introduce(group: Group, me: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Who takes part: per member its host, mount and figures. Errors: NobodyCame, OSError."""
+    return group.step("introduced", me)

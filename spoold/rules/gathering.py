@@ -1,0 +1,210 @@
+"""What the figures of several machines mean that made trials together. Measurements in, remarks out.
+
+Law: as in `checkup`. Only what spoold relies on can rule a strategy out. The figures, all of them over all machines:
+
+    freshness         rounds, late (listings that lacked what must be in them), worst_s, ping_p50_ms, ping_max_ms
+    absent            seen_by_stat_s (up to limit_s): how long stat believed in an absence; seen_after_listing
+    moved             stat_still_sees, open_still_works, still_listed: counts of observers; inode_kept
+    read_rename       rounds, refused, stuck, errors, longest_s: renames of what a peer had just read
+    replaced          errors, target_there: renames over what a peer held open
+    beats             beats, seen, last_seen, longest_gap_s
+    claims            files, doubled, lost, won per machine, errors
+    handover          moves, overlaps, miscounted
+    locks             rounds, overlaps, starved, errors
+    same_destination, noreplace, exclusive   rounds, doubled, nobody, errors
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from spoold.protocol.heartbeat import HostId, MountFacts
+from spoold.protocol.report import Remark, Strategy
+from spoold.rules.checkup import Figures
+from spoold.rules.mounting import BOTH, LOCK, beside
+
+RENAME: tuple[Strategy, ...] = ("rename",)
+VERY_LATE_S = 1.0
+LONG_GAP_S = 3.0
+LONG_ABSENT_S = 1.0
+
+
+def judge_gathering(together: Mapping[str, Figures]) -> list[Remark]:
+    """Everything that the common trials say."""
+    found = []
+    for probe, figures in together.items():
+        if "error" in figures:
+            problem = f"the trial ended with {figures['error']}"
+            mend = "check the permissions of the share and what the server says of this in its log"
+            found.append(_bad(probe, problem, mend, BOTH))
+        elif probe in _JUDGES:
+            found += _JUDGES[probe](figures)
+    return found
+
+
+def judge_company(hosts: Sequence[HostId], mounts: Mapping[str, MountFacts]) -> list[Remark]:
+    """What follows from who takes part. mounts: per node, of those that could tell."""
+    found = []
+    boots: dict[str, set[str]] = {}
+    for host in hosts:
+        boots.setdefault(host.hostname, set()).add(host.boot_id)
+    twins = sorted(name for name, ids in boots.items() if len(ids) > 1)
+    if twins:
+        problem = f"several machines are called {', '.join(twins)}, and an NFS server may take them for one"
+        found.append(_bad("peers", f"{problem}: both were seen to hold one lock", "give each its own hostname", LOCK))
+    crowded = [boot for boot, count in Counter(host.boot_id for host in hosts if host.boot_id).items() if count > 1]
+    if crowded:
+        problem = "some of the machines are one and the same, which proves less than two kernels would"
+        found.append(Remark(grade="warning", probe="peers", problem=problem, mend="run it on different machines"))
+    shared = [mount for mount in mounts.values() if mount.network]
+    if any(not mount.network for mount in mounts.values()):
+        for strategy in ("lock", "rename"):
+            problem, mend = beside(shared, strategy)
+            if problem:
+                against: tuple[Strategy, ...] = LOCK if strategy == "lock" else ()
+                grade = "bad" if against else "warning"
+                text = f"one of the machines {problem}"
+                found.append(Remark(grade=grade, probe="peers", problem=text, mend=mend, against=against))
+    return found
+
+
+def _bad(probe: str, problem: str, mend: str, against: tuple[Strategy, ...]) -> Remark:
+    return Remark(grade="bad", probe=probe, problem=problem, mend=mend, against=against)
+
+
+def _note(probe: str, problem: str) -> Remark:
+    return Remark(grade="note", probe=probe, problem=problem)
+
+
+_FRESH = "NFS: no nocto, no long actimeo; SMB: cache=strict, no directory leases; sshfs: dir_cache=no"
+
+
+def _freshness(figures: Figures) -> list[Remark]:
+    if not figures["late"]:
+        return []
+    problem = (
+        f"{figures['late']} of {figures['rounds']} listings lacked a file that another machine had made before, for "
+        f"up to {figures['worst_s']:.1f} s"
+    )
+    if figures["worst_s"] >= VERY_LATE_S:
+        return [_bad("freshness", problem, f"make listings fresh ({_FRESH})", BOTH)]
+    return [Remark(grade="warning", probe="freshness", problem=problem, mend=f"if it gets longer: {_FRESH}")]
+
+
+def _absent(figures: Figures) -> list[Remark]:
+    found = []
+    if not figures["seen_after_listing"]:
+        problem = "a name that was absent once stays absent even after its directory was listed anew"
+        found.append(
+            _bad("absent", problem, f"mount with lookupcache=positive, and make listings fresh ({_FRESH})", BOTH)
+        )
+    elif figures["seen_by_stat_s"] >= LONG_ABSENT_S:
+        seconds = f"{figures['seen_by_stat_s']:.0f} s or more"
+        found.append(_note("absent", f"stat believes in an absence for {seconds}; spoold lists before it looks"))
+    return found
+
+
+def _moved(figures: Figures) -> list[Remark]:
+    found = []
+    if figures["still_listed"]:
+        problem = "a file that another machine had moved away was still listed"
+        found.append(_bad("moved", problem, f"make listings fresh ({_FRESH})", BOTH))
+    if figures["stat_still_sees"] or figures["open_still_works"]:
+        found.append(_note("moved", "stat or open still find a file under a name that it has left; as usual on NFS"))
+    if not figures["inode_kept"]:
+        found.append(_note("moved", "inode numbers do not stay with a file; spoold does not look at them"))
+    return found
+
+
+def _read_rename(figures: Figures) -> list[Remark]:
+    if not figures["refused"]:
+        return []
+    errors = ", ".join(figures["errors"])
+    problem = f"a file that another machine has just read cannot be renamed at once ({errors})"
+    mend = "mount with nolease or closetimeo=0 on all machines, or use a newer Samba"
+    if figures["stuck"]:
+        return [_bad("read_rename", f"{problem}, and not after {figures['longest_s']:.0f} s", mend, BOTH)]
+    return [Remark(grade="warning", probe="read_rename", problem=problem, mend=mend)]
+
+
+def _replaced(figures: Figures) -> list[Remark]:
+    if not figures["errors"] and figures["target_there"]:
+        return []
+    return [
+        _note("replaced", "a rename over a file that another machine holds open is not atomic; spoold makes none")
+    ]
+
+
+def _beats(figures: Figures) -> list[Remark]:
+    if not figures["last_seen"]:
+        problem = (
+            f"only {figures['seen']} of {figures['beats']} heartbeats of other machines were seen, and not the last"
+        )
+        return [_bad("beats", problem, f"make listings fresh ({_FRESH})", BOTH)]
+    if figures["longest_gap_s"] >= LONG_GAP_S:
+        problem = f"heartbeats that came every 0.1 s were not seen for {figures['longest_gap_s']:.1f} s"
+        mend = "raise [heartbeat] interval_s in spool.toml, or mend the network"
+        return [Remark(grade="warning", probe="beats", problem=problem, mend=mend)]
+    return []
+
+
+_ONE_WINNER = "make the spool with --claim lock if locks work here, else use another file server"
+
+
+def _claims(figures: Figures) -> list[Remark]:
+    if not figures["doubled"] and not figures["lost"]:
+        return []
+    problem = (
+        f"of {figures['files']} files, {figures['doubled']} were won by two machines and {figures['lost']} by none"
+    )
+    return [_bad("claims", problem, _ONE_WINNER, RENAME)]
+
+
+def _handover(figures: Figures) -> list[Remark]:
+    if not figures["overlaps"] and not figures["miscounted"]:
+        return []
+    problem = (
+        f"in {figures['moves']} hand-overs of a token, two machines held it at once {figures['overlaps']} times, and "
+        f"the count was {figures['miscounted']} off"
+    )
+    return [_bad("handover", problem, _ONE_WINNER, RENAME)]
+
+
+def _locks(figures: Figures) -> list[Remark]:
+    mend = "mount with locks (NFS: no nolock; SMB: no nobrl), if the spool is to use `lock`"
+    if figures["overlaps"]:
+        problem = f"two machines held one flock at the same time, {figures['overlaps']} times in {figures['rounds']}"
+        return [_bad("locks", problem, mend, LOCK)]
+    if figures["errors"]:
+        return [_bad("locks", f"flock gives {', '.join(figures['errors'])}", mend, LOCK)]
+    if figures["starved"]:
+        return [_bad("locks", f"{figures['starved']} machines never got a lock that others gave back", mend, LOCK)]
+    return []
+
+
+def _informed(probe: str, what: str) -> Callable[[Figures], list[Remark]]:
+    """Races that spoold never runs: told, since it is why it does not."""
+
+    def judge(figures: Figures) -> list[Remark]:
+        if not figures["doubled"]:
+            return []
+        return [_note(probe, f"{figures['doubled']} of {figures['rounds']} times two machines won {what}")]
+
+    return judge
+
+
+_JUDGES: dict[str, Callable[[Figures], list[Remark]]] = {
+    "freshness": _freshness,
+    "absent": _absent,
+    "moved": _moved,
+    "read_rename": _read_rename,
+    "replaced": _replaced,
+    "beats": _beats,
+    "claims": _claims,
+    "handover": _handover,
+    "locks": _locks,
+    "same_destination": _informed("same_destination", "a rename of one file to one name; spoold makes none"),
+    "noreplace": _informed("noreplace", "one name with RENAME_NOREPLACE; spoold does not use it"),
+    "exclusive": _informed("exclusive", "an exclusive creation; spoold does not rely on it"),
+}

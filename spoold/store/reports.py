@@ -1,0 +1,29 @@
+"""The doctor's reports in doctor/, as others read them; whatever else is there is a trial under way."""
+
+from __future__ import annotations
+
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile
+from spoold.protocol.report import Report, ReportName, parse_report
+from spoold.system.filesystem import FileSystem
+
+
+def list_reports(fs: FileSystem) -> list[ReportName]:
+    """In the order of their numbers; none where the directory is not there. Errors: OSError."""
+    try:
+        names = fs.list(layout.DOCTOR)
+    except FileNotFoundError:
+        return []
+    return sorted(name for name in map(parse_report, names) if name is not None)
+
+
+def read_reports(fs: FileSystem) -> dict[ReportName, Report]:
+    """Every report that can be read, in the order of their numbers. Errors: OSError when they cannot be listed."""
+    found = {}
+    for name in list_reports(fs):
+        path = layout.join(layout.DOCTOR, name.encode())
+        try:
+            found[name] = codec.load_model(Report, fs.read(path), path)
+        except (OSError, BadFile):
+            continue  # superseded meanwhile, or somebody else's file
+    return found

@@ -1,0 +1,79 @@
+"""Goal: one machine's trials tell a good share from one that lies, and leave nothing behind.
+
+Method: the real trials on a real directory, through shares that are made unsafe on purpose.
+"""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from spoold.doctor.share import Share
+from spoold.protocol.report import Report
+from spoold.store.reports import read_reports
+from spoold.system.posix import PosixFileSystem
+from tests.cli.command import make
+from tests.doctor import shares
+from tests.doctor.examination import examined, files_in
+
+
+def bad(report: Report) -> dict[str, str]:
+    return {remark.probe: remark.problem for remark in report.remarks if remark.grade == "bad"}
+
+
+def test_a_local_directory_is_safe_and_stays_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    report = examined(Share(str(tmp_path)), quick=False)
+    assert (report.verdict, bad(report), report.machines) == ("safe with rename", {}, 1)
+    assert report.mount is not None
+    assert not report.mount.network
+    assert {remark.probe for remark in report.remarks} >= {"marker"}
+    assert files_in(tmp_path) == ["mine"]
+    assert report.measured["locks"] == {"flock": "excludes", "ofd": "excludes"}
+    assert report.measured["rename"]["into"] == "done"
+    assert report.measured["hints"]["works"]
+    assert abs(report.measured["clock"]["offset_s"]) < 5
+    assert set(report.measured["pace"]) == {*"write write_fsync rename list read mkdir rmdir unlink".split()}  # noqa: SIM905
+
+
+def test_in_a_spool_the_directories_of_the_tree_are_tried_and_the_report_is_kept(tmp_path: Path) -> None:
+    root = make(tmp_path / "s")
+    (root / "pending" / "a.json").write_text('{"command": "true"}')
+    before = files_in(root)
+    report = examined(Share(str(root)), quick=False)
+    assert report.measured["crossing"] == {"pairs": 18 * 17 // 2, "failed": []}
+    assert report.spool_id == "s1"
+    assert [name for name in files_in(root) if name not in before] == ["doctor/0.doctor-a-00000.json"]
+    (kept,) = read_reports(PosixFileSystem(root)).values()
+    assert kept == report
+    examined(Share(str(root)))
+    assert [name.number for name in read_reports(PosixFileSystem(root))] == [1]  # the one before no longer counts
+
+
+@pytest.mark.parametrize(
+    ("unsafe", "verdict", "probe", "words"),
+    [
+        (shares.CopyingShare, "safe with lock", "race", "won twice"),
+        (shares.TwoVolumes, "not safe", "crossing", "EXDEV"),
+        (shares.LocklessShare, "safe with rename", "locks", "ENOLCK"),
+        (shares.GenerousShare, "safe with rename", "locks", "granted twice"),
+        (shares.WindowsShare, "not safe", "names", "(254 bytes)"),
+    ],
+)
+def test_a_lie_is_found(tmp_path: Path, unsafe: type[Share], verdict: str, probe: str, words: str) -> None:
+    report = examined(unsafe(str(make(tmp_path / "s"))))
+    assert words in bad(report)[probe]
+    assert report.verdict == verdict
+    assert [path.name for path in (tmp_path / "s").rglob("*doctor-*")] == ["0.doctor-a-00000.json"]
+
+
+def test_a_trial_that_fails_is_a_figure_and_the_others_go_on(tmp_path: Path) -> None:
+    class Broken(Share):
+        def create_exclusive(self, path: str) -> None:
+            raise shares.refuse(errno.EIO, path)
+
+    report = examined(Broken(str(tmp_path)))
+    assert "Input/output error" in bad(report)["exclusive"]
+    assert (report.verdict, "pace" in report.measured) == ("not safe", True)
