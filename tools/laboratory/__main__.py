@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools.laboratory import needs
+from tools.laboratory import needs, systemd_image
 from tools.laboratory.channel import Failed
 from tools.laboratory.lab import BOUND_S, Lab
 from tools.laboratory.protocols import PROTOCOLS
@@ -34,7 +34,8 @@ def main() -> int:
 
 def _carry_out(options: argparse.Namespace, command: list[str]) -> int:
     if options.verb == "up":
-        lab = Lab(options.name, PROTOCOLS[options.protocol], options.laptops, options.options, options.bound)
+        image = systemd_image.image() if options.systemd else None
+        lab = Lab(options.name, PROTOCOLS[options.protocol], options.laptops, options.options, options.bound, image)
         lab.up()
         print(f"{', '.join(lab.guests)} are up; the share is /mnt/share over {options.protocol} on each laptop")
         return 0
@@ -75,6 +76,7 @@ def _parse() -> tuple[argparse.Namespace, list[str]]:
     up.add_argument("--protocol", choices=PROTOCOLS, default="nfs4.2")
     up.add_argument("--options", default="", help="more mount options, separated by commas")
     up.add_argument("--laptops", type=int, default=3)
+    up.add_argument("--systemd", action="store_true", help="laptops with a Debian of their own, run by systemd")
     up.add_argument("--bound", type=float, default=BOUND_S, help="seconds after which it ends by itself")
     run = verbs.add_parser("exec", help="run a command in a guest: exec laptop1 -- ls /mnt/share")
     run.add_argument("guest")

@@ -7,6 +7,7 @@ so that a lab which everybody forgot does not stay for ever.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import signal
 import subprocess
@@ -28,7 +29,10 @@ MEMORY = "/dev/shm"
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """One machine of the lab. `number` is the last part of its addresses; `folder` holds its pid and its console."""
+    """One machine of the lab. `number` is the last part of its addresses; `folder` holds its pid and its console.
+
+    `disk` is a second disk, `image` the first one of a guest that does not live on the host's files.
+    """
 
     name: str
     role: str
@@ -37,11 +41,24 @@ class Guest:
     folder: Path
     memory_mb: int = 256
     disk: Path | None = None
+    image: Path | None = None
 
     @property
     def console(self) -> Path:
         """What the guest's kernel and its init said."""
         return self.folder / f"{self.name}.console"
+
+    @property
+    def _root(self) -> list[str]:
+        """What is its root, and who its init: the host's files and a script, or a Debian of its own and systemd."""
+        if self.image is None:
+            return ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", f"init={HERE}/guest/init"]
+        # What it writes goes to a file of its own over the image, and outlives a power cut as a disk does.
+        identity = hashlib.md5(self.name.encode(), usedforsecurity=False).hexdigest()
+        return [
+            f"ubda={self.folder}/{self.name}.cow,{self.image}", "root=/dev/ubda", "rw",
+            "systemd.unit=multi-user.target", f"systemd.hostname={self.name}", f"systemd.machine_id={identity}",
+        ]  # fmt: skip
 
     @property
     def _pidfile(self) -> Path:
@@ -51,8 +68,7 @@ class Guest:
         """Start it; its agent answers some two seconds later. It is killed after bound_s seconds at the latest."""
         storage, control = self.network.plug(self.name)
         kernel = [
-            KERNEL, f"mem={self.memory_mb}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
-            f"init={HERE}/guest/init", f"umid={self.name}", f"uml_dir={self.folder}/uml",
+            KERNEL, f"mem={self.memory_mb}M", *self._root, f"umid={self.name}", f"uml_dir={self.folder}/uml",
             f"eth0=tuntap,{storage},02:00:00:00:00:{self.number:02x}",
             f"eth1=tuntap,{control},02:00:00:00:01:{self.number:02x}",
             "con=null", "con0=null,fd:2", "con1=fd:0,fd:1", "quiet", "panic=1",
@@ -70,7 +86,7 @@ class Guest:
                 start_new_session=True,
                 env={**os.environ, "TMPDIR": MEMORY},
             )
-        self._pidfile.write_text(f"{process.pid} {psutil.Process(process.pid).create_time()}")
+        self._pidfile.write_text(f"{process.pid} {_started(process.pid)}")
 
     def processes(self) -> list[psutil.Process]:
         """All processes of the guest's session that live."""
@@ -80,9 +96,9 @@ class Guest:
             return []
         found = []
         for process in psutil.process_iter():
-            # Gone meanwhile; or an old pid that somebody else has now, which is born later than the guest by much.
-            with contextlib.suppress(psutil.Error, ProcessLookupError):
-                if os.getsid(process.pid) == int(leader) and process.create_time() >= float(born) - 1:
+            # Gone meanwhile; or a session of somebody else's, from before a guest that got the same number.
+            with contextlib.suppress(psutil.Error, OSError):
+                if os.getsid(process.pid) == int(leader) and _started(process.pid) >= int(born):
                     found.append(process)
         return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
 
@@ -113,6 +129,11 @@ class Guest:
         for process in self.processes():
             with contextlib.suppress(psutil.Error):
                 process.send_signal(number)
+
+
+def _started(pid: int) -> int:
+    """When a process was started, in clock ticks since the boot: whoever sets the clock does not change it."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
 
 
 def wait_until(what: str, condition: Callable[[], object], within_s: float, every_s: float = 0.1) -> None:

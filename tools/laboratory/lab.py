@@ -26,21 +26,34 @@ BOUND_S = 4 * 3600
 
 
 class Lab:
-    """A lab by its name; `up` makes it, `Lab.find` finds one that another command made."""
+    """A lab by its name; `up` makes it, `Lab.find` finds one that another command made.
+
+    With an image, the laptops are machines of their own that systemd runs (see `systemd_image`).
+    """
 
     def __init__(
-        self, name: str, protocol: Protocol, laptops: int, options: str = "", bound_s: float = BOUND_S
+        self,
+        name: str,
+        protocol: Protocol,
+        laptops: int,
+        options: str = "",
+        bound_s: float = BOUND_S,
+        image: Path | None = None,
     ) -> None:
         self.name = name
         self.protocol = protocol
         self.options = options
         self.bound_s = bound_s
+        self.image = image
         self.folder = folder_of(name)
         self.network = Network(f"spoold-{name}")
         self.guests = {"server": Guest("server", "server", SERVER_NUMBER, self.network, self.folder, disk=self._disk)}
         for number in range(laptops):
-            guest = Guest(f"laptop{number + 1}", "laptop", FIRST_LAPTOP + number, self.network, self.folder)
-            self.guests[guest.name] = guest
+            laptop = f"laptop{number + 1}"
+            memory_mb = 256 if image is None else 512
+            self.guests[laptop] = Guest(
+                laptop, "laptop", FIRST_LAPTOP + number, self.network, self.folder, memory_mb, image=image
+            )
 
     @classmethod
     def find(cls, name: str) -> Lab:
@@ -49,7 +62,8 @@ class Lab:
             kept = json.loads((folder_of(name) / "lab.json").read_text())
         except FileNotFoundError:
             raise SystemExit(f"netlab: there is no lab called {name}; `tools/netlab up` makes one") from None
-        return cls(name, PROTOCOLS[kept["protocol"]], kept["laptops"], kept["options"], kept["bound_s"])
+        image = Path(kept["image"]) if kept["image"] else None
+        return cls(name, PROTOCOLS[kept["protocol"]], kept["laptops"], kept["options"], kept["bound_s"], image)
 
     @property
     def _disk(self) -> Path:
@@ -76,6 +90,7 @@ class Lab:
             "laptops": len(self.laptops),
             "options": self.options,
             "bound_s": self.bound_s,
+            "image": str(self.image) if self.image else None,
         }
         (self.folder / "lab.json").write_text(json.dumps(kept))
         try:
