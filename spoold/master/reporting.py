@@ -46,8 +46,8 @@ class Reporting:
 
     def asleep(self, desk: Desk) -> set[str]:
         """The nodes whose newest beat, as listed in this step, was read and says that they sleep."""
-        listed = desk.view.beats
-        return {n for n, beat in self._beats.items() if beat.status == ASLEEP and listed.get(n) == beat.beat}
+        asleep = {node: beat.beat for node, beat in self._beats.items() if beat.status == ASLEEP}
+        return {node for node, name in desk.view.beats.items() if asleep.get(node) == name.content}
 
     def step(self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile]) -> float:
         """Publish if it is time; returns when (monotonic, s) it will be. Errors: OSError."""

@@ -48,7 +48,7 @@ class Gate:
     def over(self, inner: FileSystem) -> FileSystem:
         """The mount behind the gate."""
         verbs: dict[str, Any] = {verb: self._gated(getattr(inner, verb)) for verb in VERBS}
-        return cast(FileSystem, SimpleNamespace(flushes=inner.flushes, **verbs))
+        return cast(FileSystem, SimpleNamespace(remote=inner.remote, **verbs))
 
     @contextlib.contextmanager
     def shut(self) -> Iterator[None]:
