@@ -163,7 +163,7 @@ class Pool:
 
     def nodes(self, name: str) -> list[str]:
         """The ids of the nodes of that name which have a heartbeat."""
-        beats = (file.rsplit(".", 2)[0] for file in self.listing("heartbeats"))
+        beats = (file.split(".")[0] for file in self.listing("heartbeats"))
         return sorted({node for node in beats if node.rpartition("-")[0] == name})
 
     def leader(self) -> str | None:
