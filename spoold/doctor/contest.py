@@ -25,6 +25,7 @@ LOCKING_S = 6.0
 LOCKS = 15
 AT_ONCE_S = 0.001
 RESTING_S = 0.002
+HOLD_S = 0.003
 ROUNDS = 40
 
 
@@ -106,6 +107,7 @@ def _alone(group: Group, folder: str, what: str) -> int:
     """Hold something for a moment: 1 if somebody else is seen to hold it too."""
     mine = f"{what}.{group.node}"
     group.share.write(group.at(folder, mine), b"", durable=False)
+    time.sleep(HOLD_S)
     others = [name for name in group.share.list(group.at(folder)) if name.partition(".")[0] == what and name != mine]
     group.share.unlink(group.at(folder, mine))
     return int(bool(others))

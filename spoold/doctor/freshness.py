@@ -112,7 +112,7 @@ def see_moved(group: Group, actor: str) -> Mapping[str, Mapping[str, Any]]:
         group.share.read(path)
     group.step(f"{folder}.read")
     if mine:
-        group.share.rename(path, group.at(away, "file"))
+        _rename_until_done(group, path, group.at(away, "file"))
     group.step(f"{folder}.away")
     word: dict[str, Any] = {}
     if not mine:
@@ -143,7 +143,10 @@ def see_read_rename(group: Group, actor: str) -> Mapping[str, Mapping[str, Any]]
             group.share.read(group.at(folder, number))
         group.step(f"{folder}.{number}.read")
         if group.node == actor:
-            began, errors = time.perf_counter(), _rename_until_done(group, folder, number)
+            began, errors = (
+                time.perf_counter(),
+                _rename_until_done(group, group.at(folder, number), group.at(folder, f"{number}.moved")),
+            )
             word["rounds"] += 1
             word["refused"] += int(bool(errors))
             word["stuck"] += int(number in group.share.list(group.at(folder)))
@@ -152,16 +155,17 @@ def see_read_rename(group: Group, actor: str) -> Mapping[str, Mapping[str, Any]]
     return group.step(f"{folder}.done", word)
 
 
-def _rename_until_done(group: Group, folder: str, name: str) -> list[str]:
-    """The errors on the way."""
+def _rename_until_done(group: Group, src: str, dst: str) -> list[str]:
+    """The errors on the way: what a peer has read lately may be refused for a while."""
     errors: list[str] = []
+    folder, _, name = dst.rpartition("/")
 
     def done() -> bool:
         try:
-            group.share.rename(group.at(folder, name), group.at(folder, f"{name}.moved"))
+            group.share.rename(src, dst)
         except OSError as error:
             errors.append(name_of(error))
-            return f"{name}.moved" in group.share.list(group.at(folder))
+            return name in group.share.list(folder)
         return True
 
     until(done, LATE_S)

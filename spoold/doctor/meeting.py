@@ -74,23 +74,24 @@ class Group:
         mine = f"{name}.{self.node}.json"
         self.share.write(self.at(f".{mine}"), orjson.dumps(word), durable=False)
         self.share.rename(self.at(f".{mine}"), self.at(mine))
-        wanted = {f"{name}.{member}.json": member for member in self.members}
-        present: set[str] = set()
+        said: dict[str, Any] = {}
 
         def complete() -> bool:
-            nonlocal present
             present = set(self.share.list(self.place))
-            if wanted.keys() <= present:
-                return True
             for member in self.members:
-                if f"{_LEFT}{member}" in present:
-                    raise NobodyCame(f"{member} has left before {name} was over")
-            return False
+                file = f"{name}.{member}.json"
+                if member not in said and file in present:
+                    # On a share whose rename copies, half of it may be there: that is looked at again.
+                    with contextlib.suppress(FileNotFoundError, ValueError):
+                        said[member] = orjson.loads(self.share.read(self.at(file)))
+                elif member not in said and f"{_LEFT}{member}" in present:
+                    raise NobodyCame(f"{member} has left before {name} was over; it says why")
+            return len(said) == len(self.members)
 
         if not until(complete, STEP_WITHIN_S, every_s):
-            missing = ", ".join(sorted(member for file, member in wanted.items() if file not in present))
+            missing = ", ".join(member for member in self.members if member not in said)
             raise NobodyCame(f"{missing} said nothing in {STEP_WITHIN_S:.0f} s, while all waited for {name}")
-        return {member: orjson.loads(self.share.read(self.at(file))) for file, member in wanted.items()}
+        return {member: said[member] for member in self.members}
 
     def make(self, folder: str, name: str, data: bytes = b"") -> None:
         """A file as spoold publishes one: written under another name, closed, renamed into place. Errors: OSError."""
@@ -186,7 +187,7 @@ class _Gathering:
             if not name.startswith(GROUP) or name in self.refused or name.startswith(f"{GROUP}{self.node}."):
                 continue
             place = layout.join(layout.DOCTOR, name)
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError, ValueError):
                 if _MEMBERS not in self.share.list(place):
                     continue
                 members = orjson.loads(self.share.read(layout.join(place, _MEMBERS)))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import ClassVar
 
 from spoold.doctor.share import LockKind, Share
 
@@ -74,22 +76,57 @@ class WindowsShare(Share):
 
 
 class ForgetfulShare(Share):
-    """A listing is remembered for two seconds: what another machine made meanwhile is not in it."""
+    """A listing is remembered for a while: what another machine made meanwhile is not in it."""
 
-    FOR_S = 2.0
+    FOR_S = 1.1
 
     def __init__(self, root: str) -> None:
         super().__init__(root)
         self._remembered: dict[str, tuple[float, list[str]]] = {}
 
     def list(self, path: str) -> list[str]:
-        import time
-
-        now = time.monotonic()
-        known = self._remembered.get(path)
-        # Only in directories of trials: the meeting itself must come about.
-        if "fresh." not in path:
+        if "fresh." not in path:  # the meeting itself must come about
             return super().list(path)
+        now, known = time.monotonic(), self._remembered.get(path)
         if known is None or now - known[0] > self.FOR_S:
             known = self._remembered[path] = (now, super().list(path))
         return known[1]
+
+
+class StubbornShare(Share):
+    """What was once absent stays so, listing or not."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self._absent: set[str] = set()
+
+    def sees(self, path: str) -> bool:
+        if path not in self._absent and super().sees(path):
+            return True
+        self._absent.add(path)
+        return False
+
+
+class ClingingShare(Share):
+    """Refuses for a moment to rename what was read lately, as Samba does with a deferred close."""
+
+    FOR_S = 0.2
+    read_at: ClassVar[dict[str, float]] = {}
+
+    def read(self, path: str, limit: int | None = None, *, offset: int = 0) -> bytes:
+        self.read_at[path] = time.monotonic()
+        return super().read(path, limit, offset=offset)
+
+    def rename(self, src: str, dst: str) -> None:
+        if time.monotonic() - self.read_at.get(src, -1e9) < self.FOR_S:
+            raise refuse(errno.EIO, src)
+        super().rename(src, dst)
+
+
+class BrittleShare(Share):
+    """Cannot hold a file open."""
+
+    @contextmanager
+    def holding(self, path: str) -> Iterator[None]:
+        with super().holding(f"{path}/no"):
+            yield
