@@ -1,6 +1,6 @@
 """One guest: a User Mode Linux kernel as a process of the host, started, frozen, ended.
 
-Law: a guest is several processes in one session; all of them are meant, always. It ends by itself after its bound,
+Law: a guest is several processes in two sessions; all of them are meant, always. It ends by itself after its bound,
 so that a lab which everybody forgot does not stay for ever.
 """
 
@@ -29,7 +29,7 @@ MEMORY = "/dev/shm"
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """One machine of the lab. `number` is the last part of its addresses; `folder` holds its pid and its console.
+    """One machine of the lab. `number` is the last part of its addresses; `folder` holds its console.
 
     `disk` is a second disk, `image` the first one of a guest that does not live on the host's files.
     """
@@ -60,10 +60,6 @@ class Guest:
             "systemd.unit=multi-user.target", f"systemd.hostname={self.name}", f"systemd.machine_id={identity}",
         ]  # fmt: skip
 
-    @property
-    def _pidfile(self) -> Path:
-        return self.folder / f"{self.name}.pid"
-
     def boot(self, bound_s: float) -> None:
         """Start it; its agent answers some two seconds later. It is killed after bound_s seconds at the latest."""
         storage, control = self.network.plug(self.name)
@@ -78,7 +74,7 @@ class Guest:
         if self.disk is not None:
             kernel.append(f"ubdb={self.disk}")
         with self.console.open("ab") as console:
-            process = subprocess.Popen(
+            subprocess.Popen(
                 self.network.command("timeout", "--foreground", "-s", "KILL", f"{bound_s:.0f}", *kernel),
                 stdin=subprocess.DEVNULL,
                 stdout=console,
@@ -86,21 +82,19 @@ class Guest:
                 start_new_session=True,
                 env={**os.environ, "TMPDIR": MEMORY},
             )
-        self._pidfile.write_text(f"{process.pid} {_started(process.pid)}")
 
     def processes(self) -> list[psutil.Process]:
-        """All processes of the guest's session that live."""
-        try:
-            leader, born = self._pidfile.read_text().split()
-        except (FileNotFoundError, ValueError):
-            return []
-        found = []
+        """All of it that lives: the kernel, what counts its time, and one process for each of the guest's."""
+        # By its own words, since a kernel leaves the session that it was started in, and clocks and pids may jump.
+        mine = {f"umid={self.name}", f"uml_dir={self.folder}/uml"}
+        session: dict[psutil.Process, int] = {}
+        own = set()
         for process in psutil.process_iter():
-            # Gone meanwhile; or a session of somebody else's, from before a guest that got the same number.
             with contextlib.suppress(psutil.Error, OSError):
-                if os.getsid(process.pid) == int(leader) and _started(process.pid) >= int(born):
-                    found.append(process)
-        return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+                session[process] = os.getsid(process.pid)
+                if mine.issubset(process.cmdline()):
+                    own.add(session[process])
+        return [process for process, number in session.items() if number in own and _lives(process)]
 
     @property
     def running(self) -> bool:
@@ -114,8 +108,6 @@ class Guest:
                 with contextlib.suppress(psutil.Error):
                     process.kill()
             psutil.wait_procs(processes, timeout=5)
-        with contextlib.suppress(FileNotFoundError):
-            self._pidfile.unlink()
 
     def freeze(self) -> None:
         """Stop it as a laptop that sleeps: its clocks go on, nothing in it runs."""
@@ -131,9 +123,11 @@ class Guest:
                 process.send_signal(number)
 
 
-def _started(pid: int) -> int:
-    """When a process was started, in clock ticks since the boot: whoever sets the clock does not change it."""
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 def wait_until(what: str, condition: Callable[[], object], within_s: float, every_s: float = 0.1) -> None:
