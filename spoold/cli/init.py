@@ -1,14 +1,25 @@
-"""`spool init`: make a spool."""
+"""`spool init`: make a spool, if the mount is safe for one."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spoold.cli import output
 
+if TYPE_CHECKING:
+    from spoold.protocol.report import Report, Strategy
+
 EPILOG = """Example: spool init /mnt/share/spool"""
+
+
+class Claim(StrEnum):
+    """How moves are made."""
+
+    RENAME = "rename"
+    LOCK = "lock"
 
 
 def register(app: typer.Typer) -> None:
@@ -18,27 +29,60 @@ def register(app: typer.Typer) -> None:
 
 def init(
     directory: Annotated[str, typer.Argument(metavar="DIR", help="A new or empty directory, on the share.")],
+    claim: Annotated[
+        Claim | None, typer.Option("--claim", help="Insist on how tasks are claimed.", show_default="what is safe")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Make it also where the doctor finds it unsafe.")] = False,
     as_json: output.JsonOption = False,
 ) -> None:
     """Make a spool in a directory.
 
-    Its tree, spool.toml to edit, and spool.json, by which it is known."""
+    Its tree, spool.toml to edit, and spool.json, by which it is known. Before that the mount is tried out as by
+    `spool doctor --quick`, which takes a second or two, and what is safe is chosen.
+    """
     import os
     import uuid
 
+    from spoold.daemon.naming import node_id
+    from spoold.doctor.child import Order
+    from spoold.doctor.examine import examine
+    from spoold.doctor.records import keep_first
     from spoold.protocol.errors import Unavailable
     from spoold.store.initialise import initialise
     from spoold.system.clock import SystemClock
     from spoold.system.posix import PosixFileSystem
 
     path = os.path.abspath(os.path.expanduser(directory))
+    report = examine(Order(path, node_id(None, "doctor"), quick=True, make=True))
+    chosen = strategy(report, claim.value if claim else None, force=force)
+    fs = PosixFileSystem(path)
+    marker = initialise(fs, SystemClock(), uuid.uuid4().hex[:12], path, chosen)
     try:
-        os.makedirs(path, exist_ok=True)
+        keep_first(fs, report, marker.spool_id)
     except OSError as error:
-        raise Unavailable(f"{path} cannot be made: {error.strerror}. Is the share mounted?") from error
-    marker = initialise(PosixFileSystem(path), SystemClock(), uuid.uuid4().hex[:12], path)
+        raise Unavailable(f"{path} is a spool now, but the doctor's report cannot be kept: {error}") from error
     if as_json:
-        output.print_json({"directory": path, "spool_id": marker.spool_id})
+        output.print_json({"directory": path, "spool_id": marker.spool_id, "claim": chosen})
         return
     output.print_line(f"made a spool in {path}")
+    for remark in report.remarks:
+        if remark.grade != "note":
+            output.remark(f"{remark.grade}: {remark.problem}; {remark.mend}")
+    output.remark(f"tasks are claimed by {chosen}: {report.reason}")
     output.remark(f"next: spool --spool {path} up      (settings: {os.path.join(path, 'spool.toml')})")
+
+
+def strategy(report: Report, wanted: Strategy | None, *, force: bool) -> Strategy:
+    """How moves are to be made in a new spool. Errors: Unavailable for a mount on which that is not safe."""
+    from spoold.protocol.errors import Unavailable
+    from spoold.rules.verdict import chosen
+
+    safe = chosen(report.remarks)
+    against = [remark for remark in report.remarks if remark.against and (not wanted or wanted in remark.against)]
+    if force or (safe and not wanted) or not against:
+        return wanted or safe or "rename"
+    worst = against[0]
+    raise Unavailable(
+        f"{report.directory} is not safe for a spool{f' with {wanted}' if wanted else ''}: {worst.problem}. "
+        f"Mend: {worst.mend}. `spool doctor {report.directory}` says more; --force makes it all the same."
+    )

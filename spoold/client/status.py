@@ -19,6 +19,7 @@ from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Leadership, Node, Snapshot
 from spoold.rules.nodes import ASLEEP, count_workers, node_of
 from spoold.store import beats, control, snapshots
+from spoold.store.mounting import mount_warnings, mounts_of
 from spoold.store.presence import provably_gone
 from spoold.store.store import Store
 from spoold.store.survey import census, list_claims
@@ -170,6 +171,7 @@ def _listing(
     lease = leader or read_lease(store.fs)
     masters = [n for n, beat in sorted(nodes.items()) if beat.role == "master" and not is_silent(beat, host, clock)]
     name = leader.holder if leader is not None else None
+    mounts = mounts_of({n: beat for n, beat in nodes.items() if not is_silent(beat, host, clock)})
     return Snapshot(
         generated_at=store.stamp(),
         spool_id=store.marker.spool_id,
@@ -183,7 +185,7 @@ def _listing(
         types=dict(sorted(types.items())),
         paused=tuple(sorted({r.target for r in requests if r.verb is Verb.PAUSE})),
         halted=any(r.verb is Verb.HALT for r in requests),
-        warnings=(_why_listed(name),),
+        warnings=(_why_listed(name), *mount_warnings(store, mounts)),
     )
 
 

@@ -14,6 +14,7 @@ from spoold.master.master import Master
 from spoold.protocol import layout
 from spoold.protocol.heartbeat import Capabilities
 from spoold.store.initialise import restore
+from spoold.store.mounting import mount_facts
 from spoold.store.store import Store, open_store
 from spoold.system.clock import SystemClock
 from spoold.system.hints import Hints
@@ -34,7 +35,9 @@ ASLEEP = "asleep: the machine may sleep"
 
 def open_spool(root: str, writer: str, pulse: Pulse) -> Store:
     """The spool at `root` for one writer. Errors: Unavailable, BadFile, OSError."""
-    return open_store(pulsing(PosixFileSystem(root), pulse), SystemClock(), writer, root)
+    store = open_store(pulsing(PosixFileSystem(root), pulse), SystemClock(), writer, root)
+    store.mount = mount_facts(root)
+    return store
 
 
 class MasterActor:

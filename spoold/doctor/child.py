@@ -7,6 +7,7 @@ Law: SIGTERM ends it in order: what it made is removed. So does a parent that is
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -29,7 +30,7 @@ ALIVE_EVERY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to examine: peers counts all machines, this one too; wait_s for them; files to race for; keep a report."""
+    """What to examine: peers counts all machines, this one too; wait_s for them; files to race for; make it first."""
 
     directory: str
     node: str
@@ -37,7 +38,7 @@ class Order:
     wait_s: float = 60.0
     files: int = 500
     quick: bool = False
-    record: bool = True
+    make: bool = False
 
     def encode(self) -> str:
         """As one word of a command line."""
@@ -74,7 +75,7 @@ def examine(order: Order, share: Share, host: Host, teller: Teller) -> None:
             people = _meet(group, me, common, order.files, teller)
         at = stamp(SystemClock().wall())
         report = compose(order.node, order.directory, measured, common, people, at=at, quick=order.quick)
-        if order.record and measured.get("marker", {}).get("present"):
+        if measured.get("marker", {}).get("present"):
             teller.tell(begin="record")
             keep(share, report, room)
     teller.tell(report=report.model_dump(mode="json"))
@@ -120,6 +121,8 @@ def main() -> None:
     order = Order(**orjson.loads(sys.argv[1]))
     teller = Teller()
     try:
+        if order.make:
+            os.makedirs(order.directory, exist_ok=True)
         share = Share(order.directory)
         threading.Thread(target=_show_life, args=(share, teller), daemon=True).start()
         examine(order, share, SystemHost(), teller)

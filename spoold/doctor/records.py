@@ -16,6 +16,7 @@ from spoold.rules.gathering import judge_company, judge_gathering
 from spoold.rules.mounting import facts_of, in_force, judge_mount
 from spoold.rules.verdict import conclude, line, ordered
 from spoold.store.reports import list_reports, read_reports
+from spoold.store.store import clear_directory, make_directory
 from spoold.system.filesystem import FileSystem
 
 Figures = Mapping[str, Mapping[str, Any]]
@@ -73,6 +74,15 @@ def _mount(said: Mapping[str, Any]) -> MountFacts | None:
     if not figures.get("known"):
         return None
     return facts_of(figures["fstype"], figures["options"], network=figures["network"])
+
+
+def keep_first(fs: FileSystem, report: Report, spool_id: str) -> None:
+    """Keep the report on a directory that has just become a spool. Errors: OSError."""
+    room = layout.join(layout.TMP, report.node)
+    make_directory(fs, room)
+    remarks = tuple(remark for remark in report.remarks if remark.probe != "marker")
+    keep(fs, report.model_copy(update={"spool_id": spool_id, "remarks": remarks}), room)
+    clear_directory(fs, room)
 
 
 def keep(fs: FileSystem, report: Report, staging: str) -> None:

@@ -9,7 +9,7 @@ from spoold.master.leadership import Leadership
 from spoold.master.placing import is_halted, kind_of
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
-from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.heartbeat import Heartbeat, MountFacts
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import SnapshotName
@@ -21,12 +21,14 @@ from spoold.rules.disk import Room, room
 from spoold.rules.matching import unfit
 from spoold.rules.nodes import ASLEEP, DEAD, count_workers, node_of
 from spoold.store import beats, snapshots
+from spoold.store.mounting import mount_warnings, mounts_of
 from spoold.system.errnos import Meaning, classify
 
 BUSY_EVERY_S = 0.2
 RATES_OVER_S = 300.0
 DEAD_SHOWN_S = 600.0
 REJECTED_EVERY_S = 30.0
+MOUNTS_EVERY_S = 30.0
 
 
 class Reporting:
@@ -39,6 +41,9 @@ class Reporting:
         self._beats: dict[str, Heartbeat] = {}
         self._history: deque[tuple[float, int, int]] = deque()
         self._counted_at: float | None = None
+        self._mounts: dict[str, MountFacts] = {}
+        self._mounts_at = 0.0
+        self._disapproved: list[str] = []
 
     def heartbeats(self) -> dict[str, Heartbeat]:
         """The newest beat of each node that was read."""
@@ -58,6 +63,7 @@ class Reporting:
             return self._published_at + every
         self._read_beats(desk)
         self._count_rejected(desk)
+        self._judge_mounts(desk)
         snapshot = self._snapshot(desk, leadership, growing)
         if self._published_at is None:
             snapshots.clear(desk.store.fs)
@@ -89,6 +95,13 @@ class Reporting:
             self._counted_at = now
             desk.rejected = sum(not name.endswith(layout.REASON) for name in desk.store.fs.list(layout.REJECTED))
 
+    def _judge_mounts(self, desk: Desk) -> None:
+        """Nodes mount once and the doctor is asked rarely: its reports are read when nodes change, and at times."""
+        now, mounts = desk.now.monotonic, mounts_of(self._beats)
+        if mounts != self._mounts or now - self._mounts_at >= MOUNTS_EVERY_S:
+            self._disapproved = mount_warnings(desk.store, mounts)
+            self._mounts, self._mounts_at = mounts, now
+
     def _snapshot(self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile]) -> Snapshot:
         workers = [beat for _, beat in sorted(self._beats.items()) if beat.role == "worker"]
         nodes = tuple(node_of(beat, desk.view.claimed.get(beat.node, {}).values()) for beat in workers)
@@ -110,7 +123,7 @@ class Reporting:
             types=_types(desk),
             paused=tuple(sorted({r.target for r in desk.view.requests if r.verb is Verb.PAUSE})),
             halted=is_halted(desk),
-            warnings=tuple(_warnings(desk, workers, growing)),
+            warnings=(*_warnings(desk, workers, growing), *self._disapproved),
         )
 
     @staticmethod

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import Unavailable
 from spoold.protocol.names import NOBODY, LeaseName, parse_lease
@@ -63,7 +65,9 @@ SETTINGS_TEMPLATE = b"""\
 """
 
 
-def initialise(fs: FileSystem, clock: Clock, spool_id: str, where: str) -> Marker:
+def initialise(
+    fs: FileSystem, clock: Clock, spool_id: str, where: str, claim: Literal["rename", "lock"] = "rename"
+) -> Marker:
     """Make a spool in an existing directory. Errors: Unavailable when it is one already, or cannot be written.
 
     The marker comes last: a directory with a marker is a whole spool, and a half-made one can be made again.
@@ -77,7 +81,7 @@ def initialise(fs: FileSystem, clock: Clock, spool_id: str, where: str) -> Marke
             fs.write(layout.join(layout.MASTER, LeaseName(0, 0, NOBODY).encode()), b"", durable=True)
         if layout.SETTINGS not in fs.list(""):
             fs.write(layout.SETTINGS, SETTINGS_TEMPLATE, durable=True)
-        marker = Marker.model_validate({"spool_id": spool_id, "created_at": stamp(clock.wall())})
+        marker = Marker.model_validate({"spool_id": spool_id, "claim": claim, "created_at": stamp(clock.wall())})
         fs.write(f"{layout.MARKER}.new", codec.dump(marker) + b"\n", durable=True)
         fs.rename(f"{layout.MARKER}.new", layout.MARKER)
         fs.sync("")

@@ -69,6 +69,7 @@ class Presence:
                 "process_start": process.start_time,
                 "version": __version__,
                 "interval_s": self._every_s,
+                "mount": self._store.mount,
                 **said,
             }
         )

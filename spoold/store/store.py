@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, LawBroken, ShutOut, Unavailable
+from spoold.protocol.heartbeat import MountFacts
 from spoold.protocol.lifecycle import allowed
 from spoold.protocol.settings import Marker, Settings
 from spoold.store import mover
@@ -24,6 +25,7 @@ class Store:
         self.writer = writer
         self.marker = marker
         self.settings = settings
+        self.mount: MountFacts | None = None  # as whoever opened it found out; a heartbeat tells it to the others
         self._written = 0
 
     @property

@@ -10,6 +10,7 @@ import pytest
 from spoold.protocol import layout
 from spoold.protocol.names import EndedName
 from spoold.protocol.request import parse_request
+from tests.cli.command import make
 from tests.cli.commands import Done, spool
 
 Run = Callable[..., Done]
@@ -17,8 +18,7 @@ Run = Callable[..., Done]
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    assert spool("init", str(tmp_path / "s")).code == 0
-    return tmp_path / "s"
+    return make(tmp_path / "s")
 
 
 @pytest.fixture

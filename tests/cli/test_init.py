@@ -1,0 +1,80 @@
+"""Goal: `spool init` makes a spool that claims as is safe here, and none where nothing is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spoold.cli.init import strategy
+from spoold.protocol import layout
+from spoold.protocol.errors import Unavailable
+from spoold.protocol.report import Remark, Report, Strategy
+from spoold.store.reports import read_reports
+from spoold.system.posix import PosixFileSystem
+from tests.cli.command import spool
+
+
+def report(*against: Strategy) -> Report:
+    """What the doctor says of a mount that rules these out."""
+    remarks = tuple(
+        Remark(grade="bad", probe="mount", problem=f"no {one}", mend=f"allow {one}", against=(one,))
+        for one in against
+    )
+    return Report(at="", node="doctor-x", directory="/mnt/s", verdict="not safe", reason="so", remarks=remarks)
+
+
+def test_a_spool_is_made_with_the_report_of_its_mount_and_nothing_else(tmp_path: Path) -> None:
+    result = spool(tmp_path, "init", str(tmp_path / "new" / "s"), "--json")
+    assert result.exit_code == 0
+    root = tmp_path / "new" / "s"
+    answer = json.loads(result.stdout)
+    assert (answer["directory"], answer["claim"]) == (str(root), "rename")
+    assert {path.name for path in root.iterdir()} == {*layout.TREE, layout.MARKER, layout.SETTINGS}
+    (kept,) = read_reports(PosixFileSystem(root)).values()
+    assert (kept.verdict, kept.quick, kept.spool_id) == ("safe with rename", True, answer["spool_id"])
+    assert not [remark for remark in kept.remarks if remark.probe == "marker"]
+    assert not list((root / "tmp").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("against", "wanted", "force", "made"),
+    [
+        ((), None, False, "rename"),
+        ((), "lock", False, "lock"),
+        (("lock",), None, False, "rename"),
+        (("lock",), "rename", False, "rename"),
+        (("rename",), None, False, "lock"),
+        (("rename",), "lock", False, "lock"),
+        (("rename",), "rename", True, "rename"),
+        (("rename", "lock"), None, True, "rename"),
+        (("rename", "lock"), "lock", True, "lock"),
+    ],
+)
+def test_what_is_chosen(against: tuple[Strategy, ...], wanted: Strategy | None, force: bool, made: str) -> None:
+    assert strategy(report(*against), wanted, force=force) == made
+
+
+@pytest.mark.parametrize(
+    ("against", "wanted", "words"),
+    [
+        (("rename", "lock"), None, "/mnt/s is not safe for a spool: no rename. Mend: allow rename."),
+        (("rename",), "rename", "not safe for a spool with rename: no rename"),
+        (("lock",), "lock", "not safe for a spool with lock: no lock"),
+    ],
+)
+def test_what_is_refused(against: tuple[Strategy, ...], wanted: Strategy | None, words: str) -> None:
+    with pytest.raises(Unavailable, match="--force") as caught:
+        strategy(report(*against), wanted, force=False)
+    assert words in str(caught.value)
+
+
+def test_an_unsafe_mount_is_refused_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spoold.doctor.examine.examine", lambda order: report("rename", "lock"))
+    result = spool(tmp_path, "init", str(tmp_path / "s"))
+    assert (result.exit_code, (tmp_path / "s").exists()) == (69, False)
+    (tmp_path / "s").mkdir()
+    forced = spool(tmp_path, "init", str(tmp_path / "s"), "--force")
+    assert forced.exit_code == 0
+    assert "bad: no rename; allow rename" in forced.stderr
