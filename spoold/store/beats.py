@@ -14,6 +14,8 @@ from spoold.store.store import Store
 from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import FileSystem
 
+READ_TRIES = 3
+
 
 def publish(store: Store, beat: Heartbeat, before: Sequence[BeatName]) -> BeatName:
     """Make my next beat appear, then take those before away; its name. Errors: OSError, ShutOut.
@@ -83,9 +85,17 @@ def read(fs: FileSystem, name: BeatName) -> Heartbeat | None:
 
 
 def read_all(fs: FileSystem) -> dict[str, Heartbeat]:
-    """The newest readable beat of every node. Errors: OSError."""
-    found = {node: read(fs, name) for node, name in sorted(list_beats(fs).items())}
-    return {node: beat for node, beat in found.items() if beat is not None}
+    """The newest readable beat of every node. Errors: OSError.
+
+    A beat may get its next name between being listed and being read: who was missed is looked for again.
+    """
+    found: dict[str, Heartbeat] = {}
+    for _ in range(READ_TRIES):
+        missed = {node: name for node, name in list_beats(fs).items() if node not in found}
+        found |= {node: beat for node, name in missed.items() if (beat := read(fs, name)) is not None}
+        if missed.keys() <= found.keys():
+            break
+    return dict(sorted(found.items()))
 
 
 def remove(fs: FileSystem, node: str) -> None:

@@ -77,6 +77,18 @@ def test_a_beat_whose_renaming_failed_is_said_under_the_number_after(
     assert mount.list("heartbeats") == []
 
 
+def test_a_beat_that_gets_its_next_name_between_listing_and_reading_is_not_missed(
+    store: Store, mount: FaultyFileSystem, clock: ManualClock
+) -> None:
+    mine = Presence(store, FakeHost(), "worker")
+    mine.beat(0.0, "idle")
+    onlooker = FaultyFileSystem(mount)
+    onlooker.hang("read", "heartbeats/", lambda: mine.beat(1.0, "idle"))
+    assert list(beats.read_all(onlooker)) == ["w1"]
+    mount.write("heartbeats/w0.1.json", b"no heartbeat", durable=False)
+    assert list(beats.read_all(onlooker)) == ["w1"], "one that cannot be read at all keeps nobody waiting"
+
+
 def test_a_beat_is_due_well_before_it_would_be_missed(store: Store, clock: ManualClock) -> None:
     mine = Presence(store, FakeHost(), "worker")
     assert mine.due(clock.monotonic())
