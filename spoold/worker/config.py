@@ -57,6 +57,13 @@ class Laptop(Strict):
     inhibit_sleep: bool = False
     sleep_grace_s: Seconds = 5
 
+    @field_validator("run_on_battery", mode="before")
+    @classmethod
+    def _one_of_three(cls, value: object) -> object:
+        if not isinstance(value, bool) and value != "finish":
+            raise ValueError('not a policy; use true, "finish" or false')
+        return value
+
 
 class WorkerConfig(Strict):
     """A worker's TOML file; command-line options go over it. Times in seconds, memory in MiB.

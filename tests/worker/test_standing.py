@@ -1,12 +1,18 @@
 """A worker on battery, one whose machine goes to sleep, and one that keeps its machine awake."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spoold.client.explain import explain
+from spoold.protocol.errors import BadFile
 from spoold.store import beats
+from spoold.store.store import open_store
+from spoold.system.host import FakeHost
 from spoold.system.power import Battery
+from spoold.worker.config import load_config
 from tests.support.cluster import Cluster, Node
 
 ON_BATTERY, ON_MAINS = Battery(plugged=False, percent=60), Battery(plugged=True, percent=60)
@@ -180,3 +186,30 @@ def test_a_refusal_is_a_note_and_no_error() -> None:
     made.advance(5)
     assert node.worker.notes == ("sleep cannot be inhibited: systemd-inhibit: Access denied",)
     assert made.state("a") == "claimed"
+
+
+@pytest.mark.parametrize("said", ["true", "false", '"finish"'])
+def test_the_policy_is_one_of_three(said: str, tmp_path: Path) -> None:
+    file = tmp_path / "worker.toml"
+    file.write_text(f"[laptop]\nrun_on_battery = {said}\n")
+    assert load_config(str(file)).laptop.run_on_battery == json.loads(said)
+
+
+@pytest.mark.parametrize("said", ['"yes"', "0.5", '"hand back"'])
+def test_another_policy_is_refused_with_the_three(said: str, tmp_path: Path) -> None:
+    file = tmp_path / "worker.toml"
+    file.write_text(f"[laptop]\nrun_on_battery = {said}\n")
+    with pytest.raises(BadFile, match=r'laptop\.run_on_battery: not a policy; use true, "finish" or false'):
+        load_config(str(file))
+
+
+def test_a_task_that_waits_for_a_plug_says_so() -> None:
+    made, node = cluster(laptop={"run_on_battery": "finish"})
+    node.host.machine.battery = ON_BATTERY
+    made.advance(6)
+    submit(made, "b")
+    made.advance(6)
+    store = open_store(made.fs, made.clock, "asker", "/spool")
+    answer = explain(store, FakeHost("desk"), made.clock, "b", sleep=lambda _: None)
+    assert answer.reasons[0].gate == "notes"
+    assert "on battery at 60 %: nothing new is started" in answer.verdict
