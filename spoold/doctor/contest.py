@@ -42,28 +42,34 @@ def try_claims(group: Group, files: int) -> dict[str, Any]:
     group.step("claims.go", every_s=AT_ONCE_S)
     for name in order:
         src, dst = group.at("claims", name), group.at(f"claims-of.{group.node}", name)
+        began = time.perf_counter()
         try:
             with group.share.holding(src):
                 moved = mover.move(group.share, src, dst)
+        except FileNotFoundError:
+            # Already gone: whoever is behind hurries on, or the one in front would win all without a race.
+            errors["ENOENT"] += 1
+            continue
         except OSError as error:
             errors[name_of(error)] += 1
             moved = mover.move(group.share, src, dst)
         if moved:
             won.append(name)
-            time.sleep(
-                random.uniform(0, RESTING_S)
-            )  # else the quickest would have all of them, and nobody would race
+            time.sleep(random.uniform(0, RESTING_S + 2 * (time.perf_counter() - began)))
         elif moved.error is not None:
             errors[name_of(moved.error)] += 1
     words = group.step("claims.over", {"won": won, "errors": errors})
-    held = group.step("claims.held", group.share.list(group.at(f"claims-of.{group.node}")))
+    mine = group.share.list(group.at(f"claims-of.{group.node}"))
+    held = group.step("claims.held", mine)
+    left = group.share.list(group.at("claims"))
     # Who believes to have won a file, and in whose directory it is, must come to the same.
     claimed = count_wins(names, (word["won"] for word in words.values()))
-    found = count_wins(names, held.values())
+    found = count_wins(names, [*held.values(), left])
     return {
         "files": files,
         "doubled": max(claimed["doubled"], found["doubled"]),
         "lost": found["lost"],
+        "left": len(left),
         "won": {member: len(word["won"]) for member, word in words.items()},
         "errors": dict(sum((Counter(word["errors"]) for word in words.values()), Counter())),
     }

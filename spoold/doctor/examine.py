@@ -96,7 +96,7 @@ class _Following:
         deadline = time.monotonic() + 1
         while self._child.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
-        error = f"no answer: the share has not answered for {self._silent_s:g} s"
+        error = f"no answer: the share has not answered for {self._silent_s:g} s, at {self._begun}"
         measured = {**self._measured, self._begun: {"error": error, "hung": True}}
         here = this_host()
         host = {"hostname": here.hostname, "boot_id": here.boot_id}

@@ -7,7 +7,7 @@ machine did must find the first one too.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +18,7 @@ from spoold.doctor.share import name_of
 LATE_S = 5.0
 STAT_S = 3.0
 ROUNDS = 8
+BURST = 6
 BEATS = 15
 BEAT_EVERY_S = 0.1
 
@@ -39,25 +40,34 @@ def _prepare(group: Group, actor: str, *folders: str) -> None:
     group.step(f"{folders[0]}.made")
 
 
+def _deep(group: Group, actor: str, kind: str) -> str:
+    """A directory that no step lists, nor what it is in: either would tell an NFS client that it has changed."""
+    outer = f"{kind}.{actor}"
+    _prepare(group, actor, outer, f"{outer}/inner")
+    return f"{outer}/inner"
+
+
 def see_listed(group: Group, actor: str) -> Mapping[str, Mapping[str, Any]]:
-    """Figures of `freshness`: whether a new file of another is in the very next listing."""
+    """Figures of `freshness`: whether new files of another are in the very next listing, also of a busy directory."""
     fresh, told = f"fresh.{actor}", f"fresh-told.{actor}"
     _prepare(group, actor, fresh, told)
     word: dict[str, Any] = {"rounds": 0, "late": 0, "worst_s": 0.0}
     echoes = []
     for number in map(str, range(ROUNDS)):
+        burst = [f"{number}.{one}" for one in range(BURST)]
         if group.node == actor:
             group.wait_for(told, [f"ready.{number}.{other}" for other in group.others])
             began = time.perf_counter()
-            group.make(fresh, number)
+            for name in burst:
+                group.make(fresh, name)
             group.make(told, f"made.{number}")
             group.wait_for(told, [f"seen.{number}.{other}" for other in group.others])
             echoes.append(1000 * (time.perf_counter() - began))
             continue
-        group.share.list(group.at(fresh))  # so that there is something old to be believed
         group.make(told, f"ready.{number}.{group.node}")
-        group.wait_for(told, [f"made.{number}"])
-        late_s = _lateness_s(group, fresh, number)
+        # It is listed while it changes, so that there is something old to be believed.
+        group.wait_for(told, [f"made.{number}"], meanwhile=fresh)
+        late_s = _lateness_s(group, fresh, burst)
         word["rounds"] += 1
         word["late"] += int(late_s > 0)
         word["worst_s"] = max(word["worst_s"], late_s)
@@ -68,59 +78,58 @@ def see_listed(group: Group, actor: str) -> Mapping[str, Mapping[str, Any]]:
     return group.step(f"{fresh}.done", word)
 
 
-def _lateness_s(group: Group, folder: str, name: str) -> float:
-    """How long after it must be there a name is listed: 0 if the first listing has it."""
-    began = time.perf_counter()
-    if name in group.share.list(group.at(folder)):
+def _lateness_s(group: Group, folder: str, names: Iterable[str]) -> float:
+    """How long after they must be there these names are listed: 0 if the first listing has them."""
+    began, wanted = time.perf_counter(), set(names)
+    if wanted <= set(group.share.list(group.at(folder))):
         return 0.0
-    until(lambda: name in group.share.list(group.at(folder)), LATE_S)
+    until(lambda: wanted <= set(group.share.list(group.at(folder))), LATE_S)
     return round(time.perf_counter() - began, 3)
 
 
 def see_absent(group: Group, actor: str) -> Mapping[str, Mapping[str, Any]]:
     """Figures of `absent`: how long a name once seen absent stays so for stat, and whether a listing ends that."""
-    folder = f"absent.{actor}"
-    _prepare(group, actor, folder)
+    folder = _deep(group, actor, "absent")
     path = group.at(folder, "late")
     word: dict[str, Any] = {"seen_by_stat_s": 0.0, "limit_s": STAT_S, "seen_after_listing": True}
     if group.node != actor:
         group.share.sees(path)
-    group.step(f"{folder}.asked")
+    group.step(f"absent.{actor}.asked")
     if group.node == actor:
         group.make(folder, "late")
-    group.step(f"{folder}.came")
+    group.step(f"absent.{actor}.came")
     if group.node != actor:
         began = time.perf_counter()
         until(lambda: group.share.sees(path), STAT_S)
         word["seen_by_stat_s"] = round(time.perf_counter() - began, 3)
         listed = "late" in group.share.list(group.at(folder))
         word["seen_after_listing"] = listed and group.share.sees(path)
-    return group.step(f"{folder}.done", word)
+    return group.step(f"absent.{actor}.done", word)
 
 
 def see_moved(group: Group, actor: str) -> Mapping[str, Mapping[str, Any]]:
     """Figures of `moved`: what is still seen under a name whose file another machine has just moved away."""
-    folder, away = f"moved.{actor}", f"moved-away.{actor}"
-    _prepare(group, actor, folder, away)
+    folder, away = _deep(group, actor, "moved"), f"moved-away.{actor}"
+    _prepare(group, actor, away)
     path, mine = group.at(folder, "file"), group.node == actor
     if mine:
         group.make(folder, "file", b"content")
-    group.step(f"{folder}.ready")
+    group.step(f"moved.{actor}.ready")
     inode = 0
     if not mine:
         inode = group.share.stat(path).inode
         group.share.read(path)
-    group.step(f"{folder}.read")
+    group.step(f"moved.{actor}.read")
     if mine:
         _rename_until_done(group, path, group.at(away, "file"))
-    group.step(f"{folder}.away")
+    group.step(f"moved.{actor}.away")
     word: dict[str, Any] = {}
     if not mine:
         word["stat_still_sees"] = int(group.share.sees(path))
         word["open_still_works"] = int(_opens(group, path))
         word["still_listed"] = int("file" in group.share.list(group.at(folder)))
         word["inode_kept"] = group.share.stat(group.at(away, "file")).inode == inode
-    return group.step(f"{folder}.done", word)
+    return group.step(f"moved.{actor}.done", word)
 
 
 def _opens(group: Group, path: str) -> bool:

@@ -1,18 +1,40 @@
-"""Whether a lock excludes a second one of this machine. What other machines see of it is for `contest`."""
+"""Whether a lock excludes a second one of this machine. What other machines see of it is for `contest`.
+
+Law: a lock that is not answered must not end the examination: NFS 3 waits for the other end's lock daemon, or for the
+end of its grace time, while the share itself is well. So a thread asks, and is left behind if need be.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any
 
 from spoold.doctor.share import LockKind, Share, name_of
 from spoold.protocol import layout
+
+WITHIN_S = 20.0
+NO_ANSWER = "no answer"
 
 
 def try_locks(share: Share, room: str) -> dict[str, Any]:
     """Figures of `locks`. Errors: OSError."""
     file = layout.join(room, "lock")
     share.write(file, b"", durable=False)
-    return {"flock": _excludes(share, file, "flock"), "ofd": _excludes(share, file, "ofd")}
+    flock = answered(lambda: _excludes(share, file, "flock"))
+    return {
+        "flock": flock,
+        "ofd": NO_ANSWER if flock == NO_ANSWER else answered(lambda: _excludes(share, file, "ofd")),
+    }
+
+
+def answered(ask: Callable[[], str], within_s: float = WITHIN_S) -> str:
+    """What a question about locks came to, or that it was not answered in time."""
+    said: list[str] = []
+    thread = threading.Thread(target=lambda: said.append(ask()), daemon=True)
+    thread.start()
+    thread.join(within_s)
+    return said[0] if said else NO_ANSWER
 
 
 def _excludes(share: Share, file: str, kind: LockKind) -> str:

@@ -11,6 +11,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import orjson
@@ -25,6 +26,7 @@ STEP_EVERY_S = 0.02
 JOIN_WITHIN_S = 15.0
 STEP_WITHIN_S = 90.0
 SIGNAL_WITHIN_S = 30.0
+NUDGE_EVERY_S = 1.0
 _MEMBERS, _START, _LEFT = "members.json", "start", "left."
 
 
@@ -88,7 +90,7 @@ class Group:
                     raise NobodyCame(f"{member} has left before {name} was over; it says why")
             return len(said) == len(self.members)
 
-        if not until(complete, STEP_WITHIN_S, every_s):
+        if not until(complete, STEP_WITHIN_S, every_s, partial(self._nudge, self.place)):
             missing = ", ".join(member for member in self.members if member not in said)
             raise NobodyCame(f"{missing} said nothing in {STEP_WITHIN_S:.0f} s, while all waited for {name}")
         return {member: said[member] for member in self.members}
@@ -99,11 +101,42 @@ class Group:
         self.share.write(staged, data, durable=False)
         self.share.rename(staged, self.at(folder, name))
 
-    def wait_for(self, folder: str, names: Iterable[str]) -> None:
-        """Until all these are listed in a folder. Errors: NobodyCame, OSError."""
-        wanted = set(names)
-        if not until(lambda: wanted <= set(self.share.list(self.at(folder))), SIGNAL_WITHIN_S):
+    def wait_for(self, folder: str, names: Iterable[str], *, meanwhile: str | None = None) -> None:
+        """Until all these are listed in a folder. meanwhile: another one to list at every look.
+
+        Errors: NobodyCame, OSError.
+        """
+        path, wanted = self.at(folder), set(names)
+
+        def there() -> bool:
+            if meanwhile is not None:
+                self.share.list(self.at(meanwhile))
+            return wanted <= set(self.share.list(path))
+
+        every_s = 0.0 if meanwhile is not None else STEP_EVERY_S
+        if not until(there, SIGNAL_WITHIN_S, every_s, partial(self._nudge, path)):
             raise NobodyCame(f"{', '.join(sorted(wanted))} did not come into {folder}: its machine has left")
+
+    def hears(self, *names: str) -> bool:
+        """Whether these come into the group's own directory before it is given up. Errors: OSError."""
+
+        def there() -> bool:
+            try:
+                return set(names) <= set(self.share.list(self.place))
+            except FileNotFoundError:
+                return False
+
+        return until(there, JOIN_WITHIN_S, nudge=partial(self._nudge, self.place))
+
+    def _nudge(self, path: str) -> None:
+        """Change a directory, so that a client which wrongly holds its listing for current asks anew.
+
+        NFS 3 compares times: of two changes within a tick of the server's clock it may miss the second for ever.
+        """
+        with contextlib.suppress(OSError):
+            nudge = layout.join(path, f".nudge.{self.node}")
+            self.share.write(nudge, b"", durable=False)
+            self.share.unlink(nudge)
 
     def leave(self) -> None:
         """Tell the others that this machine goes, and take the group away if it is mine. Never raises OSError."""
@@ -122,12 +155,21 @@ class Group:
         return all(f"{_LEFT}{member}" in present for member in self.members)
 
 
-def until(true: Callable[[], bool], within_s: float, every_s: float = STEP_EVERY_S) -> bool:
-    """Ask again and again; whether it became true in time."""
-    end = time.monotonic() + within_s
+def until(
+    true: Callable[[], bool],
+    within_s: float,
+    every_s: float = STEP_EVERY_S,
+    nudge: Callable[[], None] = lambda: None,
+) -> bool:
+    """Ask again and again; whether it became true in time. nudge is called every second of waiting."""
+    began = nudged = time.monotonic()
     while not true():
-        if time.monotonic() >= end:
+        now = time.monotonic()
+        if now - began >= within_s:
             return False
+        if now - nudged >= NUDGE_EVERY_S:
+            nudge()
+            nudged = now
         time.sleep(every_s)
     return True
 
@@ -213,20 +255,13 @@ class _Gathering:
         """Say that I am in, and wait for the beginning; None when it does not come."""
         group = Group(self.share, self.node, tuple(members), place)
         self.share.write(group.at(f"joined.{self.node}"), b"", durable=False)
-        joined = {f"joined.{member}" for member in members}
         if not group.first:
-            return group if until(lambda: _START in self._listed(place), JOIN_WITHIN_S) else None
-        if until(lambda: joined <= self._listed(place), JOIN_WITHIN_S):
+            return group if group.hears(_START) else None
+        if group.hears(*(f"joined.{member}" for member in members)):
             self.share.write(group.at(_START), b"", durable=False)
             return group
         remove(self.share, place)
         return None
-
-    def _listed(self, place: str) -> set[str]:
-        try:
-            return set(self.share.list(place))
-        except FileNotFoundError:
-            return set()
 
 
 def folded(words: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

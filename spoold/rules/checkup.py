@@ -11,7 +11,7 @@ does (replace a file, rely on a lock in `rename`, create exclusively) is at most
     crossing    pairs; failed: "from→to: ERRNO" of renames between directories of the tree
     exclusive   file, directory: whether a second create of one name was refused
     durability  file, directory: "done" or an errno's name
-    locks       flock, ofd: "excludes", "granted twice" or an errno's name
+    locks       flock, ofd: "excludes", "granted twice", "no answer" or an errno's name
     clock       offset_s of the server against this machine, mtime_step_ns
     hints       works, reason
     race        files, doubled, lost: claims by several threads of this machine
@@ -157,7 +157,7 @@ def _locks(figures: Figures) -> list[Remark]:
     if said == "excludes":
         return []
     problem = "flock was granted twice at once" if said == "granted twice" else f"flock gives {said}"
-    mend = "mount with locks (NFS: no nolock, rpc.statd for version 3; SMB: no nobrl), if the spool is to use `lock`"
+    mend = "mount with locks (NFS: no nolock; version 3: rpc.statd; SMB: no nobrl), if the spool is to use `lock`"
     return [Remark(grade="bad", probe="locks", problem=problem, mend=mend, against=LOCK)]
 
 

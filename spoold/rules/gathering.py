@@ -8,7 +8,7 @@ Law: as in `checkup`. Only what spoold relies on can rule a strategy out. The fi
     read_rename       rounds, refused, stuck, errors, longest_s: renames of what a peer had just read
     replaced          errors, target_there: renames over what a peer held open
     beats             beats, seen, last_seen, longest_gap_s
-    claims            files, doubled, lost, won per machine, errors
+    claims            files, doubled, lost, left where they were, won per machine, errors
     handover          moves, overlaps, miscounted
     locks             rounds, overlaps, starved, errors
     same_destination, noreplace, exclusive   rounds, doubled, nobody, errors
@@ -77,7 +77,7 @@ def _note(probe: str, problem: str) -> Remark:
     return Remark(grade="note", probe=probe, problem=problem)
 
 
-_FRESH = "NFS: no nocto, no long actimeo; SMB: cache=strict, no directory leases; sshfs: dir_cache=no"
+_FRESH = "NFS: vers=4.2, no nocto; SMB: cache=strict, no directory leases; sshfs: dir_cache=no"
 
 
 def _freshness(figures: Figures) -> list[Remark]:

@@ -84,10 +84,14 @@ def _judge_nfs(mount: MountFacts) -> list[Remark]:
     if "noac" in has:
         problem = "noac makes every write wait for the server and is not needed"
         found.append(_warning(problem, "mount without noac; lookupcache=positive,actimeo=3 is enough"))
-    if mount.version in ("2", "3", "4.0"):
+    if mount.version in ("2", "3"):
         problem = (
-            f"NFS {mount.version} has no sessions, so a reply that is lost while the server restarts costs a look"
+            f"NFS {mount.version} tells a directory's changes by its time, so of two within one tick of the server's "
+            "clock (1 to 10 ms) the second may stay unseen until the next"
         )
+        found.append(_warning(problem, "mount with vers=4.2, or keep the files on a server with Linux 6.13 or newer"))
+    elif mount.version == "4.0":
+        problem = "NFS 4.0 has no sessions, so a reply that is lost while the server restarts costs a look"
         found.append(_note(problem, "mount with vers=4.2, where the server has it"))
     return found
 

@@ -67,6 +67,7 @@ def test_a_mount_in_a_few_words() -> None:
         ("nfs4", NFS42 + ",noac", "warning", (), "without noac"),
         ("nfs4", NFS42.replace("local_lock=none", "local_lock=flock"), "bad", ("lock",), "without nolock"),
         ("nfs4", NFS42.replace("4.2", "4.0"), "note", (), "vers=4.2"),
+        ("nfs", NFS42.replace("4.2", "3"), "warning", (), "vers=4.2"),
         ("cifs", SMB + ",nolease,cache=loose", "bad", ("rename", "lock"), "cache=strict"),
         ("cifs", SMB + ",nolease,nobrl", "bad", ("lock",), "without nobrl"),
         ("cifs", SMB, "warning", (), "nolease"),
