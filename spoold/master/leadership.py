@@ -9,6 +9,7 @@ from spoold.protocol.names import LeaseName, parse_lease
 from spoold.rules import lease
 from spoold.rules.liveness import Watch
 from spoold.store import mover
+from spoold.store.mover import Fate
 from spoold.store.store import Store
 
 _TOKEN = "token"
@@ -90,6 +91,8 @@ class Leadership:
             self.token, self._renewed_at = to, now
             return True
         self.token = None
+        if moved.fate is Fate.REFUSED and moved.error is not None:
+            raise moved.error  # the environment's fault: without a token nobody leads, and people must hear why
         return False
 
 

@@ -9,6 +9,7 @@ from spoold.protocol.names import key
 FORMAT_VERSION = 1
 MARKER = "spool.json"
 SETTINGS = "spool.toml"
+LOCK = "spool.lock"
 
 PENDING = "pending"
 ADMITTING = "admitting"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import Unavailable
 from spoold.protocol.names import NOBODY, LeaseName, parse_lease
+from spoold.protocol.report import Strategy
 from spoold.protocol.settings import Marker
 from spoold.store.store import make_directory, stamp
 from spoold.system.clock import Clock
@@ -65,12 +64,11 @@ SETTINGS_TEMPLATE = b"""\
 """
 
 
-def initialise(
-    fs: FileSystem, clock: Clock, spool_id: str, where: str, claim: Literal["rename", "lock"] = "rename"
-) -> Marker:
+def initialise(fs: FileSystem, clock: Clock, spool_id: str, where: str, claim: Strategy = "rename") -> Marker:
     """Make a spool in an existing directory. Errors: Unavailable when it is one already, or cannot be written.
 
-    The marker comes last: a directory with a marker is a whole spool, and a half-made one can be made again.
+    claim: how moves are made in it for ever after. The marker comes last: a directory with a marker is a whole
+    spool, and a half-made one can be made again.
     """
     try:
         if layout.MARKER in fs.list(""):
@@ -81,6 +79,8 @@ def initialise(
             fs.write(layout.join(layout.MASTER, LeaseName(0, 0, NOBODY).encode()), b"", durable=True)
         if layout.SETTINGS not in fs.list(""):
             fs.write(layout.SETTINGS, SETTINGS_TEMPLATE, durable=True)
+        if claim == "lock" and layout.LOCK not in fs.list(""):
+            fs.write(layout.LOCK, b"", durable=True)
         marker = Marker.model_validate({"spool_id": spool_id, "claim": claim, "created_at": stamp(clock.wall())})
         fs.write(f"{layout.MARKER}.new", codec.dump(marker) + b"\n", durable=True)
         fs.rename(f"{layout.MARKER}.new", layout.MARKER)

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import contextlib
 from datetime import UTC, datetime
+from typing import get_args
 
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, LawBroken, ShutOut, Unavailable
 from spoold.protocol.heartbeat import MountFacts
 from spoold.protocol.lifecycle import allowed
+from spoold.protocol.report import Strategy
 from spoold.protocol.settings import Marker, Settings
 from spoold.store import mover
+from spoold.store.locked import LockedFileSystem
 from spoold.store.mover import Moved
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem
+from spoold.system.locks import FileLock, Lock
+
+# One change waits for the lock at most this long (s), and at most half an interval: a wait must not cost a beat.
+LOCK_WAIT_S = 2.5
 
 
 class Store:
@@ -80,8 +87,12 @@ def stamp(wall: float) -> str:
     return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def open_store(fs: FileSystem, clock: Clock, writer: str, where: str) -> Store:
-    """Open an existing spool. Errors: Unavailable when it is none (not mounted?), BadFile for its settings."""
+def open_store(fs: FileSystem, clock: Clock, writer: str, where: str, lock: Lock | None = None) -> Store:
+    """Open an existing spool. Errors: Unavailable when it is none (not mounted?), BadFile for its settings.
+
+    where: its directory. lock: what keeps others out while a move is made, in a spool that claims by lock; None: the
+    kernel's lock on the file that this spool has for it.
+    """
     try:
         names = set(fs.list(""))
     except OSError as error:
@@ -92,7 +103,7 @@ def open_store(fs: FileSystem, clock: Clock, writer: str, where: str) -> Store:
         hint = f"Is the share mounted? `spool init {where}` makes a new one."
         raise Unavailable(f"{where} is not a spool: it has no {layout.MARKER}. {hint}")
     try:
-        marker = codec.load_model(Marker, fs.read(layout.MARKER), f"{where}/{layout.MARKER}")
+        marker = _marker(fs.read(layout.MARKER), f"{where}/{layout.MARKER}")
         settings = Settings()
         if layout.SETTINGS in names:
             settings = codec.load_settings(fs.read(layout.SETTINGS), f"{where}/{layout.SETTINGS}")
@@ -100,21 +111,25 @@ def open_store(fs: FileSystem, clock: Clock, writer: str, where: str) -> Store:
         raise Unavailable(
             f"{where}: cannot read the spool: {error.strerror}. Check the permissions of the share."
         ) from error
-    if marker.format != layout.FORMAT_VERSION:
-        raise BadFile(
-            f"{where}/{layout.MARKER}",
-            "format",
-            f"is {marker.format}; this spoold knows format {layout.FORMAT_VERSION}.",
-            "upgrade spoold on this machine.",
-        )
-    if marker.claim != "rename":
-        raise BadFile(
-            f"{where}/{layout.MARKER}",
-            "claim",
-            f"is {marker.claim!r}, and this spoold knows only 'rename'.",
-            "upgrade spoold on this machine: nodes that claim in different ways protect nobody.",
-        )
+    if marker.claim == "lock":
+        wait_s = min(settings.heartbeat.interval_s / 2, LOCK_WAIT_S)
+        fs = LockedFileSystem(fs, lock or FileLock(f"{where}/{layout.LOCK}"), clock, writer, wait_s)
     return Store(fs, clock, writer, marker, settings)
+
+
+def _marker(data: bytes, file: str) -> Marker:
+    """The marker, if this version knows what it asks for. Errors: BadFile."""
+    found = codec.load_object(data, file)
+    # Before all else, since of a later format nothing else is known.
+    form, claim = found.get("format", layout.FORMAT_VERSION), found.get("claim", "rename")
+    if form != layout.FORMAT_VERSION:
+        problem = f"is {form}; this spoold knows format {layout.FORMAT_VERSION}."
+        raise BadFile(file, "format", problem, "upgrade spoold on this machine.")
+    if claim not in get_args(Strategy):
+        problem = f"is {claim!r}; this spoold knows {' and '.join(map(repr, get_args(Strategy)))}."
+        mend = "upgrade spoold on this machine: nodes that claim in different ways protect nobody."
+        raise BadFile(file, "claim", problem, mend)
+    return codec.check(Marker, found, file)
 
 
 def make_directory(fs: FileSystem, path: str) -> None:

@@ -96,7 +96,7 @@ def survey(store: Store) -> Survey:
     """Look at everything once. Errors: OSError when the root cannot be listed."""
     root = sorted(store.fs.list(""))
     notes = _Notes(store)
-    known = {layout.MARKER, layout.SETTINGS, *layout.TREE}
+    known = {layout.MARKER, layout.SETTINGS, layout.LOCK, *layout.TREE}
     notes.foreign.extend(name for name in root if name not in known)
     drops = sum(concerns_us(name) for name in notes.list(layout.PENDING))
     standing = _standing(notes)

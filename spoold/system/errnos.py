@@ -12,6 +12,7 @@ looking is worthwhile. Pure: touches nothing.
     BUSY      EACCES EPERM EBUSY ETXTBSY                  refused for now (SMB)  look, try again, not for ever
     FULL      ENOSPC EDQUOT                               nothing                keep the source, report
     CONFIG    EXDEV ENAMETOOLONG EROFS EINVAL             nothing                report, point to the doctor
+              ENOLCK ENOSYS ENOTSUP
     BROKEN    EEXIST ENOTEMPTY EISDIR ENOTDIR             a law is broken        report, touch nothing
 """
 
@@ -53,7 +54,15 @@ _MEANINGS: dict[Meaning, tuple[int, ...]] = {
     Meaning.STALE: (errno.ESTALE,),
     Meaning.BUSY: (errno.EACCES, errno.EPERM, errno.EBUSY, errno.ETXTBSY),
     Meaning.FULL: (errno.ENOSPC, errno.EDQUOT),
-    Meaning.CONFIG: (errno.EXDEV, errno.ENAMETOOLONG, errno.EROFS, errno.EINVAL),
+    Meaning.CONFIG: (
+        errno.EXDEV,
+        errno.ENAMETOOLONG,
+        errno.EROFS,
+        errno.EINVAL,
+        errno.ENOLCK,
+        errno.ENOSYS,
+        errno.ENOTSUP,
+    ),
     Meaning.BROKEN: (errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR),
 }
 _MEANING_OF = {code: meaning for meaning, codes in _MEANINGS.items() for code in codes}
@@ -74,7 +83,14 @@ _ADVICE_BY_MEANING = {
     "move it away by hand.",
 }
 
+_NO_LOCKS = (
+    "The mount has no lock to give, and this spool claims by lock. Run `spool doctor` to see whether it can: on NFS "
+    "mount without `nolock` and `local_lock`, on SMB without `nobrl`; a machine that died with the lock may hold it."
+)
 _ADVICE_BY_ERRNO = {
+    errno.ENOLCK: _NO_LOCKS,
+    errno.ENOSYS: _NO_LOCKS,
+    errno.ENOTSUP: _NO_LOCKS,
     errno.EXDEV: "Parts of the spool lie on different file systems; a spool must be one file system, since a rename "
     "cannot cross two. Run `spool doctor`.",
     errno.EROFS: "The file system is mounted read-only; mount it read-write.",

@@ -161,7 +161,7 @@ class Machine:
 
     def _make(self) -> Master | Worker:
         mount = Mount(self._scheduler, self._server, self._weather, self)
-        store = open_store(mount, self.clocks, self.name, "/spool")
+        store = open_store(mount, self.clocks, self.name, "/spool", mount)
         if self.role == "master":
             store.open_tmp()
             return Master(store, self._host)

@@ -15,6 +15,7 @@ Survivable, and therefore injected:
   scan           a listing of names that are renamed meanwhile: two moments, and a name may be in both or in neither
   nap, fall      a machine that stands still, or dies, just before or after the change that the seed aims at
   torn           a file half written when its writer died
+  nolock         a lock that the server has none of just now, in a spool that claims by lock
 Not survivable, and therefore not injected here: a listing that does not show what stood there before it began and
 stands there still, a rename that two machines both win, a durable file that is lost. Such a mount is not fit for a
 spool; unfit.py tells them, and test_unfit.py shows what comes of it.
@@ -27,7 +28,8 @@ from __future__ import annotations
 import errno
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from spoold.system.errnos import ERESTARTSYS
@@ -179,6 +181,25 @@ class Mount:
 
     def usage(self) -> Usage:
         return self._server.usage()
+
+    @contextmanager
+    def held(self, wait_s: float) -> Iterator[None]:
+        """The lock of the spool, as a kernel gets it from the server: asking is a call, and can go wrong like one."""
+        process, until = self._scheduler.current, self._scheduler.now + wait_s
+        assert process is not None
+        while not self._call("lock", process):
+            if self._scheduler.now >= until:
+                raise _error(errno.EAGAIN, "spool.lock")
+            self._scheduler.sleep(0.02)
+        try:
+            if self._strikes("nolock"):
+                raise _error(errno.ENOLCK, "spool.lock")
+            yield
+        finally:
+            # Giving it back cannot fail, but may take until the network is there. Who dies first has given it back.
+            while not process.dead and self._machine.cut_until > self._scheduler.now:
+                self._scheduler.sleep(BLOCK_LOOK_S)
+            self._server.unlock(process)
 
     def _call(self, verb: str, *args: object, **options: object) -> Any:
         """One call: it travels, it happens or not, and the answer travels back."""

@@ -14,11 +14,12 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.sim.mutants_leader import leader
+from tests.sim.mutants_locks import locks
 from tests.sim.mutants_moves import moves
 from tests.sim.mutation import Mutant
-from tests.sim.universe import simulate
+from tests.sim.worlds import simulate_in
 
-MUTANTS: tuple[Mutant, ...] = (*moves.all, *leader.all)
+MUTANTS: tuple[Mutant, ...] = (*moves.all, *leader.all, *locks.all)
 BUDGET = 600
 # Of a mutant that breaks nothing but policy, so many seeds are to find nothing.
 HARMLESS_BUDGET = 40
@@ -50,7 +51,7 @@ def hunt(mutant: Mutant, first: int = 0, budget: int = BUDGET) -> Hunt:
     begin = time.perf_counter()
     for seed in range(first, first + budget):
         with mutant.alive():
-            broken = simulate(seed).broken
+            broken = simulate_in(mutant.world, seed).broken
         if broken is not None:
             return Hunt(mutant, seed - first + 1, seed, broken, time.perf_counter() - begin)
     return Hunt(mutant, budget, None, None, time.perf_counter() - begin)

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from spoold.system.filesystem import Stat, Usage
 from spoold.system.memory import MemoryFileSystem
+from tests.sim.scheduler import Process
 
 KEPT = 40
 
@@ -52,12 +53,14 @@ class Server:
         self.full = False
         self.by_hand: set[str] = set()
         self.heard: Callable[[str, tuple[object, ...], BaseException | None], None] | None = None
+        self.holder: Process | None = None
         self._volatile: set[str] = set()
         self._history: list[MemoryFileSystem] = []
 
     def call(self, verb: str, *args: object, **options: object) -> object:
         """Carry out a verb of the port. Errors: OSError."""
-        act: Callable[..., object] = getattr(self, f"_{verb}", getattr(self.fs, verb))
+        own: Callable[..., object] | None = getattr(self, f"_{verb}", None)
+        act: Callable[..., object] = own or getattr(self.fs, verb)
         if self.heard is None:
             return act(*args, **options)
         try:
@@ -69,7 +72,7 @@ class Server:
         return answer
 
     def _rename(self, src: str, dst: str) -> None:
-        replaced = self._exists(dst)
+        replaced = self.exists(dst)
         self.fs.rename(src, dst)
         if src in self._volatile:
             self._volatile.discard(src)
@@ -91,7 +94,7 @@ class Server:
             self.onlooker.made(path)
 
     def _write(self, path: str, data: bytes, *, durable: bool) -> None:
-        replaced = self._exists(path)
+        replaced = self.exists(path)
         self.fs.write(path, data, durable=durable)
         if durable:
             self._volatile.discard(path)
@@ -121,7 +124,19 @@ class Server:
             self._volatile.clear()
             self._history.clear()
 
-    def _exists(self, path: str) -> bool:
+    def _lock(self, process: Process) -> bool:
+        """The lock of the spool is given to one at a time, and goes with its holder's process."""
+        if self.holder is None or self.holder.dead:
+            self.holder = process
+        return self.holder is process
+
+    def unlock(self, process: Process) -> None:
+        """It is free again, if it was still this one's."""
+        if self.holder is process:
+            self.holder = None
+
+    def exists(self, path: str) -> bool:
+        """Whether that name is truly there."""
         directory, _, name = path.rpartition("/")
         try:
             return name in self.fs.list(directory)
@@ -143,7 +158,7 @@ class Server:
                 self.fs._owner = object()
             self._history.clear()
         for path in sorted(self._volatile):
-            if draw() < 0.5 and self._exists(path):
+            if draw() < 0.5 and self.exists(path):
                 data = self.fs.read(path)
                 self.fs.write(path, data[: int(draw() * len(data))], durable=True)
         self._volatile.clear()

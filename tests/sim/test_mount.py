@@ -105,7 +105,7 @@ def test_lost(flavour: str, verb: str) -> None:
     }
     act, path, there = calls[verb]
     assert world.refused(act) in LOST[flavour][verb]
-    assert world.server._exists(path) is there
+    assert world.server.exists(path) is there
 
 
 def test_late() -> None:

@@ -19,6 +19,9 @@ QUICK = {
     "dependencies-skipped": "dependencies",
     "duplicates-not-checked": "one token",
     "cancel-ignored-by-leader": "cancel",
+    "lock-not-taken": "one token",
+    "source-not-listed": "one token",
+    "takeover-without-lock": "leadership",
 }
 
 

@@ -6,10 +6,14 @@ stops.
 
 from __future__ import annotations
 
+import errno
+import os
+
 from tests.sim.mount import Mount
 from tests.sim.server import Server
 
 STALE_S = 12.0
+CREDIT_S = 10.0
 
 
 class StaleListings(Mount):
@@ -25,18 +29,49 @@ class StaleListings(Mount):
         return names
 
 
+class Credulous(Mount):
+    """Renames what it saw a moment ago, at the beginning of the call or in a listing, and does not ask again.
+
+    So of two machines that rename one file at about the same time both are told that it was done. A change that the
+    network carries out late finds nothing here that could keep it from the next: not even a lock helps against that,
+    and it is left out.
+    """
+
+    def list(self, path: str) -> list[str]:
+        names = super().list(path)
+        self._seen[path] = (self._scheduler.now, set(names))
+        return names
+
+    def rename(self, src: str, dst: str) -> None:
+        directory, _, name = src.rpartition("/")
+        at, names = self._seen.get(directory, (float("-inf"), set()))
+        if (self._scheduler.now - at > CREDIT_S or name not in names) and not self._server.exists(src):
+            self._pause(src)
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), src)
+        super().rename(src, dst)
+        names.discard(name)
+
+    @property
+    def _seen(self) -> dict[str, tuple[float, set[str]]]:
+        seen: dict[str, tuple[float, set[str]]] = self.__dict__.setdefault("_listed", {})
+        return seen
+
+    def _strikes(self, kind: str) -> bool:
+        return kind not in ("late", "orphan") and super()._strikes(kind)
+
+
 class TwoWinners(Server):
-    """Lets two machines that rename one file at the same time both win, each to its own name."""
+    """Where those mounts lead: carries out what a machine believes to be there, from what was there."""
 
     def __init__(self, clock: object, rolls_back: bool) -> None:
         super().__init__(clock, rolls_back)
         self._moved: dict[str, bytes] = {}
 
     def _rename(self, src: str, dst: str) -> None:
-        if src in self._moved and not self._exists(src):
-            self.fs.write(src, self._moved.pop(src), durable=True)
-        if src.startswith("ready/"):
+        if self.exists(src):
             self._moved[src] = self.fs.read(src)
+        elif src in self._moved:
+            self.fs.write(src, self._moved[src], durable=True)
         super()._rename(src, dst)
 
 

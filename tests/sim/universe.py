@@ -7,6 +7,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from spoold.protocol.report import Strategy
 from spoold.rules.audit import audit
 from spoold.rules.finding import Severity
 from spoold.store.initialise import initialise
@@ -22,6 +23,8 @@ from tests.sim.server import Server
 from tests.sim.weather import Weather
 from tests.sim.workload import LIMITS, SETTINGS, Client, check_ends
 
+# How moves are made; worlds.py has another.
+CLAIM: Strategy = "rename"
 STORM_S = 25.0
 CALM_S = 150.0
 T = TypeVar("T")
@@ -58,7 +61,7 @@ class Universe:
         self.server = Server(self.clock, rolls_back=self.weather.flavour == "local")
         self.laws = Laws(self.scheduler, self.server, LIMITS)
         self.executions: list[Execution] = []
-        initialise(self.server.fs, self.clock, "sim", "/spool")
+        initialise(self.server.fs, self.clock, "sim", "/spool", CLAIM)
         self.server.fs.write("spool.toml", SETTINGS, durable=True)
         self.server.onlooker = self.laws
         self.machines = [

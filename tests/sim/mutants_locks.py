@@ -1,0 +1,83 @@
+"""Claim strategy `lock`, broken: on a share where two machines win one rename, each omission must be noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from spoold.protocol import layout
+from spoold.store import locked
+from spoold.store.locked import LockedFileSystem
+from tests.sim.mutation import Mutations, Swap
+
+locks = Mutations("two-winners-lock")
+
+
+def _without(room: str) -> list[Swap]:
+    return [(locked, "OWN", locked.OWN | {room})]
+
+
+@locks.add("one token", "Nobody takes the lock.")
+def lock_not_taken() -> list[Swap]:
+    @contextmanager
+    def free(self: LockedFileSystem) -> Iterator[float]:
+        yield self._clock.boottime()
+
+    return [(LockedFileSystem, "_locked", free)]
+
+
+@locks.add("one token", "Workers claim without the lock.")
+def claim_without_lock() -> list[Swap]:
+    return _without(layout.READY)
+
+
+@locks.add("one token", "Workers commit, and the leader takes claims back, without the lock.")
+def commit_without_lock() -> list[Swap]:
+    return _without(layout.CLAIMED)
+
+
+@locks.add("leadership", "The token of leadership is taken without the lock.")
+def takeover_without_lock() -> list[Swap]:
+    return _without(layout.MASTER)
+
+
+@locks.add("one token", "Leaders move what waits without the lock.")
+def waiting_without_lock() -> list[Swap]:
+    return _without(layout.WAITING)
+
+
+@locks.add("one token", "Leaders take drops without the lock.")
+def drops_without_lock() -> list[Swap]:
+    return _without(layout.PENDING)
+
+
+@locks.add("one token", "Leaders admit without the lock.")
+def admission_without_lock() -> list[Swap]:
+    return _without(layout.ADMITTING)
+
+
+@locks.add("one token", "The lock is taken, and what is believed to stand at the source is not looked for.")
+def source_not_listed() -> list[Swap]:
+    return [(LockedFileSystem, "_stands", lambda *_: True)]
+
+
+@locks.add("written once", "Who led once and leads no more still moves what only leaders move.")
+def former_leader_moves() -> list[Swap]:
+    stands = LockedFileSystem._stands
+
+    def moves_on(self: LockedFileSystem, src: str) -> bool:
+        self._candidate = False
+        return stands(self, src)
+
+    return [(LockedFileSystem, "_stands", moves_on)]
+
+
+@locks.add("written once", "The leader believes his own listing though he does not know what became of his last try.")
+def doubt_forgotten() -> list[Swap]:
+    stands = LockedFileSystem._stands
+
+    def believes(self: LockedFileSystem, src: str) -> bool:
+        self._doubted.clear()
+        return stands(self, src)
+
+    return [(LockedFileSystem, "_stands", believes)]
