@@ -105,8 +105,8 @@ class LockedFileSystem:
         self._inner.sync(path)
 
     @property
-    def flushes(self) -> bool:
-        return self._inner.flushes
+    def remote(self) -> bool:
+        return self._inner.remote
 
     def flush(self) -> None:
         self._inner.flush()
@@ -138,7 +138,7 @@ class LockedFileSystem:
             self._in_vain_since = began
         waited_s = self._clock.monotonic() - self._in_vain_since
         if waited_s > HOPELESS * self._wait_s:
-            said = f"others have held the lock for {waited_s:.0f} s; a machine that hangs or was cut off may hold it"
+            said = f"others have held the lock for {waited_s:.0f} s, or a machine that died has; run `spool doctor`"
             raise OSError(errno.ENOLCK, said, error.filename) from error
 
     def _trust(self, since: float, path: str) -> None:

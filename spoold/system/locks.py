@@ -49,13 +49,12 @@ class FileLock:
 
     @contextmanager
     def held(self, wait_s: float) -> Iterator[None]:
-        # Not at the top: it takes longer to import than most commands take to run, and most spools need none.
-        from filelock import lock_descriptor, unlock_descriptor
+        from filelock import unlock_descriptor
 
         until, pause_s = time.monotonic() + wait_s, FIRST_PAUSE_S
         fd = self._open()
         try:
-            while not lock_descriptor(fd, blocking=False):
+            while not self._taken(fd):
                 left_s = until - time.monotonic()
                 if left_s <= 0:
                     raise OSError(errno.EAGAIN, f"others held the lock for {wait_s:g} s", self._path)
@@ -72,6 +71,18 @@ class FileLock:
                 unlock_descriptor(fd)
         finally:
             os.close(fd)
+
+    def _taken(self, fd: int) -> bool:
+        # Not at the top: it takes longer to import than most commands take to run, and most spools need none.
+        from filelock import lock_descriptor
+
+        try:
+            return lock_descriptor(fd, blocking=False)
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            said = f"{error.strerror}: the mount gives no lock, and this spool claims by lock; run `spool doctor`"
+            raise OSError(error.errno, said, self._path) from error
 
     def _open(self) -> int:
         try:

@@ -69,11 +69,11 @@ def shared(shared_pool: Pool) -> Iterator[Pool]:
 
 @pytest.fixture
 def make_pool(tmp_path: Path) -> Iterator[MakePool]:
-    """Fresh spools, with nobody on them yet: make_pool(settings, name=...)."""
+    """Fresh spools, with nobody on them yet: make_pool(settings, name=..., claim=...)."""
     pools: list[Pool] = []
 
-    def make(settings: str = SETTINGS, name: str = "spool") -> Pool:
-        pools.append(Pool(tmp_path / name, tmp_path / f"desk{len(pools)}", settings))
+    def make(settings: str = SETTINGS, name: str = "spool", claim: str = "rename") -> Pool:
+        pools.append(Pool(tmp_path / name, tmp_path / f"desk{len(pools)}", settings, claim))
         return pools[-1]
 
     yield make

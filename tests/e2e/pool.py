@@ -100,7 +100,7 @@ class Daemon:
 class Pool:
     """One spool, its processes, and the questions that tests ask of it."""
 
-    def __init__(self, root: Path, desk: Path, settings: str = SETTINGS) -> None:
+    def __init__(self, root: Path, desk: Path, settings: str = SETTINGS, claim: str = "rename") -> None:
         self.root = root
         self.desk = desk
         self.desk.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ class Pool:
         self.mark = f"7{os.getpid():07d}{next(_numbers):03d}"
         self.daemons: list[Daemon] = []
         self.env = {**os.environ, "SPOOL_DIR": str(root), "HOME": str(desk)}
-        self.cli("init", str(root))
+        self.cli("init", str(root), "--claim", claim)
         (root / "spool.toml").write_text(settings)
 
     def __enter__(self) -> Pool:

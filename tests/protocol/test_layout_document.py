@@ -96,7 +96,7 @@ def test_the_tree_is_the_tree() -> None:
     told = {line[1]: line[2] for line in lines if line is not None}
     assert len(told) == len(lines)
     assert {name.removesuffix("/"): purpose for name, purpose in told.items() if name.endswith("/")} == layout.TREE
-    assert {name for name in told if not name.endswith("/")} == {layout.MARKER, layout.SETTINGS}
+    assert {name for name in told if not name.endswith("/")} == {layout.MARKER, layout.SETTINGS, layout.LOCK}
 
 
 def test_the_states_are_the_states() -> None:

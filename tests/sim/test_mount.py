@@ -281,9 +281,53 @@ def test_nap_and_fall_come_at_the_change_that_the_seed_aims_at(
     assert (world.machine.frozen_s > 0, world.machine.fallen) == came
 
 
+def test_a_lock_that_is_not_to_be_had_and_is_free_afterwards() -> None:
+    world = World("nolock")
+
+    def hold() -> None:
+        with world.mount.held(1.0):
+            raise AssertionError("held")
+
+    assert world.refused(hold) == errno.ENOLCK
+    assert world.server.holder is None
+
+
+def test_the_lock_has_one_holder_and_goes_with_its_process() -> None:
+    world, seen = World("none"), []
+
+    def hold() -> None:
+        with world.mount.held(1.0):
+            seen.append("first")
+            world.scheduler.sleep(5.0)
+
+    def want() -> None:
+        with world.mount.held(10.0):
+            seen.append("second")
+
+    first = world.scheduler.spawn("first", hold)
+    world.scheduler.run(1.0, lambda: False)
+    assert world.refused(want_at_once(world)) == errno.EAGAIN
+    world.scheduler.spawn("second", want)
+    world.scheduler.run(3.0, lambda: False)
+    assert seen == ["first"]
+    world.scheduler.kill(first)
+    world.scheduler.run(4.0, lambda: False)
+    assert seen == ["first", "second"]
+
+
+def want_at_once(world: World) -> Callable[[], object]:
+    """Asks for the lock once."""
+
+    def want() -> None:
+        with world.mount.held(0.0):
+            raise AssertionError("two holders")
+
+    return want
+
+
 def test_no_fault_is_without_a_test_here() -> None:
     told = {
         "slow", "stall", "down", "lost", "late", "orphan", "busy", "eio", "estale", "eintr", "full", "quota",
-        "negative", "positive", "attributes", "scan", "torn", "nap", "fall",
+        "negative", "positive", "attributes", "scan", "torn", "nap", "fall", "nolock",
     }  # fmt: skip
     assert set().union(*(CALLS[flavour] for flavour in FLAVOURS)) == told

@@ -20,8 +20,7 @@ QUICK = {
     "duplicates-not-checked": "one token",
     "cancel-ignored-by-leader": "cancel",
     "lock-not-taken": "one token",
-    "source-not-listed": "one token",
-    "takeover-without-lock": "leadership",
+    "claim-without-lock": "one token",
 }
 
 

@@ -14,10 +14,7 @@ from tests.sim.worlds import simulate_in
 SEEDS = range(10)
 FEW = range(5)
 # What once broke a law under the lock.
-MENDED = {
-    "a former leader made one last move, under the lock, of what the next one had seen": 42,
-    "a leader who was not told what became of his move made it again": 132,
-}
+MENDED = {"a former leader made one last move, under the lock, of what the next one had seen": 81}
 
 
 def laws_broken() -> set[str]:
