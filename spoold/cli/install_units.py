@@ -58,8 +58,9 @@ def install_units(
     if not show:
         scoped = " --user" if user else ""
         configuration = base / f"spoold/{name}.toml" if user else base / f"etc/spoold/{name}.toml"
+        account = "" if user else "  systemd-sysusers && systemd-tmpfiles --create      # the account `spool`\n"
         output.remark(
-            f"next: write {configuration}, then\n  systemctl{scoped} daemon-reload\n"
+            f"next: write {configuration}, then\n{account}  systemctl{scoped} daemon-reload\n"
             f"  systemctl{scoped} enable --now spool-worker@{name}      # and spool-master, on one or two machines"
         )
 

@@ -7,6 +7,7 @@ May touch: its own package's data.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from importlib import resources
 from typing import Literal
@@ -68,11 +69,30 @@ def _unit(scope: Scope, unit: str, executable: str | None) -> str:
 
 def _drop_in(scope: Scope, spool_dir: str, stop_s: int | None = None) -> str:
     """What a unit has to know of the spool. The one place to change when the share is mounted elsewhere."""
-    # Only the system's manager can mount what it requires; a user's would wait for nothing.
-    mount = f"[Unit]\nRequiresMountsFor={_quoted(spool_dir)}\n\n" if scope == "system" else ""
+    # Only the system's manager can mount what a unit wants; a user's would wait for nothing. RequiresMountsFor= would
+    # have a share that comes late leave the unit down for good; wanted, the mount is tried again at every restart.
+    mounts = " ".join(_mounts(spool_dir))
+    mount = f"[Unit]\nWants={mounts}\nAfter={mounts}\n\n" if scope == "system" else ""
     stop = "" if stop_s is None else f"TimeoutStopSec={stop_s}\n"
     variable = _quoted(f"SPOOL_DIR={spool_dir}")
     return f"# Written by `spool install-units`.\n{mount}[Service]\nEnvironment={variable}\n{stop}"
+
+
+def _mounts(spool_dir: str) -> list[str]:
+    """The units of all mounts that the directory may lie on; those that do not exist are passed over by systemd."""
+    parts = posixpath.normpath(spool_dir).strip("/").split("/")
+    return [_escaped("/".join(parts[: depth + 1])) + ".mount" for depth in range(len(parts))]
+
+
+def _escaped(path: str) -> str:
+    """A path without its first slash as systemd.unit(5) spells it in the name of a unit."""
+    plain = re.compile(rb"[A-Za-z0-9:_.]")
+    letters = [bytes([byte]) for byte in path.encode()]
+    spelt = [
+        "-" if letter == b"/" else letter.decode() if plain.match(letter) else f"\\x{letter[0]:02x}"
+        for letter in letters
+    ]
+    return "".join(spelt) if not path.startswith(".") else "\\x2e" + "".join(spelt[1:])
 
 
 def _quoted(value: str) -> str:

@@ -80,10 +80,25 @@ def test_a_daemon_is_watched_drained_and_restarted_unless_it_was_told_to_go(scop
 
 def test_the_system_waits_for_the_share_and_a_user_cannot() -> None:
     drop_in = parsed(render("system", "/mnt/50%", "lab")[f"etc/systemd/system/{MASTER}.d/50-spool.conf"])
-    assert drop_in["Unit"]["RequiresMountsFor"] == "/mnt/50%%"
+    assert drop_in["Unit"]["Wants"] == drop_in["Unit"]["After"] == "mnt.mount mnt-50\\x25.mount"
     assert drop_in["Service"]["Environment"] == "SPOOL_DIR=/mnt/50%%"
-    assert "RequiresMountsFor" not in render("user", "/mnt/50%", "lab")[f"systemd/user/{MASTER}.d/50-spool.conf"]
+    assert ".mount" not in render("user", "/mnt/50%", "lab")[f"systemd/user/{MASTER}.d/50-spool.conf"]
     assert "remote-fs.target" in shipped(f"system/{WORKER}")
+
+
+def test_a_share_that_comes_late_does_not_leave_a_unit_down_for_good() -> None:
+    """A mount that is required and fails fails the unit, and systemd does not start it again."""
+    for path, text in render("system", "/mnt/spool", "lab").items():
+        assert re.findall(r"^(Requires|RequiresMountsFor|Requisite|BindsTo)=.*", text, re.MULTILINE) == [], path
+
+
+@pytest.mark.skipif(shutil.which("systemd-escape") is None, reason="systemd-escape is not installed here")
+@pytest.mark.parametrize("spool_dir", ["/mnt/spool", "/mnt//a b/", "/srv/.hidden-x/ü", "/.a"])
+def test_mounts_are_spelt_as_systemd_spells_them(spool_dir: str) -> None:
+    drop_in = parsed(render("system", spool_dir, "lab")[f"etc/systemd/system/{MASTER}.d/50-spool.conf"])
+    command = ["systemd-escape", "-p", "--suffix=mount", spool_dir]
+    spelt = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    assert drop_in["Unit"]["Wants"].split()[-1] == spelt
 
 
 def test_nothing_gives_the_share_a_view_of_its_own_or_takes_setuid_away_twice() -> None:

@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools.laboratory import needs, systemd_image
+from tools.laboratory import needs, systemd_checks, systemd_image
 from tools.laboratory.channel import Failed
 from tools.laboratory.lab import BOUND_S, Lab
 from tools.laboratory.protocols import PROTOCOLS
@@ -26,6 +26,8 @@ def main() -> int:
         print("netlab: this machine cannot run the lab:", *reasons, sep="\n  ", file=sys.stderr)
         return CANNOT
     try:
+        if options.verb == "test-systemd":
+            return 1 if systemd_checks.carry_out(options.name, options.only) else 0
         return _carry_out(options, command)
     except (Failed, RuntimeError, TimeoutError) as error:
         print(f"netlab: {error}", file=sys.stderr)
@@ -95,6 +97,8 @@ def _parse() -> tuple[argparse.Namespace, list[str]]:
     ):
         verbs.add_parser(verb, help=text).add_argument("guest")
     verbs.add_parser("reboot-server", help="power cut of the server, and its return")
+    systemd = verbs.add_parser("test-systemd", help="the shipped units under a real systemd, as a table")
+    systemd.add_argument("--only", default="", metavar="PART", help="checks with this in their name, after set_up")
     verbs.add_parser("down", help="end and remove the lab")
     arguments = sys.argv[1:]
     # What follows a lone -- belongs to the guest's command, whatever it looks like.

@@ -9,7 +9,6 @@ May touch: its folder in the cache, this machine's package mirror, through deboo
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import hashlib
 import os
@@ -19,7 +18,6 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -27,8 +25,8 @@ CHECKOUT = HERE.parents[1]
 MODULES = Path("/usr/lib/uml/modules")
 ENVIRONMENT = "/opt/spoold"
 PACKAGES = (
-    "systemd", "systemd-sysv", "udev", "dbus", "dbus-user-session", "libpam-systemd", "kmod", "iproute2", "procps",
-    "nfs-common", "python3", "python3-venv", "sudo",
+    "systemd", "systemd-sysv", "udev", "dbus", "dbus-user-session", "libpam-systemd", "libnss-myhostname", "kmod",
+    "iproute2", "procps", "nfs-common", "python3", "python3-venv", "sudo",
 )  # fmt: skip
 SIZE_MB = 2048
 KEPT_S = 30 * 86400
@@ -96,11 +94,11 @@ def mirror(targets: str, suite: str) -> str:
 
 
 def _make(root: Path, disk: Path) -> None:
-    sources = _run("apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)", "Created-By: Packages")
-    proxy = _run("apt-config", "--format", "%v", "dump", "Acquire::http::Proxy").strip()
+    sources = run("apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)", "Created-By: Packages")
+    proxy = run("apt-config", "--format", "%v", "dump", "Acquire::http::Proxy").strip()
     packages = ",".join(PACKAGES)
     site = mirror(sources, release())
-    _run(
+    run(
         "debootstrap", "--variant=minbase", f"--include={packages}", release(), str(root), site,
         env={"http_proxy": proxy} if proxy else {},
     )  # fmt: skip
@@ -113,7 +111,7 @@ def _make(root: Path, disk: Path) -> None:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(source.read_bytes())
         (root / path).chmod(mode)
-    _run("systemctl", f"--root={root}", "enable", AGENT, "systemd-networkd", "systemd-networkd-wait-online")
+    run("systemctl", f"--root={root}", "enable", AGENT, "systemd-networkd", "systemd-networkd-wait-online")
     (root / "etc/fstab").write_text("/dev/ubda / ext4 defaults 0 1\n")
     (root / "mnt/share").mkdir()
     (root / "etc/machine-id").write_text("")  # each guest gets its own on the kernel's command line
@@ -123,7 +121,7 @@ def _make(root: Path, disk: Path) -> None:
     shutil.rmtree(root / "var/cache/apt/archives", ignore_errors=True)
     with disk.open("wb") as file:
         file.truncate(SIZE_MB << 20)
-    _run("mkfs.ext4", "-q", "-F", "-d", str(root), str(disk))
+    run("mkfs.ext4", "-q", "-F", "-d", str(root), str(disk))
 
 
 def _environment(root: Path) -> None:
@@ -133,16 +131,17 @@ def _environment(root: Path) -> None:
     # Debian has pip as a wheel that runs as it is, so that the host needs none.
     pip = next((root / "usr/share/python-wheels").glob("pip-*.whl")) / "pip"
     platforms = [f"--platform=manylinux{name}_x86_64" for name in ("_2_28", "_2_17", "2014")]
-    _run(
+    run(
         sys.executable, str(pip), "download", "--quiet", "--no-deps", "--only-binary=:all:", f"--dest={wheels}",
         f"--python-version={version}", *platforms, *pins(),
     )  # fmt: skip
-    _run("chroot", str(root), "python3", "-m", "venv", ENVIRONMENT)
-    _run("chroot", str(root), f"{ENVIRONMENT}/bin/pip", "install", "--quiet", "--no-index", "--no-deps",
+    run("chroot", str(root), "python3", "-m", "venv", ENVIRONMENT)
+    run("chroot", str(root), f"{ENVIRONMENT}/bin/pip", "install", "--quiet", "--no-index", "--no-deps",
          *(f"/opt/wheels/{wheel.name}" for wheel in sorted(wheels.iterdir())))  # fmt: skip
 
 
-def _run(*command: str, env: dict[str, str] | None = None) -> str:
+def run(*command: str, env: dict[str, str] | None = None) -> str:
+    """What a command of the host printed. Errors: RuntimeError with what it said."""
     done = subprocess.run(
         command,
         env={**os.environ, "LC_ALL": "C.UTF-8", **(env or {})},
@@ -154,11 +153,3 @@ def _run(*command: str, env: dict[str, str] | None = None) -> str:
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{(done.stdout + done.stderr)[-4000:]}")
     return done.stdout
-
-
-@contextlib.contextmanager
-def wheel() -> Iterator[Path]:
-    """The checkout as a wheel, in a folder that is gone afterwards. Errors: RuntimeError."""
-    with tempfile.TemporaryDirectory() as folder:
-        _run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, env={"PWD": str(CHECKOUT)})
-        yield next(Path(folder).glob("*.whl"))
