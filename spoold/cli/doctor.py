@@ -10,7 +10,7 @@ from spoold.cli.output import JsonOption, one_line, print_json, print_line, rema
 from spoold.cli.session import session
 
 if TYPE_CHECKING:
-    from spoold.protocol.report import Report
+    from spoold.protocol.report import Remark, Report
 
 NOT_SAFE = 1
 
@@ -62,6 +62,13 @@ def doctor(
         raise typer.Exit(NOT_SAFE)
 
 
+def _weight(found: Remark) -> str:
+    """What a remark rules out, in a word or two; else how grave it is."""
+    if not found.against:
+        return found.grade
+    return "not safe" if len(found.against) > 1 else f"no {found.against[0]}"
+
+
 def show(report: Report) -> None:
     """The report for people: the worst first, the verdict last."""
     from spoold.rules.mounting import describe
@@ -69,7 +76,7 @@ def show(report: Report) -> None:
     print_line(f"{report.directory}: {describe(report.mount) if report.mount else 'mounted in an unknown way'}")
     for found in report.remarks:
         where = f"{found.host}: " if found.host else ""
-        print_line(f"{found.grade}: {where}{one_line(found.problem, 400)}")
+        print_line(f"{_weight(found)}: {where}{one_line(found.problem, 400)}")
         if found.mend:
             print_line(f"    mend: {found.mend}")
     print_line(f"{report.verdict}: {report.reason}")

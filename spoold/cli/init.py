@@ -66,7 +66,7 @@ def init(
         return
     output.print_line(f"made a spool in {path}")
     for remark in report.remarks:
-        if remark.grade != "note":
+        if remark.grade == "warning" or chosen in remark.against:
             output.remark(f"{remark.grade}: {remark.problem}; {remark.mend}")
     output.remark(f"tasks are claimed by {chosen}: {report.reason}")
     output.remark(f"next: spool --spool {path} up      (settings: {os.path.join(path, 'spool.toml')})")

@@ -35,14 +35,13 @@ def compose(
     """What the figures come to. people: what every member said of itself, by node, this machine included."""
     mounts = {name: mount for name, said in people.items() if (mount := _mount(said)) is not None}
     hosts = {name: HostId.model_validate(said["host"]) for name, said in people.items()}
-    remarks: list[Remark] = []
-    for name, said in people.items():
-        own = name == node
-        figures = measured if own else said["measured"]
-        about = [*(judge_mount(mounts[name]) if name in mounts else ()), *judge_machine(figures)]
-        host = "" if own else hosts[name].hostname
-        # What is only noteworthy about another machine is noted there.
-        remarks += [found.model_copy(update={"host": host}) for found in about if own or found.grade != "note"]
+    remarks = _judge_one(mounts.get(node), measured)
+    told = {(remark.probe, remark.problem) for remark in remarks}
+    for name in people.keys() - {node}:
+        # What is only noteworthy about another machine is noted there, and what holds for both is said once.
+        for found in _judge_one(mounts.get(name), people[name]["measured"]):
+            if found.grade != "note" and (found.probe, found.problem) not in told:
+                remarks.append(found.model_copy(update={"host": hosts[name].hostname}))
     if len(people) > 1:
         remarks += [*judge_company(list(hosts.values()), mounts), *judge_gathering(together)]
     sorted_remarks = ordered(remarks)
@@ -66,6 +65,10 @@ def compose(
         together=together,
         line=line(verdict, mount, measured, together, system),
     )
+
+
+def _judge_one(mount: MountFacts | None, measured: Figures) -> list[Remark]:
+    return [*(judge_mount(mount) if mount is not None else ()), *judge_machine(measured)]
 
 
 def _mount(said: Mapping[str, Any]) -> MountFacts | None:
