@@ -11,6 +11,8 @@ import pytest
 from rich.console import Console
 
 from tests.sim import mutants, universe
+from tests.sim.workload import LIMITS
+from tests.sim.worlds import WORLDS
 from tools.simulation import __main__ as simulation
 from tools.simulation.report import failures
 from tools.simulation.swarm import Swarm
@@ -34,6 +36,16 @@ def test_a_swarm_counts_and_logs_every_seed(
     for name, value in (("seeds", 3), ("commits", commits), ("faults", faults), ("violations", 0)):
         row = next(line for line in said.splitlines() if line.startswith(f"│ {name} "))
         assert f" {value:,} " in row
+
+
+def test_a_seed_of_another_world_is_told_with_its_world(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "--seeds", "1", "--jobs", "1", "--world", "two-winners-lock") == 0
+    monkeypatch.setitem(WORLDS, "narrower", ((universe, "LIMITS", {"narrow": 0}),))
+    assert run(monkeypatch, "--seed", "0", "--world", "narrower") == 1
+    assert "again: tools/simulate --seed 0 --world narrower" in capsys.readouterr().out
+    assert vars(universe)["LIMITS"] is LIMITS
 
 
 def test_fresh_seeds_are_told_and_no_time_is_no_proof(
@@ -67,7 +79,7 @@ def test_violations_of_a_swarm_are_told_with_their_seeds(
     result = Swarm()
     for seed in (4, 5):
         result.add(universe.simulate(seed))
-    failures(Console(width=160), result)
+    failures(Console(width=160), result, "fit")
     said = capsys.readouterr().out
     for seed in (4, 5):
         assert f"VIOLATION seed {seed}: limits: " in said

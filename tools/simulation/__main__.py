@@ -15,6 +15,7 @@ from importlib import import_module
 from rich.console import Console
 
 from tests.sim.trace import tell
+from tests.sim.worlds import WORLDS, world
 from tools.simulation.report import failures, story, summary
 from tools.simulation.swarm import swarm
 
@@ -29,21 +30,27 @@ def main() -> int:
     if sys.argv[1:2] and sys.argv[1] in ELSEWHERE:
         return _elsewhere(sys.argv[1].removeprefix("--"), sys.argv[2:])
     options = _parse()
+    with world(options.world):
+        return _simulate(options)
+
+
+def _simulate(options: argparse.Namespace) -> int:
     # Lines that are cut are no use in a log, and a log has no width.
     console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
     if options.seed is not None:
-        return _replay(console, options.seed)
+        return _replay(console, options.seed, options.world)
     begin = options.begin
     if options.fresh:
         begin = FRESH_FROM + secrets.randbelow(FRESH_TO - FRESH_FROM)
         console.print(f"seeds from {begin} on: tools/simulate --seeds {options.seeds} --from {begin} runs them again")
-    result = swarm(console, range(begin, begin + options.seeds), options.time, options.jobs, options.log)
+    seeds = range(begin, begin + options.seeds)
+    result = swarm(console, seeds, options.time, options.jobs, options.log, options.world)
     summary(console, result)
-    failures(console, result)
+    failures(console, result, options.world)
     return 1 if result.violations or not result.seeds else 0
 
 
-def _replay(console: Console, seed: int) -> int:
+def _replay(console: Console, seed: int, world: str) -> int:
     outcome, _ = tell(seed)
     if outcome.broken is None:
         console.print(
@@ -51,7 +58,7 @@ def _replay(console: Console, seed: int) -> int:
             f"{len(outcome.struck)} faults, {outcome.moves} moves, {outcome.commits} commits"
         )
         return 0
-    story(console, outcome)
+    story(console, outcome, world)
     return 1
 
 
@@ -73,6 +80,9 @@ def _parse() -> argparse.Namespace:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--from", dest="begin", type=int, default=0, metavar="S", help="the first seed (default: 0)")
     where.add_argument("--fresh", action="store_true", help="begin at a random seed, which is printed")
+    parser.add_argument(
+        "--world", choices=WORLDS, default="fit", help="how the spool claims, and whether two may win one rename"
+    )
     parser.add_argument("--time", type=float, metavar="S", help="begin no seed after that many real seconds")
     parser.add_argument(
         "--jobs", type=int, default=len(os.sched_getaffinity(0)), metavar="J", help="processes (default: CPUs)"

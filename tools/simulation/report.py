@@ -44,21 +44,21 @@ def summary(console: Console, result: Swarm) -> None:
     console.print(faults)
 
 
-def failures(console: Console, result: Swarm) -> None:
+def failures(console: Console, result: Swarm, world: str) -> None:
     """Each broken law with its seed, and the story of the first one."""
     for outcome in result.violations[:SEEDS_SHOWN]:
         _say(console, f"VIOLATION seed {outcome.seed}: {_short(outcome)}")
-        _say(console, f"    tools/simulate --seed {outcome.seed}")
+        _say(console, f"    {_command(outcome, world)}")
     if len(result.violations) > SEEDS_SHOWN:
         _say(console, f"and {len(result.violations) - SEEDS_SHOWN} more violations")
     if result.violations:
-        story(console, min(result.violations, key=lambda outcome: len(outcome.struck)))
+        story(console, min(result.violations, key=lambda outcome: len(outcome.struck)), world)
 
 
-def story(console: Console, outcome: Outcome) -> None:
+def story(console: Console, outcome: Outcome, world: str) -> None:
     """A broken seed: the law, the command, the faults that matter, and what happened to whom."""
     _say(console, f"seed {outcome.seed} ({outcome.flavour}) breaks a law:\n  {_short(outcome)}")
-    _say(console, f"again: tools/simulate --seed {outcome.seed}")
+    _say(console, f"again: {_command(outcome, world)}")
     small = minimise(outcome)
     again, lines = tell(outcome.seed, AllBut(frozenset(small.faults)))
     _say(console, f"{len(small.faults)} of {len(outcome.struck)} faults are enough ({small.runs} runs to find them):")
@@ -68,6 +68,11 @@ def story(console: Console, outcome: Outcome) -> None:
     for line in lines:
         _say(console, line)
     _say(console, f"BROKEN {_short(again)}")
+
+
+def _command(outcome: Outcome, world: str) -> str:
+    """What shows it once more, on any machine."""
+    return f"tools/simulate --seed {outcome.seed}" + (f" --world {world}" if world != "fit" else "")
 
 
 def _short(outcome: Outcome) -> str:

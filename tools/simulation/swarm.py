@@ -18,7 +18,8 @@ from dataclasses import asdict, dataclass, field
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from tests.sim.universe import Outcome, simulate
+from tests.sim.universe import Outcome
+from tests.sim.worlds import simulate_in
 
 LINE_EVERY_S = 15.0
 
@@ -52,16 +53,19 @@ class Swarm:
             self.violations.append(outcome)
 
 
-def swarm(console: Console, seeds: range, time_s: float | None, jobs: int, log: str | None) -> Swarm:
+def swarm(
+    console: Console, seeds: range, time_s: float | None, jobs: int, log: str | None, world: str = "fit"
+) -> Swarm:
     """Simulate these seeds, beginning none after `time_s` real seconds; Ctrl-C ends it early.
 
-    log: a file to which each outcome is added as a line of JSON. Errors: OSError of the log.
+    world: in which, one of worlds.WORLDS; log: a file to which each outcome is added as a line of JSON.
+    Errors: OSError of the log.
     """
     result = Swarm()
     began = time.monotonic()
     with open(log, "a", encoding="utf-8") if log else nullcontext() as file, _Shown(console, len(seeds)) as shown:
         try:
-            for outcome in _outcomes(seeds, None if time_s is None else began + time_s, jobs):
+            for outcome in _outcomes(seeds, None if time_s is None else began + time_s, jobs, world):
                 result.add(outcome)
                 result.real_s = time.monotonic() - began
                 shown.show(result)
@@ -72,7 +76,7 @@ def swarm(console: Console, seeds: range, time_s: float | None, jobs: int, log: 
     return result
 
 
-def _outcomes(seeds: range, until: float | None, jobs: int) -> Iterator[Outcome]:
+def _outcomes(seeds: range, until: float | None, jobs: int, world: str) -> Iterator[Outcome]:
     waiting: set[Future[Outcome]] = set()
     left = iter(seeds)
     # A fresh interpreter for each process: a fork would copy the thread that draws the bar.
@@ -82,7 +86,7 @@ def _outcomes(seeds: range, until: float | None, jobs: int) -> Iterator[Outcome]
                 seed = next(left, None)
                 if seed is None:
                     break
-                waiting.add(pool.submit(simulate, seed))
+                waiting.add(pool.submit(simulate_in, world, seed))
             if not waiting:
                 return
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
