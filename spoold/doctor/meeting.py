@@ -47,6 +47,7 @@ class Group:
     node: str
     members: tuple[str, ...]
     place: str
+    before: str | None = None
 
     @property
     def first(self) -> bool:
@@ -71,21 +72,24 @@ class Group:
     def step(self, name: str, word: Any = None, *, every_s: float = STEP_EVERY_S) -> dict[str, Any]:
         """Publish a word, and wait for everybody's: per member what it said. Errors: NobodyCame, OSError.
 
-        every_s: how often to look; the less, the more at once do all go on.
+        Without a word only the name is looked at, since opening a file that another machine has just closed takes
+        seconds on SMB. every_s: how often to look; the less, the more at once do all go on.
         """
-        mine = f"{name}.{self.node}.json"
-        self.share.write(self.at(f".{mine}"), orjson.dumps(word), durable=False)
-        self.share.rename(self.at(f".{mine}"), self.at(mine))
         said: dict[str, Any] = {}
+        mine = self.at(f"{name}.{self.node}.json")
+        if word is None:
+            self.share.write(mine, b"", durable=False)
+        else:
+            self.make("", f"{name}.{self.node}.json", orjson.dumps(word))
 
         def complete() -> bool:
             present = set(self.share.list(self.place))
             for member in self.members:
                 file = f"{name}.{member}.json"
                 if member not in said and file in present:
-                    # On a share whose rename copies, half of it may be there: that is looked at again.
-                    with contextlib.suppress(FileNotFoundError, ValueError):
-                        said[member] = orjson.loads(self.share.read(self.at(file)))
+                    # Half of it may be there where a rename copies, and on SMB it may be refused for a moment.
+                    with contextlib.suppress(OSError, ValueError):
+                        said[member] = None if word is None else orjson.loads(self.share.read(self.at(file)))
                 elif member not in said and f"{_LEFT}{member}" in present:
                     raise NobodyCame(f"{member} has left before {name} was over; it says why")
             return len(said) == len(self.members)
@@ -93,13 +97,18 @@ class Group:
         if not until(complete, STEP_WITHIN_S, every_s, partial(self._nudge, self.place)):
             missing = ", ".join(member for member in self.members if member not in said)
             raise NobodyCame(f"{missing} said nothing in {STEP_WITHIN_S:.0f} s, while all waited for {name}")
+        # Whoever is in this step has read all words of the one before.
+        if self.before is not None:
+            with contextlib.suppress(OSError):
+                self.share.unlink(self.before)
+        self.before = mine
         return {member: said[member] for member in self.members}
 
     def make(self, folder: str, name: str, data: bytes = b"") -> None:
         """A file as spoold publishes one: written under another name, closed, renamed into place. Errors: OSError."""
         staged = self.at(f".staged.{self.node}")
         self.share.write(staged, data, durable=False)
-        self.share.rename(staged, self.at(folder, name))
+        self.share.rename(staged, self.at(folder, name) if folder else self.at(name))
 
     def wait_for(self, folder: str, names: Iterable[str], *, meanwhile: str | None = None) -> None:
         """Until all these are listed in a folder. meanwhile: another one to list at every look.
