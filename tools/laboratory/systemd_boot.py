@@ -12,6 +12,8 @@ from tools.laboratory.systemd_laptop import MASTER, MOUNT, NAME, SPOOL, WORKER, 
 UNITS = (WORKER, MASTER)
 # Attempt 1 says that it has started and would go on for ever; any other ends at once.
 ENDLESS = ("sh", "-c", "echo started; test $SPOOL_ATTEMPT -gt 1 || exec sleep 4321")
+# Slower than the default, so that what a daemon knows at once is told from what it learns by silence.
+BEAT_S = 10
 SETTINGS = "slots = 2\nallow_command = true\ndrain_grace_s = 4\nkill_grace_s = 2\n"
 
 
@@ -25,7 +27,9 @@ def set_up(laptop: Laptop) -> str:
     who = laptop.spool("run", "--", "sh", "-c", "id -un; pwd; umask")
     assert who.split() == ["spool", who.split()[1], "0002"], who
     laptop.settle(SETTINGS)
-    laptop.shell(f"systemctl restart {WORKER}")
+    laptop.shell(f"printf '[heartbeat]\\ninterval_s = {BEAT_S}\\n' >>{SPOOL}/spool.toml")
+    laptop.shell(f"systemctl restart {WORKER} {MASTER}")
+    running(laptop)
     return f"`spool run` answered {' '.join(who.split())}"
 
 
