@@ -193,7 +193,7 @@ def asleep(laptop: Laptop) -> str:
 def of_a_user(laptop: Laptop) -> str:
     """the README's commands for a user without root, as they stand there; another member's master reaps it"""
     laptop.shell("useradd -m -s /bin/bash -G spool ada && loginctl enable-linger ada")
-    laptop.shell("install -d -o ada -g ada /home/ada/.config/spoold")
+    laptop.shell("install -d -o ada -g ada /home/ada/.config /home/ada/.config/spoold")
     laptop.shell("printf 'name = \"ada\"\\nallow_command = true\\n' >/home/ada/.config/spoold/lab.toml")
     uid = laptop.shell("id -u ada")
     wait_until("ada's manager", lambda: not laptop.fails(f"test -S /run/user/{uid}/bus"), 60, 0.5)
