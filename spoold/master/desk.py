@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from spoold.master.view import Place, View
+from spoold.master.view import Place, View, Wanted
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
@@ -20,6 +20,7 @@ from spoold.rules.liveness import Watch
 from spoold.store.archive import find_archived
 from spoold.store.journal import Journal
 from spoold.store.lanes import move_into_lane
+from spoold.store.looks import Looks
 from spoold.store.mover import Fate, Moved
 from spoold.store.store import Store
 
@@ -34,9 +35,9 @@ class Desk:
     that this leader accepted itself; door_in_doubt: more may have come into it; unlearned: keys
     whose lane and deadline are to be looked up; now: the moment of this step; dead: nodes that were reaped, and
     when (monotonic, s); busy: whether this step changed anything; taken: the names in rejected/, listed once a step
-    if
-    need be; recorded: results that this leader wrote for moves
-    it has not made yet; notices: what people should know of this step.
+    if need be; recorded: results that this leader wrote for moves it has not made yet; notices: what people should
+    know of this step; looks: when what is listed; listed: what this step has listed; unsure: the next step is to
+    list everything.
     """
 
     store: Store
@@ -62,10 +63,14 @@ class Desk:
     taken: set[str] | None = None
     recorded: set[str] = field(default_factory=set)
     dead: dict[str, float] = field(default_factory=dict)
+    looks: Looks = field(init=False)
+    listed: Wanted = field(default_factory=Wanted)
+    unsure: bool = True
     last_micros: int = 0
 
     def __post_init__(self) -> None:
         self.backlog = Backlog(self.view.parent)
+        self.looks = Looks(self.store)
 
     @property
     def door(self) -> str:

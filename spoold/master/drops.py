@@ -52,6 +52,10 @@ class Drops:
         """Drops that wait for their grace, and what is wrong with them so far."""
         return {name: young.error for name, young in self._growing.items()}
 
+    def undecided(self, desk: Desk) -> bool:
+        """Whether a drop that is listed is neither admitted nor known to be growing."""
+        return any(drop not in self._growing for drop in desk.view.pending if admission.concerns_us(drop))
+
     def next_due(self) -> float | None:
         """When (monotonic, s) the next growing drop is to be looked at."""
         return min((young.look_at for young in self._growing.values()), default=None)

@@ -51,7 +51,7 @@ class Leadership:
         tokens = [t for t in map(parse_lease, self._store.fs.list(layout.MASTER)) if t is not None]
         token = max(tokens, default=None)
         self._look(token, now)
-        renew = self._renewed_at is None or now - self._renewed_at >= self._renew_s
+        renew = now >= self.renew_due
         decision = lease.decide(
             tokens,
             self._store.writer,
@@ -68,6 +68,11 @@ class Leadership:
             return True
         self.token = None
         return False
+
+    @property
+    def renew_due(self) -> float:
+        """When (monotonic, s) the token is to be renewed."""
+        return 0.0 if self._renewed_at is None else self._renewed_at + self._renew_s
 
     def untrusted(self) -> None:
         """A look that failed proves nothing about the holder."""

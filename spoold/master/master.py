@@ -57,6 +57,8 @@ class Master:
         self._journal = Journal(store)
         self._desk: Desk | None = None
         self._doors = 0
+        self._due = 0.0
+        self._followed = False
         self._gone_at: float | None = None
         self._gone: dict[str, bool] = {}
         self._begin()
@@ -85,7 +87,10 @@ class Master:
     def step(self) -> Step:
         """One round. Errors: OSError (the next step goes on), ShutOut (begin again under a new name)."""
         now = Now(self.store.clock.monotonic(), self.store.clock.wall())
+        self._followed = False
         try:
+            if self._nothing_new(now):
+                return Step(False, self._due, leading=True)
             if not self.leadership.hold(now.monotonic, self._holder_gone):
                 if self.leadership.holder != self.store.writer:
                     self._desk = None  # else the token is mine and only its renewal is in doubt: do not plan
@@ -114,7 +119,7 @@ class Master:
             if self._desk is not None:
                 self.store.fs.rmdir(self._desk.door)  # with something in it, it stays for the next leader
         self._journal.note("MASTER_LEFT")
-        self._journal.flush()
+        self._journal.flush(last=True)
         self._presence.leave()
         self.store.close_tmp()
 
@@ -129,7 +134,7 @@ class Master:
         """The desk of this epoch; a new leader first reads everything."""
         epoch = self.leadership.epoch
         if self._desk is not None and self._desk.epoch == epoch:
-            self._desk.now, self._desk.busy = now, False
+            self._desk.now, self._desk.busy = now, self._followed
             self._desk.notices.clear()
             self._desk.taken = None
             return self._desk
@@ -146,8 +151,22 @@ class Master:
         self._desk = desk
         return desk
 
-    def _lead(self, desk: Desk) -> Step:
+    def _nothing_new(self, now: Now) -> bool:
+        """A glance, where looks cost round trips: a leader for whom nothing is due need not even see its token.
+
+        What the glance found is not asked for again in the step that it then takes.
+        """
+        desk = self._desk
+        if desk is None or not desk.looks.rationed or now.monotonic >= self._due:
+            return False
+        desk.now, desk.busy = now, False
         takeover.follow(desk)
+        self._followed = desk.busy
+        return not desk.busy
+
+    def _lead(self, desk: Desk) -> Step:
+        if not self._followed:
+            takeover.follow(desk)
         self._relist(desk)
         takeover.settle_missing(desk, self._doubts)
         placing.count_active(desk)
@@ -164,9 +183,10 @@ class Master:
         self._clearing.step(desk)
         report_due = self._reporting.step(desk, self.leadership, self._drops.growing())
         dues = [self._drops.next_due(), desk.backlog.next_due(), self._presence.next_due(), report_due]
-        if left:
-            dues.append(desk.now.monotonic)
-        return Step(desk.busy, min(due for due in dues if due is not None), leading=True)
+        due = min([desk.now.monotonic] if left else [due for due in dues if due is not None])
+        unsettled = desk.busy or left or desk.unsure or desk.missing or desk.half or self._drops.undecided(desk)
+        self._due = desk.now.monotonic if unsettled else min(due, self.leadership.renew_due)
+        return Step(desk.busy, due, leading=True)
 
     def _relist(self, desk: Desk) -> None:
         if self._relist_at is not None and desk.now.monotonic >= self._relist_at:

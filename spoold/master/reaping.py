@@ -25,14 +25,18 @@ from spoold.store.store import clear_directory
 def watch(desk: Desk, asleep: Collection[str] = ()) -> list[str]:
     """Look at all beats; returns the nodes that are dead, by silence or by their own host's word. Errors: OSError.
 
-    Heartbeats and claim directories were listed, and this leader has just written: the look is trusted.
+    Heartbeats were listed, and this leader has just written: the look is trusted. Nobody is called dead in a step
+    that has not listed everything, claim directories above all.
     asleep: nodes whose last beat says so. They are left in peace as long as there is nothing to take back.
     """
     present = [worker for worker in desk.view.claimed if is_node(worker)]
-    desk.watch.look({node: name.beat for node, name in desk.view.beats.items()}, present, desk.now.monotonic)
+    if desk.listed.beats:
+        desk.watch.look({node: name.beat for node, name in desk.view.beats.items()}, present, desk.now.monotonic)
     said = [request.target for request in desk.view.requests if request.verb is Verb.REAP]
     silent = [node for node in desk.watch.dead() if node not in asleep or not _may_sleep(desk, node)]
-    return sorted({*silent, *said} - {desk.store.writer})
+    dead = sorted({*silent, *said} - {desk.store.writer})
+    desk.unsure = desk.unsure or bool(dead)
+    return dead if desk.listed.everything else []
 
 
 def _may_sleep(desk: Desk, node: str) -> bool:

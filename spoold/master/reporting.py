@@ -59,7 +59,7 @@ class Reporting:
         now = desk.now.monotonic
         self._stale = self._stale or desk.busy
         every = BUSY_EVERY_S if self._stale else desk.store.settings.heartbeat.interval_s
-        if self._published_at is not None and now - self._published_at < every:
+        if self._published_at is not None and now < self._published_at + every:
             return self._published_at + every
         self._read_beats(desk)
         self._count_rejected(desk)

@@ -14,7 +14,7 @@ import orjson
 from spoold.master import doors
 from spoold.master.desk import Desk
 from spoold.master.rejecting import reject
-from spoold.master.view import Place
+from spoold.master.view import EVERYTHING, Place, Wanted
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
@@ -26,6 +26,11 @@ from spoold.store.archive import find_archived, list_archived
 from spoold.store.lanes import list_lanes, list_tasks
 
 VANISHED_AFTER = 3
+# How often (s) what is listed where looks cost round trips. UNDER_WAY, QUIET: everything, in heartbeat intervals.
+UNDER_WAY, QUIET = 0.5, 2.0
+READY_S = 0.25
+ENDED_S, ENDED_EACH_S = 0.25, 1e-4
+REQUESTS_S = 1.0
 
 
 def take_over(desk: Desk) -> None:
@@ -37,6 +42,7 @@ def take_over(desk: Desk) -> None:
     # A leader before may be in the middle of its last step, and take a token back to waiting/ unseen, but only once;
     # so what is polled is listed before waiting/ and after it.
     tokens = list_waiting(desk)
+    desk.unsure = True
     follow(desk)
     adopt(desk, tokens)
 
@@ -118,7 +124,10 @@ def _reject_twin(desk: Desk, place: Place, name: TaskName) -> None:
 
 def follow(desk: Desk) -> None:
     """List what is polled and take in what changed. Errors: OSError, and then nothing of it is forgotten."""
-    changes = desk.view.refresh(desk.store.fs)
+    wanted = _wanted(desk)
+    changes = desk.view.refresh(desk.store.fs, wanted)
+    desk.listed = wanted
+    desk.unsure = desk.unsure and not wanted.everything
     desk.busy = desk.busy or changes.any
     for task_key in changes.came:
         desk.backlog.remove(task_key)
@@ -133,6 +142,32 @@ def follow(desk: Desk) -> None:
         if place is not None:
             _learn(desk, task_key, place)
         desk.unlearned.pop()
+
+
+def _wanted(desk: Desk) -> Wanted:
+    """What is listed now. Where looks are free, everything; else what may have changed, and everything at times."""
+    looks, view, interval_s = desk.looks, desk.view, desk.store.settings.heartbeat.interval_s
+    under_way = any(view.ready.values()) or any(view.claimed.values())
+    every_s = interval_s * (UNDER_WAY if under_way else QUIET)
+    if desk.unsure or desk.missing:
+        looks.hasten("everything")
+    if looks.due("everything", every_s):
+        return EVERYTHING
+    # An end that others wait for is looked for at once. The longer the list of what has ended, the rarer it is read.
+    ended_s = max(0.0 if desk.backlog.awaits else ENDED_S, ENDED_EACH_S * (len(view.completed) + len(view.failed)))
+    return Wanted(
+        ready=any(view.ready.values()) and looks.due("ready", 0.0 if _thirsty(desk) else READY_S),
+        ended=under_way and looks.due("ended", ended_s),
+        requests=looks.due("requests", REQUESTS_S),
+        beats=looks.due("beats", interval_s / 2),
+        everything=False,
+    )
+
+
+def _thirsty(desk: Desk) -> bool:
+    """Whether a lane may soon run dry though more waits for it."""
+    enough = desk.store.settings.ready.window // 2
+    return any(len(tasks) <= enough and desk.backlog.best(lane) for lane, tasks in desk.view.ready.items())
 
 
 def _learn(desk: Desk, task_key: str, place: Place) -> None:

@@ -31,6 +31,7 @@ from spoold.store.lanes import list_lanes
 from spoold.system.filesystem import FileSystem
 
 N = TypeVar("N", TaskName, EndedName)
+_ENDS = (State.RETURNED, State.COMPLETED, State.FAILED)
 _PARENT = {State.COMPLETED: Parent.COMPLETED, State.FAILED: Parent.FAILED}
 
 
@@ -56,6 +57,20 @@ class Changes:
     ended: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     any: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which directories a refresh lists beside pending/. What lies behind a token that has moved on always is."""
+
+    ready: bool = True
+    ended: bool = True
+    requests: bool = True
+    beats: bool = True
+    everything: bool = True
+
+
+EVERYTHING = Wanted()
 
 
 @dataclass(slots=True)
@@ -97,23 +112,51 @@ class View:
         task_key = key(task_id)
         return task_key in self.where or task_key in self.archived
 
-    def refresh(self, fs: FileSystem) -> Changes:
-        """List everything that is polled. Errors: OSError; what was found until then is told by the next refresh."""
+    def refresh(self, fs: FileSystem, wanted: Wanted = EVERYTHING) -> Changes:
+        """List what is wanted. Errors: OSError; what was found until then is told by the next refresh.
+
+        Only leaders move tokens into ready/, and only out of it into claimed/, and only out of that to an end: so
+        where nothing was and nothing has left the place before, nothing need be listed.
+        """
         found = self._unfinished = self._unfinished or _Found()
         drops = sorted(fs.list(layout.PENDING))
         found.changes.any |= drops != self.pending
         self.pending = drops
-        self._refresh_lanes(fs, found)
-        self._refresh_branches(fs, State.CLAIMED, self.claimed, fs.list(layout.CLAIMED), found)
+        if wanted.everything:
+            self._refresh_branches(fs, State.READY, self.ready, list(list_lanes(fs, layout.READY)), found)
+        elif wanted.ready:
+            self._refresh_branches(fs, State.READY, self.ready, list(self.ready), found)
+        if wanted.everything or self._missing(found):
+            self._refresh_branches(fs, State.CLAIMED, self.claimed, fs.list(layout.CLAIMED), found)
+        if wanted.everything or wanted.ended or self._missing(found):
+            self._refresh_ended(fs, found)
+            self._release()
+        if wanted.everything or wanted.requests:
+            requests = control.list_requests(fs)
+            found.changes.any |= requests != self.requests
+            self.requests = requests
+        if wanted.everything or wanted.beats:
+            nodes = beats.list_beats(fs)
+            found.changes.any |= nodes.keys() != self.beats.keys()
+            self.beats = nodes
+        found.changes.missing = self._missing(found)
+        self._unfinished = None
+        return found.changes
+
+    def _release(self) -> None:
+        """A claim that was seen at its end is no longer claimed, though claimed/ was not listed."""
+        for names in self.claimed.values():
+            for name in [n for n, task in names.items() if self.where[key(task.id)].state in _ENDS]:
+                del names[name]
+
+    def _missing(self, found: _Found) -> list[str]:
+        """What has left its place, and was not seen at another yet."""
+        return [task_key for task_key, place in found.gone.items() if self.where.get(task_key) == place]
+
+    def _refresh_ended(self, fs: FileSystem, found: _Found) -> None:
         self._differ(State.RETURNED, layout.RETURNED, self.returned, _parse_returned, fs.list(layout.RETURNED), found)
         self._differ(State.COMPLETED, layout.COMPLETED, self.completed, parse_ended, fs.list(layout.COMPLETED), found)
         self._differ(State.FAILED, layout.FAILED, self.failed, parse_ended, fs.list(layout.FAILED), found)
-        requests, nodes = control.list_requests(fs), beats.list_beats(fs)
-        found.changes.any |= requests != self.requests or nodes.keys() != self.beats.keys()
-        self.requests, self.beats = requests, nodes
-        found.changes.missing = [k for k, place in found.gone.items() if self.where.get(k) == place]
-        self._unfinished = None
-        return found.changes
 
     def settle(self, task_id: str, state: State, directory: str, name: str) -> None:
         """The leader itself has moved a token there: the next refresh is to find nothing new."""
@@ -152,10 +195,6 @@ class View:
             self.failed.pop(place.name, None)
         elif place.state is State.COMPLETED:
             self.completed.pop(place.name, None)
-
-    def _refresh_lanes(self, fs: FileSystem, found: _Found) -> None:
-        lanes = list_lanes(fs, layout.READY)
-        self._refresh_branches(fs, State.READY, self.ready, list(lanes), found)
 
     def _refresh_branches(
         self,

@@ -1,10 +1,8 @@
 """The grammar of every file name.
 
-Law: what changes lives in names, what is inside a file never does. Each kind of name has one dataclass with
-`encode()` and one `parse_…` that returns None for anything else, so that foreign files are passed over, never
-guessed at. Only `[A-Za-z0-9_=+,.-]` is used, which SMB takes as well as NFS, and a dot separates fields; a field
-that may hold dots itself (an id) stands between fields that cannot, so that names parse from both ends. Every value
-has one spelling: what parses encodes to the same name, and what would not read back as itself is not encoded.
+Law: what changes lives in names, never inside a file. Each kind of name has one dataclass with `encode()` and one
+`parse_…` that returns None for anything else: foreign files are passed over. A dot separates fields; one that may
+hold dots itself (an id) stands between fields that cannot. Every value has one spelling, or is not encoded.
 """
 
 from __future__ import annotations
@@ -18,8 +16,7 @@ from spoold.protocol.order import ORDER
 
 ID_MAX = 120
 NODE_MAX = 40
-# Windows servers refuse these stems with any extension; a name that one node can make and another cannot list
-# is worse than a clear refusal.
+# Windows servers refuse these stems, with any extension.
 _NO_DEVICE = r"(?!(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$))"
 ID = rf"{_NO_DEVICE}[A-Za-z0-9](?:[A-Za-z0-9_=+,.-]{{0,118}}[A-Za-z0-9_=+,-])?"
 NODE = rf"{_NO_DEVICE}[a-z0-9][a-z0-9_-]{{0,39}}"
@@ -78,9 +75,8 @@ def slug(text: str, limit: int) -> str:
 class TaskName:
     """The name of a task file in waiting/, ready/ and claimed/: `RANK.ORDER.ID.aAfFcC[rMS][d].json`.
 
-    attempt counts every start granted; failures and crashes are what the retry budget is charged with; delay_ms is
-    how long the task rests, from when a leader first sees it; conditional says that the content names dependencies
-    or times and has to be read before the task may be moved.
+    attempt counts every start granted; failures and crashes are what the retry budget is charged with; delay_ms: how
+    long it rests, from when a leader first sees it; conditional: its content has to be read before it may be moved.
     """
 
     rank: int
@@ -183,10 +179,7 @@ def parse_log(name: str) -> EndedName | None:
 
 @dataclass(frozen=True, slots=True)
 class BeatName:
-    """`NODE.BEAT[.SAID].json` in heartbeats/: one listing shows who lives, and who has something new to say.
-
-    said: the earlier beat whose content this file still has; None where the content is of this beat.
-    """
+    """`NODE.BEAT[.SAID].json` in heartbeats/: who lives. said: the earlier beat that wrote this file's content."""
 
     node: str
     beat: int
@@ -194,7 +187,7 @@ class BeatName:
 
     @property
     def content(self) -> int:
-        """The beat that wrote the content: who has read that one need not read it again."""
+        """The beat that wrote the content."""
         return self.beat if self.said is None else self.said
 
     def encode(self) -> str:
@@ -206,10 +199,9 @@ class BeatName:
 def parse_beat(name: str) -> BeatName | None:
     """A name in heartbeats/, or None."""
     match = _BEAT.fullmatch(name)
-    if match is None:
+    if match is None or (match[3] and int(match[3]) >= int(match[2])):
         return None
-    beat, said = int(match[2]), int(match[3]) if match[3] else None
-    return None if said is not None and said >= beat else BeatName(match[1], beat, said)
+    return BeatName(match[1], int(match[2]), int(match[3]) if match[3] else None)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -67,6 +67,11 @@ class Backlog:
     def __contains__(self, task_key: str) -> bool:
         return task_key in self._entries
 
+    @property
+    def awaits(self) -> bool:
+        """Whether any task waits for the end of another."""
+        return bool(self._graph)
+
     def keys(self) -> set[str]:
         """The keys of all waiting tasks."""
         return set(self._entries)

@@ -17,6 +17,9 @@ class Graph:
         self._children: dict[str, set[str]] = {}
         self._open: dict[str, set[str]] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._parents)
+
     def __contains__(self, child: str) -> bool:
         return child in self._parents
 

@@ -15,6 +15,7 @@ import orjson
 from spoold.protocol import layout
 from spoold.protocol.event import Event
 from spoold.protocol.names import EventsName, parse_events
+from spoold.store.looks import Looks
 from spoold.store.store import Store
 from spoold.system.filesystem import FileSystem
 
@@ -22,6 +23,8 @@ log = logging.getLogger("spoold")
 
 SEGMENT_BYTES = 8 << 20
 HELD_BACK_LINES = 10_000
+# On a share each append is some round trips: what happened within this time (s) is told together.
+GATHER_S = 1.0
 
 
 class Journal:
@@ -34,6 +37,7 @@ class Journal:
         self._segment = 0
         self._size = 0
         self._lines: list[bytes] = []
+        self._looks = Looks(store)
         self.lost = 0
 
     def note(self, event: str, task: str | None = None, attempt: int | None = None, **detail: Any) -> None:
@@ -56,9 +60,12 @@ class Journal:
         log.debug("%s %s %s", event, task or "", detail or "")
         self._lines.append(orjson.dumps(line, default=str) + b"\n")
 
-    def flush(self) -> None:
-        """Append what was noted. Never raises OSError: held back for the next flush, up to a bound."""
-        if not self._lines:
+    def flush(self, *, last: bool = False) -> None:
+        """Append what was noted, on a share once a second; `last`: at once, since nothing will follow.
+
+        Never raises OSError: held back for the next flush, up to a bound.
+        """
+        if not self._lines or not (self._looks.due("journal", GATHER_S) or last):
             return
         data = b"".join(self._lines)
         name = EventsName(self._store.writer, self._segment).encode()

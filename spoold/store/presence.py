@@ -36,7 +36,7 @@ class Presence:
 
     def due(self, now: float) -> bool:
         """Whether the next beat should be published."""
-        return self._at is None or now - self._at >= self._period_s
+        return now >= self.next_due()
 
     def next_due(self) -> float:
         """When the next beat is due."""
@@ -102,6 +102,12 @@ def host_id(identity: HostIdentity) -> HostId:
         boot_id=identity.boot_id,
         pid_namespace=identity.pid_namespace,
     )
+
+
+def gone_workers(store: Store, host: Host) -> list[str]:
+    """The workers that have a heartbeat, ran on this very host, and are no more. Errors: OSError."""
+    found = beats.read_all(store.fs)
+    return [node for node, beat in found.items() if beat.role == "worker" and provably_gone(beat, host)]
 
 
 def provably_gone(beat: Heartbeat, host: Host) -> bool:

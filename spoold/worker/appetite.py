@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from spoold.rules.disk import Room, room
+from spoold.store.looks import Looks
 from spoold.store.store import Store
 from spoold.system.host import Host
 from spoold.worker.config import WorkerConfig
+
+# How often (s) the share is asked for its room, where that costs a round trip.
+EVERY_S = 2.0
 
 
 class Appetite:
@@ -16,9 +20,21 @@ class Appetite:
         self._host = host
         self._config = config
         self._cpus = cpus
+        self._looks = Looks(store)
+        self.why: str | None = None
 
-    def lost(self) -> str | None:
-        """Why nothing new is taken now, None if nothing is in the way. Errors: OSError."""
+    def lost(self, offered: bool) -> bool:
+        """Whether nothing new is taken now, `why` then says why. offered: whether there is anything to take.
+
+        Errors: OSError.
+        """
+        if not offered:
+            self.why = None
+        elif self._looks.due("room", EVERY_S):
+            self.why = self._reason()
+        return self.why is not None
+
+    def _reason(self) -> str | None:
         usage = self._store.fs.usage()
         if room(usage.total_bytes, usage.free_bytes, self._store.settings.disk) is Room.FULL:
             return "the share is full: nothing new is started"

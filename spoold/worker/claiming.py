@@ -7,7 +7,7 @@ normal; after one it jumps ahead in the list, so that a crowd spreads out instea
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from spoold.protocol import layout
@@ -16,10 +16,13 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName
 from spoold.rules.matching import fits, free, unfit
 from spoold.store.lanes import list_lanes, list_tasks
+from spoold.store.looks import Looks
 from spoold.store.mover import Fate
 from spoold.store.store import Store
 
 JUMP = 7
+# How often (s) new lanes are looked for, where a look costs a round trip.
+LANES_S = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +40,23 @@ class Candidate:
 
 
 class Claiming:
-    """Finds and takes tasks for one worker."""
+    """Finds and takes tasks for one worker. doubt: called when a claim may have been made, unseen."""
 
-    def __init__(self, store: Store, can: Capabilities) -> None:
+    def __init__(self, store: Store, can: Capabilities, doubt: Callable[[], None]) -> None:
         self._store = store
         self._can = can
         self._serves: dict[str, bool] = {}
+        self._looks = Looks(store)
+        self._lanes: dict[str, Lane] = {}
         self.lost = 0
+        self._doubt = doubt
 
     def candidates(self) -> list[Candidate]:
         """What is ready in the lanes that this worker can serve, most urgent first. Errors: OSError."""
         found: list[Candidate] = []
-        for lane_name, lane in list_lanes(self._store.fs, layout.READY).items():
+        if self._looks.due("lanes", LANES_S):
+            self._lanes = list_lanes(self._store.fs, layout.READY)
+        for lane_name, lane in self._lanes.items():
             if lane_name not in self._serves:
                 self._serves[lane_name] = unfit(lane, self._can) is None
             if self._serves[lane_name]:
@@ -57,14 +65,14 @@ class Claiming:
                 found += [Candidate(task, lane_name, lane) for task in tasks]
         return sorted(found, key=lambda candidate: candidate.urgency)
 
-    def claim(self, slots: int, running: list[Lane], shy: set[str]) -> Iterator[Candidate]:
-        """Claim up to `slots` tasks, yielding each as it is mine. Errors: OSError.
+    def claim(
+        self, candidates: list[Candidate], slots: int, running: list[Lane], shy: Collection[str]
+    ) -> Iterator[Candidate]:
+        """Claim up to `slots` of the candidates, yielding each as it is mine. Errors: OSError.
 
         running: the demands of what runs already; shy: keys that another worker should have first.
         """
-        if slots <= 0:
-            return
-        left, taken, index = self.candidates(), list(running), 0
+        left, taken, index = list(candidates), list(running), 0
         while slots > 0 and left:
             index = index if index < len(left) else 0
             candidate = left.pop(index)
@@ -80,7 +88,8 @@ class Claiming:
                 self.lost += 1
                 index = self._jump(len(left))
             else:
-                return  # my directory is gone, or nobody knows: the next step looks again
+                self._doubt()  # my directory is gone, or nobody knows
+                return
 
     def _jump(self, left: int) -> int:
         """A place further on, another one for each worker and each loss."""

@@ -8,6 +8,7 @@ result away.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from spoold.rules import retry
 from spoold.rules.outcome import Outcome
 from spoold.rules.policy import RetryPolicy, retry_policy
 from spoold.store.journal import Journal
+from spoold.store.looks import Looks
 from spoold.store.mover import Fate
 from spoold.store.store import Store, stamp
 from spoold.system.scratch import Scratch
@@ -29,6 +31,8 @@ from spoold.worker.job import Ending
 
 RESULT_MAX = 4 << 20
 LOG_CHUNK = 1 << 20
+# How often (s) new output is brought to the logs, where that costs round trips.
+LOGS_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class Settling:
         self._store = store
         self._scratch = scratch
         self._journal = journal
+        self._looks = Looks(store)
 
     def settle(self, attempts: list[Attempt]) -> list[Attempt]:
         """Commit what is over; returns those that are done with. The others stay for the next step.
@@ -79,6 +84,13 @@ class Settling:
                 attempt.notes = [f"the result of {attempt.key} cannot be made durable: {error.strerror}"]
             return done
         return done + [attempt for attempt, verdict in ready if self._commit(attempt, verdict)]
+
+    def bring_logs(self, attempts: Iterable[Attempt]) -> None:
+        """Bring new output of what runs to the share, if it is time. Never raises OSError."""
+        if self._looks.due("logs", LOGS_S):
+            for attempt in attempts:
+                if not attempt.over:
+                    self.log(attempt)
 
     def log(self, attempt: Attempt) -> None:
         """Bring new output of an attempt to the share. Never raises OSError: a log is not worth a task."""

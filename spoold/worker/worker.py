@@ -18,9 +18,10 @@ from spoold.protocol.names import TaskName, key, parse_task
 from spoold.protocol.request import Request, Verb
 from spoold.rules import outcome as outcomes
 from spoold.rules.outcome import Outcome
-from spoold.store import beats, control
+from spoold.store import control
 from spoold.store.journal import Journal
-from spoold.store.presence import Presence, provably_gone
+from spoold.store.looks import Looks
+from spoold.store.presence import Presence, gone_workers
 from spoold.store.store import Store, make_directory
 from spoold.system.host import Host
 from spoold.system.power import Inhibitor
@@ -28,6 +29,7 @@ from spoold.system.scratch import Scratch
 from spoold.worker.appetite import Appetite
 from spoold.worker.attempt import Attempt
 from spoold.worker.claiming import Claiming
+from spoold.worker.claims import Claims
 from spoold.worker.config import WorkerConfig
 from spoold.worker.job import RunnerPort
 from spoold.worker.reporting import running_tasks
@@ -39,6 +41,8 @@ from spoold.worker.starting import Starting
 SHY_S = 5.0
 # After a commit that the share refused, trying again at once would only load it more.
 REFUSED_RETRY_S = 0.5
+# How often (s) people are heard, where that costs a round trip: while tasks run, and while none does.
+REQUESTS_S, REQUESTS_IDLE_S = 0.5, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,8 @@ class Worker:
         self.slots = slots
         self._presence = Presence(store, host, "worker")
         self._journal = Journal(store)
-        self._claiming = Claiming(store, can)
+        self._claims = Claims(store)
+        self._claiming = Claiming(store, can, self._claims.doubt)
         self._starting = Starting(store, runner, scratch, config, self._journal, root=root, environ=environ)
         self._settling = Settling(store, scratch, self._journal)
         self._attempts: dict[str, Attempt] = {}
@@ -85,7 +90,8 @@ class Worker:
         self._status = ""
         self.notes: tuple[str, ...] = ()
         self._appetite = Appetite(store, host, config, can.cpus)
-        self._sated: str | None = None
+        self._looks = Looks(store)
+        self._requests: list[Request] = []
 
     def register(self) -> list[str]:
         """Make this worker's directories; returns predecessors on this host that are provably gone. Errors: OSError.
@@ -96,22 +102,14 @@ class Worker:
         make_directory(self.store.fs, layout.join(layout.CLAIMED, self.store.writer))
         self._beat(self.store.clock.monotonic())
         self._journal.note("WORKER_JOINED", slots=self.slots, host=self.host.identity().hostname)
-        found = beats.read_all(self.store.fs)
-        return [
-            node
-            for node, beat in found.items()
-            if node != self.store.writer and beat.role == "worker" and provably_gone(beat, self.host)
-        ]
+        return gone_workers(self.store, self.host)
 
     def report_gone(self, node: str) -> None:
         """Tell the leader that a predecessor is gone, after nothing of it is left on this host. Errors: OSError."""
         control.post(self.store, Verb.REAP, node, self.store.writer, reason="its process is gone from its host")
 
     def drain(self, grace_s: float) -> None:
-        """Take nothing new; finish what runs, hand it back after the grace; then `step` says done.
-
-        A later call may shorten the grace, never prolong it.
-        """
+        """Take nothing new; finish what runs, or hand it back after the grace, which later calls may shorten."""
         self._standing.drain(grace_s)
 
     def fall_asleep(self) -> None:
@@ -147,7 +145,7 @@ class Worker:
         for attempt in self._attempts.values():
             self._journal.note("FENCED", attempt.name.id, attempt.name.attempt)
         self._journal.note("WORKER_LEFT")
-        self._journal.flush()
+        self._journal.flush(last=True)
         with contextlib.suppress(OSError):
             self.store.fs.rmdir(layout.join(layout.CLAIMED, self.store.writer))
             # Only a worker without claims takes its heartbeat away; else its silence tells the leader to reap.
@@ -157,23 +155,19 @@ class Worker:
 
     def _round(self, now: float) -> Step:
         self._hear()
-        lapsed = (
-            self.store.clock.boottime() >= self._starting.lease_until
-        )  # as after a suspend, which `now` slept through
-        if lapsed or self._presence.due(now) or self._status != self._word():
+        if self.store.clock.boottime() >= self._starting.lease_until:  # a suspend, which `now` slept through
+            self._claims.doubt()
             self._beat(now)
-        claims = self._list_claims()
-        self._obey(control.list_requests(self.store.fs), now)
-        self._fence(claims)
-        late = claims - {attempt.name.encode() for attempt in self._attempts.values()}
+        elif self._presence.due(now) or self._status != self._word():
+            self._beat(now)
+        late = self._late_claims()
+        self._hear_people(now, REQUESTS_S if self._attempts else REQUESTS_IDLE_S)
         settled = self._settle()
         adopted = self._adopt(late)
         claimed = self._claim(now)
-        for attempt in self._attempts.values():
-            if not attempt.over:
-                self._settling.log(attempt)
+        self._settling.bring_logs(self._attempts.values())
         stuck = [attempt for attempt in self._attempts.values() if attempt.over]
-        sated = (self._sated,) if self._sated else ()
+        sated = (self._appetite.why,) if self._appetite.why else ()
         self._standing.mind(now, bool(self._attempts))
         told = (note for attempt in self._attempts.values() for note in attempt.notes)
         self.notes = (*self._standing.notes, *sated, *told)
@@ -205,13 +199,22 @@ class Worker:
         self._starting.lease_until = before + self.store.settings.heartbeat.lease_s
         self.runner.extend(self._starting.lease_until)
 
-    def _list_claims(self) -> set[str]:
-        """My tokens. Errors: ShutOut when my directory is gone: somebody took me for dead."""
+    def _late_claims(self) -> set[str]:
+        """Look at my tokens: stop what runs without one, return those that nothing runs for. Errors: ShutOut."""
+        if not self._claims.due(working=bool(self._attempts)):
+            return set()
         try:
-            return set(self.store.fs.list(layout.join(layout.CLAIMED, self.store.writer)))
-        except FileNotFoundError as error:
+            claims = self._claims.list()
+        except ShutOut:
             self._fence(set())
-            raise ShutOut(f"claimed/{self.store.writer} is gone: this worker was taken for dead") from error
+            raise
+        self._fence(claims)
+        return claims - {attempt.name.encode() for attempt in self._attempts.values()}
+
+    def _hear_people(self, now: float, every_s: float) -> None:
+        if self._looks.due("requests", every_s):
+            self._requests = control.list_requests(self.store.fs)
+        self._obey(self._requests, now)
 
     def _hear(self) -> None:
         for ending in self.runner.poll():
@@ -259,11 +262,7 @@ class Worker:
         task that was committed a moment ago.
         """
         found = [name for name in map(parse_task, sorted(late)) if name is not None]
-        started = 0
-        for name in found:
-            if key(name.id) not in self._attempts:
-                started += self._start(name)
-        return started
+        return sum(self._start(name) for name in found if key(name.id) not in self._attempts)
 
     def _claim(self, now: float) -> int:
         """Fill the free slots."""
@@ -271,13 +270,15 @@ class Worker:
         free = self.slots - len(self._attempts)
         if not self._standing.takes or free <= 0:
             return 0
-        self._sated = self._appetite.lost()
-        if self._sated is not None:
+        candidates = self._claiming.candidates()
+        if candidates:
+            self._hear_people(now, REQUESTS_S)
+        if self._appetite.lost(bool(candidates)) or not self._standing.takes:
             return 0
         demands = [attempt.lane for attempt in self._attempts.values()]
         claimed = 0
         # An id that is here already is an old attempt that still ends, of a task that was removed and came again.
-        for candidate in self._claiming.claim(free, demands, self._shy.keys() | self._attempts.keys()):
+        for candidate in self._claiming.claim(candidates, free, demands, self._shy.keys() | self._attempts.keys()):
             self._journal.note("CLAIMED", candidate.name.id, candidate.name.attempt)
             claimed += 1
             self._start(candidate.name)
@@ -287,6 +288,7 @@ class Worker:
         """Start a task whose token is in my directory. False when it cannot be read just now: adopted later."""
         attempt = self._starting.start(name)
         if attempt is None:
+            self._claims.doubt()
             return False
         self._attempts[key(name.id)] = attempt
         if attempt.decided is not None and not attempt.decided.final:

@@ -13,7 +13,7 @@ from spoold.master.batches import Batches
 from spoold.master.desk import Desk
 from spoold.master.drops import Drops
 from spoold.master.leadership import Leadership, _path
-from spoold.master.view import Changes, Place, View, _Found, _parse_returned
+from spoold.master.view import EVERYTHING, Changes, Place, View, Wanted, _Found, _parse_returned
 from spoold.protocol import layout
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lifecycle import State
@@ -22,6 +22,7 @@ from spoold.rules import gates, lease
 from spoold.rules.admission import Admit
 from spoold.rules.gates import PASS, LaneFacts
 from spoold.store import beats, control
+from spoold.store.lanes import list_lanes
 from spoold.system.filesystem import FileSystem
 from tests.sim.mutation import Mutations, Swap
 
@@ -180,13 +181,13 @@ def limit_ignored() -> list[Swap]:
 
 @leader.add("listed as tokens flow", "The leader lists against the flow: a token on the move is in no listing.")
 def listed_against_the_flow() -> list[Swap]:
-    def refresh(self: View, fs: FileSystem) -> Changes:
+    def refresh(self: View, fs: FileSystem, wanted: Wanted = EVERYTHING) -> Changes:
         found = self._unfinished = self._unfinished or _Found()
         self._differ(State.FAILED, layout.FAILED, self.failed, parse_ended, fs.list(layout.FAILED), found)
         self._differ(State.COMPLETED, layout.COMPLETED, self.completed, parse_ended, fs.list(layout.COMPLETED), found)
         self._differ(State.RETURNED, layout.RETURNED, self.returned, _parse_returned, fs.list(layout.RETURNED), found)
         self._refresh_branches(fs, State.CLAIMED, self.claimed, fs.list(layout.CLAIMED), found)
-        self._refresh_lanes(fs, found)
+        self._refresh_branches(fs, State.READY, self.ready, list(list_lanes(fs, layout.READY)), found)
         self.pending = sorted(fs.list(layout.PENDING))
         self.requests, self.beats = control.list_requests(fs), beats.list_beats(fs)
         found.changes.missing = [k for k, place in found.gone.items() if self.where.get(k) == place]

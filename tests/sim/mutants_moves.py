@@ -21,6 +21,7 @@ from spoold.store.mover import DONE, Fate, Moved
 from spoold.store.store import Store, make_directory
 from spoold.system.filesystem import FileSystem
 from spoold.worker.attempt import Attempt
+from spoold.worker.claims import Claims
 from spoold.worker.settling import Settling, Verdict
 from spoold.worker.worker import Worker
 from tests.sim.mutation import Mutations, Swap
@@ -138,13 +139,13 @@ def shared_claim_directory() -> list[Swap]:
         make_directory(self.store.fs, "claimed/shared")
         return register(self)
 
-    def list_shared(self: Worker) -> set[str]:
-        return set(self.store.fs.list("claimed/shared"))
+    def list_shared(self: Claims) -> set[str]:
+        return set(self._fs.list("claimed/shared"))
 
     def shared(worker: str, name: str) -> str:
         return f"{layout.CLAIMED}/shared/{name}"
 
-    return [(layout, "claimed", shared), (Worker, "register", join), (Worker, "_list_claims", list_shared)]
+    return [(layout, "claimed", shared), (Worker, "register", join), (Claims, "list", list_shared)]
 
 
 @moves.add("destinations of one's own", "Who hands an attempt back does not put its own name to it.")
@@ -192,9 +193,9 @@ def unopened_claim_is_gone() -> list[Swap]:
 
 @moves.add("discover by listing", "A listing of the claims that fails is taken for an empty one.")
 def failed_listing_is_empty() -> list[Swap]:
-    claims = Worker._list_claims
+    claims = Claims.list
 
-    def hopeful(self: Worker) -> set[str]:
+    def hopeful(self: Claims) -> set[str]:
         try:
             return claims(self)
         except ShutOut:
@@ -202,19 +203,18 @@ def failed_listing_is_empty() -> list[Swap]:
         except OSError:
             return set()
 
-    return [(Worker, "_list_claims", hopeful)]
+    return [(Claims, "list", hopeful)]
 
 
 @moves.add("the door is shut", "A worker that was taken for dead makes its directories anew and goes on.")
 def claim_directory_made_again() -> list[Swap]:
     stage = Store.stage
 
-    def go_on(self: Worker) -> set[str]:
-        directory = layout.join(layout.CLAIMED, self.store.writer)
+    def go_on(self: Claims) -> set[str]:
         try:
-            return set(self.store.fs.list(directory))
+            return set(self._fs.list(self._directory))
         except FileNotFoundError:
-            make_directory(self.store.fs, directory)
+            make_directory(self._fs, self._directory)
             return set()
 
     def stage_anyway(self: Store, data: bytes, *, durable: bool) -> str:
@@ -224,22 +224,23 @@ def claim_directory_made_again() -> list[Swap]:
             self.open_tmp()
             return stage(self, data, durable=durable)
 
-    return [(Worker, "_list_claims", go_on), (Store, "stage", stage_anyway)]
+    return [(Claims, "list", go_on), (Store, "stage", stage_anyway)]
 
 
 @moves.add("one token", "Claims that came late are told from the rest after the commits of the same step.")
 def adoption_after_commit() -> list[Swap]:
-    adopt, claims = Worker._adopt, Worker._list_claims
+    adopt, claims = Worker._adopt, Claims.list
     listed: dict[str, set[str]] = {}
 
-    def remember(self: Worker) -> set[str]:
-        listed[self.store.writer] = claims(self)
-        return listed[self.store.writer]
+    def remember(self: Claims) -> set[str]:
+        listed[self._writer] = claims(self)
+        return listed[self._writer]
 
     def afterwards(self: Worker, late: set[str]) -> int:
-        return adopt(self, listed[self.store.writer] - {a.name.encode() for a in self.running})
+        found = listed.pop(self.store.writer, set())
+        return adopt(self, found - {a.name.encode() for a in self.running})
 
-    return [(Worker, "_list_claims", remember), (Worker, "_adopt", afterwards)]
+    return [(Claims, "list", remember), (Worker, "_adopt", afterwards)]
 
 
 @moves.add("unknown may still happen", "Claims that turn up late are not adopted.")
