@@ -32,7 +32,7 @@ def trials(share: Share, room: str, node: str, *, quick: bool) -> dict[str, Tria
         "locks": partial(locks.try_locks, share, room),
         "clock": partial(clocks.try_clock, share, room),
         "hints": partial(clocks.try_hints, share, room),
-        "race": partial(renames.try_race, share, room, 20 if quick else 200),
+        "race": partial(renames.try_race, share, room, 20 if quick else 50),
         "pace": partial(pace.try_pace, share, room, 5 if quick else 100),
     }
 

@@ -26,16 +26,16 @@ LOCKS = 15
 AT_ONCE_S = 0.001
 RESTING_S = 0.002
 HOLD_S = 0.003
-ROUNDS = 40
+ROUNDS = 20
 
 
 def try_claims(group: Group, files: int) -> dict[str, Any]:
     """Figures of `claims`: every machine renames the same files into its own directory, holding them open."""
     group.prepare("claims", *(f"claims-of.{member}" for member in group.members))
     names = [f"{number:05}.json" for number in range(files)]
-    if group.first:
-        for name in names:
-            group.share.write(group.at("claims", name), b"{}", durable=False)
+    group.step("claims.folders")
+    for name in names[group.members.index(group.node) :: len(group.members)]:
+        group.share.write(group.at("claims", name), b"{}", durable=False)
     group.step("claims.ready")
     order = _in_blocks(group.share.list(group.at("claims")))
     won, errors = [], Counter[str]()
@@ -145,6 +145,9 @@ def try_locks(group: Group) -> dict[str, Any]:
 def try_same_destination(group: Group) -> dict[str, Any]:
     """Figures of `same_destination`: all rename the same file to the same name; spoold never does."""
     group.prepare("same", "same-to")
+    if group.first:
+        for name in _round_names():
+            group.share.write(group.at("same", name), b"", durable=False)
     return _wins(group, "same", lambda name: group.share.rename(group.at("same", name), group.at("same-to", name)))
 
 
@@ -166,12 +169,13 @@ def try_exclusive(group: Group) -> dict[str, Any]:
     return _wins(group, "exclusive", lambda name: group.share.create_exclusive(group.at("exclusive", f"x{name}")))
 
 
+def _round_names() -> list[str]:
+    return [str(number) for number in range(ROUNDS)]
+
+
 def _wins(group: Group, folder: str, attempt: Callable[[str], object]) -> dict[str, Any]:
     """How many rounds were won by several machines, and the errors that nobody expects."""
-    names = [str(number) for number in range(ROUNDS)]
-    if group.first:
-        for name in names:
-            group.share.write(group.at(folder, name), b"", durable=False)
+    names = _round_names()
     group.step(f"{folder}.ready", every_s=AT_ONCE_S)
     won, errors = [], set()
     for name in names:
