@@ -13,6 +13,9 @@ from pathlib import Path
 from tools.laboratory import needs, systemd_checks, systemd_image
 from tools.laboratory.channel import Failed
 from tools.laboratory.lab import BOUND_S, Lab
+from tools.laboratory.matrix.cell import TASKS
+from tools.laboratory.matrix.faults import FAULTS
+from tools.laboratory.matrix.run import Matrix, cells_of
 from tools.laboratory.protocols import PROTOCOLS
 
 CANNOT = 3
@@ -26,6 +29,8 @@ def main() -> int:
         print("netlab: this machine cannot run the lab:", *reasons, sep="\n  ", file=sys.stderr)
         return CANNOT
     try:
+        if options.verb == "test":
+            return _test(options)
         if options.verb == "test-systemd":
             return 1 if systemd_checks.carry_out(options.name, options.only) else 0
         return _carry_out(options, command)
@@ -70,6 +75,20 @@ def _carry_out(options: argparse.Namespace, command: list[str]) -> int:
     return 0
 
 
+def _test(options: argparse.Namespace) -> int:
+    protocols = options.protocol or list(PROTOCOLS)
+    faults = options.fault or list(FAULTS)
+    if options.list:
+        for protocol in protocols:
+            print(f"{protocol}: {', '.join(fault.name for fault in cells_of(protocol, faults))}")
+        return 0
+    matrix = Matrix(options.name, protocols, faults, options.tasks)
+    status = matrix.run(options.jobs)
+    if options.json is not None:
+        matrix.write(options.json)
+    return status
+
+
 def _parse() -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(prog="tools/netlab", description=__doc__.splitlines()[0])
     parser.add_argument("--name", default="lab", help="which lab, if there are several (default: lab)")
@@ -100,6 +119,13 @@ def _parse() -> tuple[argparse.Namespace, list[str]]:
     systemd = verbs.add_parser("test-systemd", help="the shipped units under a real systemd, as a table")
     systemd.add_argument("--only", default="", metavar="PART", help="checks with this in their name, after set_up")
     verbs.add_parser("down", help="end and remove the lab")
+    test = verbs.add_parser("test", help="every protocol against every fault, as a table with counts")
+    test.add_argument("--protocol", action="append", choices=PROTOCOLS, help="only this one; may be repeated")
+    test.add_argument("--fault", action="append", choices=FAULTS, help="only this one; may be repeated")
+    test.add_argument("--jobs", type=int, default=2, help="labs at once (default: 2)")
+    test.add_argument("--tasks", type=int, default=TASKS, help=f"of the cells without a fault (default: {TASKS})")
+    test.add_argument("--json", type=Path, metavar="FILE", help="write all counts there too")
+    test.add_argument("--list", action="store_true", help="say which cells there are, and run none")
     arguments = sys.argv[1:]
     # What follows a lone -- belongs to the guest's command, whatever it looks like.
     cut = arguments.index("--") if "--" in arguments else len(arguments)

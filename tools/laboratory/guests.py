@@ -118,9 +118,11 @@ class Guest:
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
+        """To the kernel alone: the processes that it traces would get the signal as if it were their own."""
         for process in self.processes():
-            with contextlib.suppress(psutil.Error):
-                process.send_signal(number)
+            with contextlib.suppress(psutil.Error, OSError):
+                if "\nTracerPid:\t0\n" in Path(f"/proc/{process.pid}/status").read_text():
+                    process.send_signal(number)
 
 
 def _lives(process: psutil.Process) -> bool:

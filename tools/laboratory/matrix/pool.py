@@ -1,0 +1,203 @@
+"""spoold on a lab: masters and workers as a user would start them, and the witnesses beside them.
+
+May touch: one folder on the share, /run of the guests, and every process in a guest that was started here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tools.laboratory.channel import Done, Failed
+from tools.laboratory.guests import HERE, wait_until
+from tools.laboratory.lab import Lab
+from tools.laboratory.matrix.trace import Execution, parse_trace
+from tools.laboratory.protocols import EXPORT, SHARE
+
+SPOOL = str(Path(sys.executable).with_name("spool"))
+FILL = f"{EXPORT}/fill"
+SLOTS = 4
+MASTERS = ("laptop1", "laptop2")
+
+
+def _environment() -> dict[str, str]:
+    """The caller's, without what it says of spools of its own."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("SPOOL_")}
+
+
+@dataclass(slots=True)
+class Pool:
+    """The nodes of one cell, on the spool of that name.
+
+    kept: the traces of laptops that were killed, which are blind since.
+    undone: the server was killed, and may have forgotten what it had done last.
+    """
+
+    lab: Lab
+    name: str
+    pids: dict[tuple[str, str], int] = field(default_factory=dict)
+    kept: list[Execution] = field(default_factory=list)
+    blind: set[str] = field(default_factory=set)
+    undone: bool = False
+    _ahead_s: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def root(self) -> str:
+        """The spool as laptops see it."""
+        return f"{SHARE}/{self.name}"
+
+    @property
+    def disk(self) -> str:
+        """The spool as the server has it."""
+        return f"{EXPORT}/{self.name}"
+
+    @property
+    def env(self) -> dict[str, str]:
+        """Guests cannot write byte code, so they read what the host has compiled."""
+        return {"PYTHONPYCACHEPREFIX": sys.pycache_prefix} if sys.pycache_prefix else {}
+
+    def make(self, settings: str) -> None:
+        """A fresh spool, with these settings in its spool.toml if any.
+
+        `spool init` tries the mount out first, which takes a kernel that is a process long, so one spool is made on
+        the host and copied; the doctor has tests of its own.
+        """
+        with tempfile.TemporaryDirectory(prefix="spoold-netlab-new-") as folder:
+            subprocess.run([SPOOL, "init", f"{folder}/spool"], check=True, capture_output=True, env=_environment())
+            if settings:
+                Path(folder, "spool", "spool.toml").write_text(settings)
+            self.lab.on("server").run("cp", "-r", f"{folder}/spool", self.disk)
+
+    def start(self, laptop: str, role: str) -> None:
+        """Start a worker or a master there."""
+        options = ("--slots", str(SLOTS), "--allow-command") if role == "worker" else ()
+        self.pids[laptop, role] = self.lab.on(laptop).start(
+            SPOOL, "--spool", self.root, role, *options, log=f"/run/{role}.log", env=self.env
+        )
+
+    def start_all(self) -> None:
+        """The leader first, so that all cells have it on laptop1; then the standby and the workers."""
+        self.start("laptop1", "master")
+        wait_until("laptop1 leads", lambda: ".m-laptop1-" in self.on_disk("ls master"), 40)
+        self.start("laptop2", "master")
+        for laptop in self.lab.laptops:
+            self.start(laptop, "worker")
+
+    def kill(self, laptop: str, role: str) -> None:
+        """kill -9 of one node."""
+        self.lab.on(laptop).run("kill", "-9", str(self.pids.pop((laptop, role))))
+
+    def power_cut(self, laptop: str) -> None:
+        """kill -9 of a laptop, whose trace is fetched just before."""
+        self.kept += self.trace(laptop)
+        self.blind.add(laptop)
+        del self._ahead_s[laptop]
+        self.lab.kill(laptop)
+
+    def boot(self, laptop: str) -> None:
+        """The laptop again, and on it what ran there."""
+        self.lab.boot(laptop)
+        for name, role in list(self.pids):
+            if name == laptop:
+                self.start(laptop, role)
+
+    def spool(self, laptop: str, *words: str, timeout: float = 60, check: bool = True) -> Done:
+        """Run the command line on a laptop. Errors: Failed."""
+        return self.lab.on(laptop).run(
+            SPOOL, "--spool", self.root, *words, env=self.env, timeout=timeout, check=check
+        )
+
+    def submit(self, batch: str) -> None:
+        """A batch, through the command line of laptop1. Errors: Failed."""
+        self.lab.on("laptop1").put(batch.encode(), "/run/batch.jsonl")
+        self.spool("laptop1", "submit", "/run/batch.jsonl")
+
+    def status(self, laptop: str) -> dict[str, Any]:
+        """What `spool status` says there. Errors: Failed."""
+        told: dict[str, Any] = json.loads(self.spool(laptop, "status", "--json").out)
+        return told
+
+    def on_disk(self, line: str) -> str:
+        """A line of shell in the spool on the server's own disk. Errors: Failed."""
+        return self.lab.on("server").shell(f"cd {self.disk} && {{ {line}; }}")
+
+    def completed(self) -> int:
+        """How many tasks are in completed/."""
+        return int(self.on_disk("ls -U completed | wc -l"))
+
+    def running_on(self, laptop: str) -> list[str]:
+        """Tasks whose command started there and has not ended."""
+        return [e.id for e in self.trace(laptop) if not e.ended]
+
+    def trace(self, laptop: str) -> list[Execution]:
+        """What the commands of a laptop wrote of themselves, since its boot."""
+        asked = time.monotonic()
+        told = self.lab.on(laptop).shell("cat /proc/uptime; cat /run/trace 2>/dev/null || true")
+        up, _, text = told.partition("\n")
+        # The guest looked at its clock some time after it was asked: of several guesses, the highest is the best.
+        guess = asked - float(up.split()[0])
+        self._ahead_s[laptop] = max(guess, self._ahead_s.get(laptop, guess))
+        return parse_trace(text, laptop, self._ahead_s[laptop])
+
+    def log(self, laptop: str, role: str) -> str:
+        """What a node there said."""
+        return self.lab.on(laptop).shell(f"cat /run/{role}.log 2>/dev/null || true")
+
+    def stop_all(self) -> None:
+        """SIGTERM to all, and wait until they have left; what does not leave is killed, and that is an error.
+
+        Errors: TimeoutError that names them.
+        """
+        for laptop in self.lab.laptops:
+            mine = [str(pid) for (name, _), pid in self.pids.items() if name == laptop]
+            self.lab.on(laptop).shell(f"kill {' '.join(mine)} 2>/dev/null || true")
+        left = f"! pgrep -f '[s]pool --spool {self.root}' >/dev/null"
+
+        def gone() -> bool:
+            asked = [self.lab.on(laptop).run("bash", "-c", left, check=False) for laptop in self.lab.laptops]
+            return all(done.code == 0 for done in asked)
+
+        wait_until("masters and workers leave after SIGTERM", gone, 30)
+        self.pids.clear()
+
+    def witness(self) -> dict[str, Any]:
+        """What lies on the server's own disk."""
+        told: dict[str, Any] = json.loads(
+            self.lab.on("server").run("python3", "-I", f"{HERE}/guest/tree.py", self.disk, timeout=120).out
+        )
+        return told
+
+    def clean(self) -> None:
+        """Make the lab as it was when it came up. What does not answer gets a new kernel."""
+        self.pids.clear()
+        self.lab.guests["server"].thaw()
+        if not self._answers("server"):
+            self.lab.kill("server")
+            self.lab.boot("server")
+        for laptop in self.lab.laptops:
+            self.lab.guests[laptop].thaw()
+            self.lab.network.heal(laptop)
+            if not self._answers(laptop) or not self._mounted(laptop):
+                self.lab.kill(laptop)
+                self.lab.boot(laptop)
+            self.lab.on(laptop).shell(f"pkill -9 -f '[s]pool --spool'; rm -f /run/trace; date -s @{time.time():.2f}")
+            self.lab.on(laptop).shell("rm -f /run/master.log /run/worker.log")
+        self.lab.on("server").shell(f"rm -rf {EXPORT}/*", timeout=120)
+
+    def _answers(self, guest: str) -> bool:
+        try:
+            self.lab.on(guest).run("true", timeout=5)
+        except Failed:
+            return False
+        return True
+
+    def _mounted(self, laptop: str) -> bool:
+        """Whether the share answers there, within the time that a client needs to find its server again."""
+        return self.lab.on(laptop).run("ls", SHARE, timeout=45, check=False).code == 0
