@@ -58,7 +58,7 @@ class Leadership:
             silent_s=self._watch.silent_s(_TOKEN),
             lease_s=self._lease_s,
             renew=renew,
-            gone=token is not None and gone(token.holder),
+            gone=token is not None and token.holder != self._store.writer and gone(token.holder),
         )
         if isinstance(decision, lease.Swap):
             assert token is not None

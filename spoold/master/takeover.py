@@ -30,7 +30,7 @@ VANISHED_AFTER = 3
 UNDER_WAY, QUIET = 0.5, 2.0
 READY_S = 0.25
 ENDED_S, ENDED_EACH_S = 0.25, 1e-4
-REQUESTS_S = 1.0
+REQUESTS_S, REQUESTS_QUIET_S = 1.0, 2.0
 
 
 def take_over(desk: Desk) -> None:
@@ -158,7 +158,7 @@ def _wanted(desk: Desk) -> Wanted:
     return Wanted(
         ready=any(view.ready.values()) and looks.due("ready", 0.0 if _thirsty(desk) else READY_S),
         ended=under_way and looks.due("ended", ended_s),
-        requests=looks.due("requests", REQUESTS_S),
+        requests=looks.due("requests", REQUESTS_S if under_way else REQUESTS_QUIET_S),
         beats=looks.due("beats", interval_s / 2),
         everything=False,
     )

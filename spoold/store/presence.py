@@ -13,9 +13,9 @@ from spoold.store.store import Store
 from spoold.system.host import Host, HostIdentity, ProcessIdentity, surely_gone
 
 # What changes without being news: a beat that differs from the one before in these alone need not be written again,
-# until it is this many intervals old. Looks at a single stamp call a node dead at three times that age.
+# until it is this many intervals old. Looks at a single stamp call a node dead at twice that age.
 _PASSING = {"load", "mem_available_mb", "disk_free_mb"}
-SAY_AGAIN = 2
+SAY_AGAIN = 3
 
 
 class Presence:

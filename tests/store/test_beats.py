@@ -46,15 +46,15 @@ def test_a_beat_replaces_the_one_before_under_a_new_name(store: Store, mount: Fa
 
 
 def test_who_has_nothing_new_to_say_renames_the_beat_before(store: Store, mount: FaultyFileSystem) -> None:
-    """For two intervals: then the stamp is too old for who looks only once."""
+    """For three intervals: then the stamp is too old for who looks only once."""
     mine = Presence(store, FakeHost(), "worker")
     seen = []
-    for at in (0.0, 3.0, 6.0, 9.0, 12.0, 15.0):
+    for at in (0.0, 4.0, 8.0, 12.0, 16.0, 20.0):
         mine.beat(at, "idle", load=at)
         seen += mount.list("heartbeats")
     expected = ["w1.0.json", "w1.1.0.json", "w1.2.0.json", "w1.3.0.json", "w1.4.json", "w1.5.4.json"]
     assert seen == expected
-    mine.beat(16.0, "draining")
+    mine.beat(21.0, "draining")
     assert mount.list("heartbeats") == ["w1.6.json"]
     read = beats.read_all(mount)["w1"]
     assert (read.beat, read.status) == (6, "draining")

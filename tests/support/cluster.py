@@ -61,10 +61,12 @@ class Node:
 class Cluster:
     """Makes nodes, steps them, and breaks them. Times in seconds.
 
-    gone: nodes that left, crashed or were shut out, and why. troubles: what the last steps could not do.
+    remote: a server holds the files, so that every look costs a round trip. gone: nodes that left, crashed or
+    were shut out, and why. troubles: what the last steps could not do.
     """
 
     settings: str = ""
+    remote: bool = False
     clock: ManualClock = field(default_factory=ManualClock)
     fs: MemoryFileSystem = field(init=False)
     witness: Witness = field(init=False)
@@ -75,6 +77,7 @@ class Cluster:
 
     def __post_init__(self) -> None:
         self.fs = MemoryFileSystem(self.clock)
+        self.fs.remote = self.remote
         self.witness = Witness(self.fs)
         initialise(self.fs, self.clock, "spool", "/spool")
         if self.settings:

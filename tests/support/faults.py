@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeVar
@@ -72,7 +73,7 @@ class FaultyFileSystem:
 
     def __init__(self, inner: FileSystem) -> None:
         self.inner = inner
-        self.calls = 0
+        self.asked: Counter[str] = Counter()
         self.off = False
         self.crash_after: int | None = None
         self.last_words = False
@@ -95,6 +96,11 @@ class FaultyFileSystem:
             self.crash_after = 0
 
         self.hangs.append(Hang(verb, path, crash, number))
+
+    @property
+    def calls(self) -> int:
+        """How many calls were made."""
+        return self.asked.total()
 
     @property
     def waiting(self) -> int:
@@ -164,7 +170,7 @@ class FaultyFileSystem:
                     self.last_words = False
                 raise Crashed(f"before {verb}")
             self.crash_after -= 1
-        self.calls += 1
+        self.asked[verb] += 1
         if self.off:
             raise error(errno.EHOSTDOWN, *paths)
         fault = next((f for f in self.faults if f.strikes(verb, paths)), None)
