@@ -49,11 +49,12 @@ def install_units(
     except ValueError as error:
         raise BadFile("install-units", "", f"{error}.", "give another name or directory.") from error
     base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") if user else Path(root)
+    mend = "See to whom that folder belongs." if user else "Run it as root, or with --user."
     for path, text in files.items():
         if show:
             output.print_line(f"# {base / path}\n{text}")
         else:
-            _write(base / path, text)
+            _write(base / path, text, mend)
             output.print_line(str(base / path))
     if not show:
         scoped = " --user" if user else ""
@@ -73,7 +74,7 @@ def _executable(usual: str) -> str | None:
     return os.path.abspath(found)
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str, mend: str) -> None:
     from spoold.protocol.errors import Unavailable
 
     try:
@@ -82,4 +83,4 @@ def _write(path: Path, text: str) -> None:
         if text.startswith("#!"):
             path.chmod(0o755)  # whoever starts such files passes over those that cannot be started
     except OSError as error:
-        raise Unavailable(f"{path}: {error.strerror}. Run it as root, or with --user.") from error
+        raise Unavailable(f"{path}: {error.strerror}. {mend}") from error
