@@ -7,11 +7,17 @@ ran in a guest; 2 for arguments that make no sense; 3 when this machine cannot r
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
 
 from tools.laboratory import needs, systemd_checks, systemd_image
 from tools.laboratory.channel import Failed
+from tools.laboratory.figures import measure
 from tools.laboratory.lab import BOUND_S, Lab
 from tools.laboratory.matrix.cell import TASKS
 from tools.laboratory.matrix.faults import FAULTS
@@ -19,6 +25,9 @@ from tools.laboratory.matrix.run import Matrix, cells_of
 from tools.laboratory.protocols import PROTOCOLS
 
 CANNOT = 3
+# Only an NFS client counts its round trips.
+MEASURED = [name for name in PROTOCOLS if name.startswith("nfs")]
+MEASURE_BOUND_S = 1800
 
 
 def main() -> int:
@@ -31,6 +40,8 @@ def main() -> int:
     try:
         if options.verb == "test":
             return _test(options)
+        if options.verb == "measure":
+            return _measure(options)
         if options.verb == "test-systemd":
             return 1 if systemd_checks.carry_out(options.name, options.only) else 0
         return _carry_out(options, command)
@@ -89,6 +100,25 @@ def _test(options: argparse.Namespace) -> int:
     return status
 
 
+def _measure(options: argparse.Namespace) -> int:
+    table = Table("over", "what", "figure", "made of")
+    found = []
+    for protocol in options.protocol or MEASURED:
+        lab = Lab(options.name, PROTOCOLS[protocol], 3, options.options, MEASURE_BOUND_S)
+        lab.up()
+        try:
+            figures = measure(lab, tasks=options.tasks, backlogs=tuple(options.backlog), samples=options.samples)
+        finally:
+            lab.down()
+        for row in figures.rows():
+            table.add_row(protocol, *row)
+        found.append(asdict(figures))
+    Console(width=None if sys.stdout.isatty() else 200, highlight=False).print(table)
+    if options.json is not None:
+        options.json.write_text(json.dumps(found, indent=1))
+    return 0
+
+
 def _parse() -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(prog="tools/netlab", description=__doc__.splitlines()[0])
     parser.add_argument("--name", default="lab", help="which lab, if there are several (default: lab)")
@@ -118,6 +148,13 @@ def _parse() -> tuple[argparse.Namespace, list[str]]:
     verbs.add_parser("reboot-server", help="power cut of the server, and its return")
     systemd = verbs.add_parser("test-systemd", help="the shipped units under a real systemd, as a table")
     systemd.add_argument("--only", default="", metavar="PART", help="checks with this in their name, after set_up")
+    figures = verbs.add_parser("measure", help="round trips per task and when idle, and delays, on NFS")
+    figures.add_argument("--protocol", action="append", choices=MEASURED, help="only this one; may be repeated")
+    figures.add_argument("--options", default="", help="more mount options, separated by commas")
+    figures.add_argument("--tasks", type=int, default=300)
+    figures.add_argument("--backlog", type=int, nargs="+", default=[100, 10_000])
+    figures.add_argument("--samples", type=int, default=15, help="of each delay")
+    figures.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too")
     verbs.add_parser("down", help="end and remove the lab")
     test = verbs.add_parser("test", help="every protocol against every fault, as a table with counts")
     test.add_argument("--protocol", action="append", choices=PROTOCOLS, help="only this one; may be repeated")

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from tools.laboratory.guests import wait_until
 from tools.laboratory.lab import CHECKOUT, Lab
-from tools.laboratory.protocols import SHARE
+from tools.laboratory.protocols import EXPORT, SHARE
 
 SPOOL = f"{SHARE}/measured"
+SERVER_SPOOL = f"{EXPORT}/measured"
 SPOOL_COMMAND = str(Path(sys.executable).with_name("spool"))
 SLOTS = 4
 _OPERATION = re.compile(r"^\s+(\w+): (\d+) ")
@@ -53,11 +54,24 @@ class Figures:
     """One protocol: round trips per task by size of the backlog, per second of an idle node; delays in ms."""
 
     protocol: str
-    per_task: dict[int, Counter[str]] = field(default_factory=dict)
-    tasks: dict[int, int] = field(default_factory=dict)
-    rate: dict[int, float] = field(default_factory=dict)
-    idle: dict[str, float] = field(default_factory=dict)
+    per_task: dict[int, dict[str, float]] = field(default_factory=dict)
+    tasks_per_s: dict[int, float] = field(default_factory=dict)
+    idle_per_s: dict[str, dict[str, float]] = field(default_factory=dict)
     delays_ms: dict[str, list[float]] = field(default_factory=dict)
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """What was measured, the figure, and what it is made of."""
+        found = []
+        for role, spent in self.idle_per_s.items():
+            found.append((f"idle {role}", f"{sum(spent.values()):.1f} round trips a second", _told(spent)))
+        for backlog, spent in self.per_task.items():
+            what = f"a task over a backlog of {backlog:,}"
+            rate = f"at {self.tasks_per_s[backlog]:.1f} tasks a second: "
+            found.append((what, f"{sum(spent.values()):.1f} round trips", rate + _told(spent)))
+        for when, delays in self.delays_ms.items():
+            spread = f"of {len(delays)}, from {min(delays):.0f} to {max(delays):.0f} ms"
+            found.append((f"submit to start, {when}", f"{statistics.median(delays):.0f} ms median", spread))
+        return found
 
 
 def operations(mountstats: str) -> Counter[str]:
@@ -74,92 +88,88 @@ def operations(mountstats: str) -> Counter[str]:
     return counted
 
 
+def measure(lab: Lab, *, tasks: int, backlogs: tuple[int, ...], samples: int) -> Figures:
+    """All figures of a lab that is up and whose protocol is an NFS. Errors: Failed, TimeoutError."""
+    measuring = Measuring(lab)
+    measuring.start()
+    measuring.idle(30)
+    measuring.delays("from idle", samples, 11.0)
+    measuring.delays("within seconds of other work", samples, 0.5)
+    for backlog in backlogs:
+        measuring.per_task(tasks, backlog)
+    return measuring.figures
+
+
 class Measuring:
-    """Measures one lab whose protocol is an NFS: laptop1 leads, laptop2 and laptop3 work, laptop3 submits too."""
+    """laptop1 leads, laptop2 and laptop3 work, laptop3 submits too. The server's own disk tells what to wait for."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
         self.figures = Figures(lab.protocol.name)
 
-    def run(self, *, tasks: int, backlogs: tuple[int, ...], idle_s: float, samples: int) -> Figures:
-        """All figures. Errors: Failed, TimeoutError."""
-        self._start()
-        self._idle(idle_s)
-        self._delays("idle", samples, 11.0)
-        self._delays("active", samples, 0.5)
-        for backlog in backlogs:
-            self._per_task(tasks, backlog)
-        return self.figures
-
-    def _start(self) -> None:
+    def start(self) -> None:
+        """A spool with default settings, and its nodes."""
         first = self.lab.on("laptop1")
         first.run(SPOOL_COMMAND, "init", SPOOL)
         first.start(SPOOL_COMMAND, "--spool", SPOOL, "master", log="/run/master.log")
         for name in self.lab.laptops[1:]:
-            self._worker(name)
-        wait_until(
-            "the workers are there", lambda: self._status()["workers"]["alive"] == len(self.lab.laptops) - 1, 60
-        )
+            words = ("worker", "--name", name, "--slots", str(SLOTS), "--allow-command")
+            self.lab.on(name).start(SPOOL_COMMAND, "--spool", SPOOL, *words, log="/run/worker.log")
+        nodes = len(self.lab.laptops) - 1
+        wait_until("the workers are there", lambda: self._files("claimed", "-mindepth 1 -type d") == nodes, 90)
 
-    def _worker(self, name: str) -> None:
-        words = ("worker", "--name", name, "--slots", str(SLOTS), "--allow-command")
-        self.lab.on(name).start(SPOOL_COMMAND, "--spool", SPOOL, *words, log="/run/worker.log")
+    def idle(self, seconds: float) -> None:
+        """What nodes ask for that have nothing to do, once the ten seconds after something happened are over."""
+        time.sleep(20)
+        before = {name: self._count(name) for name in self.lab.laptops}
+        began = time.monotonic()
+        time.sleep(seconds)
+        for name in self.lab.laptops:
+            role = "master" if name == "laptop1" else f"worker on {name}"
+            passed = time.monotonic() - began
+            spent = self._count(name) - before[name]
+            self.figures.idle_per_s[role] = {what: count / passed for what, count in spent.most_common()}
 
-    def _status(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(
-            self.lab.on("laptop1").run(SPOOL_COMMAND, "--spool", SPOOL, "status", "--json").out
-        )
-        return found
+    def delays(self, when: str, samples: int, pause_s: float) -> None:
+        """From submission to the start of the command, with a pause before each."""
+        self._script(_LATENCY, 1, pause_s)
+        lines = self._script(_LATENCY, samples, pause_s, timeout=samples * (pause_s + 20)).splitlines()
+        pairs = [tuple(map(float, line.split())) for line in lines]
+        self.figures.delays_ms[when] = [1000 * (began - at) for at, began in pairs]
+
+    def per_task(self, tasks: int, backlog: int) -> None:
+        """`tasks` urgent tasks over a backlog that is never touched: what one costs from submission to commit."""
+        later = {"command": ["true"], "priority": -100, "not_before": "2099-01-01T00:00:00Z"}
+        here = self.lab.on("laptop3")
+        here.put((json.dumps(later) + "\n").encode() * backlog, "/run/backlog")
+        there = f"{SPOOL}/pending/{backlog}"
+        here.shell(f"cp /run/backlog {there}.part && mv {there}.part {there}.whole.jsonl")
+        wait_until("the backlog waits", lambda: self._files("waiting", "-type f") >= backlog, 300, 1)
+        self._script(_SUBMIT, 40, 5)
+        self._drained()
+        before, began = sum((self._count(name) for name in self.lab.laptops), Counter[str]()), time.monotonic()
+        self._script(_SUBMIT, tasks, 5, timeout=300)
+        self._drained()
+        self.figures.tasks_per_s[backlog] = tasks / (time.monotonic() - began)
+        spent = sum((self._count(name) for name in self.lab.laptops), Counter[str]()) - before
+        self.figures.per_task[backlog] = {what: count / tasks for what, count in spent.most_common()}
+
+    def _drained(self) -> None:
+        def drained() -> bool:
+            return self._files("{pending,admitting,ready,claimed,returned}", "-type f") == 0
+
+        wait_until("all tasks have ended", drained, 300, 0.5)
+
+    def _files(self, where: str, what: str) -> int:
+        return int(self.lab.on("server").shell(f"find {SERVER_SPOOL}/{where} {what} | wc -l"))
 
     def _count(self, name: str) -> Counter[str]:
         return operations(self.lab.on(name).run("cat", "/proc/self/mountstats").out)
 
-    def _count_all(self) -> Counter[str]:
-        return sum((self._count(name) for name in self.lab.laptops), Counter())
-
-    def _idle(self, idle_s: float) -> None:
-        time.sleep(20)  # what follows a start, and the ten seconds after anything happened, are not idle
-        before = {name: self._count(name) for name in self.lab.laptops}
-        began = time.monotonic()
-        time.sleep(idle_s)
-        for name in self.lab.laptops:
-            role = "master" if name == "laptop1" else f"worker on {name}"
-            spent = self._count(name) - before[name]
-            self.figures.idle[role] = spent.total() / (time.monotonic() - began)
-
-    def _delays(self, what: str, samples: int, pause_s: float) -> None:
-        self._script("laptop3", _LATENCY, 1, pause_s)
-        lines = self._script("laptop3", _LATENCY, samples, pause_s, timeout=samples * (pause_s + 20)).splitlines()
-        pairs = [tuple(map(float, line.split())) for line in lines]
-        self.figures.delays_ms[what] = [1000 * (began - at) for at, began in pairs]
-
-    def _per_task(self, tasks: int, backlog: int) -> None:
-        """`tasks` urgent tasks over a backlog that is never touched: what one task costs from submit to commit."""
-        batch = "".join(
-            json.dumps({"command": ["true"], "priority": -100, "not_before": "2099-01-01T00:00:00Z"}) + "\n"
-            for _ in range(backlog)
-        )
-        self.lab.on("laptop3").put(batch.encode(), "/run/backlog.jsonl")
-        self.lab.on("laptop3").run("cp", "/run/backlog.jsonl", f"{SPOOL}/pending/{backlog}.part")
-        self.lab.on("laptop3").run("mv", f"{SPOOL}/pending/{backlog}.part", f"{SPOOL}/pending/{backlog}.whole.jsonl")
-        wait_until("the backlog waits", lambda: self._status()["tasks"]["waiting"] >= backlog, 300, 2)
-        self._script("laptop3", _SUBMIT, 40, 5)
-        self._drained()
-        done, before, began = self._status()["tasks"]["completed"], self._count_all(), time.monotonic()
-        self._script("laptop3", _SUBMIT, tasks, 5, timeout=300)
-        self._drained()
-        self.figures.rate[backlog] = tasks / (time.monotonic() - began)
-        self.figures.per_task[backlog] = self._count_all() - before
-        self.figures.tasks[backlog] = self._status()["tasks"]["completed"] - done
-
-    def _drained(self) -> None:
-        def drained() -> bool:
-            counts: dict[str, int] = self._status()["tasks"]
-            return counts["pending"] + counts["ready"] + counts["claimed"] == 0
-
-        wait_until("all tasks have ended", drained, 300, 1)
-
-    def _script(self, laptop: str, script: str, *arguments: object, timeout: float = 120) -> str:
-        env = {"PYTHONPATH": str(CHECKOUT)}
+    def _script(self, script: str, *arguments: object, timeout: float = 120) -> str:
         words = (sys.executable, "-c", script, SPOOL, *map(str, arguments))
-        return self.lab.on(laptop).run(*words, env=env, timeout=timeout).out
+        return self.lab.on("laptop3").run(*words, env={"PYTHONPATH": str(CHECKOUT)}, timeout=timeout).out
+
+
+def _told(spent: dict[str, float]) -> str:
+    return ", ".join(f"{what} {count:.2f}" for what, count in spent.items() if count >= 0.05)
