@@ -15,6 +15,6 @@ The rooms: `needs` (packages, and what is missing), `network`, `guest` and `gues
 `protocols`, `figures` (what the NFS client counted), `matrix/` (`netlab test`), `systemd_image` (the disk
 of a laptop with systemd), `systemd_laptop`, `systemd_boot`, `systemd_service` and `systemd_checks` (`test-systemd`).
 
-Law: nothing outside the lab's namespace and its one folder is changed, and `down` leaves neither behind. Only the disk of
-a laptop with systemd stays in the user's cache.
+Law: nothing outside the lab's namespace and its one folder is changed, and `down` leaves neither behind. Only the
+disk of a laptop with systemd stays, in the user's cache.
 """
