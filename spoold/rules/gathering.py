@@ -111,7 +111,9 @@ def _moved(figures: Figures) -> list[Remark]:
         problem = "a file that another machine had moved away was still listed"
         found.append(_bad("moved", problem, f"make listings fresh ({_FRESH})", BOTH))
     if figures["stat_still_sees"] or figures["open_still_works"]:
-        found.append(_note("moved", "stat or open still find a file under a name that it has left; as usual on NFS"))
+        found.append(
+            _note("moved", "stat or open still find a file under a name that it has left, as usual on a network")
+        )
     if not figures["inode_kept"]:
         found.append(_note("moved", "inode numbers do not stay with a file; spoold does not look at them"))
     return found
