@@ -73,13 +73,15 @@ class Guest:
         ]  # fmt: skip
         if self.disk is not None:
             kernel.append(f"ubdb={self.disk}")
+        bound = f"{bound_s:.0f}"
         with self.console.open("ab") as console:
-            subprocess.Popen(
-                self.network.command("timeout", "--foreground", "-s", "KILL", f"{bound_s:.0f}", *kernel),
+            # It outlives whoever started it, and is nobody's child that would have to be waited for.
+            subprocess.run(
+                ["setsid", "--fork", *self.network.command("timeout", "--foreground", "-s", "KILL", bound, *kernel)],
+                check=True,
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=console,
-                start_new_session=True,
                 env={**os.environ, "TMPDIR": MEMORY},
             )
 
