@@ -125,9 +125,9 @@ def _gather(pool: Pool, workload: Workload) -> Ledger:
         executions += pool.trace(laptop)
     return Ledger(
         parents=workload.parents,
-        files=told["files"],
-        results={name: (task, attempt, status) for name, (task, attempt, status) in told["results"].items()},
-        commits=[(task, attempt, writer) for task, attempt, writer in told["commits"]],
+        files=told.files,
+        results=told.results,
+        commits=told.commits,
         executions=executions,
         blind=frozenset(pool.blind),
         undone=pool.undone,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.laboratory.channel import Done, Failed
+from tools.laboratory.guest.tree import Tree
 from tools.laboratory.guests import HERE, wait_until
 from tools.laboratory.lab import Lab
 from tools.laboratory.matrix.trace import Execution, parse_trace
@@ -167,12 +168,12 @@ class Pool:
         wait_until("masters and workers leave after SIGTERM", gone, 30)
         self.pids.clear()
 
-    def witness(self) -> dict[str, Any]:
-        """What lies on the server's own disk."""
-        told: dict[str, Any] = json.loads(
-            self.lab.on("server").run("python3", "-I", f"{HERE}/guest/tree.py", self.disk, timeout=120).out
-        )
-        return told
+    def witness(self) -> Tree:
+        """What lies on the server's own disk. Errors: Failed."""
+        done = self.lab.on("server").run(sys.executable, "-I", f"{HERE}/guest/tree.py", self.disk, timeout=120)
+        told = json.loads(done.out)
+        results = {name: (task, attempt, status) for name, (task, attempt, status) in told["results"].items()}
+        return Tree(told["files"], results, [(task, attempt, writer) for task, attempt, writer in told["commits"]])
 
     def clean(self) -> None:
         """Make the lab as it was when it came up. What does not answer gets a new kernel."""
