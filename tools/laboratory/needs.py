@@ -24,6 +24,8 @@ PROGRAMS = {
     "/usr/sbin/mount.cifs": "cifs-utils",
     "/usr/sbin/smbd": "samba",
     "/usr/bin/smbpasswd": "samba-common-bin",
+    "/usr/lib/python3/dist-packages/samba/__init__.py": "python3-samba",
+    "/usr/bin/pgrep": "procps",
     "/usr/sbin/mkfs.ext4": "e2fsprogs",
     "/usr/sbin/debootstrap": "debootstrap",
 }
