@@ -63,18 +63,20 @@ def laptop_killed(pool: Pool) -> Told:
 def leader_killed(pool: Pool) -> Told:
     """kill -9 of the leading master; it comes back as a standby, or leads again."""
     outages.busy(pool, "laptop1")
-    pool.kill("laptop1", "master")
+    epoch, leader = outages.lease(pool)
+    pool.kill(leader, "master")
     time.sleep(RESTART_S)
-    pool.start("laptop1", "master")
-    return Told(1, outages.next_epoch(pool))
+    pool.start(leader, "master")
+    return Told(1, outages.next_leader(pool, epoch))
 
 
 def leader_laptop_killed(pool: Pool) -> Told:
     """The power of the leader's laptop fails, which also works; the standby leads; it boots again."""
-    outages.busy(pool, "laptop1")
-    pool.power_cut("laptop1")
-    told = outages.next_epoch(pool)
-    pool.boot("laptop1")
+    epoch, leader = outages.lease(pool)
+    outages.busy(pool, leader)
+    pool.power_cut(leader)
+    told = outages.next_leader(pool, epoch)
+    pool.boot(leader)
     return Told(1, told)
 
 

@@ -49,12 +49,26 @@ def taken_for_dead(pool: Pool, laptop: str) -> None:
     wait_until(f"spool status calls {laptop} dead", dead, SEEN_DEAD_S, every_s=0.5)
 
 
-def next_epoch(pool: Pool) -> str:
-    """Wait until somebody leads a later epoch than the first; who. Errors: TimeoutError."""
-    began = time.monotonic()
-    wait_until("there is a new leader", lambda: int(pool.on_disk("ls master").split(".")[0]) > 1, 60)
-    leader = pool.on_disk("ls master").split(".")[1]
-    return f"{leader} led after {time.monotonic() - began:.1f} s"
+def lease(pool: Pool) -> tuple[int, str]:
+    """The epoch and the laptop of whoever leads. Errors: TimeoutError when nobody does."""
+    found: list[tuple[int, str]] = []
+
+    def led() -> bool:
+        # A listing may miss the one name that is being renamed.
+        for name in pool.on_disk("ls master").split():
+            epoch, holder, _ = name.split(".")
+            if holder.startswith("m-"):
+                found.append((int(epoch), holder.split("-")[1]))
+        return bool(found)
+
+    wait_until("somebody leads", led, 60)
+    return max(found)
+
+
+def next_leader(pool: Pool, epoch: int) -> str:
+    """Wait until somebody leads a later epoch than this; who. Errors: TimeoutError."""
+    wait_until("there is a new leader", lambda: lease(pool)[0] > epoch, 60)
+    return f"{lease(pool)[1]} led next"
 
 
 def cut_off(pool: Pool) -> Told:

@@ -84,7 +84,7 @@ class Pool:
         )
 
     def start_all(self) -> None:
-        """The leader first, so that all cells have it on laptop1; then the standby and the workers."""
+        """The leader first, so that it is laptop1's if nothing delays it; then the standby and the workers."""
         self.start("laptop1", "master")
         wait_until("laptop1 leads", lambda: ".m-laptop1-" in self.on_disk("ls master"), 40)
         self.start("laptop2", "master")
