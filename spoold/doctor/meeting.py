@@ -94,7 +94,7 @@ class Group:
                     raise NobodyCame(f"{member} has left before {name} was over; it says why")
             return len(said) == len(self.members)
 
-        if not until(complete, STEP_WITHIN_S, every_s, partial(self._nudge, self.place)):
+        if not until(complete, STEP_WITHIN_S, every_s, partial(self.nudge, self.place)):
             missing = ", ".join(member for member in self.members if member not in said)
             raise NobodyCame(f"{missing} said nothing in {STEP_WITHIN_S:.0f} s, while all waited for {name}")
         # Whoever is in this step has read all words of the one before.
@@ -123,7 +123,7 @@ class Group:
             return wanted <= set(self.share.list(path))
 
         every_s = 0.0 if meanwhile is not None else STEP_EVERY_S
-        if not until(there, SIGNAL_WITHIN_S, every_s, partial(self._nudge, path)):
+        if not until(there, SIGNAL_WITHIN_S, every_s, partial(self.nudge, path)):
             raise NobodyCame(f"{', '.join(sorted(wanted))} did not come into {folder}: its machine has left")
 
     def hears(self, *names: str) -> bool:
@@ -135,9 +135,9 @@ class Group:
             except FileNotFoundError:
                 return False
 
-        return until(there, JOIN_WITHIN_S, nudge=partial(self._nudge, self.place))
+        return until(there, JOIN_WITHIN_S, nudge=partial(self.nudge, self.place))
 
-    def _nudge(self, path: str) -> None:
+    def nudge(self, path: str) -> None:
         """Change a directory, so that a client which wrongly holds its listing for current asks anew.
 
         NFS 3 compares times: of two changes within a tick of the server's clock it may miss the second for ever.

@@ -33,6 +33,10 @@ class Share(PosixFileSystem):
         self.calls += 1
         return super()._full(path)
 
+    def list(self, path: str) -> list[str]:
+        """As the mount shows it: a trial must not touch what it lists."""
+        return os.listdir(self._full(path))
+
     def create_exclusive(self, path: str) -> None:
         """Make an empty file that must not be there. Errors: FileExistsError when it is, OSError."""
         os.close(os.open(self._full(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))

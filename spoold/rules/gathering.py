@@ -2,7 +2,8 @@
 
 Law: as in `checkup`. Only what spoold relies on can rule a strategy out. The figures, all of them over all machines:
 
-    freshness         rounds, late (listings that lacked what must be in them), worst_s, ping_p50_ms, ping_max_ms
+    freshness         rounds, late (listings that lacked what must be in them), touched (of those, that came only
+                      when the directory was touched), worst_s (of the others), ping_p50_ms, ping_max_ms
     absent            seen_by_stat_s (up to limit_s): how long stat believed in an absence; seen_after_listing
     moved             stat_still_sees, open_still_works, still_listed: counts of observers; inode_kept
     read_rename       rounds, refused, stuck, errors, longest_s: renames of what a peer had just read
@@ -81,15 +82,18 @@ _FRESH = "NFS: vers=4.2, no nocto; SMB: cache=strict, no directory leases; sshfs
 
 
 def _freshness(figures: Figures) -> list[Remark]:
-    if not figures["late"]:
+    late, touched = figures["late"], figures["touched"]
+    if not late:
         return []
-    problem = (
-        f"{figures['late']} of {figures['rounds']} listings lacked a file that another machine had made before, for "
-        f"up to {figures['worst_s']:.1f} s"
-    )
+    problem = f"{late} of {figures['rounds']} listings lacked a file that another machine had made before, "
     if figures["worst_s"] >= VERY_LATE_S:
+        problem += f"for up to {figures['worst_s']:.1f} s"
         return [_bad("freshness", problem, f"make listings fresh ({_FRESH})", BOTH)]
-    return [Remark(grade="warning", probe="freshness", problem=problem, mend=f"if it gets longer: {_FRESH}")]
+    if touched:
+        problem += f"{touched} of them until the directory was touched, as spoold does with what it polls on NFS"
+    else:
+        problem += f"for up to {figures['worst_s']:.1f} s"
+    return [Remark(grade="warning", probe="freshness", problem=problem, mend=f"to see tasks sooner: {_FRESH}")]
 
 
 def _absent(figures: Figures) -> list[Remark]:

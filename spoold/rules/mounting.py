@@ -87,7 +87,7 @@ def _judge_nfs(mount: MountFacts) -> list[Remark]:
     if mount.version in ("2", "3"):
         problem = (
             f"NFS {mount.version} tells a directory's changes by its time, so of two within one tick of the server's "
-            "clock (1 to 10 ms) the second may stay unseen until the next"
+            "clock (1 to 10 ms) the second may stay unseen until spoold touches the directory, after ten seconds"
         )
         found.append(_warning(problem, "mount with vers=4.2, or keep the files on a server with Linux 6.13 or newer"))
     elif mount.version == "4.0":

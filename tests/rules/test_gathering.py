@@ -10,7 +10,7 @@ from spoold.rules.gathering import judge_company, judge_gathering
 RACE = {"rounds": 40, "doubled": 0, "nobody": 0, "errors": []}
 HEALTHY: dict[str, dict[str, Any]] = {
     "peers": {"machines": 2},
-    "freshness": {"rounds": 16, "late": 0, "worst_s": 0.0},
+    "freshness": {"rounds": 16, "late": 0, "touched": 0, "worst_s": 0.0},
     "absent": {"seen_by_stat_s": 0.2, "limit_s": 3.0, "seen_after_listing": True},
     "moved": {"stat_still_sees": 0, "open_still_works": 0, "still_listed": 0, "inode_kept": True},
     "read_rename": {"rounds": 6, "refused": 0, "stuck": 0, "errors": [], "longest_s": 0.01},
@@ -38,6 +38,7 @@ def test_healthy_machines_are_called_so() -> None:
     ("probe", "changes", "grade", "against", "words"),
     [
         ("freshness", {"late": 2, "worst_s": 5.0}, "bad", BOTH, "2 of 16 listings"),
+        ("freshness", {"late": 2, "touched": 2}, "warning", (), "2 of them until the directory was touched"),
         ("freshness", {"late": 1, "worst_s": 0.1}, "warning", (), "up to 0.1 s"),
         ("absent", {"seen_after_listing": False}, "bad", BOTH, "stays absent"),
         ("absent", {"seen_by_stat_s": 3.0}, "note", (), "3 s or more"),
