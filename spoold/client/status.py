@@ -2,7 +2,7 @@
 
 Law: a snapshot is only as good as the leader behind it. On its own host a process is looked up; elsewhere a snapshot
 that is fresh by the wall clock is believed, since it is for people; else the token of leadership is watched, which a
-live leader renames at least every two seconds. Nothing here decides a move, and no task file is opened.
+live leader renames at least every 2.5 seconds. Nothing here decides a move, and no task file is opened.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem
 from spoold.system.host import Host
 
-FRESH_S = 10.0
-RENEWED_WITHIN_S = 2.5
+FRESH_S = 15.0
+RENEWED_WITHIN_S = 3.0
 LOOK_EVERY_S = 0.1
 # Stamps are of other machines' clocks: a node is called dead by them only when they are far behind.
 PATIENCE = 2.0
@@ -37,7 +37,7 @@ Sleep = Callable[[float], None]
 
 
 def status(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep) -> Snapshot:
-    """The cluster now; up to 0.3 s old where a leader lives, which may take 2.5 s to find out. Errors: OSError."""
+    """The cluster now; up to 0.3 s old where a leader lives, which may take 3 s to find out. Errors: OSError."""
     lease = read_lease(store.fs)
     nodes = beats.read_all(store.fs)
     if lease is None or lease.holder == NOBODY:

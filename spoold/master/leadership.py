@@ -22,9 +22,9 @@ class Leadership:
         self._store = store
         beat = store.settings.heartbeat
         self._lease_s = beat.dead_after_s
-        # Three chances to renew within the lease time, and never rarer than every two seconds, so that a
+        # Three chances to renew within the lease time, and never rarer than every 2.5 seconds, so that a
         # one-shot reader that looks twice can tell a live leader from a dead one.
-        self._renew_s = min(self._lease_s / 3, 2.0)
+        self._renew_s = min(self._lease_s / 3, 2.5)
         self._watch = Watch(beat.interval_s, self._lease_s)
         self._seen: LeaseName | None = None
         self._changes = 0

@@ -24,7 +24,8 @@ from spoold.store import beats, snapshots
 from spoold.store.mounting import mount_warnings, mounts_of
 from spoold.system.errnos import Meaning, classify
 
-BUSY_EVERY_S = 0.2
+# How often (s) while things change; on a share a snapshot costs seven round trips.
+BUSY_EVERY_S, BUSY_REMOTE_S = 0.2, 0.5
 RATES_OVER_S = 300.0
 DEAD_SHOWN_S = 600.0
 REJECTED_EVERY_S = 30.0
@@ -32,12 +33,12 @@ MOUNTS_EVERY_S = 30.0
 
 
 class Reporting:
-    """Publishes snapshots: soon after something changed, and once per heartbeat interval in any case."""
+    """Publishes snapshots: soon after something changed (then it is stale), and every interval, on a share every other."""
 
     def __init__(self) -> None:
         self._seq = 0
         self._published_at: float | None = None
-        self._stale = True
+        self.stale = True
         self._beats: dict[str, Heartbeat] = {}
         self._history: deque[tuple[float, int, int]] = deque()
         self._counted_at: float | None = None
@@ -57,8 +58,9 @@ class Reporting:
     def step(self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile]) -> float:
         """Publish if it is time; returns when (monotonic, s) it will be. Errors: OSError."""
         now = desk.now.monotonic
-        self._stale = self._stale or desk.busy
-        every = BUSY_EVERY_S if self._stale else desk.store.settings.heartbeat.interval_s
+        self.stale = self.stale or desk.busy
+        quiet_s = desk.store.settings.heartbeat.interval_s * (2 if desk.looks.rationed else 1)
+        every = (BUSY_REMOTE_S if desk.looks.rationed else BUSY_EVERY_S) if self.stale else quiet_s
         if self._published_at is not None and now < self._published_at + every:
             return self._published_at + every
         self._read_beats(desk)
@@ -67,7 +69,7 @@ class Reporting:
         snapshot = self._snapshot(desk, leadership, growing)
         if self._published_at is None:
             snapshots.clear(desk.store.fs)
-        self._published_at, self._stale = now, False
+        self._published_at, self.stale = now, False
         # A snapshot whose publishing failed may yet appear, so its name is never used again.
         name, self._seq = SnapshotName(desk.epoch, self._seq), self._seq + 1
         try:
@@ -76,7 +78,7 @@ class Reporting:
             # Moves need no room, a report does: on a full share the work goes on and the picture grows old.
             if classify(error) is not Meaning.FULL:
                 raise
-        return now + desk.store.settings.heartbeat.interval_s
+        return now + quiet_s
 
     def _read_beats(self, desk: Desk) -> None:
         for node, beat in desk.view.beats.items():

@@ -27,7 +27,7 @@ from spoold.store.lanes import list_lanes, list_tasks
 
 VANISHED_AFTER = 3
 # How often (s) what is listed where looks cost round trips. UNDER_WAY, QUIET: everything, in heartbeat intervals.
-UNDER_WAY, QUIET = 0.5, 2.0
+UNDER_WAY, QUIET = 0.5, 3.0
 READY_S = 0.25
 ENDED_S, ENDED_EACH_S = 0.25, 1e-4
 REQUESTS_S, REQUESTS_QUIET_S = 1.0, 2.0
@@ -159,7 +159,7 @@ def _wanted(desk: Desk) -> Wanted:
         ready=any(view.ready.values()) and looks.due("ready", 0.0 if _thirsty(desk) else READY_S),
         ended=under_way and looks.due("ended", ended_s),
         requests=looks.due("requests", REQUESTS_S if under_way else REQUESTS_QUIET_S),
-        beats=looks.due("beats", interval_s / 2),
+        beats=looks.due("beats", interval_s / 2 if under_way else interval_s),
         everything=False,
     )
 

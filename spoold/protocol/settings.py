@@ -103,7 +103,7 @@ class DurabilitySettings(Strict):
 class PollSettings(Strict):
     """How often directories are listed, in seconds: busy after something happened, idle without hints."""
 
-    busy_s: float = Field(default=0.05, ge=0.001, le=60)
+    busy_s: float = Field(default=0.1, ge=0.001, le=60)
     idle_s: float = Field(default=0.5, ge=0.001, le=60)
     hinted_s: float = Field(default=2.0, ge=0.001, le=60)
 

@@ -58,7 +58,7 @@ SETTINGS_TEMPLATE = b"""\
 # fsync = true
 
 # [poll]
-# busy_s = 0.05
+# busy_s = 0.1
 # idle_s = 0.5
 # hinted_s = 2.0            # idle, on a local file system that tells of changes
 """

@@ -27,7 +27,7 @@ from spoold.system.mounts import Mount, mount_of
 # file.
 _WARY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CHUNK = 1 << 20
-TOUCH_NFS3_S, TOUCH_S = 10.0, 30.0
+TOUCH_NFS3_S, TOUCH_S = 10.0, 60.0
 TOUCHED_MAX = 4096
 
 
