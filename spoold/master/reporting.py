@@ -33,7 +33,7 @@ MOUNTS_EVERY_S = 30.0
 
 
 class Reporting:
-    """Publishes snapshots: soon after a change (it is stale then), else every interval or, on a share, every other."""
+    """Publishes snapshots: soon after a change (it is stale then), else every interval, on a share every other."""
 
     def __init__(self) -> None:
         self._seq = 0
