@@ -1,7 +1,8 @@
 """ready/ → claimed/<me>/: which task this worker takes next.
 
 A worker lists only the lanes that it can serve and takes the most urgent task it has room for. Losing a race is
-normal; after one it jumps ahead in the list, so that a crowd spreads out instead of losing one after the other.
+normal; after one it jumps ahead in the list, and on a share it begins at a place of its own, so that a crowd spreads
+out instead of losing one after the other.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from spoold.store.looks import Looks
 from spoold.store.mover import Fate
 from spoold.store.store import Store
 
-JUMP = 7
+JUMP, SPREAD = 7, 16
 # How often (s) new lanes are looked for, where a look costs a round trip.
 LANES_S = 0.4
 
@@ -49,6 +50,7 @@ class Claiming:
         self._looks = Looks(store)
         self._lanes: dict[str, Lane] = {}
         self.lost = 0
+        self._begun = 0
         self._doubt = doubt
 
     def candidates(self) -> list[Candidate]:
@@ -72,7 +74,7 @@ class Claiming:
 
         running: the demands of what runs already; shy: keys that another worker should have first.
         """
-        left, taken, index = list(candidates), list(running), 0
+        left, taken, index = list(candidates), list(running), self._begin(candidates)
         while slots > 0 and left:
             index = index if index < len(left) else 0
             candidate = left.pop(index)
@@ -90,6 +92,17 @@ class Claiming:
             else:
                 self._doubt()  # my directory is gone, or nobody knows
                 return
+
+    def _begin(self, candidates: list[Candidate]) -> int:
+        """Where to begin: with the oldest of the most urgent; on a share, where a lost race costs round trips, with
+        one of the oldest of them, another one for each worker and each time.
+        """
+        if not candidates or not self._looks.rationed:
+            return 0
+        self._begun += 1
+        rank = candidates[0].name.rank
+        equals = sum(candidate.name.rank == rank for candidate in candidates[:SPREAD])
+        return zlib.crc32(f"{self._store.writer}.{self._begun}".encode()) % equals
 
     def _jump(self, left: int) -> int:
         """A place further on, another one for each worker and each loss."""

@@ -138,3 +138,22 @@ def test_a_task_whose_old_attempt_still_ends_here_is_left_for_later() -> None:
     made.settle()
     assert made.state("t0") == "claimed"
     assert [attempt.fenced for attempt in node.worker.running] == [False]
+
+
+def test_on_a_share_a_crowd_begins_at_different_places_and_never_below_the_most_urgent() -> None:
+    made = Cluster(remote=True)
+    made.master("m1")
+    names = [f"w{number}" for number in range(4)]
+    for name in names:
+        made.worker(name, slots=1)
+    for number in range(8):
+        made.submit(f"urgent{number}.json", '{"command": ["work"], "priority": 5}')
+        made.submit(f"other{number}.json", '{"command": ["work"]}')
+    for _ in range(20):
+        made.pass_time(0.1)
+        made.step("m1")
+    firsts = {
+        made.nodes[name].worker._claiming._begin(made.nodes[name].worker._claiming.candidates()) for name in names
+    }
+    assert len(firsts) > 1
+    assert max(firsts) < 8
