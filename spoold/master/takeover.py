@@ -28,8 +28,9 @@ from spoold.store.lanes import list_lanes, list_tasks
 VANISHED_AFTER = 3
 # How often (s) what is listed where looks cost round trips. UNDER_WAY, QUIET: everything, in heartbeat intervals.
 UNDER_WAY, QUIET = 0.5, 3.0
-READY_S = 0.25
-ENDED_S, ENDED_EACH_S = 0.25, 1e-4
+PENDING_S = 0.25
+READY_S = 0.5
+ENDED_S, ENDED_EACH_S = 0.5, 1e-4
 REQUESTS_S, REQUESTS_QUIET_S = 1.0, 2.0
 
 
@@ -155,7 +156,10 @@ def _wanted(desk: Desk) -> Wanted:
         return EVERYTHING
     # An end that others wait for is looked for at once. The longer the list of what has ended, the rarer it is read.
     ended_s = max(0.0 if desk.backlog.awaits else ENDED_S, ENDED_EACH_S * (len(view.completed) + len(view.failed)))
+    # With tasks standing ready, one more would only queue behind them.
+    pending_s = PENDING_S if any(view.ready.values()) else 0.0
     return Wanted(
+        pending=looks.due("pending", pending_s),
         ready=any(view.ready.values()) and looks.due("ready", 0.0 if _thirsty(desk) else READY_S),
         ended=under_way and looks.due("ended", ended_s),
         requests=looks.due("requests", REQUESTS_S if under_way else REQUESTS_QUIET_S),

@@ -61,8 +61,9 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which directories a refresh lists beside pending/. What lies behind a token that has moved on always is."""
+    """Which directories a refresh lists. What lies behind a token that has moved on always is."""
 
+    pending: bool = True
     ready: bool = True
     ended: bool = True
     requests: bool = True
@@ -119,9 +120,10 @@ class View:
         where nothing was and nothing has left the place before, nothing need be listed.
         """
         found = self._unfinished = self._unfinished or _Found()
-        drops = sorted(fs.list(layout.PENDING))
-        found.changes.any |= drops != self.pending
-        self.pending = drops
+        if wanted.everything or wanted.pending:
+            drops = sorted(fs.list(layout.PENDING))
+            found.changes.any |= drops != self.pending
+            self.pending = drops
         if wanted.everything:
             self._refresh_branches(fs, State.READY, self.ready, list(list_lanes(fs, layout.READY)), found)
         elif wanted.ready:

@@ -21,9 +21,10 @@ from spoold.store.looks import Looks
 from spoold.store.mover import Fate
 from spoold.store.store import Store
 
-JUMP, SPREAD = 7, 16
-# How often (s) new lanes are looked for, where a look costs a round trip.
+JUMP, SPREAD = 7, 32
+# How often (s) new lanes are looked for, and how long a list of tasks is used, where a look costs a round trip.
 LANES_S = 0.4
+READY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,16 @@ class Claiming:
         self._lanes: dict[str, Lane] = {}
         self.lost = 0
         self._begun = 0
+        self._left: list[Candidate] = []
         self._doubt = doubt
 
     def candidates(self) -> list[Candidate]:
-        """What is ready in the lanes that this worker can serve, most urgent first. Errors: OSError."""
+        """What is ready in the lanes that this worker can serve, most urgent first. Errors: OSError.
+
+        On a share a long list is used for a moment: a claim out of it fails if somebody was quicker.
+        """
+        if not self._looks.due("ready", READY_S) and len(self._left) >= SPREAD:
+            return self._left
         found: list[Candidate] = []
         if self._looks.due("lanes", LANES_S):
             self._lanes = list_lanes(self._store.fs, layout.READY)
@@ -65,16 +72,18 @@ class Claiming:
                 directory = layout.join(layout.READY, lane_name)
                 tasks = list_tasks(self._store.fs, directory).values()
                 found += [Candidate(task, lane_name, lane) for task in tasks]
-        return sorted(found, key=lambda candidate: candidate.urgency)
+        self._left = sorted(found, key=lambda candidate: candidate.urgency)
+        return self._left
 
     def claim(
         self, candidates: list[Candidate], slots: int, running: list[Lane], shy: Collection[str]
     ) -> Iterator[Candidate]:
         """Claim up to `slots` of the candidates, yielding each as it is mine. Errors: OSError.
 
-        running: the demands of what runs already; shy: keys that another worker should have first.
+        running: the demands of what runs already; shy: keys that another worker should have first. Candidates that
+        were tried are taken off the list.
         """
-        left, taken, index = list(candidates), list(running), self._begin(candidates)
+        left, taken, index = candidates, list(running), self._begin(candidates)
         while slots > 0 and left:
             index = index if index < len(left) else 0
             candidate = left.pop(index)
