@@ -12,7 +12,7 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Heartbeat, MountFacts
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import SnapshotName
+from spoold.protocol.names import BeatName, SnapshotName
 from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Leadership as LeadershipPart
 from spoold.protocol.snapshot import Rates, Snapshot, TaskCounts
@@ -40,6 +40,7 @@ class Reporting:
         self._published_at: float | None = None
         self.stale = True
         self._beats: dict[str, Heartbeat] = {}
+        self._tried: dict[str, BeatName] = {}
         self._history: deque[tuple[float, int, int]] = deque()
         self._counted_at: float | None = None
         self._mounts: dict[str, MountFacts] = {}
@@ -83,12 +84,16 @@ class Reporting:
     def _read_beats(self, desk: Desk) -> None:
         for node, beat in desk.view.beats.items():
             known = self._beats.get(node)
-            if known is None or known.beat != beat.content:
+            if (known is None or known.beat != beat.content) and self._tried.get(node) != beat:
+                self._tried[node] = beat  # one that has gone meanwhile is not asked for again, but listed anew
                 read = beats.read(desk.store.fs, beat)
                 if read is not None:
                     self._beats[node] = read
-        for gone in self._beats.keys() - desk.view.beats.keys():
-            del self._beats[gone]
+                else:
+                    desk.looks.hasten("beats")
+        for gone in self._tried.keys() - desk.view.beats.keys():
+            del self._tried[gone]
+            self._beats.pop(gone, None)
 
     def _count_rejected(self, desk: Desk) -> None:
         """The leader counts its own rejections; people clear the directory, so it is counted anew at times."""
