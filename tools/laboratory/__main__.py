@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tools.laboratory import needs, systemd_checks, systemd_image
+from tools.laboratory import needs, systemd_checks, systemd_image, verdicts
 from tools.laboratory.channel import Failed
 from tools.laboratory.figures import measure
 from tools.laboratory.lab import BOUND_S, Lab
@@ -42,6 +42,8 @@ def main() -> int:
             return _test(options)
         if options.verb == "measure":
             return _measure(options)
+        if options.verb == "test-doctor":
+            return 0 if verdicts.carry_out(options.name, options.protocol or list(PROTOCOLS)) else 1
         if options.verb == "test-systemd":
             return 1 if systemd_checks.carry_out(options.name, options.only) else 0
         return _carry_out(options, command)
@@ -148,6 +150,8 @@ def _parse() -> tuple[argparse.Namespace, list[str]]:
     verbs.add_parser("reboot-server", help="power cut of the server, and its return")
     systemd = verbs.add_parser("test-systemd", help="the shipped units under a real systemd, as a table")
     systemd.add_argument("--only", default="", metavar="PART", help="checks with this in their name, after set_up")
+    doctor = verbs.add_parser("test-doctor", help="what the doctor says of each protocol, and of unsafe mounts")
+    doctor.add_argument("--protocol", action="append", choices=PROTOCOLS, help="only this one; may be repeated")
     figures = verbs.add_parser("measure", help="round trips per task and when idle, and delays, on NFS")
     figures.add_argument("--protocol", action="append", choices=MEASURED, help="only this one; may be repeated")
     figures.add_argument("--options", default="", help="more mount options, separated by commas")
