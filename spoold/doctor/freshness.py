@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from spoold.doctor.meeting import Group, folded, until
+from spoold.doctor.meeting import NUDGE_EVERY_S, Group, folded, until
 from spoold.doctor.pace import spread
 from spoold.doctor.share import name_of
 
@@ -21,6 +21,7 @@ ROUNDS = 8
 BURST = 6
 BEATS = 15
 BEAT_EVERY_S = 0.1
+BEATS_WITHIN_S = 20.0  # on SMB each call may take a tenth of a second, and each beat needs some
 
 Turn = Callable[[Group, str], Mapping[str, Mapping[str, Any]]]
 
@@ -137,6 +138,8 @@ def see_moved(group: Group, actor: str) -> Mapping[str, Mapping[str, Any]]:
     if not mine:
         word["stat_still_sees"] = int(group.share.sees(path))
         word["open_still_works"] = int(_opens(group, path))
+        if "file" in group.share.list(group.at(folder)):
+            group.nudge(group.at(folder))
         word["still_listed"] = int("file" in group.share.list(group.at(folder)))
         word["inode_kept"] = group.share.stat(group.at(away, "file")).inode == inode
     return group.step(f"moved.{actor}.done", word)
@@ -221,16 +224,20 @@ def see_beats(group: Group) -> dict[str, Any]:
     group.step("beats")
     seen: dict[str, list[tuple[int, float]]] = {other: [] for other in group.others}
     begun, mine = time.monotonic(), 0
+    nudged = begun
 
     def all_seen() -> bool:
         return all(beats and beats[-1][0] == BEATS - 1 for beats in seen.values())
 
-    while not (mine == BEATS and all_seen()) and time.monotonic() - begun < LATE_S + BEATS * BEAT_EVERY_S:
+    while not (mine == BEATS and all_seen()) and time.monotonic() - begun < BEATS_WITHIN_S:
         if mine < BEATS and time.monotonic() - begun >= mine * BEAT_EVERY_S:
             group.make("beats", f"{group.node}.{mine}")
             if mine:
                 group.share.unlink(group.at("beats", f"{group.node}.{mine - 1}"))
             mine += 1
+        if time.monotonic() - nudged >= NUDGE_EVERY_S:  # as spoold touches what it polls, only more often
+            group.nudge(group.at("beats"))
+            nudged = time.monotonic()
         for name in group.share.list(group.at("beats")):
             other, _, beat = name.rpartition(".")
             if other in seen and int(beat) > (seen[other][-1][0] if seen[other] else -1):

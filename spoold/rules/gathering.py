@@ -5,7 +5,8 @@ Law: as in `checkup`. Only what spoold relies on can rule a strategy out. The fi
     freshness         rounds, late (listings that lacked what must be in them), touched (of those, that came only
                       when the directory was touched), worst_s (of the others), ping_p50_ms, ping_max_ms
     absent            seen_by_stat_s (up to limit_s): how long stat believed in an absence; seen_after_listing
-    moved             stat_still_sees, open_still_works, still_listed: counts of observers; inode_kept
+    moved             stat_still_sees, open_still_works, still_listed (once touched): counts of observers;
+                      inode_kept
     read_rename       rounds, refused, stuck, errors, longest_s: renames of what a peer had just read
     replaced          errors, target_there: renames over what a peer held open
     beats             beats, seen, last_seen, longest_gap_s

@@ -1,8 +1,9 @@
 """One rename, and the truth about it afterwards.
 
 Law: after any error, look; "the source is gone" alone proves nothing. The destination must be a name that nobody but
-the mover makes (or that means the same whoever made it), so: listed there → done; else still listed at the source →
-not done, and it may still happen later; else → somebody else moved it. A lost race is an outcome, not an error.
+the mover makes (or that means the same whoever made it), so: list the source, then the destination. Listed at the
+destination → done; else still listed at the source → not done, and it may still happen later; else → somebody else
+moved it. A lost race is an outcome, not an error.
 """
 
 from __future__ import annotations
@@ -61,8 +62,17 @@ def move(fs: FileSystem, src: str, dst: str) -> Moved:
 
 
 def _judge(fs: FileSystem, src: str, dst: str, error: OSError) -> Moved:
+    """The source is listed first: a rename that the network carries out between the two looks is then seen at its end.
+    The other way about it would be in neither place, and taken for somebody else's.
+    """
     if classify(error) in (Meaning.FULL, Meaning.CONFIG, Meaning.BROKEN):
         return Moved(Fate.REFUSED, error)
+    try:
+        still_there = _listed(fs, src)
+    except FileNotFoundError:
+        still_there = False  # the directory itself is gone, and with it the permission to move what was in it
+    except OSError as looking:
+        return Moved(Fate.UNKNOWN, looking)
     try:
         if _listed(fs, dst):
             return DONE
@@ -70,13 +80,7 @@ def _judge(fs: FileSystem, src: str, dst: str, error: OSError) -> Moved:
         return Moved(Fate.NO_DIRECTORY, error)
     except OSError as looking:
         return Moved(Fate.UNKNOWN, looking)
-    try:
-        return Moved(Fate.UNKNOWN if _listed(fs, src) else Fate.LOST, error)
-    except FileNotFoundError:
-        # The directory itself is gone, and with it the permission to move what was in it.
-        return Moved(Fate.LOST, error)
-    except OSError as looking:
-        return Moved(Fate.UNKNOWN, looking)
+    return Moved(Fate.UNKNOWN if still_there else Fate.LOST, error)
 
 
 def _worth_another_try(error: OSError | None) -> bool:

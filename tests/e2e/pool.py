@@ -156,10 +156,16 @@ class Pool:
         return self.spawn(name, "worker", "--name", name, "--slots", str(slots), "--allow-command", *options)
 
     def ready(self, *names: str) -> None:
-        """Wait until somebody leads and workers of these names beat."""
+        """Wait until somebody leads and workers of these names beat and have looked for dead predecessors."""
         wait_for(self.leader, "somebody leads")
         for name in names:
             wait_for(lambda name=name: self.nodes(name), f"{name} beats")  # type: ignore[misc]
+            for node in self.nodes(name):
+                wait_for(lambda node=node: f"{node} runs" in self.told(), f"{node} has begun")  # type: ignore[misc]
+
+    def told(self) -> str:
+        """What all nodes said so far."""
+        return "".join(log.read_text(errors="replace") for log in self.desk.glob("*.log"))
 
     def nodes(self, name: str) -> list[str]:
         """The ids of the nodes of that name which have a heartbeat."""

@@ -33,6 +33,7 @@ REGRESSIONS = {
     "a token taken back to waiting/ hid from the next leader, who admitted its id again (smb)": 1546,
     "a token taken back to waiting/ hid from the next leader, who admitted its id again (nfs)": 3730,
     "a command was begun after the lease of its worker was over": 3748,
+    "a commit that was carried out between two looks was taken for lost": 452391154,
 }
 
 

@@ -97,7 +97,7 @@ class WatchedCluster(Cluster):
         self.gate: Gate = lambda who, verb, args, act: act()
         self.everyone: list[Node] = []
         self._scheduler = Scheduler()
-        self.server = Server(self.clock, rolls_back=False)
+        self.server = Server(self.clock, rolls_back=True)
         self.server.fs = self.fs
         self.laws = Laws(self._scheduler, self.server, {})
         self.server.onlooker = cast("Onlooker", _Attentive(self))

@@ -142,3 +142,11 @@ def test_a_store_makes_no_move_that_is_not_in_the_table() -> None:
     with pytest.raises(LawBroken, match="pending/ to completed/"):
         store.move("pending/a.json", "completed/a.1.m1.json")
     assert store.move("pending/a.json", "rejected/a.json").fate is Fate.LOST
+
+
+@pytest.mark.parametrize("look", ["from", "to"])
+def test_what_the_network_carries_out_between_the_two_looks_is_not_lost(fs: FaultyFileSystem, look: str) -> None:
+    """Seed 452391154 of the simulator: a commit was taken for lost, and its result thrown away."""
+    fs.fail("rename", "from/x", errno.EIO, "late")
+    fs.hang("list", look, fs.deliver)
+    assert move(fs).fate is Fate.DONE
