@@ -62,8 +62,8 @@ def move(fs: FileSystem, src: str, dst: str) -> Moved:
 
 
 def _judge(fs: FileSystem, src: str, dst: str, error: OSError) -> Moved:
-    """The source is listed first: a rename that the network carries out between the two looks is then seen at its end.
-    The other way about it would be in neither place, and taken for somebody else's.
+    """The source is listed first: a rename that the network carries out between the two looks is then seen at its
+    end. The other way about it would be in neither place, and taken for somebody else's.
     """
     if classify(error) in (Meaning.FULL, Meaning.CONFIG, Meaning.BROKEN):
         return Moved(Fate.REFUSED, error)
