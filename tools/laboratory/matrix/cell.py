@@ -25,7 +25,7 @@ from tools.laboratory.matrix.workload import Workload, short, under_fault
 
 TASKS = 2000
 FAULT_BOUND_S = 180.0
-PER_TASK_S = 0.6
+PER_TASK_S = 0.9
 
 
 @dataclass(slots=True)
