@@ -24,6 +24,7 @@ from tests.sim.scheduler import Process, Scheduler
 from tests.sim.server import Server
 from tests.sim.weather import Weather
 
+SHORTEST_S = 1e-6
 PATIENCE_S = 1.0
 ACTIVE_FOR_S = 2.0
 SLOTS = 2
@@ -195,7 +196,8 @@ class Machine:
                 active_at = self._scheduler.now
             longest = 0.05 if self._scheduler.now - active_at < ACTIVE_FOR_S else 0.5
             due = longest if step.next_due is None else (step.next_due - self.clocks.monotonic()) / self.clocks.rate
-            self._scheduler.sleep(max(0.0, min(due, longest)))
+            # A step that makes no call takes no time, and a rest too short for a float to show would be none.
+            self._scheduler.sleep(max(SHORTEST_S, min(due, longest)))
 
     def _rest(self, actor: Master | Worker) -> bool:
         """What the daemon does about a sleep that was announced; True when nothing is left of this node."""
