@@ -120,7 +120,7 @@ class View:
         where nothing was and nothing has left the place before, nothing need be listed.
         """
         found = self._unfinished = self._unfinished or _Found()
-        if wanted.everything or wanted.pending:
+        if wanted.pending:
             drops = sorted(fs.list(layout.PENDING))
             found.changes.any |= drops != self.pending
             self.pending = drops
@@ -130,14 +130,14 @@ class View:
             self._refresh_branches(fs, State.READY, self.ready, list(self.ready), found)
         if wanted.everything or self._missing(found):
             self._refresh_branches(fs, State.CLAIMED, self.claimed, fs.list(layout.CLAIMED), found)
-        if wanted.everything or wanted.ended or self._missing(found):
+        if wanted.ended or self._missing(found):
             self._refresh_ended(fs, found)
             self._release()
-        if wanted.everything or wanted.requests:
+        if wanted.requests:
             requests = control.list_requests(fs)
             found.changes.any |= requests != self.requests
             self.requests = requests
-        if wanted.everything or wanted.beats:
+        if wanted.beats:
             nodes = beats.list_beats(fs)
             found.changes.any |= nodes.keys() != self.beats.keys()
             self.beats = nodes
@@ -148,7 +148,8 @@ class View:
     def _release(self) -> None:
         """A claim that was seen at its end is no longer claimed, though claimed/ was not listed."""
         for names in self.claimed.values():
-            for name in [n for n, task in names.items() if self.where[key(task.id)].state in _ENDS]:
+            places = {name: self.where.get(key(task.id)) for name, task in names.items()}
+            for name in [name for name, place in places.items() if place is not None and place.state in _ENDS]:
                 del names[name]
 
     def _missing(self, found: _Found) -> list[str]:

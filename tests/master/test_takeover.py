@@ -167,3 +167,22 @@ def test_orders_never_go_back_whatever_the_clock_says() -> None:
     made.settle()
     orders = {token.id: token.name.order for token in map(made.find, ("future", "a")) if hasattr(token.name, "order")}
     assert orders["future"] < orders["a"]
+
+
+def test_a_twin_made_by_hand_and_taken_away_again_does_not_stop_the_leader() -> None:
+    """The id is then nowhere, as far as the leader believes, and its other token still claimed."""
+    made = Cluster()
+    made.master("m1")
+    made.worker("w1")
+    made.submit("a.json", '{"id": "a", "command": ["work"]}')
+    made.settle()
+    claim = made.find("a").path
+    lane, name = made.fs.list("ready")[0], claim.rpartition("/")[2]
+    made.fs.write(f"ready/{lane}/{name}", made.fs.read(claim), durable=False)
+    made.nodes["m1"].master.step()
+    made.fs.unlink(f"ready/{lane}/{name}")
+    for _ in range(6):
+        made.nodes["m1"].master.step()
+    made.finish("a")
+    made.settle()
+    assert made.state("a") == "completed"
