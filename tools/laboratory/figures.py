@@ -13,15 +13,13 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tools.laboratory.guests import wait_until
-from tools.laboratory.lab import CHECKOUT, Lab
+from tools.laboratory.lab import CHECKOUT, SPOOL_COMMAND, Lab
 from tools.laboratory.protocols import EXPORT, SHARE
 
 SPOOL = f"{SHARE}/measured"
 SERVER_SPOOL = f"{EXPORT}/measured"
-SPOOL_COMMAND = str(Path(sys.executable).with_name("spool"))
 SLOTS = 4
 _OPERATION = re.compile(r"^\s+(\w+): (\d+) ")
 

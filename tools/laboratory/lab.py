@@ -20,6 +20,8 @@ from tools.laboratory.network import Network
 from tools.laboratory.protocols import PROTOCOLS, SHARE, Protocol
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+# Of the environment that this runs in; guests that see the host's files have it under the same path.
+SPOOL_COMMAND = str(Path(sys.executable).with_name("spool"))
 SERVER_NUMBER, FIRST_LAPTOP = 2, 11
 DISK_MB = 3072
 BOUND_S = 4 * 3600

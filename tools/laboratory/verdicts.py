@@ -8,19 +8,16 @@ option that mends it.
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tools.laboratory.channel import Done
-from tools.laboratory.lab import Lab
+from tools.laboratory.lab import SPOOL_COMMAND, Lab
 from tools.laboratory.protocols import PROTOCOLS, SHARE
 
-SPOOL_COMMAND = str(Path(sys.executable).with_name("spool"))
 WITHIN_S = 420
 BOUND_S = 3600
 _COLUMNS = "{:<8} {:<22} {:<20} {:<7} {:>5}  {}"

@@ -18,11 +18,10 @@ from typing import Any
 from tools.laboratory.channel import Done, Failed
 from tools.laboratory.guest.tree import Tree
 from tools.laboratory.guests import HERE, wait_until
-from tools.laboratory.lab import Lab
+from tools.laboratory.lab import SPOOL_COMMAND, Lab
 from tools.laboratory.matrix.trace import Execution, parse_trace
 from tools.laboratory.protocols import EXPORT, SHARE
 
-SPOOL = str(Path(sys.executable).with_name("spool"))
 FILL = f"{EXPORT}/fill"
 SLOTS = 4
 MASTERS = ("laptop1", "laptop2")
@@ -68,19 +67,23 @@ class Pool:
         """A fresh spool, with these settings in its spool.toml if any.
 
         `spool init` tries the mount out first, which takes a kernel that is a process long, so one spool is made on
-        the host and copied; the doctor has tests of its own.
+        the host and copied, to the disk and not only to the server's memory, as `spool init` would have it; the
+        doctor has tests of its own.
         """
         with tempfile.TemporaryDirectory(prefix="spoold-netlab-new-") as folder:
-            subprocess.run([SPOOL, "init", f"{folder}/spool"], check=True, capture_output=True, env=_environment())
+            subprocess.run(
+                [SPOOL_COMMAND, "init", f"{folder}/spool"], check=True, capture_output=True, env=_environment()
+            )
             if settings:
                 Path(folder, "spool", "spool.toml").write_text(settings)
             self.lab.on("server").run("cp", "-r", f"{folder}/spool", self.disk)
+            self.lab.on("server").run("sync", "-f", self.disk)
 
     def start(self, laptop: str, role: str) -> None:
         """Start a worker or a master there."""
         options = ("--slots", str(SLOTS), "--allow-command") if role == "worker" else ()
         self.pids[laptop, role] = self.lab.on(laptop).start(
-            SPOOL, "--spool", self.root, role, *options, log=f"/run/{role}.log", env=self.env
+            SPOOL_COMMAND, "--spool", self.root, role, *options, log=f"/run/{role}.log", env=self.env
         )
 
     def start_all(self) -> None:
@@ -112,7 +115,7 @@ class Pool:
     def spool(self, laptop: str, *words: str, timeout: float = 60, check: bool = True) -> Done:
         """Run the command line on a laptop. Errors: Failed."""
         return self.lab.on(laptop).run(
-            SPOOL, "--spool", self.root, *words, env=self.env, timeout=timeout, check=check
+            SPOOL_COMMAND, "--spool", self.root, *words, env=self.env, timeout=timeout, check=check
         )
 
     def submit(self, batch: str) -> None:
