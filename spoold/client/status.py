@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from spoold.protocol import layout
 from spoold.protocol.heartbeat import Heartbeat
-from spoold.protocol.names import NOBODY, LeaseName, parse_lease
+from spoold.protocol.names import NOBODY, LeaseName
 from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Leadership, Node, Snapshot
 from spoold.rules.nodes import ASLEEP, count_workers, node_of
 from spoold.store import beats, control, snapshots
+from spoold.store.lease import read_lease
 from spoold.store.mounting import mount_warnings, mounts_of
 from spoold.store.presence import provably_gone
 from spoold.store.store import Store
@@ -54,11 +54,6 @@ def status(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep)
         now = read_lease(store.fs) or lease
         return _told(store.fs, now) or _listing(store, host, clock, now, beats.read_all(store.fs))
     return _listing(store, host, clock, None, nodes)
-
-
-def read_lease(fs: FileSystem) -> LeaseName | None:
-    """The token of leadership that counts; None where there is none. Errors: OSError."""
-    return max((lease for lease in map(parse_lease, fs.list(layout.MASTER)) if lease is not None), default=None)
 
 
 def is_silent(beat: Heartbeat, host: Host, clock: Clock) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spoold.protocol import layout
-from spoold.protocol.names import LeaseName, parse_lease
+from spoold.protocol.names import LeaseName
 from spoold.rules import lease
 from spoold.rules.liveness import Watch
 from spoold.store import mover
+from spoold.store.lease import list_leases
 from spoold.store.mover import Fate
 from spoold.store.store import Store
 
@@ -48,7 +49,7 @@ class Leadership:
 
         gone: whether a holder's process is known to be dead.
         """
-        tokens = [t for t in map(parse_lease, self._store.fs.list(layout.MASTER)) if t is not None]
+        tokens = list_leases(self._store.fs)
         token = max(tokens, default=None)
         self._look(token, now)
         renew = now >= self.renew_due

@@ -186,8 +186,9 @@ class Master:
         if not desk.looks.rationed or self._reporting.stale:
             dues += [self._presence.next_due(), report_due]  # else they are for the step that renews the token
         unsettled = desk.busy or left or desk.unsure or desk.missing or desk.half or self._drops.undecided(desk)
-        self._due = desk.now.monotonic if unsettled else min(due for due in dues if due is not None)
-        return Step(desk.busy, desk.now.monotonic if left else min(d for d in dues if d is not None), leading=True)
+        due = min(due for due in dues if due is not None)
+        self._due = desk.now.monotonic if unsettled else due
+        return Step(desk.busy, desk.now.monotonic if left else due, leading=True)
 
     def _relist(self, desk: Desk) -> None:
         if self._relist_at is not None and desk.now.monotonic >= self._relist_at:

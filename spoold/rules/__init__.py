@@ -18,6 +18,7 @@
     explain     why a task is not running, in words; case is what is known of it, takers the workers' side
     mounting    which mount options are unsafe; whether a node mounts as the doctor approved
     checkup     what the doctor's figures of one machine mean; gathering: those of several together
+    remarks     how what is found out about a mount is said
     verdict     safe with rename, safe with lock, or not safe
     audit       is the one-token law true of this tree? sighting is what was seen, finding what is wrong
 

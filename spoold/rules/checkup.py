@@ -21,12 +21,10 @@ does (replace a file, rely on a lock in `rename`, create exclusively) is at most
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from spoold.protocol.report import Remark
-from spoold.rules.mounting import BOTH, LOCK
+from spoold.rules.remarks import LOCK, Figures, bad, judged, note, warning
 
-Figures = Mapping[str, Any]
 FULL_MB = 64
 FEW_INODES = 1000
 CLOCK_OFF_S = 60.0
@@ -35,39 +33,14 @@ SLOW_MS = 500.0
 
 def judge_machine(measured: Mapping[str, Figures]) -> list[Remark]:
     """Everything that one machine's figures say; the mount's options are judged in `mounting`."""
-    found = []
-    for probe, figures in measured.items():
-        if "error" in figures:
-            problem = f"the trial ended with {figures['error']}"
-            found.append(Remark(grade="bad", probe=probe, problem=problem, mend=_mend(figures), against=BOTH))
-        elif probe in _JUDGES:
-            found += _JUDGES[probe](figures)
-    return found
-
-
-def _mend(figures: Figures) -> str:
-    if figures.get("hung"):
-        return "check the network and the file server; a hard mount goes on by itself when the server is back"
-    return "check the permissions of the share and what the server says of this in its log"
-
-
-def _bad(probe: str, problem: str, mend: str) -> Remark:
-    return Remark(grade="bad", probe=probe, problem=problem, mend=mend, against=BOTH)
-
-
-def _warning(probe: str, problem: str, mend: str) -> Remark:
-    return Remark(grade="warning", probe=probe, problem=problem, mend=mend)
-
-
-def _note(probe: str, problem: str) -> Remark:
-    return Remark(grade="note", probe=probe, problem=problem)
+    return judged(measured, _JUDGES)
 
 
 def _marker(figures: Figures) -> list[Remark]:
     if figures["present"]:
         return []
     return [
-        _note("marker", "this is no spool yet: `spool init DIR` makes one; if it should be, is the share mounted?")
+        note("marker", "this is no spool yet: `spool init DIR` makes one; if it should be, is the share mounted?")
     ]
 
 
@@ -75,11 +48,11 @@ def _space(figures: Figures) -> list[Remark]:
     found = []
     if figures["free_mb"] < FULL_MB:
         found.append(
-            _warning("space", f"only {figures['free_mb']} MiB are free", "free some room, or raise the quota")
+            warning("space", f"only {figures['free_mb']} MiB are free", "free some room, or raise the quota")
         )
     inodes = figures["free_inodes"]
     if inodes is not None and inodes < FEW_INODES:
-        found.append(_warning("space", f"only {inodes} more files can be made", "remove files, or raise the quota"))
+        found.append(warning("space", f"only {inodes} more files can be made", "remove files, or raise the quota"))
     return found
 
 
@@ -87,16 +60,16 @@ def _access(figures: Figures) -> list[Remark]:
     found = []
     if figures["denied"]:
         problem = f"this user cannot write to {', '.join(figures['denied'])}"
-        found.append(_bad("access", problem, "give the spool's directories to a group of all users, with mode 2775"))
+        found.append(bad("access", problem, "give the spool's directories to a group of all users, with mode 2775"))
     if figures["owner"] != figures["uid"]:
         problem = f"files made here belong to user {figures['owner']}, not to {figures['uid']}: the server maps users"
-        found.append(_note("access", problem))
+        found.append(note("access", problem))
     group = int(figures["file_mode"], 8) & 0o040 and int(figures["dir_mode"], 8) & 0o020
     if not group:
         problem = (
             f"files and directories made here ({figures['file_mode']}, {figures['dir_mode']}) are for one user only"
         )
-        found.append(_note("access", f"{problem}; for a team use umask 0002 and directories of mode 2775"))
+        found.append(note("access", f"{problem}; for a team use umask 0002 and directories of mode 2775"))
     return found
 
 
@@ -105,12 +78,12 @@ def _names(figures: Figures) -> list[Remark]:
     if figures["lost"]:
         problem = f"names of tasks come back changed, or not at all: {', '.join(figures['lost'])}"
         found.append(
-            _bad("names", problem, "on SMB mount with the usual mapping of names; names of 254 bytes must fit")
+            bad("names", problem, "on SMB mount with the usual mapping of names; names of 254 bytes must fit")
         )
     if not figures["case_sensitive"]:
-        found.append(_note("names", "names that differ by case alone are one file here; spoold makes no such names"))
+        found.append(note("names", "names that differ by case alone are one file here; spoold makes no such names"))
     if not figures["unicode"]:
-        found.append(_note("names", "names outside ASCII do not survive here; drops should be called in ASCII"))
+        found.append(note("names", "names outside ASCII do not survive here; drops should be called in ASCII"))
     return found
 
 
@@ -118,10 +91,10 @@ def _rename(figures: Figures) -> list[Remark]:
     found = []
     if figures["into"] != "done":
         problem = f"a file cannot be renamed into another directory ({figures['into']})"
-        found.append(_bad("rename", problem, "put the spool on a file system whose directories are one volume"))
+        found.append(bad("rename", problem, "put the spool on a file system whose directories are one volume"))
     for what, name in (("over", "a file over another"), ("directory", "a directory")):
         if figures[what] != "done":
-            found.append(_note("rename", f"renaming {name} gives {figures[what]}; spoold never does that"))
+            found.append(note("rename", f"renaming {name} gives {figures[what]}; spoold never does that"))
     return found
 
 
@@ -131,7 +104,7 @@ def _crossing(figures: Figures) -> list[Remark]:
     some = ", ".join(figures["failed"][:3])
     problem = f"{len(figures['failed'])} of {figures['pairs']} renames between the spool's directories fail: {some}"
     return [
-        _bad("crossing", problem, "keep the whole spool in one directory of one file system, under one quota tree")
+        bad("crossing", problem, "keep the whole spool in one directory of one file system, under one quota tree")
     ]
 
 
@@ -139,9 +112,9 @@ def _exclusive(figures: Figures) -> list[Remark]:
     found = []
     if not figures["directory"]:
         problem = "a directory can be made twice"
-        found.append(_bad("exclusive", problem, "put the spool on a file system with POSIX directories"))
+        found.append(bad("exclusive", problem, "put the spool on a file system with POSIX directories"))
     if not figures["file"]:
-        found.append(_note("exclusive", "O_EXCL does not exclude here; spoold does not rely on it"))
+        found.append(note("exclusive", "O_EXCL does not exclude here; spoold does not rely on it"))
     return found
 
 
@@ -149,7 +122,7 @@ def _durability(figures: Figures) -> list[Remark]:
     if figures["file"] == "done":
         return []
     problem = f"fsync gives {figures['file']}: results may not survive a power cut of the server"
-    return [_warning("durability", problem, "mend the server, or set [durability] fsync = false and accept that")]
+    return [warning("durability", problem, "mend the server, or set [durability] fsync = false and accept that")]
 
 
 def _locks(figures: Figures) -> list[Remark]:
@@ -166,7 +139,7 @@ def _clock(figures: Figures) -> list[Remark]:
         return []
     problem = f"the server's clock and this machine's are {abs(figures['offset_s']):.0f} s apart"
     mend = "let both keep time by NTP; spoold needs no clocks, but times that people read will not fit together"
-    return [_warning("clock", problem, mend)]
+    return [warning("clock", problem, mend)]
 
 
 def _race(figures: Figures) -> list[Remark]:
@@ -183,7 +156,7 @@ def _pace(figures: Figures) -> list[Remark]:
         return []
     worst = max(slow, key=lambda name: slow[name])
     mend = "check the network; raise [heartbeat] interval_s and [poll] idle_s in spool.toml if it stays so slow"
-    return [_warning("pace", f"{worst} takes {slow[worst]:.0f} ms, most of the time", mend)]
+    return [warning("pace", f"{worst} takes {slow[worst]:.0f} ms, most of the time", mend)]
 
 
 _JUDGES: dict[str, Callable[[Figures], list[Remark]]] = {

@@ -23,10 +23,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from spoold.protocol.heartbeat import HostId, MountFacts
 from spoold.protocol.report import Remark, Strategy
-from spoold.rules.checkup import Figures
-from spoold.rules.mounting import BOTH, LOCK, beside
+from spoold.rules.mounting import beside
+from spoold.rules.remarks import BOTH, LOCK, RENAME, Figures, bad, judged, note, warning
 
-RENAME: tuple[Strategy, ...] = ("rename",)
 VERY_LATE_S = 1.0
 LONG_GAP_S = 3.0
 LONG_ABSENT_S = 1.0
@@ -34,15 +33,7 @@ LONG_ABSENT_S = 1.0
 
 def judge_gathering(together: Mapping[str, Figures]) -> list[Remark]:
     """Everything that the common trials say."""
-    found = []
-    for probe, figures in together.items():
-        if "error" in figures:
-            problem = f"the trial ended with {figures['error']}"
-            mend = "check the permissions of the share and what the server says of this in its log"
-            found.append(_bad(probe, problem, mend, BOTH))
-        elif probe in _JUDGES:
-            found += _JUDGES[probe](figures)
-    return found
+    return judged(together, _JUDGES)
 
 
 def judge_company(hosts: Sequence[HostId], mounts: Mapping[str, MountFacts]) -> list[Remark]:
@@ -54,11 +45,11 @@ def judge_company(hosts: Sequence[HostId], mounts: Mapping[str, MountFacts]) -> 
     twins = sorted(name for name, ids in boots.items() if len(ids) > 1)
     if twins:
         problem = f"several machines are called {', '.join(twins)}, and an NFS server may take them for one"
-        found.append(_bad("peers", f"{problem}: both were seen to hold one lock", "give each its own hostname", LOCK))
+        found.append(bad("peers", f"{problem}: both were seen to hold one lock", "give each its own hostname", LOCK))
     crowded = [boot for boot, count in Counter(host.boot_id for host in hosts if host.boot_id).items() if count > 1]
     if crowded:
         problem = "some of the machines are one and the same, which proves less than two kernels would"
-        found.append(Remark(grade="warning", probe="peers", problem=problem, mend="run it on different machines"))
+        found.append(warning("peers", problem, "run it on different machines"))
     shared = [mount for mount in mounts.values() if mount.network]
     if any(not mount.network for mount in mounts.values()):
         for strategy in ("lock", "rename"):
@@ -71,14 +62,6 @@ def judge_company(hosts: Sequence[HostId], mounts: Mapping[str, MountFacts]) -> 
     return found
 
 
-def _bad(probe: str, problem: str, mend: str, against: tuple[Strategy, ...]) -> Remark:
-    return Remark(grade="bad", probe=probe, problem=problem, mend=mend, against=against)
-
-
-def _note(probe: str, problem: str) -> Remark:
-    return Remark(grade="note", probe=probe, problem=problem)
-
-
 _FRESH = "NFS: vers=4.2, no nocto; SMB: cache=strict, no directory leases; sshfs: dir_cache=no"
 
 
@@ -89,12 +72,12 @@ def _freshness(figures: Figures) -> list[Remark]:
     problem = f"{late} of {figures['rounds']} listings lacked a file that another machine had made before, "
     if figures["worst_s"] >= VERY_LATE_S:
         problem += f"for up to {figures['worst_s']:.1f} s"
-        return [_bad("freshness", problem, f"make listings fresh ({_FRESH})", BOTH)]
+        return [bad("freshness", problem, f"make listings fresh ({_FRESH})", BOTH)]
     if touched:
         problem += f"{touched} of them until the directory was touched, as spoold does with what it polls on NFS"
     else:
         problem += f"for up to {figures['worst_s']:.1f} s"
-    return [Remark(grade="warning", probe="freshness", problem=problem, mend=f"to see tasks sooner: {_FRESH}")]
+    return [warning("freshness", problem, f"to see tasks sooner: {_FRESH}")]
 
 
 def _absent(figures: Figures) -> list[Remark]:
@@ -102,11 +85,11 @@ def _absent(figures: Figures) -> list[Remark]:
     if not figures["seen_after_listing"]:
         problem = "a name that was absent once stays absent even after its directory was listed anew"
         found.append(
-            _bad("absent", problem, f"mount with lookupcache=positive, and make listings fresh ({_FRESH})", BOTH)
+            bad("absent", problem, f"mount with lookupcache=positive, and make listings fresh ({_FRESH})", BOTH)
         )
     elif figures["seen_by_stat_s"] >= LONG_ABSENT_S:
         seconds = f"{figures['seen_by_stat_s']:.0f} s or more"
-        found.append(_note("absent", f"stat believes in an absence for {seconds}; spoold lists before it looks"))
+        found.append(note("absent", f"stat believes in an absence for {seconds}; spoold lists before it looks"))
     return found
 
 
@@ -114,13 +97,13 @@ def _moved(figures: Figures) -> list[Remark]:
     found = []
     if figures["still_listed"]:
         problem = "a file that another machine had moved away was still listed"
-        found.append(_bad("moved", problem, f"make listings fresh ({_FRESH})", BOTH))
+        found.append(bad("moved", problem, f"make listings fresh ({_FRESH})", BOTH))
     if figures["stat_still_sees"] or figures["open_still_works"]:
         found.append(
-            _note("moved", "stat or open still find a file under a name that it has left, as usual on a network")
+            note("moved", "stat or open still find a file under a name that it has left, as usual on a network")
         )
     if not figures["inode_kept"]:
-        found.append(_note("moved", "inode numbers do not stay with a file; spoold does not look at them"))
+        found.append(note("moved", "inode numbers do not stay with a file; spoold does not look at them"))
     return found
 
 
@@ -131,16 +114,14 @@ def _read_rename(figures: Figures) -> list[Remark]:
     problem = f"a file that another machine has just read cannot be renamed at once ({errors})"
     mend = "mount with nolease or closetimeo=0 on all machines, or use a newer Samba"
     if figures["stuck"]:
-        return [_bad("read_rename", f"{problem}, and not after {figures['longest_s']:.0f} s", mend, BOTH)]
-    return [Remark(grade="warning", probe="read_rename", problem=problem, mend=mend)]
+        return [bad("read_rename", f"{problem}, and not after {figures['longest_s']:.0f} s", mend, BOTH)]
+    return [warning("read_rename", problem, mend)]
 
 
 def _replaced(figures: Figures) -> list[Remark]:
     if not figures["errors"] and figures["target_there"]:
         return []
-    return [
-        _note("replaced", "a rename over a file that another machine holds open is not atomic; spoold makes none")
-    ]
+    return [note("replaced", "a rename over a file that another machine holds open is not atomic; spoold makes none")]
 
 
 def _beats(figures: Figures) -> list[Remark]:
@@ -148,11 +129,11 @@ def _beats(figures: Figures) -> list[Remark]:
         problem = (
             f"only {figures['seen']} of {figures['beats']} heartbeats of other machines were seen, and not the last"
         )
-        return [_bad("beats", problem, f"make listings fresh ({_FRESH})", BOTH)]
+        return [bad("beats", problem, f"make listings fresh ({_FRESH})", BOTH)]
     if figures["longest_gap_s"] >= LONG_GAP_S:
         problem = f"heartbeats that came every 0.1 s were not seen for {figures['longest_gap_s']:.1f} s"
         mend = "raise [heartbeat] interval_s in spool.toml, or mend the network"
-        return [Remark(grade="warning", probe="beats", problem=problem, mend=mend)]
+        return [warning("beats", problem, mend)]
     return []
 
 
@@ -165,7 +146,7 @@ def _claims(figures: Figures) -> list[Remark]:
     problem = (
         f"of {figures['files']} files, {figures['doubled']} were won by two machines and {figures['lost']} by none"
     )
-    return [_bad("claims", problem, _ONE_WINNER, RENAME)]
+    return [bad("claims", problem, _ONE_WINNER, RENAME)]
 
 
 def _handover(figures: Figures) -> list[Remark]:
@@ -175,18 +156,18 @@ def _handover(figures: Figures) -> list[Remark]:
         f"in {figures['moves']} hand-overs of a token, two machines held it at once {figures['overlaps']} times, and "
         f"the count was {figures['miscounted']} off"
     )
-    return [_bad("handover", problem, _ONE_WINNER, RENAME)]
+    return [bad("handover", problem, _ONE_WINNER, RENAME)]
 
 
 def _locks(figures: Figures) -> list[Remark]:
     mend = "mount with locks (NFS: no nolock; SMB: no nobrl), if the spool is to use `lock`"
     if figures["overlaps"]:
         problem = f"two machines held one flock at the same time, {figures['overlaps']} times in {figures['rounds']}"
-        return [_bad("locks", problem, mend, LOCK)]
+        return [bad("locks", problem, mend, LOCK)]
     if figures["errors"]:
-        return [_bad("locks", f"flock gives {', '.join(figures['errors'])}", mend, LOCK)]
+        return [bad("locks", f"flock gives {', '.join(figures['errors'])}", mend, LOCK)]
     if figures["starved"]:
-        return [_bad("locks", f"{figures['starved']} machines never got a lock that others gave back", mend, LOCK)]
+        return [bad("locks", f"{figures['starved']} machines never got a lock that others gave back", mend, LOCK)]
     return []
 
 
@@ -196,7 +177,7 @@ def _informed(probe: str, what: str) -> Callable[[Figures], list[Remark]]:
     def judge(figures: Figures) -> list[Remark]:
         if not figures["doubled"]:
             return []
-        return [_note(probe, f"{figures['doubled']} of {figures['rounds']} times two machines won {what}")]
+        return [note(probe, f"{figures['doubled']} of {figures['rounds']} times two machines won {what}")]
 
     return judge
 

@@ -15,9 +15,8 @@ from collections.abc import Iterable, Mapping
 
 from spoold.protocol.heartbeat import MountFacts
 from spoold.protocol.report import Remark, Report, Strategy
+from spoold.rules.remarks import BOTH, LOCK, bad, note, warning
 
-BOTH: tuple[Strategy, ...] = ("rename", "lock")
-LOCK: tuple[Strategy, ...] = ("lock",)
 _NFS = ("nfs", "nfs4")
 _SMB = ("cifs", "smb2", "smb3", "smbfs")
 # A bucket behind a directory: a rename is a copy and a delete, and two clients can both succeed.
@@ -59,10 +58,10 @@ def judge_mount(mount: MountFacts) -> list[Remark]:
     """What the options alone say."""
     found = []
     if "ro" in mount.options:
-        found.append(_bad("the spool is mounted read-only", "mount it read-write (rw)", BOTH))
+        found.append(bad("mount", "the spool is mounted read-only", "mount it read-write (rw)", BOTH))
     if mount.fstype.removeprefix("fuse.") in _BUCKETS:
         problem = f"{mount.fstype} makes a rename of a copy and a delete, so two machines can both win one task"
-        found.append(_bad(problem, "put the spool on NFS, SMB or a disk", BOTH))
+        found.append(bad("mount", problem, "put the spool on NFS, SMB or a disk", BOTH))
     elif mount.network:
         judge = {"nfs": _judge_nfs, "smb": _judge_smb, "other": _judge_other}[family(mount.fstype)]
         found += judge(mount)
@@ -74,25 +73,29 @@ def _judge_nfs(mount: MountFacts) -> list[Remark]:
     found = []
     if has & {"soft", "softerr"}:
         problem = "a soft mount reports a rename as failed and may still carry it out later, when the network is back"
-        found.append(_bad(problem, "mount with hard instead of soft", BOTH))
+        found.append(bad("mount", problem, "mount with hard instead of soft", BOTH))
     if "nocto" in has:
         problem = "with nocto a file that another machine has just written may be read as it was before, or empty"
-        found.append(_bad(problem, "mount without nocto", BOTH))
+        found.append(bad("mount", problem, "mount without nocto", BOTH))
     if has & {"nolock", "local_lock=all", "local_lock=flock"}:
         problem = "locks stay on this machine (nolock or local_lock); `rename` needs none, but `lock` protects nobody"
-        found.append(_bad(problem, "mount without nolock and local_lock, if the spool is to use `lock`", LOCK))
+        found.append(
+            bad("mount", problem, "mount without nolock and local_lock, if the spool is to use `lock`", LOCK)
+        )
     if "noac" in has:
         problem = "noac makes every write wait for the server and is not needed"
-        found.append(_warning(problem, "mount without noac; lookupcache=positive,actimeo=3 is enough"))
+        found.append(warning("mount", problem, "mount without noac; lookupcache=positive,actimeo=3 is enough"))
     if mount.version in ("2", "3"):
         problem = (
             f"NFS {mount.version} tells a directory's changes by its time, so of two within one tick of the server's "
             "clock (1 to 10 ms) the second may stay unseen until spoold touches the directory, after ten seconds"
         )
-        found.append(_warning(problem, "mount with vers=4.2, or keep the files on a server with Linux 6.13 or newer"))
+        found.append(
+            warning("mount", problem, "mount with vers=4.2, or keep the files on a server with Linux 6.13 or newer")
+        )
     elif mount.version == "4.0":
         problem = "NFS 4.0 has no sessions, so a reply that is lost while the server restarts costs a look"
-        found.append(_note(problem, "mount with vers=4.2, where the server has it"))
+        found.append(note("mount", problem, "mount with vers=4.2, where the server has it"))
     return found
 
 
@@ -101,41 +104,33 @@ def _judge_smb(mount: MountFacts) -> list[Remark]:
     found = []
     if "cache=loose" in has:
         problem = "cache=loose believes its own copy of files that other machines change"
-        found.append(_bad(problem, "mount with cache=strict", BOTH))
+        found.append(bad("mount", problem, "mount with cache=strict", BOTH))
     if "nobrl" in has:
         problem = "with nobrl locks never reach the server; `rename` needs none, but `lock` protects nobody"
-        found.append(_bad(problem, "mount without nobrl, if the spool is to use `lock`", LOCK))
+        found.append(bad("mount", problem, "mount without nobrl, if the spool is to use `lock`", LOCK))
     if not has & {"nolease", "closetimeo=0"}:
         problem = "this machine holds on to files for a second after reading them, so renames by others wait or fail"
-        found.append(_warning(problem, "mount with nolease (or closetimeo=0)"))
+        found.append(warning("mount", problem, "mount with nolease (or closetimeo=0)"))
     if mount.version and mount.version[0] in "12":
-        found.append(_warning(f"SMB {mount.version} is old", "mount with vers=3.1.1"))
+        found.append(warning("mount", f"SMB {mount.version} is old", "mount with vers=3.1.1"))
     return found
 
 
 def _judge_other(mount: MountFacts) -> list[Remark]:
     if mount.fstype == "9p" and any(option.startswith("cache=") for option in mount.options):
         problem = "9p with a cache shows what other machines did only much later"
-        return [_bad(problem, "mount with cache=none", BOTH)]
+        return [bad("mount", problem, "mount with cache=none", BOTH)]
     if mount.fstype == "fuse.sshfs":
         problem = "sshfs remembers listings for many seconds, and its locks stay on this machine"
-        return [_warning(problem, "mount with -o dir_cache=no, or better over NFS; let two machines run the doctor")]
+        return [
+            warning(
+                "mount", problem, "mount with -o dir_cache=no, or better over NFS; let two machines run the doctor"
+            )
+        ]
     if mount.fstype.startswith("fuse"):
         problem = f"what {mount.fstype} promises is not known here"
-        return [_warning(problem, "let two machines run the doctor at once before you trust it")]
+        return [warning("mount", problem, "let two machines run the doctor at once before you trust it")]
     return []
-
-
-def _bad(problem: str, mend: str, against: tuple[Strategy, ...]) -> Remark:
-    return Remark(grade="bad", probe="mount", problem=problem, mend=mend, against=against)
-
-
-def _warning(problem: str, mend: str) -> Remark:
-    return Remark(grade="warning", probe="mount", problem=problem, mend=mend)
-
-
-def _note(problem: str, mend: str) -> Remark:
-    return Remark(grade="note", probe="mount", problem=problem, mend=mend)
 
 
 def disapproved(mounts: Mapping[str, MountFacts], reports: Iterable[Report], claim: Strategy) -> list[str]:

@@ -2,6 +2,7 @@
 
     store       an open spool: marker, settings, this writer's tmp directory, reading and publishing
     mover       one rename, and the truth about it afterwards
+    lease       the tokens of leadership
     locked      the same renames inside the spool's lock, where the mount needs that
     doors       what stands in the doors of leaders
     lanes       the lane directories under waiting/ and ready/

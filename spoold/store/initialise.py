@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import Unavailable
-from spoold.protocol.names import NOBODY, LeaseName, parse_lease
+from spoold.protocol.names import NOBODY, LeaseName
 from spoold.protocol.report import Strategy
 from spoold.protocol.settings import Marker
+from spoold.store.lease import list_leases
 from spoold.store.store import make_directory, stamp
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem
@@ -75,7 +76,7 @@ def initialise(fs: FileSystem, clock: Clock, spool_id: str, where: str, claim: S
             raise Unavailable(f"{where} is a spool already (it has {layout.MARKER}).")
         for directory in layout.TREE:
             make_directory(fs, directory)
-        if not any(parse_lease(name) for name in fs.list(layout.MASTER)):
+        if not list_leases(fs):
             fs.write(layout.join(layout.MASTER, LeaseName(0, 0, NOBODY).encode()), b"", durable=True)
         if layout.SETTINGS not in fs.list(""):
             fs.write(layout.SETTINGS, SETTINGS_TEMPLATE, durable=True)

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from spoold.protocol import layout
-from spoold.protocol.names import parse_lease
+from spoold.store.lease import read_lease
+from spoold.store.mover import listed
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem, Stat, Usage
 from spoold.system.locks import Lock
@@ -57,7 +58,7 @@ class LockedFileSystem:
         with self._locked() as since:
             if not self._stands(src):
                 raise _error(errno.ENOENT, src)
-            if _room(dst) in DOORS and self._listed(dst):
+            if _room(dst) in DOORS and listed(self._inner, dst):
                 raise _error(errno.EEXIST, dst)
             self._trust(since, src)
             self._doubted.add(src)
@@ -158,18 +159,14 @@ class LockedFileSystem:
                     return True
             elif self._candidate:
                 raise _error(errno.EAGAIN, src)
-        listed = self._listed(src)
+        there = listed(self._inner, src)
         self._doubted.discard(src)
-        return listed
+        return there
 
     def _leads(self) -> bool:
         """Whether this writer holds the token of leadership: nobody can take it while this one has the lock."""
-        token = max(filter(None, map(parse_lease, self._inner.list(layout.MASTER))), default=None)
+        token = read_lease(self._inner)
         return token is not None and token.holder == self._writer
-
-    def _listed(self, path: str) -> bool:
-        directory, _, name = path.rpartition("/")
-        return name in self._inner.list(directory)
 
 
 def _room(path: str) -> str:

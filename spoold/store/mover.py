@@ -68,13 +68,13 @@ def _judge(fs: FileSystem, src: str, dst: str, error: OSError) -> Moved:
     if classify(error) in (Meaning.FULL, Meaning.CONFIG, Meaning.BROKEN):
         return Moved(Fate.REFUSED, error)
     try:
-        still_there = _listed(fs, src)
+        still_there = listed(fs, src)
     except FileNotFoundError:
         still_there = False  # the directory itself is gone, and with it the permission to move what was in it
     except OSError as looking:
         return Moved(Fate.UNKNOWN, looking)
     try:
-        if _listed(fs, dst):
+        if listed(fs, dst):
             return DONE
     except FileNotFoundError:
         return Moved(Fate.NO_DIRECTORY, error)
@@ -88,6 +88,7 @@ def _worth_another_try(error: OSError | None) -> bool:
     return error is not None and classify(error) in (Meaning.GONE, Meaning.STALE, Meaning.BUSY)
 
 
-def _listed(fs: FileSystem, path: str) -> bool:
+def listed(fs: FileSystem, path: str) -> bool:
+    """Whether the directory of a path has that name in it, by a listing. Errors: OSError."""
     directory, _, name = path.rpartition("/")
     return name in fs.list(directory)

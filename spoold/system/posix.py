@@ -17,6 +17,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from functools import cached_property
 from stat import S_ISDIR, S_ISLNK, S_ISREG
 
 from spoold.system.filesystem import Kind, NotRegularError, Stat, Usage, components
@@ -41,20 +42,16 @@ class PosixFileSystem:
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = os.path.abspath(root)
         self._prefix = self.root.rstrip("/") + "/"
-        self._mount: Mount | None = None
-        self._looked = False
         self._touched: dict[str, float] = {}
 
     def _full(self, path: str) -> str:
         components(path)
         return self._prefix + path
 
-    @property
+    @cached_property
     def mount(self) -> Mount | None:
         """What the spool lies on, looked up once; None where that cannot be told."""
-        if not self._looked:
-            self._mount, self._looked = mount_of(self.root), True
-        return self._mount
+        return mount_of(self.root)
 
     @property
     def remote(self) -> bool:

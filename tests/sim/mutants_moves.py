@@ -128,7 +128,7 @@ def look_up_instead_of_listing() -> list[Swap]:
             return False
         return True
 
-    return [(mover, "_listed", there)]
+    return [(mover, "listed", there)]
 
 
 @moves.add("destinations of one's own", "All workers claim into one directory.")
