@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Callable
 
 from spoold.daemon.loop import Beat
@@ -16,6 +15,7 @@ from spoold.protocol.heartbeat import Capabilities
 from spoold.store.initialise import restore
 from spoold.store.mounting import mount_facts
 from spoold.store.store import Store, open_store
+from spoold.system.bell import Bell, readable
 from spoold.system.clock import SystemClock
 from spoold.system.hints import Hints
 from spoold.system.host import SystemHost
@@ -48,8 +48,8 @@ class MasterActor:
     def __init__(self, root: str, name: str | None, pulse: Pulse) -> None:
         self._make: Callable[[], Master] = lambda: _master(root, name, pulse)
         self._master: Master | None = self._make()
-        self._event = threading.Event()
-        self.hints = Hints(root, self.wake)
+        self._bell = Bell()
+        self.hints = Hints(root)
         self._leaving = False
         self._led = False
 
@@ -58,6 +58,7 @@ class MasterActor:
             return Beat(busy=False, next_due=None, done=True)
         if self._master is None:
             return Beat(busy=False, next_due=None)
+        self.hints.clear()
         self.hints.watch(self._WATCHED)
         step = self._master.step()
         if step.leading != self._led:
@@ -66,11 +67,11 @@ class MasterActor:
         return Beat(step.busy, step.next_due)
 
     def wait(self, timeout_s: float) -> None:
-        self._event.wait(timeout_s)
-        self._event.clear()
+        readable(timeout_s, self._bell.fileno(), self.hints.fileno())
+        self._bell.hush()
 
     def wake(self) -> None:
-        self._event.set()
+        self._bell.ring()
 
     def leave(self, hurry: bool) -> None:
         del hurry  # a master has nothing to finish
@@ -92,6 +93,7 @@ class MasterActor:
         self.hints.close()
         if self._master is not None:
             self._master.close()
+        self._bell.close()
 
     @property
     def idle(self) -> bool:
@@ -138,7 +140,10 @@ class WorkerActor:
         self._host = host
         self._config = config
         self._registered = False
-        self.hints = Hints(root, self.wake)
+        self.hints = Hints(root)
+        # What is ready is worth waking up for only with a slot free.
+        self._offers = Hints(root)
+        self._watching = False
         self._leaving = False
         self._hurry = False
 
@@ -166,12 +171,17 @@ class WorkerActor:
     def _watch(self) -> None:
         if self.hints.reason is not None:
             return  # no hints here: a listing for their sake would cost a round trip
-        lanes = self._worker.store.fs.list(layout.READY)
-        ready = [layout.join(layout.READY, lane) for lane in sorted(lanes)]
-        self.hints.watch([layout.CONTROL, layout.READY, *ready])
+        self.hints.clear()
+        self.hints.watch([layout.CONTROL])
+        if self._offers.clear() or not self._watching:
+            self._offers.watch([layout.READY])
+            lanes = self._worker.store.fs.list(layout.READY)
+            self._offers.watch([layout.join(layout.READY, lane) for lane in sorted(lanes)])
+            self._watching = True
 
     def wait(self, timeout_s: float) -> None:
-        self._runner.wait(timeout_s)
+        hungry = len(self._worker.running) < self._worker.slots
+        self._runner.wait(timeout_s, self.hints.fileno(), self._offers.fileno() if hungry else -1)
 
     def wake(self) -> None:
         self._runner.wake()
@@ -191,6 +201,7 @@ class WorkerActor:
 
     def close(self) -> None:
         self.hints.close()
+        self._offers.close()
         self._worker.close()
 
     @property

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from itertools import pairwise
 from typing import Any
 
 from spoold.doctor.share import Share
 from spoold.protocol import layout
+from spoold.system.bell import readable
 from spoold.system.hints import Hints
 
 HINT_WITHIN_S = 1.0
@@ -33,14 +33,13 @@ def try_clock(share: Share, room: str) -> dict[str, Any]:
 
 def try_hints(share: Share, room: str) -> dict[str, Any]:
     """Figures of `hints`: whether this machine is told of its own change within a second."""
-    told = threading.Event()
-    hints = Hints(share.root, told.set)
+    works, hints = False, Hints(share.root)
     try:
         hints.watch([room])
         if hints.reason is None:
             share.write(layout.join(room, "hint"), b"", durable=False)
-            told.wait(HINT_WITHIN_S)
-        reason = hints.reason or ("" if told.is_set() else "nothing was told of a new file")
+            works = bool(readable(HINT_WITHIN_S, hints.fileno()))
+        reason = hints.reason or ("" if works else "nothing was told of a new file")
     finally:
         hints.close()
-    return {"works": told.is_set(), "reason": reason}
+    return {"works": works, "reason": reason}

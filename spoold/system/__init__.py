@@ -16,4 +16,5 @@ spoold but itself.
     power        what its battery says; keeping it awake while tasks run
     mounts       on which file system a path lies, and whether other machines can see it
     hints        wake-ups from inotify where that works; a hint, never the truth
+    bell         what a loop sleeps on, and how other threads wake it
 """

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from spoold.system.bell import Bell, readable
 from spoold.worker import tree
 from spoold.worker.job import Call, Ending, Job
 from spoold.worker.sweep import sweep
@@ -102,9 +103,7 @@ class Runner:
         self._endings: list[Ending] = []
         self._lease: float | None = None
         self._selector = selectors.DefaultSelector()
-        self._bell, self._ring = os.pipe()
-        os.set_blocking(self._bell, False)
-        os.set_blocking(self._ring, False)
+        self._bell = Bell()
         self._selector.register(self._bell, selectors.EVENT_READ)
 
     def fileno(self) -> int:
@@ -141,20 +140,22 @@ class Runner:
         endings, self._endings = self._endings, []
         return endings
 
-    def wait(self, timeout_s: float) -> None:
-        """Blocks until there is an ending to poll, `wake` was called, or the time is over."""
+    def wait(self, timeout_s: float, *others: int) -> None:
+        """Blocks until there is an ending to poll, `wake` was called, or the time is over.
+
+        others: descriptors that end it, too, once they are readable; negative ones are none.
+        """
         until = time.monotonic() + timeout_s
         while not self._endings:
             left = until - time.monotonic()
-            woken = self._hear(max(0.0, min(left, _DYING_LOOK_S) if self._dying else left))
-            if woken or left <= 0:
+            pause = max(0.0, min(left, _DYING_LOOK_S) if self._dying else left)
+            rung = readable(pause, self.fileno(), *others) - {self.fileno()}
+            if self._hear(0.0) or rung or left <= 0:
                 return
 
     def wake(self) -> None:
         """Ends a `wait`, present or next, from another thread or a signal handler."""
-        # An error means that the pipe is full, so it rings already, or closed, so nobody waits.
-        with suppress(OSError):
-            os.write(self._ring, b"\0")
+        self._bell.ring()
 
     def stop(self, key: str, why: str, grace_s: float) -> None:
         """Ends a running job: SIGTERM, after the grace SIGKILL. An unknown key is no error, it has just ended."""
@@ -194,10 +195,7 @@ class Runner:
             slot.process.kill()
         self._until(lambda: not self._dying, _CLOSE_PATIENCE_S)
         self._selector.close()
-        os.close(self._bell)
-        os.close(self._ring)
-        # A late `wake` must not write to whatever gets this number next.
-        self._ring = -1
+        self._bell.close()
         endings, self._endings = self._endings, []
         return endings
 
@@ -217,7 +215,7 @@ class Runner:
         woken = False
         for key, _ in self._selector.select(timeout_s):
             if key.data is None:
-                os.read(self._bell, 4096)
+                self._bell.hush()
                 woken = True
             else:
                 self._attend(key.data)

@@ -67,7 +67,7 @@ def test_a_verb_imports_neither_other_verbs_nor_what_only_a_run_of_it_needs() ->
     assert verbs & loaded == {"spoold.cli.submit"}
     rooms = {".".join(name.split(".")[:2]) for name in loaded if name.startswith("spoold.")}
     assert rooms == {"spoold.cli", "spoold.protocol"}
-    assert not {"pydantic", "rich", "watchdog", "psutil"} & loaded
+    assert not {"pydantic", "rich", "psutil"} & loaded
 
 
 def test_shell_completion_is_on() -> None:

@@ -1,0 +1,50 @@
+"""What a loop sleeps on: a bell that any thread may ring, and whatever else is worth waking up for.
+
+Law: nobody blocks longer than asked, and ringing never blocks. Touches pipes of its own and poll(2).
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from contextlib import suppress
+
+
+def readable(timeout_s: float, *descriptors: int) -> set[int]:
+    """Wait until one of the descriptors is readable, at most that long; which are. Negative ones are none."""
+    poll = select.poll()
+    for descriptor in descriptors:
+        if descriptor >= 0:
+            poll.register(descriptor, select.POLLIN)
+    # Rounded up, so that it does not wake just before the time and spin.
+    return {descriptor for descriptor, _ in poll.poll(int(timeout_s * 1000) + 1 if timeout_s > 0 else 0)}
+
+
+class Bell:
+    """Rung from any thread or signal handler; ends a wait, present or next."""
+
+    def __init__(self) -> None:
+        self._bell, self._rope = os.pipe()
+        os.set_blocking(self._bell, False)
+        os.set_blocking(self._rope, False)
+
+    def ring(self) -> None:
+        """End a wait."""
+        # An error means that the pipe is full, so it rings already, or closed, so nobody waits.
+        with suppress(OSError):
+            os.write(self._rope, b"\0")
+
+    def fileno(self) -> int:
+        """Readable once it was rung, until `hush`."""
+        return self._bell
+
+    def hush(self) -> None:
+        """It was heard."""
+        with suppress(BlockingIOError):
+            os.read(self._bell, 4096)
+
+    def close(self) -> None:
+        """Nobody waits any more. A late ring must not write to whatever gets this number next."""
+        rope, self._rope = self._rope, -1
+        os.close(rope)
+        os.close(self._bell)
