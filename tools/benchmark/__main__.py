@@ -1,7 +1,7 @@
-"""tools/bench: the figures, as a table or as JSON.
+"""tools/bench: everything that can be measured on one machine, as a table and as JSON.
 
 Law: it measures and does not judge; the exit status is 0 once everything was measured, whatever came out, unless
-`--check` asks for 1 where a limit does not hold. 2: the cluster did not come up.
+`--check` asks for 1 where a target does not hold. 2: nothing could be measured as it was asked for.
 """
 
 from __future__ import annotations
@@ -9,57 +9,89 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import sys
-from dataclasses import asdict
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-from tools.benchmark.cluster import Cluster, Trouble
-from tools.benchmark.figures import Figure, idle_cpu, spread, start_latency
+from tools.benchmark.bench import SCALES, Bench, tell
+from tools.benchmark.cluster import Trouble
+from tools.benchmark.figure import Figure
+from tools.benchmark.machine import facts, places
+from tools.benchmark.parts import PARTS
+from tools.benchmark.peers import Peers
+from tools.benchmark.publish import publish
+from tools.benchmark.table import lines, verdict
 
 
-def main() -> int:
-    """Measure and print; returns the exit status."""
-    options = _parse()
-    try:
-        with Cluster(options.dir) as cluster:
-            figures = [
-                *start_latency(cluster, options.tasks, options.pause),
-                idle_cpu(cluster, options.seconds),
-            ]
-    except Trouble as trouble:
-        print(f"tools/bench: {trouble}", file=sys.stderr)
-        return 2
-    if options.json:
-        machine = {"system": platform.platform(), "python": platform.python_version(), "cpus": os.cpu_count()}
-        print(json.dumps({"machine": machine, "figures": [{**asdict(f), "holds": f.holds} for f in figures]}))
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, write; returns the exit status."""
+    options = _parse(arguments)
+    if options.source:
+        record = json.loads(Path(options.source).read_text())
+        figures = [Figure.from_json(found) for found in record["figures"]]
     else:
-        _print(figures)
-    return 1 if options.check and not all(figure.holds for figure in figures) else 0
+        try:
+            record, figures = _measure(options)
+        except (Trouble, OSError) as trouble:
+            print(f"tools/bench: {trouble}", file=sys.stderr)
+            return 2
+    if options.json:
+        Path(options.json).write_text(json.dumps(record, indent=1) + "\n")
+    if options.publish:
+        publish(record["machine"], figures)
+    print("\n".join(lines(figures)))
+    print(f"\n{verdict(figures)}")
+    return 1 if options.check and any(figure.holds is False for figure in figures) else 0
 
 
-def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="tools/bench", description="How soon tasks start, and what idling costs.")
-    parser.add_argument("--json", action="store_true", help="print JSON, with every sample")
-    parser.add_argument("--check", action="store_true", help="exit with 1 where a limit does not hold")
-    parser.add_argument("--dir", metavar="DIR", help="where the spool is made, e.g. on a share; else in TMPDIR")
-    parser.add_argument("--tasks", type=int, default=30, metavar="N", help="how many tasks are timed (default: 30)")
-    parser.add_argument(
-        "--pause", type=float, default=0.3, metavar="S", help="seconds between two of them (default: 0.3)"
+def _measure(options: argparse.Namespace) -> tuple[dict[str, Any], list[Figure]]:
+    used = places(options.dir)
+    peers = Peers(Path(os.environ.get("ENVIRONMENT") or sys.prefix) / "peers")
+    scale = SCALES[options.scale]
+    if any(PARTS[name].peers for name in options.parts):
+        peers.install()
+    bench, began = Bench(scale, used, peers), time.monotonic()
+    machine = {**facts(used), "scale": scale.name}
+    figures: list[Figure] = []
+    for name in options.parts:
+        tell(f"{name}: {PARTS[name].meaning}")
+        figures += PARTS[name].measure(bench)
+    machine["seconds"] = round(time.monotonic() - began)
+    return {"machine": machine, "figures": [figure.as_json() for figure in figures]}, figures
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    told = "\n".join(f"  {name:<9} {part.meaning}" for name, part in PARTS.items())
+    parser = argparse.ArgumentParser(
+        prog="tools/bench",
+        description="How fast spoold is, and its peers beside it.",
+        epilog=f"parts:\n{told}\n\nNFS round trips for each task: tools/netlab measure",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--seconds", type=float, default=20.0, metavar="S", help="how long idling is measured (default: 20)"
+    parser.add_argument("parts", nargs="*", metavar="PART", help="only these parts; all if none is named")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument(
+        "--full",
+        dest="scale",
+        action="store_const",
+        const="full",
+        default="quick",
+        help="also backlogs of 100,000 and 1,000,000, and more rounds: hours instead of minutes",
     )
-    return parser.parse_args()
-
-
-def _print(figures: list[Figure]) -> None:
-    for figure in figures:
-        verdict = "holds" if figure.holds else "is over"
-        print(f"{figure.name:<17} {figure.value:.3f} {figure.unit:<10} {verdict:<7} < {figure.limit:g}", end="   ")
-        print(f"samples {spread(figure.samples)}")
-    print()
-    for figure in figures:
-        print(f"{figure.name}: {figure.meaning}.")
+    size.add_argument("--tiny", dest="scale", action="store_const", const="tiny", help="only to see that it works")
+    parser.add_argument("--dir", metavar="DIR", help="measure in this folder; else on TMPDIR's disk and in memory")
+    parser.add_argument("--json", metavar="FILE", help="write everything, with every sample")
+    parser.add_argument("--check", action="store_true", help="exit with 1 where a target does not hold")
+    parser.add_argument("--publish", action="store_true", help="renew the README's section on speed, and its chart")
+    parser.add_argument("--from", dest="source", metavar="FILE", help="measure nothing, take what --json wrote")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.parts if name not in PARTS]
+    if unknown:
+        parser.error(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    options.parts = options.parts or list(PARTS)
+    return options
 
 
 if __name__ == "__main__":

@@ -1,28 +1,42 @@
-"""The cluster that is measured: default settings, one master, three workers, in a scratch folder.
+"""A spool with the real `spool master` and `spool worker` behind it, in a folder of its own.
 
-Everything is done with the `spool` command. Law: nothing that it started outlives it. Touches: the scratch folder,
-processes.
+Law: nothing that it started outlives it, and settings are the defaults but for those that are named. Touches: its
+folder, processes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import shutil
+import os
+import signal
 import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import psutil
 
+from spoold import Spool
+from spoold.client.status import status as snapshot
+from spoold.store.initialise import initialise
+from spoold.system.clock import SystemClock
+from spoold.system.host import SystemHost
+from spoold.system.posix import PosixFileSystem
+
 SPOOL = (sys.executable, "-P", "-m", "spoold")
-WORKERS = ("lap1", "lap2", "lap3")
-READY_WITHIN_S = 30.0
+CHECKOUT = Path(__file__).resolve().parents[2]
+READY_WITHIN_S = 120.0
 LEAVE_WITHIN_S = 15.0
+WORKER = """slots = {slots}
+allow_command = true
+[python]
+allow = ["tools.benchmark."]
+path = ["{checkout}"]
+"""
 
 
 class Trouble(Exception):
@@ -30,20 +44,27 @@ class Trouble(Exception):
 
 
 class Cluster:
-    """A spool with a master and three workers behind it, while the `with` lasts."""
+    """A master and workers, while the `with` lasts. Every process is known by the name that it was started with."""
 
-    def __init__(self, parent: str | None) -> None:
-        self.scratch = Path(tempfile.mkdtemp(prefix="spoold-bench-", dir=parent)).resolve()
-        self.root = self.scratch / "spool"
-        self.processes: list[subprocess.Popen[bytes]] = []
+    def __init__(
+        self, folder: str, workers: Sequence[str] = ("w1", "w2"), *, fsync: bool = False, slots: int | None = None
+    ) -> None:
+        self.folder = Path(folder)
+        self.root = self.folder / "spool"
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._workers = tuple(workers)
+        self.root.mkdir()
+        initialise(PosixFileSystem(self.root), SystemClock(), "benchmark", str(self.root))
+        (self.root / "spool.toml").write_text(f"[durability]\nfsync = {json.dumps(fsync)}\n")
+        config = WORKER.format(slots=slots or os.cpu_count() or 1, checkout=CHECKOUT)
+        (self.folder / "worker.toml").write_text(config)
 
     def __enter__(self) -> Cluster:
         try:
-            self.spool("init", str(self.root))
-            self._spawn("master")
-            for name in WORKERS:
-                self._spawn("worker", "--name", name, "--allow-command")
-            self._await_all()
+            self.start_master()
+            for name in self._workers:
+                self.start_worker(name)
+            self.await_nodes(len(self._workers))
         except BaseException:
             self._end()
             raise
@@ -54,6 +75,26 @@ class Cluster:
     ) -> None:
         self._end()
 
+    def start_master(self, name: str = "master") -> None:
+        """Start a master, and do not wait for it."""
+        self._spawn(name, "master", "--name", name)
+
+    def start_worker(self, name: str, *options: str) -> None:
+        """Start a worker, and do not wait for it."""
+        self._spawn(name, "worker", "--name", name, "--config", str(self.folder / "worker.toml"), *options)
+
+    def kill(self, name: str) -> None:
+        """SIGKILL: as if the power went."""
+        process = self.processes.pop(name)
+        process.kill()
+        process.wait()
+        if process.stdin is not None:
+            process.stdin.close()
+
+    def client(self) -> Spool:
+        """An open spool, to be closed by the caller."""
+        return Spool(str(self.root))
+
     def spool(self, *arguments: str) -> str:
         """Run a `spool` command to its end; returns what it printed. Errors: Trouble."""
         done = subprocess.run(self._command(*arguments), stdin=subprocess.DEVNULL, capture_output=True, check=False)
@@ -61,50 +102,64 @@ class Cluster:
             raise Trouble(f"spool {' '.join(arguments)}: status {done.returncode}: {done.stderr.decode().strip()}")
         return done.stdout.decode()
 
-    def cpu_s(self) -> float:
-        """Seconds of CPU that the master and the workers have used, with all that they started."""
+    def tree(self, name: str) -> list[psutil.Process]:
+        """The process of that name and all that it started."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            top = psutil.Process(self.processes[name].pid)
+            return [top, *top.children(recursive=True)]
+        return []
+
+    def cpu_s(self, *names: str) -> float:
+        """Seconds of CPU that these nodes have used, with all that they started; all nodes if none is named."""
         used = 0.0
-        for process in self.processes:
+        for process in (one for name in names or tuple(self.processes) for one in self.tree(name)):
             with contextlib.suppress(psutil.NoSuchProcess):
-                top = psutil.Process(process.pid)
-                for one in (top, *top.children(recursive=True)):
-                    times = one.cpu_times()
-                    used += times.user + times.system
+                times = process.cpu_times()
+                used += times.user + times.system
         return used
 
-    def status(self) -> dict[str, Any]:
-        """What `spool status --json` says. Errors: Trouble."""
-        found: dict[str, Any] = json.loads(self.spool("status", "--json"))
-        return found
+    def peak_mb(self, name: str) -> float:
+        """The most memory (MiB) that this node's processes have held, each at its own peak."""
+        peak = 0
+        for process in self.tree(name):
+            with contextlib.suppress(OSError):
+                for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
+                    peak += int(line.split()[1]) if line.startswith("VmHWM:") else 0
+        return peak / 1024
 
-    def _spawn(self, *arguments: str) -> None:
+    def await_nodes(self, workers: int) -> dict[str, Any]:
+        """Wait until somebody leads and so many workers live; returns what status says then. Errors: Trouble."""
+        until, host = time.monotonic() + READY_WITHIN_S, SystemHost()
+        with self.client() as spool:
+            while True:
+                status = snapshot(spool.store, host, spool.store.clock)
+                if status.master.leader and status.workers.alive >= workers:
+                    return status.model_dump(mode="json")
+                ended = [name for name, process in self.processes.items() if process.poll() is not None]
+                if ended or time.monotonic() > until:
+                    raise Trouble(f"no leader and {workers} workers; ended: {ended}; {self._said(ended)}")
+                time.sleep(0.05)
+
+    def _said(self, names: Sequence[str]) -> str:
+        return " ".join((self.folder / f"{name}.log").read_text()[-500:] for name in names)
+
+    def _spawn(self, name: str, *arguments: str) -> None:
         # Should we be killed ourselves, their standard input ends, and --until-eof lets them leave.
         command = [*self._command(*arguments), "--until-eof"]
-        log = (self.scratch / f"{len(self.processes)}.log").open("wb")
+        log = (self.folder / f"{name}.log").open("wb")
         with log:
-            process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=self.scratch, start_new_session=True
+            self.processes[name] = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=self.folder, start_new_session=True
             )
-        self.processes.append(process)
 
     def _command(self, *arguments: str) -> list[str]:
         return [*SPOOL, "--spool", str(self.root), *arguments]
 
-    def _await_all(self) -> None:
-        until = time.monotonic() + READY_WITHIN_S
-        while True:
-            status = self.status()
-            if status["master"]["leader"] and status["workers"]["alive"] == len(WORKERS):
-                return
-            if time.monotonic() > until:
-                raise Trouble(f"no leader and {len(WORKERS)} workers within {READY_WITHIN_S:g} s: {status}")
-            time.sleep(0.2)
-
     def _end(self) -> None:
-        for process in reversed(self.processes):
-            process.terminate()
+        for process in reversed(self.processes.values()):
+            process.send_signal(signal.SIGTERM)
         until = time.monotonic() + LEAVE_WITHIN_S
-        for process in self.processes:
+        for process in self.processes.values():
             try:
                 process.wait(max(0.0, until - time.monotonic()))
             except subprocess.TimeoutExpired:
@@ -112,4 +167,4 @@ class Cluster:
                 process.wait()
             if process.stdin is not None:
                 process.stdin.close()
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        self.processes.clear()

@@ -1,0 +1,53 @@
+"""What the README says of speed is written from one run, between two marks, and nothing else of it is touched."""
+
+from pathlib import Path
+
+import pytest
+
+from tools.benchmark.figure import Figure, Target
+from tools.benchmark.publish import BEGIN, END, losses, renewed, section
+
+MACHINE = {"date": "2026-01-31", "cpus": 2, "memory_gib": 24, "places": ["ext4"], "python": "3.11", "scale": "full"}
+
+
+def rate(label: str, backlog: int, *samples: float, lost: int = 0) -> Figure:
+    key = {"label": label, "tier": "call", "place": "ext4", "backlog": backlog, "fsync": False}
+    return Figure("call", f"{label} {backlog}", "tasks/s", samples, more={"lost": lost, "doubled": 0}, key=key)
+
+
+def test_only_what_stands_between_the_marks_is_renewed() -> None:
+    readme = f"before\n{BEGIN} -->\nold\n{END}\nafter\n"
+    assert renewed(readme, "new") == f"before\n{BEGIN} -->\nnew\n{END}\nafter\n"
+    assert renewed(renewed(readme, "new"), "new") == renewed(readme, "new")
+
+
+def test_a_readme_without_the_marks_is_refused() -> None:
+    with pytest.raises(ValueError, match="has no section"):
+        renewed("nothing", "new")
+
+
+def test_our_readme_has_a_place_for_it() -> None:
+    assert renewed((Path(__file__).parents[2] / "README.md").read_text(), "new")
+
+
+def test_the_section_has_a_row_for_each_contender_and_each_target() -> None:
+    figures = [
+        rate("spoold", 1000, 5000.0, 6000.0),
+        rate("spoold", 10_000, 5500.0),
+        rate("huey", 1000, 3881.0),
+        rate("jug", 10_000),
+        Figure("call", "ext4 10k: spoold / huey", "×", (18.0, 19.0), Target(10)),
+        Figure("idle", "the master", "% core", (7.0,), Target(5, most=True)),
+    ]
+    said = section(MACHINE, figures)
+    assert "`tools/bench --full` on 2026-01-31: 2 cores, 24 GiB, ext4" in said
+    assert "| spoold | 5,500 | 5,500 |" in said
+    assert "| huey | 3,880 | – |" in said
+    assert "| jug | – | missing |" in said
+    assert "| call: ext4 10k: spoold / huey | ≥ 10 | 18.5 × | 18 – 19 | holds |" in said
+    assert "| idle: the master | < 5 | 7 % core | 7 – 7 | **missed** |" in said
+    assert said.endswith("Lost 0, doubled 0 in all rows of spoold.")
+
+
+def test_only_our_own_losses_are_ours() -> None:
+    assert losses([rate("spoold, fsync", 1000, 1.0, lost=2), rate("huey", 1000, 1.0, lost=9)], "lost") == 2

@@ -1,0 +1,109 @@
+"""What every part measures with: places, peers, sizes, and a way to run a contender.
+
+Law: a contender runs in a process and a folder of its own; one that fails is a figure that says why, and the others
+go on. Touches: processes, scratch folders, standard error for progress.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from tools.benchmark.machine import Place
+from tools.benchmark.order import Order, Outcome, parse
+from tools.benchmark.peers import PINS, Peers
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+OURS = ("spoold", "sketch")
+# Filling a backlog, starting and cleaning up come on top of the drain itself.
+BESIDES_S, FILL_RATE = 120.0, 1500.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How large and how often. rounds: by backlog; bound_s: for a peer, and for ourselves (seconds of one drain)."""
+
+    name: str
+    rounds: dict[int, int]
+    peer_bound_s: float
+    bound_s: float
+    samples: int
+    seconds: float
+    waiting: tuple[int, ...]
+    graph: int
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """The backlogs, least first."""
+        return tuple(sorted(self.rounds))
+
+
+SCALES = {
+    "tiny": Scale("tiny", {40: 1}, 5, 20, 3, 2, (200,), 60),
+    "quick": Scale("quick", {1000: 3, 10_000: 2}, 5, 40, 100, 15, (100, 10_000), 1000),
+    "full": Scale("full", {1000: 5, 10_000: 3, 100_000: 2, 1_000_000: 1}, 20, 1800, 300, 60,
+                  (100, 10_000, 100_000, 1_000_000), 10_000),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One call of tools/bench."""
+
+    scale: Scale
+    places: tuple[Place, ...]
+    peers: Peers
+
+    @property
+    def disk(self) -> Place:
+        """The first place: the disk behind TMPDIR, or the one that was chosen."""
+        return self.places[0]
+
+    def run(self, contender: str, place: Place, order: Order) -> Outcome:
+        """Have one contender carry out an order (its folder is given here). What goes wrong is in `missing`."""
+        if contender in self.peers.missing:
+            return Outcome(missing=self.peers.missing[contender])
+        python = self.peers.python if contender in PINS else sys.executable
+        limit = BESIDES_S + order.bound_s + order.tasks / FILL_RATE
+        with place.scratch() as folder:
+            command = [python, "-P", "-m", f"tools.benchmark.contenders.{contender}"]
+            command.append(json.dumps(asdict(replace(order, folder=folder))))
+            environ = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environ,
+                start_new_session=True,
+                cwd=folder,
+            )
+            try:
+                said, complained = process.communicate(timeout=limit)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+                return Outcome(missing=f"it did not come to an end within {limit:.0f} s")
+            except BaseException:
+                os.killpg(process.pid, signal.SIGTERM)
+                process.communicate()
+                raise
+        try:
+            return parse(said.decode())
+        except ValueError:
+            return Outcome(missing=complained.decode(errors="replace").strip()[-300:] or f"{process.returncode=}")
+
+    def has(self, program: str) -> bool:
+        """Whether a program of the system can be used."""
+        return program not in self.peers.missing and shutil.which(program) is not None
+
+
+def tell(sentence: str) -> None:
+    """Progress, for whoever waits."""
+    print(f"tools/bench: {sentence}", file=sys.stderr, flush=True)

@@ -1,0 +1,74 @@
+"""queue, call, process: how many tasks a second, against every peer, at every backlog, with and without fsync.
+
+Peers have no fsync to turn on or off, or have theirs taken out (jug); so they are compared with spoold without.
+"""
+
+from __future__ import annotations
+
+from tools.benchmark.bench import Bench
+from tools.benchmark.figure import Figure, Target
+from tools.benchmark.race import Entry, Goal, compared, flatness, race, rates
+
+SPOOLD = Entry("spoold", "spoold")
+DURABLE = Entry("spoold, fsync", "spoold", fsync=True)
+CEILING = Entry("the ceiling", "sketch")
+DURABLE_CEILING = Entry("the ceiling, fsync", "sketch", fsync=True)
+OWN = (SPOOLD, CEILING, DURABLE, DURABLE_CEILING)
+# jug holds every task of its jugfile in each process, and needs minutes to begin with a million.
+JUG = Entry("jug", "jug", deepest=100_000)
+DEPTH_HOLDS = Target(0.8)
+
+
+def queue(bench: Bench) -> list[Figure]:
+    """Queue only: put in, take out, acknowledge; nothing is run."""
+    entries = (*OWN, Entry("huey", "huey"), Entry("kombu", "celery"), Entry("dirq", "dirq"))
+    goals = (
+        Goal("spoold", "the ceiling"),
+        Goal("spoold, fsync", "the ceiling, fsync"),
+        Goal("spoold", "huey"),
+        Goal("spoold", "kombu", Target(200), least=100_000),
+        Goal("spoold", "dirq"),
+    )
+    return _tier(bench, "queue", entries, goals)
+
+
+def call(bench: Bench) -> list[Figure]:
+    """A Python callable in a warm process, end to end with results; two workers each."""
+    entries = (*OWN, Entry("huey", "huey"), Entry("celery", "celery"), JUG)
+    goals = (
+        Goal("spoold", "the ceiling", Target(0.5)),
+        Goal("spoold, fsync", "the ceiling, fsync", Target(0.7)),
+        Goal("spoold", "huey", None, most=1000),
+        Goal("spoold", "huey", Target(10), least=10_000, most=10_000),
+        Goal("spoold", "huey", Target(200), least=100_000),
+        Goal("spoold", "celery", None, most=1000),
+        Goal("spoold", "celery", Target(50), least=10_000, most=10_000),
+        Goal("spoold", "celery", Target(200), least=100_000),
+        Goal("spoold", "jug", None, most=1000),
+        Goal("spoold", "jug", Target(6), least=10_000, most=10_000),
+        Goal("spoold", "jug", None, least=100_000),
+    )
+    return _tier(bench, "call", entries, goals)
+
+
+def process(bench: Bench) -> list[Figure]:
+    """One process for each task: `/bin/true`."""
+    entries = (SPOOLD, DURABLE, Entry("HyperQueue", "hyperqueue"), Entry("nq", "nq"))
+    goals = (Goal("spoold", "HyperQueue", Target(2)), Goal("spoold", "nq", Target(1.5)))
+    figures = []
+    depths = bench.scale.depths[:1]
+    for place in bench.places:
+        results = race(bench, "process", "process", place, entries, depths)
+        figures += rates("process", "process", place, entries, results)
+        figures += compared("process", place, goals, results)
+    return figures
+
+
+def _tier(bench: Bench, tier: str, entries: tuple[Entry, ...], goals: tuple[Goal, ...]) -> list[Figure]:
+    figures = []
+    for place in bench.places:
+        results = race(bench, tier, tier, place, entries, bench.scale.depths)
+        figures += rates(tier, tier, place, entries, results)
+        figures += compared(tier, place, goals, results)
+        figures += flatness(tier, place, "spoold", results, DEPTH_HOLDS)
+    return figures

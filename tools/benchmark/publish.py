@@ -1,0 +1,95 @@
+"""The README's section on speed, and the chart in it, written anew from one run.
+
+Law: only what stands between the two marks is touched, and every figure there is of that one run. Touches: README.md
+and growth.svg.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tools.benchmark.figure import Figure, depth, number
+from tools.benchmark.growth import chart, series
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+README, CHART = CHECKOUT / "README.md", CHECKOUT / "tools/benchmark/growth.svg"
+BEGIN, END = "<!-- tools/bench --publish writes from here", "<!-- to here -->"
+MEANT = "Tasks a second with two workers each; medians of interleaved runs, ratios taken round by round."
+TIERS = {
+    "queue": "queue only: in, out, acknowledged",
+    "call": "Python callable, end to end with results",
+    "process": "one process for each task, `/bin/true`",
+}
+
+
+def publish(machine: Mapping[str, Any], figures: Sequence[Figure]) -> None:
+    """Renew both files. Errors: OSError; ValueError when the README has no place for it."""
+    place = str(machine["places"][0])
+    lines = series(figures, "call", place)
+    if lines:
+        CHART.write_text(chart(lines, f"A Python callable, end to end with results, on {place}"))
+    README.write_text(renewed(README.read_text(), section(machine, figures)))
+
+
+def renewed(readme: str, text: str) -> str:
+    """The README with this text between the marks. Errors: ValueError when the marks are not there."""
+    before, begin, rest = readme.partition(BEGIN)
+    mark, closed, _ = rest.partition("-->")
+    _, end, after = rest.partition(END)
+    if not (begin and closed and end):
+        raise ValueError(
+            f"README.md has no section between {BEGIN!r} and {END!r}; put both lines where it shall stand"
+        )
+    return f"{before}{BEGIN}{mark}-->\n{text}\n{END}{after}"
+
+
+def section(machine: Mapping[str, Any], figures: Sequence[Figure]) -> str:
+    """The text between the marks."""
+    command = f"tools/bench{' --full' if machine['scale'] == 'full' else ''}"
+    ran = f"{machine['cpus']} cores, {machine['memory_gib']} GiB, {' and '.join(machine['places'])}"
+    parts = [f"One run of `{command}` on {machine['date']}: {ran}, Python {machine['python']}.", MEANT, ""]
+    for tier, meaning in TIERS.items():
+        for place in machine["places"]:
+            parts += rates(figures, tier, str(place), f"{meaning}; {place}")
+    parts += targets(figures)
+    parts += [f"Lost {losses(figures, 'lost')}, doubled {losses(figures, 'doubled')} in all rows of spoold."]
+    return "\n".join(parts)
+
+
+def rates(figures: Sequence[Figure], tier: str, place: str, heading: str) -> list[str]:
+    """One table: contenders by backlog."""
+    found: dict[str, dict[int, str]] = {}
+    for figure in figures:
+        if figure.key.get("tier") == tier and figure.key.get("place") == place:
+            said = number(figure.value) if figure.value is not None else "missing"
+            found.setdefault(str(figure.key["label"]), {})[int(figure.key["backlog"])] = said
+    if not found:
+        return []
+    depths = sorted({backlog for row in found.values() for backlog in row})
+    rows = [f"| {heading} | {' | '.join(depth(backlog) for backlog in depths)} |", f"|---|{'---:|' * len(depths)}"]
+    rows += [
+        f"| {label} | {' | '.join(row.get(backlog, '–') for backlog in depths)} |" for label, row in found.items()
+    ]
+    return [*rows, ""]
+
+
+def targets(figures: Sequence[Figure]) -> list[str]:
+    """Every figure that was meant to be something, and whether it is."""
+    judged = [figure for figure in figures if figure.target is not None]
+    if not judged:
+        return []
+    rows = ["| meant to be | | median | spread | |", "|---|---|---:|---|---|"]
+    for figure in judged:
+        value = "missing" if figure.value is None else f"{number(figure.value)} {figure.unit}"
+        spread = f"{number(min(figure.samples))} – {number(max(figure.samples))}" if figure.samples else ""
+        verdict = "holds" if figure.holds else "**missed**"
+        rows.append(f"| {figure.part}: {figure.name} | {figure.target} | {value} | {spread} | {verdict} |")
+    return [*rows, ""]
+
+
+def losses(figures: Sequence[Figure], name: str) -> int:
+    """How many tasks spoold lost, or doubled, in the whole run."""
+    ours = [figure for figure in figures if str(figure.key.get("label", "")).startswith("spoold")]
+    return int(sum(figure.more.get(name, 0) for figure in ours))
