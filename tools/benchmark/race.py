@@ -37,11 +37,27 @@ class Goal:
     most: int = 10_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """What happens meanwhile (see `Order`), how long a task takes, how many times the usual backlog it needs."""
+
+    mode: str = "drain"
+    nap_s: float = 0.0
+    times: int = 1
+
+
+DRAIN = Mode()
 Results = dict[tuple[str, int], list[Outcome]]
 
 
 def race(
-    bench: Bench, part: str, tier: str, place: Place, entries: Sequence[Entry], depths: Sequence[int]
+    bench: Bench,
+    part: str,
+    tier: str,
+    place: Place,
+    entries: Sequence[Entry],
+    depths: Sequence[int],
+    mode: Mode = DRAIN,
 ) -> Results:
     """Every entry at every backlog, in turn, as many rounds as that backlog has."""
     results: Results = {}
@@ -51,16 +67,20 @@ def race(
                 continue
             for entry in entries:
                 if tasks <= entry.deepest:
-                    outcome = bench.run(entry.contender, place, _order(bench, tier, entry, tasks))
+                    outcome = bench.run(entry.contender, place, _order(bench, tier, entry, tasks, mode))
                     results.setdefault((entry.label, tasks), []).append(outcome)
                     said = outcome.missing or f"{outcome.rate:,.0f}/s"
                     tell(f"{part} {place.kind} {depth(tasks)} round {turn + 1}: {entry.label} {said}")
     return results
 
 
-def _order(bench: Bench, tier: str, entry: Entry, tasks: int) -> Order:
-    bound = bench.scale.bound_s if entry.contender in OURS else bench.scale.peer_bound_s
-    return Order("", tier, "drain", tasks, bound_s=bound, fsync=entry.fsync, slots=entry.slots)
+def _order(bench: Bench, tier: str, entry: Entry, tasks: int, mode: Mode) -> Order:
+    # A drain may be cut off, since its rate counts all the same; what is lost is only known at the end.
+    short = mode.mode == "drain" and entry.contender not in OURS
+    bound = bench.scale.peer_bound_s if short else bench.scale.bound_s
+    return Order(
+        "", tier, mode.mode, tasks * mode.times, bound_s=bound, fsync=entry.fsync, slots=entry.slots, nap_s=mode.nap_s
+    )
 
 
 def rates(part: str, tier: str, place: Place, entries: Sequence[Entry], results: Results) -> list[Figure]:

@@ -43,17 +43,17 @@ def run(order: Order) -> Outcome:
     with contextlib.ExitStack() as stack:
         cluster = stack.enter_context(Cluster(order.folder, names, fsync=order.fsync, slots=order.slots))
         if order.tier == "queue":
-            stack.enter_context(simulated(cluster, order))
+            stack.enter_context(simulated(cluster, order.workers, 1, order.slots or 2))
         return _measure(cluster, order)
 
 
 @contextlib.contextmanager
-def simulated(cluster: Cluster, order: Order) -> Iterator[None]:
-    """Workers that run nothing, each in a process of its own."""
+def simulated(cluster: Cluster, count: int, hosted: int, slots: int) -> Iterator[None]:
+    """Workers that run nothing: so many processes, in each so many workers, with so many slots each."""
     command = [sys.executable, "-P", "-m", "tools.benchmark.simulated", str(cluster.root)]
     processes = []
-    for number in range(order.workers):
-        args = [*command, f"q{number}-", "1", str(order.slots or 2)]
+    for number in range(count):
+        args = [*command, f"q{number}-", str(hosted), str(slots)]
         processes.append(subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=CHECKOUT))
     try:
         for process in processes:
@@ -68,7 +68,7 @@ def simulated(cluster: Cluster, order: Order) -> Iterator[None]:
 def _measure(cluster: Cluster, order: Order) -> Outcome:
     with cluster.client() as spool:
         if order.tier != "queue":
-            _warm(spool, order)
+            warm(spool, order)
         nodes = tuple(cluster.processes)
         used = {name: cluster.cpu_s(name) for name in nodes}
         began = time.monotonic()
@@ -93,7 +93,7 @@ def _measure(cluster: Cluster, order: Order) -> Outcome:
     return Outcome(done / seconds, done, seconds, fill, lost, doubled, more=more)
 
 
-def _warm(spool: Spool, order: Order) -> None:
+def warm(spool: Spool, order: Order) -> None:
     """Every worker has started what it needs for such a task, as the others' processes have when they are timed."""
     if order.tier == "process":
         warm: list[dict[str, Any]] = [{"id": f"warm-{n}", "command": ["/bin/true"]} for n in range(8)]

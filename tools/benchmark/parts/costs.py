@@ -1,0 +1,64 @@
+"""costs: what a task costs the machine: CPU of master and workers, their memory, and system calls.
+
+Touches: clusters of its own; strace where it is there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+
+from tools.benchmark import tree
+from tools.benchmark.bench import Bench
+from tools.benchmark.cluster import Cluster
+from tools.benchmark.contenders.spoold import tasks, warm
+from tools.benchmark.figure import Figure, number
+from tools.benchmark.order import Order
+from tools.benchmark.strace import counted
+
+SHOWN = 6
+TIERS = {"call": "a callable", "process": "a process"}
+
+
+def costs(bench: Bench) -> list[Figure]:
+    """CPU and peak memory from drains that nobody looks into; system calls from others that strace looks into."""
+    figures = []
+    for tier, meaning in TIERS.items():
+        order = Order("", tier, tasks=bench.scale.depths[0], bound_s=bench.scale.bound_s)
+        outcomes = [bench.run("spoold", bench.disk, order) for _ in range(3)]
+        for name in ("master CPU ms", "worker CPU ms", "master peak MiB", "worker peak MiB"):
+            samples = tuple(outcome.more[name] for outcome in outcomes if name in outcome.more)
+            who, what, unit = name.split()
+            said = f"{meaning}: {what} of the {who}{'s for each task' if what == 'CPU' else ''}"
+            figures.append(Figure("costs", said.replace("masters", "master"), unit, samples))
+        figures += _calls(bench, tier, meaning)
+    return figures
+
+
+def _calls(bench: Bench, tier: str, meaning: str) -> list[Figure]:
+    names = {kind: f"{meaning}: system calls of the {kind} for each task" for kind in ("master", "workers")}
+    if not bench.has("strace"):
+        why = bench.peers.missing.get("strace", "strace is not there")
+        return [Figure("costs", name, "calls", (), note=f"missing: {why}") for name in names.values()]
+    count = bench.scale.depths[0]
+    with bench.disk.scratch() as folder, Cluster(folder) as cluster, cluster.client() as spool, ExitStack() as stack:
+        order = Order(folder, tier, tasks=count)
+        warm(spool, order)
+        seen: dict[str, Counter[str]] = {}
+        for kind, nodes in (("master", ("master",)), ("workers", ("w1", "w2"))):
+            pids = [process.pid for node in nodes for process in cluster.tree(node)]
+            seen[kind] = stack.enter_context(counted(pids, Path(folder) / f"{kind}.strace"))
+        spool.submit_many(tasks(order))
+        while tree.under_way(cluster.root):
+            time.sleep(0.02)
+        stack.close()
+    return [
+        Figure("costs", names[kind], "calls", (calls.total() / count,), note=_most(calls, count))
+        for kind, calls in seen.items()
+    ]
+
+
+def _most(calls: Counter[str], count: int) -> str:
+    return ", ".join(f"{name} {number(times / count)}" for name, times in calls.most_common(SHOWN))
