@@ -15,12 +15,12 @@ from typing import Any
 import orjson
 
 from spoold.protocol import codec
+from spoold.protocol.drop import batch_drop, task_drop
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import slug
 from spoold.protocol.order import base36, encode_order
 from spoold.protocol.settings import Settings
 from spoold.rules import admission, batch
-from spoold.store.drops import MICROS_WIDTH, drop_name
 
 TASK = "the task"
 TASKS = "the tasks"
@@ -51,7 +51,8 @@ def one(
     checked = codec.load_task(data, file)
     task_id = checked.id or ""
     admission.admit(checked, _ANY_ORDER, task_id, settings, file)
-    name = drop_name(micros, task_id)
+    # An id made here ends in chance, and is dropped once: nobody else can have it.
+    name = task_drop(micros, task_id, unique=task.get("id") is None)
     refused = admission.judge_kind(name, "file", len(data), settings)
     if refused is not None:
         raise BadFile(file, refused.error.field, refused.error.problem, refused.error.mend)
@@ -102,7 +103,7 @@ def _batch(lines: list[bytes], ids: list[str], settings: Settings, micros: int, 
     verdict = batch.check(data, file, _ANY_ORDER, "batch", settings)
     if not isinstance(verdict, batch.Accepted):
         raise verdict.error
-    drop = f"{base36(micros, MICROS_WIDTH)}.batch-{name}{admission.WHOLE}"
+    drop = batch_drop(micros, name)
     refused = admission.judge_kind(drop, "file", len(data), settings)
     if refused is not None:
         raise BadFile(file, refused.error.field, refused.error.problem, refused.error.mend)

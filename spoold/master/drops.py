@@ -18,6 +18,7 @@ from spoold.master.desk import Desk
 from spoold.master.placing import place_admitted
 from spoold.master.rejecting import reject
 from spoold.protocol import codec, layout
+from spoold.protocol.drop import WHOLE, concerns_us, is_unique
 from spoold.protocol.errors import BadFile, SpoolError, legible
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
@@ -54,7 +55,7 @@ class Drops:
 
     def undecided(self, desk: Desk) -> bool:
         """Whether a drop that is listed is neither admitted nor known to be growing."""
-        return any(drop not in self._growing for drop in desk.view.pending if admission.concerns_us(drop))
+        return any(drop not in self._growing for drop in desk.view.pending if concerns_us(drop))
 
     def next_due(self) -> float | None:
         """When (monotonic, s) the next growing drop is to be looked at."""
@@ -62,7 +63,7 @@ class Drops:
 
     def step(self, desk: Desk) -> int:
         """Judge what is in pending/. Returns how many drops are left for the next step. Errors: OSError."""
-        drops = [name for name in desk.view.pending if admission.concerns_us(name)]
+        drops = [name for name in desk.view.pending if concerns_us(name)]
         for gone in self._growing.keys() - set(drops):
             del self._growing[gone]
         judged = 0
@@ -172,7 +173,7 @@ class Drops:
         if not isinstance(verdict, batches.Accepted):
             self._act(desk, drop, verdict, data)
             return
-        if not drop.lower().endswith(admission.WHOLE):
+        if not drop.lower().endswith(WHOLE):
             # A copy that was cut at a line's end looks whole: it has to be still for a moment.
             unsure = BadFile(drop, "", "may still be growing.", "wait, or publish it by rename as NAME.whole.jsonl.")
             young = self._grow(desk, drop, unsure, data)
@@ -194,9 +195,13 @@ class Drops:
 
 
 def _admit(desk: Desk, drop: str, admit: Admit) -> None:
-    """The drop becomes a task. One that names its id goes through the leader's own door, see `doors`."""
+    """The drop becomes a task. One whose id another drop may have goes through the leader's own door, see `doors`.
+
+    Without an id, or with one that no other drop has, it is admitted at most once as it is: whoever admits it, the
+    source is this one name.
+    """
     src = layout.join(layout.PENDING, drop)
-    if admit.task.id is not None:
+    if admit.task.id is not None and not is_unique(drop, admit.task.id):
         file = admit.name.encode()
         if not doors.through(desk, drop, file):
             return

@@ -8,6 +8,7 @@ from spoold.master.desk import Desk
 from spoold.master.leadership import Leadership
 from spoold.master.placing import is_halted, kind_of
 from spoold.protocol import layout
+from spoold.protocol.drop import concerns_us
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Heartbeat, MountFacts
 from spoold.protocol.lanes import parse_lane
@@ -16,7 +17,6 @@ from spoold.protocol.names import BeatName, SnapshotName
 from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Leadership as LeadershipPart
 from spoold.protocol.snapshot import Rates, Snapshot, TaskCounts
-from spoold.rules.admission import concerns_us
 from spoold.rules.disk import Room, room
 from spoold.rules.matching import unfit
 from spoold.rules.nodes import ASLEEP, DEAD, count_workers, node_of

@@ -58,7 +58,7 @@ MOVES: tuple[Move, ...] = (
         "admitting",
         L,
         "RECEIVED",
-        "a valid .jsonl, or a task that names its id: into the leader's own door",
+        "a valid .jsonl, or a task whose id others may name: into the leader's own door",
     ),
     Move("admitting", "admitting", L, "RECEIVED", "a new leader shuts the door of one before it"),
     Move("admitting", "waiting", L, "ADMITTED", "a task, or one line of a batch"),

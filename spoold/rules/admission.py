@@ -19,10 +19,6 @@ from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 from spoold.rules.policy import rank
 
-# Editors, browsers, rsync and shells write under such names first; they are somebody's unfinished business.
-_UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".filepart", ".swp", "~")
-WHOLE = ".whole.jsonl"
-
 
 @dataclass(frozen=True, slots=True)
 class Admit:
@@ -55,11 +51,6 @@ class Known:
 
 
 Verdict = Admit | Reject | Young | Known
-
-
-def concerns_us(drop: str) -> bool:
-    """Whether an entry of pending/ is ours to judge: not hidden, not under an unfinished name."""
-    return not drop.startswith(".") and not drop.lower().endswith(_UNFINISHED)
 
 
 def judge_kind(drop: str, kind: str, size: int, settings: Settings) -> Reject | None:

@@ -10,29 +10,15 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from spoold.protocol import codec, layout
+from spoold.protocol.drop import id_in
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import BatchName, is_id, key, parse_batch
-from spoold.protocol.order import base36
 from spoold.store.doors import list_standing
 from spoold.system.filesystem import FileSystem
 
 SMALL_BYTES = 256 << 10
 BATCH_BYTES = 64 << 20
 READS_MAX = 2000
-MICROS_WIDTH = 10
-
-_OURS = re.compile(rf"[0-9a-z]{{{MICROS_WIDTH}}}\.(.+)\.json")
-
-
-def drop_name(micros: int, task_id: str) -> str:
-    """The name that we drop a task under: it sorts by age and tells the id without being opened."""
-    return f"{base36(micros, MICROS_WIDTH)}.{task_id}.json"
-
-
-def id_in_name(drop: str) -> str | None:
-    """The id in a name of ours; None for other names."""
-    match = _OURS.fullmatch(drop)
-    return match[1] if match is not None and is_id(match[1]) else None
 
 
 def list_drops(fs: FileSystem) -> Iterator[tuple[str, str | None]]:
@@ -44,7 +30,7 @@ def list_drops(fs: FileSystem) -> Iterator[tuple[str, str | None]]:
     for drop in sorted(fs.list(layout.PENDING)):
         if drop.startswith(".") or not drop.lower().endswith((".json", ".jsonl")):
             continue
-        found = id_in_name(drop)
+        found = id_in(drop)
         if found is None and drop.lower().endswith(".json") and reads < READS_MAX:
             reads += 1
             found = _id_inside(fs, drop)
@@ -80,7 +66,7 @@ def list_reasons(fs: FileSystem, known: Collection[str] = ()) -> Iterator[tuple[
         path, drop = layout.join(layout.REJECTED, name), name.removesuffix(layout.REASON)
         if not name.endswith(layout.REASON) or drop not in names or path in known:
             continue
-        found = id_in_name(drop)
+        found = id_in(drop)
         if found is not None:
             yield path, found, drop
             continue

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from spoold.protocol import codec, layout
+from spoold.protocol.drop import concerns_us
 from spoold.protocol.errors import BadFile, BadName
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
@@ -34,7 +35,6 @@ from spoold.protocol.names import (
 from spoold.protocol.request import parse_request
 from spoold.protocol.result import Result
 from spoold.protocol.snapshot import TaskCounts
-from spoold.rules.admission import concerns_us
 from spoold.rules.policy import rank
 from spoold.rules.sighting import Content, Record, Survey, Token
 from spoold.store.archive import list_archived

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from spoold.protocol import layout
+from spoold.protocol.drop import task_drop
 from spoold.protocol.errors import NotFound
 from spoold.protocol.lifecycle import State
 from spoold.protocol.result import Code
-from spoold.store.drops import drop_name
 from spoold.store.locate import iter_tasks, locate, locate_many
 from spoold.store.store import Store
 from tests.client.trees import WORKER, Tree
 
 PLACES: list[tuple[Callable[[Tree], Any], str, int, str]] = [
-    (lambda t: t.put(f"pending/{drop_name(5, 'x-1')}", {"type": "t", "id": "x-1"}), "pending", 0, ""),
+    (lambda t: t.put(f"pending/{task_drop(5, 'x-1', unique=False)}", {"type": "t", "id": "x-1"}), "pending", 0, ""),
     (lambda t: t.put("pending/by-hand.json", {"type": "t", "id": "x-1"}), "pending", 0, ""),
     (lambda t: t.put("pending/many.jsonl", b'{"type":"t","id":"a"}\n\n{"type":"t","id":"x-1"}\n'), "pending", 0, ""),
     (lambda t: t.put("admitting/1.m-1-aaaaa.1/0000000001-1.x.jsonl", b'{"type":"t"}\n'), "pending", 0, ""),
@@ -27,7 +27,7 @@ PLACES: list[tuple[Callable[[Tree], Any], str, int, str]] = [
     (lambda t: t.ends("x-1", 4, code=Code.MAX_RETRIES), "failed", 4, WORKER),
     (lambda t: t.ends_archived("x-1"), "completed", 1, WORKER),
     (lambda t: t.rejects("bad.json", "x-1"), "rejected", 0, ""),
-    (lambda t: t.rejects(drop_name(5, "x-1")), "rejected", 0, ""),
+    (lambda t: t.rejects(task_drop(5, "x-1", unique=True)), "rejected", 0, ""),
 ]
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from spoold.client.spool import Spool
 from spoold.protocol import layout
+from spoold.protocol.drop import WHOLE
 from spoold.protocol.errors import BadFile, Unavailable
-from spoold.rules.admission import WHOLE
 from tests.client.trees import Tree
 
 
@@ -18,12 +18,19 @@ def tree() -> Tree:
     return Tree()
 
 
+def test_an_id_of_the_callers_own_is_not_promised_to_be_in_no_other_drop(tree: Tree) -> None:
+    with tree.spool() as spool:
+        spool.submit({"type": "review", "id": "mine"})
+    (drop,) = tree.fs.list(layout.PENDING)
+    assert re.fullmatch(r"[0-9a-z]{10}\.mine\.json", drop)
+
+
 def test_a_task_lies_in_pending_under_a_name_that_tells_its_id(tree: Tree) -> None:
     with tree.spool() as spool:
         task_id = spool.submit({"type": "review"}, priority="high", input={"code": "x"})
     assert re.fullmatch(r"review-[0-9a-z]{8}", task_id)
     (drop,) = tree.fs.list(layout.PENDING)
-    assert re.fullmatch(rf"[0-9a-z]{{10}}\.{task_id}\.json", drop)
+    assert re.fullmatch(rf"[0-9a-z]{{10}}\.{task_id}@unique\.json", drop)
     (task,) = tree.drops()
     created_at = task.pop("created_at")
     assert created_at.endswith("Z")

@@ -7,9 +7,9 @@ import pytest
 from spoold.client.failures import NotFinished
 from spoold.client.waiting import Waiter
 from spoold.protocol import layout
+from spoold.protocol.drop import task_drop
 from spoold.protocol.errors import NotFound, WaitTimeout
 from spoold.protocol.result import Code, Result, Status
-from spoold.store.drops import drop_name
 from tests.client.trees import Tree, soon
 
 
@@ -51,7 +51,7 @@ def test_an_archived_task_is_an_answer(tree: Tree) -> None:
         assert spool.wait("a", timeout=10)["a"].status is Status.FAILURE
 
 
-@pytest.mark.parametrize("drop", ["by-hand.json", drop_name(7, "a")])
+@pytest.mark.parametrize("drop", ["by-hand.json", task_drop(7, "a", unique=True)])
 def test_a_rejected_task_is_an_answer_that_says_what_to_mend(tree: Tree, drop: str) -> None:
     tree.put(layout.join(layout.PENDING, drop), {"id": "a", "tpye": "t"})
     with tree.spool() as spool:

@@ -193,3 +193,34 @@ def test_retries_that_a_task_brings_along_count() -> None:
     made.finish("a", exit_code=1)
     made.settle()
     assert made.state("a") == "failed"
+
+
+@pytest.mark.parametrize(
+    ("drop", "spared"),
+    [
+        ("0abcdefghi.build@unique.json", True),
+        ("0abcdefghi.other@unique.json", False),  # the content names another id than the promise
+        ("0abcdefghi.build.json", False),
+        ("build@unique.json", False),
+    ],
+)
+def test_only_a_promise_for_its_own_id_spares_a_drop_the_door(drop: str, spared: bool) -> None:
+    made = cluster()
+    met: list[str] = []
+    made.nodes["m1"].fs.hang("rename", "admitting/", lambda: met.append(drop))
+    made.submit(drop, '{"id": "build", "command": ["work"]}')
+    made.step("m1")
+    assert made.state("build") == "ready"
+    assert met == ([] if spared else [drop])
+
+
+@pytest.mark.parametrize(("command", "rejected"), [("work", 0), ("other", 2)])
+def test_a_promise_that_was_not_kept_doubles_no_task(command: str, rejected: int) -> None:
+    made = cluster()
+    made.submit("0abcdefghi.build@unique.json", '{"id": "build", "command": ["work"]}')
+    made.settle()
+    made.submit("0abcdefghi.build@unique.json", json.dumps({"id": "build", "command": [command]}))
+    made.settle()
+    assert made.state("build") == "ready"
+    assert made.fs.list("pending") == []
+    assert len(made.fs.list("rejected")) == rejected

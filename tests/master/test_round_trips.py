@@ -9,6 +9,7 @@ from collections import Counter
 
 import pytest
 
+from spoold.protocol.drop import task_drop
 from spoold.protocol.names import parse_task
 from tests.support.cluster import Cluster
 
@@ -42,7 +43,9 @@ def round_trips(made: Cluster, *names: str) -> int:
 def submit(made: Cluster, count: int, **fields: object) -> None:
     """One drop for each task, whose name says its number."""
     for number in range(count):
-        made.submit(f"t{number}.json", json.dumps({"command": ["work"], **fields}))
+        task_id = f"t{number}"
+        drop = task_drop(number, task_id, unique=True)
+        made.submit(drop, json.dumps({"id": task_id, "command": ["work"], **fields}))
 
 
 def end_all(made: Cluster) -> int:

@@ -10,6 +10,7 @@ import pytest
 from pydantic import AliasChoices, BaseModel
 
 from spoold.protocol import codec, layout, names
+from spoold.protocol.drop import UNFINISHED, UNIQUE, WHOLE
 from spoold.protocol.event import Event
 from spoold.protocol.fields import PRIORITIES
 from spoold.protocol.heartbeat import Capabilities, Heartbeat, HostId, MountFacts, Running
@@ -322,9 +323,10 @@ def test_the_numbers_are_the_numbers() -> None:
     assert f"at most {codec.DEPTH_MAX} levels" in _flat("Files")
     assert all(f"`{run}`" in _flat("Names") for run in RUNS if run != "handler")
     assert f"format version {layout.FORMAT_VERSION}:" in TEXT
-    for ending in admission._UNFINISHED:
+    for ending in UNFINISHED:
         assert f"`{ending}`" in _flat("Names")
-    assert f"`NAME{admission.WHOLE}`" in _flat("Names")
+    assert f"`NAME{WHOLE}`" in _flat("Names")
+    assert f"`WHEN.ID{UNIQUE}`" in _flat("Names")
 
 
 def _flat(title: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spoold.protocol.drop import concerns_us
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.names import is_id, parse_task
 from spoold.protocol.order import encode_order
@@ -38,14 +39,14 @@ def judge(data: bytes, drop: str = "drop.json", settings: Settings = SETTINGS) -
 
 @pytest.mark.parametrize("drop", ["a.json", "A.JSONL", "no extension", "con.x.json", "a..json"])
 def test_what_people_drop_concerns_us(drop: str) -> None:
-    assert admission.concerns_us(drop)
+    assert concerns_us(drop)
 
 
 @pytest.mark.parametrize(
     "drop", [".a.json", ".a.json.x7Gh2", "a.json.tmp", "a.json~", "a.PART", "a.crdownload", ".x.swp"]
 )
 def test_what_somebody_is_still_writing_does_not(drop: str) -> None:
-    assert not admission.concerns_us(drop)
+    assert not concerns_us(drop)
 
 
 @pytest.mark.parametrize(

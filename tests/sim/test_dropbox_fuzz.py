@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, example, given, settings
 
 from spoold.master.master import Master
 from spoold.protocol import codec
+from spoold.protocol.drop import concerns_us
 from spoold.protocol.errors import BadFile, legible
 from spoold.protocol.names import key
-from spoold.rules.admission import concerns_us
 from spoold.store.initialise import initialise
 from spoold.store.store import open_store
 from spoold.system.clock import ManualClock

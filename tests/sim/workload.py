@@ -18,7 +18,7 @@ from tests.sim.scheduler import Scheduler
 from tests.sim.server import Server
 from tests.sim.weather import Weather
 
-SINGLE, LINES = 8, 4
+SINGLE, LINES, MADE = 8, 4, 4
 LOOKS_AFTER_S = 6.0
 LIMITS = {"narrow": 2}
 SETTINGS = b"""
@@ -84,6 +84,8 @@ class Client:
                 self._submit([self._task(names[again], names[:again])])
             if self._weather.draw("cancel", name) < 0.1:
                 self._cancel(name)
+            if index < MADE:
+                self._submit_made(self._task(f"made-{name}", names[:index]))
         # Nobody makes a copy durable, and so a local disk may forget it with the power.
         if not (self._server.rolls_back and "power" in self._weather.blows):
             self._copy(self._task("by-hand", names))
@@ -122,6 +124,13 @@ class Client:
         for task in tasks:
             self._laws.asked.setdefault(key(task["id"]), Asked(task["id"], task["type"], tuple(task["dependencies"])))
         self._insist(lambda spool: spool.submit_many(tasks) if len(tasks) > 1 else [spool.submit(tasks[0])])
+
+    def _submit_made(self, task: dict[str, Any]) -> None:
+        """A task without an id: each try makes another, and only what was acknowledged must be there in the end."""
+        made: list[str] = []
+        nameless = {field: value for field, value in task.items() if field != "id"}
+        self._insist(lambda spool: made.append(spool.submit(nameless)))
+        self._laws.asked[key(made[-1])] = Asked(made[-1], task["type"], tuple(task["dependencies"]))
 
     def _copy(self, task: dict[str, Any]) -> None:
         """A file copied into the drop box in two pieces, under its final name; again if nothing comes of it."""

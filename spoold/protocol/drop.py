@@ -1,0 +1,48 @@
+"""What files in pending/ are called: by strangers anything, by us so that the name tells what need not be opened.
+
+Law: a name is only believed where the content says the same, or where nothing is decided by it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from spoold.protocol.names import is_id
+from spoold.protocol.order import base36
+
+# Editors, browsers, rsync and shells write under such names first; they are somebody's unfinished business.
+UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".filepart", ".swp", "~")
+WHOLE = ".whole.jsonl"
+# No id holds an @, so what stands before it is the id and nothing else.
+UNIQUE = "@unique.json"
+_WIDTH = 10
+_OURS = re.compile(rf"[0-9a-z]{{{_WIDTH}}}\.([^@]+)(?:@unique)?\.json")
+
+
+def concerns_us(drop: str) -> bool:
+    """Whether an entry of pending/ is ours to judge: not hidden, not under an unfinished name."""
+    return not drop.startswith(".") and not drop.lower().endswith(UNFINISHED)
+
+
+def task_drop(micros: int, task_id: str, *, unique: bool) -> str:
+    """The name that we drop a task under: it sorts by age and tells the id without being opened.
+
+    micros: microseconds since 1970; unique: whether the id was made for this drop alone, see `is_unique`.
+    """
+    return f"{base36(micros, _WIDTH)}.{task_id}{UNIQUE if unique else '.json'}"
+
+
+def batch_drop(micros: int, word: str) -> str:
+    """The name that we drop a batch under, which is published by rename."""
+    return f"{base36(micros, _WIDTH)}.batch-{word}{WHOLE}"
+
+
+def id_in(drop: str) -> str | None:
+    """The id in a name of ours; None for other names."""
+    match = _OURS.fullmatch(drop)
+    return match[1] if match is not None and is_id(match[1]) else None
+
+
+def is_unique(drop: str, task_id: str) -> bool:
+    """Whether the name promises that no other drop, before or after, has the id that this one's content names."""
+    return drop.endswith(UNIQUE) and id_in(drop) == task_id
