@@ -66,23 +66,32 @@ class Drops:
         drops = [name for name in desk.view.pending if concerns_us(name)]
         for gone in self._growing.keys() - set(drops):
             del self._growing[gone]
-        judged = 0
-        for index, drop in enumerate(drops):
-            young = self._growing.get(drop)
-            if young is not None and desk.now.monotonic < young.look_at:
-                continue
-            if judged == PER_STEP:
-                return len(drops) - index
-            judged += 1
-            try:
-                self._judge(desk, drop)
-            except (OSError, SpoolError):
-                raise
-            except Exception as error:
-                log.exception("judging pending/%s", legible(drop))
-                problem = f"made spoold itself fail: {error!r}."
-                self._reject(desk, drop, BadFile(drop, "", problem, "please report this as a bug, with the file."))
-        return 0
+        judged: set[str] = set()
+        try:
+            for index, drop in enumerate(drops):
+                young = self._growing.get(drop)
+                if young is not None and desk.now.monotonic < young.look_at:
+                    continue
+                if len(judged) == PER_STEP:
+                    return len(drops) - index
+                self._judge_safely(desk, drop)
+                judged.add(drop)
+            return 0
+        finally:
+            # What is still there is listed again; until then nobody reads it once more.
+            left = [drop for drop in desk.view.pending if drop not in judged or drop in self._growing]
+            desk.view.pending = left
+
+    def _judge_safely(self, desk: Desk, drop: str) -> None:
+        """Whatever a drop makes of us is the drop's own trouble."""
+        try:
+            self._judge(desk, drop)
+        except (OSError, SpoolError):
+            raise
+        except Exception as error:
+            log.exception("judging pending/%s", legible(drop))
+            problem = f"made spoold itself fail: {error!r}."
+            self._reject(desk, drop, BadFile(drop, "", problem, "please report this as a bug, with the file."))
 
     def _judge(self, desk: Desk, drop: str) -> None:
         fs, drops = desk.store.fs, desk.store.settings.drop
