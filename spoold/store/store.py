@@ -46,10 +46,26 @@ class Store:
 
     def move(self, src: str, dst: str) -> Moved:
         """Move a token, by a line of the lifecycle table. Errors: LawBroken for a move that is not in it."""
+        self._allow(src, dst)
+        return mover.move(self.fs, src, dst)
+
+    def attempt(self, src: str, dst: str) -> OSError | None:
+        """One rename of a token, by a line of the lifecycle table; the error if there was one.
+
+        It may have been carried out all the same, or be carried out yet: for who looks at the destination anyway.
+        Errors: LawBroken as `move`.
+        """
+        self._allow(src, dst)
+        try:
+            self.fs.rename(src, dst)
+        except OSError as error:
+            return error
+        return None
+
+    def _allow(self, src: str, dst: str) -> None:
         source, target = src.partition("/")[0], dst.partition("/")[0]
         if not allowed(source, target):
             raise LawBroken(f"no line of the lifecycle table moves {source}/ to {target}/ ({src} → {dst})")
-        return mover.move(self.fs, src, dst)
 
     def open_tmp(self) -> None:
         """Make this writer's tmp directory. Once per start: if it goes, somebody has shut this writer out."""

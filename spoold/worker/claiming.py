@@ -18,8 +18,8 @@ from spoold.protocol.names import TaskName
 from spoold.rules.matching import fits, free, unfit
 from spoold.store.lanes import list_lanes, list_tasks
 from spoold.store.looks import Looks
-from spoold.store.mover import Fate
 from spoold.store.store import Store
+from spoold.system.errnos import Meaning, classify
 
 JUMP, SPREAD = 7, 32
 # How often (s) new lanes are looked for, and how long a list of tasks is used, where a look costs a round trip.
@@ -81,7 +81,8 @@ class Claiming:
         """Claim up to `slots` of the candidates, yielding each as it is mine. Errors: OSError.
 
         running: the demands of what runs already; shy: keys that another worker should have first. Candidates that
-        were tried are taken off the list.
+        were tried are taken off the list. A claim that failed is not looked into here: nearly always somebody was
+        quicker, and if it was carried out all the same, the next look at this worker's own directory finds it.
         """
         left, taken, index = candidates, list(running), self._begin(candidates)
         while slots > 0 and left:
@@ -90,17 +91,17 @@ class Claiming:
             if candidate.name.id.lower() in shy or not fits(candidate.lane, free(self._can, taken)):
                 continue
             src = layout.ready(candidate.lane_name, candidate.name.encode())
-            moved = self._store.move(src, layout.claimed(self._store.writer, candidate.name.encode()))
-            if moved:
-                slots -= 1
+            error = self._store.attempt(src, layout.claimed(self._store.writer, candidate.name.encode()))
+            slots -= 1  # also where it failed: it may be mine all the same
+            if error is None:
                 taken.append(candidate.lane)
                 yield candidate
-            elif moved.fate is Fate.LOST:
-                self.lost += 1
-                index = self._jump(len(left))
-            else:
-                self._doubt()  # my directory is gone, or nobody knows
+                continue
+            self._doubt()
+            if classify(error) is not Meaning.GONE:
                 return
+            self.lost += 1
+            index = self._jump(len(left))
 
     def _begin(self, candidates: list[Candidate]) -> int:
         """Where to begin: with the oldest of the most urgent; on a share, where a lost race costs round trips, with

@@ -265,7 +265,7 @@ class Worker:
         return sum(self._start(name) for name in found if key(name.id) not in self._attempts)
 
     def _claim(self, now: float) -> int:
-        """Fill the free slots."""
+        """Fill the free slots; how many moves were made for it, with those that failed and are to be looked into."""
         self._shy = {task_key: until for task_key, until in self._shy.items() if until > now}
         free = self.slots - len(self._attempts)
         if not self._standing.takes or free <= 0:
@@ -276,13 +276,13 @@ class Worker:
         if self._appetite.lost(bool(candidates)) or not self._standing.takes:
             return 0
         demands = [attempt.lane for attempt in self._attempts.values()]
-        claimed = 0
+        claimed, lost = 0, self._claiming.lost
         # An id that is here already is an old attempt that still ends, of a task that was removed and came again.
         for candidate in self._claiming.claim(candidates, free, demands, self._shy.keys() | self._attempts.keys()):
             self._journal.note("CLAIMED", candidate.name.id, candidate.name.attempt)
             claimed += 1
             self._start(candidate.name)
-        return claimed
+        return claimed + self._claiming.lost - lost
 
     def _start(self, name: TaskName) -> bool:
         """Start a task whose token is in my directory. False when it cannot be read just now: adopted later."""

@@ -65,6 +65,8 @@ def test_who_loses_a_race_takes_another_task() -> None:
     made.during("w1", "rename", "claimed/w1/", lambda: made.step("w2"))
     made.step("w1")
     assert runs(second) == ["t0"]
+    assert runs(first) == []
+    made.step("w1")
     assert len(runs(first)) == 1
     assert runs(first) != ["t0"]
     assert first.worker._claiming.lost == 1
@@ -84,6 +86,8 @@ def test_a_crowd_of_losers_spreads_out() -> None:
         made.step(left[0])
 
     race(names)
+    for name in names:
+        made.step(name)
     lost = [made.nodes[name].worker._claiming.lost for name in names]
     assert all(len(made.nodes[name].worker.running) == 2 for name in names)
     assert sum(lost) < sum(range(2 * len(names)))  # that is what a queue of losers would cost
