@@ -123,9 +123,15 @@ class _Search:
         return {k: ref for k, ref in self.wanted.items() if k not in self.found}
 
     def run(self, store: Store) -> None:
-        """List everything, at most twice, and stop as soon as nothing is missing."""
+        """List everything, at most twice, and stop as soon as nothing is missing.
+
+        The ends come first as well: an NFS 3 client may show a name for seconds where it was long ago, and whoever has
+        seen that a task ended must not hear then that nobody has admitted it yet.
+        """
         for _ in range(PASSES):
             for look in (
+                _LISTERS[State.COMPLETED],
+                _LISTERS[State.FAILED],
                 _pending,
                 self._batches,
                 *(_LISTERS[state] for state in SHOWN if state not in (State.PENDING, State.REJECTED)),
