@@ -72,6 +72,8 @@ class Wanted:
 
 
 EVERYTHING = Wanted()
+# No node is called so.
+SOMEBODY = "?"
 
 
 @dataclass(slots=True)
@@ -128,6 +130,7 @@ class View:
             self._refresh_branches(fs, State.READY, self.ready, list(list_lanes(fs, layout.READY)), found)
         elif wanted.ready:
             self._refresh_branches(fs, State.READY, self.ready, list(self.ready), found)
+            self._entrust(found)
         if wanted.everything or self._missing(found):
             self._refresh_branches(fs, State.CLAIMED, self.claimed, fs.list(layout.CLAIMED), found)
         if wanted.ended or self._missing(found):
@@ -144,6 +147,17 @@ class View:
         found.changes.missing = self._missing(found)
         self._unfinished = None
         return found.changes
+
+    def _entrust(self, found: _Found) -> None:
+        """What has left ready/ is somebody's, until all is listed and tells whose."""
+        for task_key, place in list(found.gone.items()):
+            task = parse_task(place.name) if place.state is State.READY else None
+            if task is not None and self.where.get(task_key) == place:
+                self.claimed.setdefault(SOMEBODY, {})[place.name] = task
+                self.where[task_key] = Place(State.CLAIMED, layout.join(layout.CLAIMED, SOMEBODY), place.name)
+                found.changes.any = True
+            if place.state is State.READY:
+                del found.gone[task_key]
 
     def _release(self) -> None:
         """A claim that was seen at its end is no longer claimed, though claimed/ was not listed."""

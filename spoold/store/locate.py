@@ -125,7 +125,7 @@ class _Search:
     def run(self, store: Store) -> None:
         """List everything, at most twice, and stop as soon as nothing is missing.
 
-        The ends come first as well: an NFS 3 client may show a name for seconds where it was long ago, and whoever has
+        The ends come first as well: an NFS 3 client may show a name for seconds where it was before, and whoever has
         seen that a task ended must not hear then that nobody has admitted it yet.
         """
         for _ in range(PASSES):
