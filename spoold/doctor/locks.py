@@ -12,9 +12,9 @@ from typing import Any
 
 from spoold.doctor.share import LockKind, Share, name_of
 from spoold.protocol import layout
+from spoold.rules.checkup import NO_ANSWER
 
 WITHIN_S = 20.0
-NO_ANSWER = "no answer"
 
 
 def try_locks(share: Share, room: str) -> dict[str, Any]:

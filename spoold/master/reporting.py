@@ -25,7 +25,7 @@ from spoold.store.mounting import mount_warnings, mounts_of
 from spoold.system.errnos import Meaning, classify
 
 # How often (s) while things change; on a share a snapshot costs seven round trips.
-BUSY_EVERY_S, BUSY_REMOTE_S = 0.2, 0.5
+BUSY_EVERY_S, BUSY_REMOTE_S = 0.2, 1.0
 RATES_OVER_S = 300.0
 DEAD_SHOWN_S = 600.0
 REJECTED_EVERY_S = 30.0

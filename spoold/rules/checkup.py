@@ -29,6 +29,7 @@ FULL_MB = 64
 FEW_INODES = 1000
 CLOCK_OFF_S = 60.0
 SLOW_MS = 500.0
+NO_ANSWER = "no answer"
 
 
 def judge_machine(measured: Mapping[str, Figures]) -> list[Remark]:
@@ -131,6 +132,8 @@ def _locks(figures: Figures) -> list[Remark]:
         return []
     problem = "flock was granted twice at once" if said == "granted twice" else f"flock gives {said}"
     mend = "mount with locks (NFS: no nolock; version 3: rpc.statd; SMB: no nobrl), if the spool is to use `lock`"
+    if said == NO_ANSWER:
+        mend = f"a file server that has just started grants no locks for up to two minutes: try again then; or {mend}"
     return [Remark(grade="bad", probe="locks", problem=problem, mend=mend, against=LOCK)]
 
 

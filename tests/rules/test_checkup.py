@@ -55,6 +55,7 @@ def test_a_healthy_machine_is_called_so() -> None:
         ("exclusive", {"file": False}, "note", (), "O_EXCL"),
         ("durability", {"file": "EIO"}, "warning", (), "fsync gives EIO"),
         ("locks", {"flock": "ENOLCK"}, "bad", ("lock",), "flock gives ENOLCK"),
+        ("locks", {"flock": "no answer"}, "bad", ("lock",), "flock gives no answer"),
         ("locks", {"flock": "granted twice"}, "bad", ("lock",), "granted twice at once"),
         ("clock", {"offset_s": -7200.0}, "warning", (), "7200 s apart"),
         ("race", {"doubled": 1}, "bad", ("rename",), "1 were won twice"),
@@ -75,3 +76,8 @@ def test_a_figure_and_what_it_means(
 def test_a_share_that_does_not_answer_is_told_from_one_that_refuses() -> None:
     (hung,) = judge_machine({"list": {"error": "no answer", "hung": True}})
     assert "when the server is back" in hung.mend
+
+
+def test_a_server_that_gives_no_lock_may_only_have_started_just_now() -> None:
+    (remark,) = judge_machine({"locks": {"flock": "no answer", "ofd": "no answer"}})
+    assert "try again" in remark.mend
