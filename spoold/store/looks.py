@@ -36,6 +36,11 @@ class Looks:
         self._taken[look] = now
         return True
 
+    def next_due(self, look: str, every_s: float) -> float:
+        """When (monotonic, s) a look that is taken this often is due."""
+        taken = self._taken.get(look)
+        return self._clock.monotonic() if taken is None else taken + every_s
+
     def hasten(self, look: str) -> None:
         """Something happened: the look is due at once."""
         self._taken.pop(look, None)
