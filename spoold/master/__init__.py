@@ -6,6 +6,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     leadership  the one token in master/: take, renew, resign
     desk        what a leader works with: view, backlog, journal; failing a task
     view        what the last listings showed
+    archived    which ids stand in the archive, in few bytes
     takeover    what a new leader reads before it plans
     drops       pending/ → a task, a rejection, or not yet
     doors       admitting/: what shuts out the leaders before

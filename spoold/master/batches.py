@@ -22,27 +22,52 @@ from spoold.rules.admission import Reject, Young, taken
 from spoold.rules.batch import Accepted, Line
 from spoold.store.lanes import list_tasks, move_into_lane
 
-PER_STEP = 200
+# Lines that are read, and lines that become tasks, in one step: few enough that all else goes on beside it.
+CHECKED_PER_STEP = 2000
+PER_STEP = 500
 
-__all__ = ["Accepted", "Batches", "accept", "judge", "promised"]
+__all__ = ["Accepted", "Batches", "Judging", "accept", "promised"]
 
 
-def judge(desk: Desk, drop: str, data: bytes, order: str, prefix: str) -> Accepted | Reject | Young | None:
-    """The verdict on a whole batch. None: a task it names moves or comes just now, ask again in the next step."""
-    verdict = batch.check(data, drop, order, prefix, desk.store.settings)
-    if isinstance(verdict, Accepted) and promised(desk, verdict.named):
-        return None
-    if not isinstance(verdict, Accepted) or not any(desk.view.known(k) for k in verdict.named):
-        return verdict
-    for line in batch.lines(data, drop, order, prefix, desk.store.settings):
-        if line.admit.task.id is None or not desk.view.known(line.admit.name.id):
-            continue
-        old = desk.read_known(line.admit.name.id)
-        if old is None:
+class Judging:
+    """A batch whose lines are being read, some at each step."""
+
+    def __init__(self, desk: Desk, drop: str, data: bytes, order: str, prefix: str) -> None:
+        self.data = data
+        self._drop = drop
+        self._name = (order, prefix)
+        self._check = batch.Check(data, drop, order, prefix, desk.store.settings)
+        self._sound: Accepted | None = None
+
+    def go_on(self, desk: Desk, most: int) -> tuple[Accepted | Reject | Young | None, int]:
+        """The verdict on the whole, and how many lines were read for it, `most` of them. Errors: OSError.
+
+        None: there is more to read, or a task that it names moves or comes just now; ask again in the next step.
+        """
+        before = self._check.count
+        if self._sound is None:
+            verdict = self._check.go_on(most)
+            if not isinstance(verdict, Accepted):
+                return verdict, self._check.count - before
+            self._sound = verdict
+        return self._compare(desk, self._sound), self._check.count - before
+
+    def _compare(self, desk: Desk, sound: Accepted) -> Accepted | Reject | None:
+        """A batch whose ids are taken says the same as what has them, or is refused whole."""
+        if promised(desk, sound.named):
             return None
-        if not codec.same_content(codec.load(line.data, drop), old):
-            return Reject(taken(f"{drop} line {line.number}", line.admit.name.id))
-    return verdict
+        if not any(desk.view.known(k) for k in sound.named):
+            return sound
+        for line in batch.lines(self.data, self._drop, *self._name, desk.store.settings):
+            desk.breathe()
+            if line.admit.task.id is None or not desk.view.known(line.admit.name.id):
+                continue
+            old = desk.read_known(line.admit.name.id)
+            if old is None:
+                return None
+            if not codec.same_content(codec.load(line.data, self._drop), old):
+                return Reject(taken(f"{self._drop} line {line.number}", line.admit.name.id))
+        return sound
 
 
 def promised(desk: Desk, keys: Collection[str]) -> bool:
@@ -141,25 +166,26 @@ class Batches:
         """One line becomes a task in waiting/."""
         line = self._staged[staged]
         admit = line.admit
-        moved = move_into_lane(desk.store, staged, layout.WAITING, admit.lane, admit.name.encode())
+        file = admit.name.encode()
+        moved = move_into_lane(desk.store, staged, layout.WAITING, admit.lane, file)
         if not moved:
             raise moved.error or OSError(f"{admit.name.id}: publishing ended as {moved.fate}")
         del self._staged[staged]
-        _admitted(desk, line)
+        _admitted(desk, line, file)
 
     def _resolve(self, desk: Desk) -> None:
         """What was not seen to be published may still be, until its source is gone: then look."""
         for staged, line in list(self._staged.items()):
             with contextlib.suppress(FileNotFoundError):
                 desk.store.fs.unlink(staged)
-            admit = line.admit
-            there = list_tasks(desk.store.fs, layout.join(layout.WAITING, admit.lane))
-            if admit.name.encode() in there and not desk.view.known(admit.name.id):
-                _admitted(desk, line)
+            file, lane = line.admit.name.encode(), line.admit.lane
+            there = file in list_tasks(desk.store.fs, layout.join(layout.WAITING, lane))
+            if there and not desk.view.known(line.admit.name.id):
+                _admitted(desk, line, file)
             del self._staged[staged]
 
 
-def _admitted(desk: Desk, line: Line) -> None:
+def _admitted(desk: Desk, line: Line, file: str) -> None:
     admit = line.admit
-    desk.enlist(admit.name, admit.lane, admit.task)
+    desk.enlist(file, admit.lane, admit.task, admit.name.delay_ms)
     desk.journal.note("ADMITTED", admit.name.id, admit.name.attempt, lane=admit.lane)

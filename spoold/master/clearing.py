@@ -55,7 +55,7 @@ def clear_bucket(desk: Desk, directory: str) -> None:
         for name in [*tasks, *records]:
             with contextlib.suppress(FileNotFoundError):
                 desk.store.fs.unlink(layout.join(directory, name))
-        desk.view.unarchive(task_key)
+        desk.view.archived.discard(task_key)
 
 
 def _is_task(name: str) -> bool:

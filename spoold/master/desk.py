@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,7 +38,7 @@ class Desk:
     when (monotonic, s); busy: whether this step changed anything; taken: the names in rejected/, listed once a step
     if need be; recorded: results that this leader wrote for moves it has not made yet; notices: what people should
     know of this step; looks: when what is listed; listed: what this step has listed; unsure: the next step is to
-    list everything.
+    list everything; breathe: to be called now and then in what may take seconds, so that the token does not grow old.
     """
 
     store: Store
@@ -48,7 +49,6 @@ class Desk:
     view: View = field(default_factory=View)
     lanes: dict[str, str] = field(default_factory=dict)
     deadlines: dict[str, float] = field(default_factory=dict)
-    backlog: Backlog = field(init=False)
     active: Counter[str] = field(default_factory=Counter)
     missing: set[str] = field(default_factory=set)
     unlearned: list[str] = field(default_factory=list)
@@ -56,6 +56,7 @@ class Desk:
     promised: dict[BatchName, frozenset[str]] = field(default_factory=dict)
     half: set[str] = field(default_factory=set)
     door_number: int = 0
+    door: str = field(init=False)
     door_in_doubt: bool = False
     busy: bool = False
     notices: list[str] = field(default_factory=list)
@@ -67,19 +68,28 @@ class Desk:
     listed: Wanted = field(default_factory=Wanted)
     unsure: bool = True
     last_micros: int = 0
+    breathe: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
-        self.backlog = Backlog(self.view.parent)
         self.looks = Looks(self.store)
+        self.door = layout.join(layout.ADMITTING, DoorName(self.epoch, self.store.writer, self.door_number).encode())
 
     @property
-    def door(self) -> str:
-        """This leader's own directory under admitting/."""
-        return layout.join(layout.ADMITTING, DoorName(self.epoch, self.store.writer, self.door_number).encode())
+    def backlog(self) -> Backlog:
+        """What waits."""
+        return self.view.backlog
 
     def known_elsewhere(self, task_id: str, place: Place) -> bool:
         """Whether the id belongs to a task that is not the one at this place."""
-        return self.view.known(task_id) and self.view.where.get(key(task_id)) != place
+        return self.view.known(task_id) and self.view.place(key(task_id)) != place
+
+    def doubt(self, task_key: str) -> None:
+        """A task was not seen where it waits: as long as it stood in the backlog, nobody would miss it."""
+        place = self.view.place(task_key)
+        if place is not None:
+            self.view.where[task_key] = place
+        self.backlog.remove(task_key)
+        self.missing.add(task_key)
 
     def next_micros(self, count: int = 1) -> int:
         """The next order number, later than all before; `count` numbers are taken. Microseconds since 1970."""
@@ -109,7 +119,7 @@ class Desk:
 
     def read_known(self, task_id: str) -> Any | None:
         """What the task with that id says, wherever it is; None when it is moving just now. Errors: OSError."""
-        place = self.view.where.get(key(task_id))
+        place = self.view.place(key(task_id))
         try:
             if place is not None:
                 return codec.load(self.store.fs.read(place.path), place.path)
@@ -118,24 +128,25 @@ class Desk:
         except FileNotFoundError:
             return None
 
-    def enlist(self, name: TaskName, lane: str, task: Task | None) -> None:
+    def enlist(self, file: str, lane: str, task: Task | None, delay_ms: int) -> None:
         """A token stands in waiting/: into the backlog with it. task is needed where the name is conditional.
 
         The rest between attempts counts from here, since this is when this leader first saw it.
         """
         conditions = conditions_of(task) if task is not None else NO_CONDITIONS
-        rest_until = self.now.monotonic + name.delay_ms / 1000 if name.delay_ms else 0.0
-        self.view.settle(name.id, State.WAITING, layout.join(layout.WAITING, lane), name.encode())
-        self.lanes.pop(key(name.id), None)
+        rest_until = self.now.monotonic + delay_ms / 1000 if delay_ms else 0.0
+        task_key = self.backlog.add(Entry(file, lane, conditions, rest_until), self.now)
+        self.view.where.pop(task_key, None)  # where it waits, the backlog says
+        self.lanes.pop(task_key, None)
         if conditions.deadline is not None:
-            self.deadlines[key(name.id)] = conditions.deadline
-        self.backlog.add(Entry(name, lane, conditions, rest_until), self.now)
+            self.deadlines[task_key] = conditions.deadline
 
     def to_waiting(self, src: str, name: TaskName, lane: str, task: Task | None, event: str, **detail: str) -> Moved:
         """Move a token into waiting/ and enlist it."""
-        moved = move_into_lane(self.store, src, layout.WAITING, lane, name.encode())
+        file = name.encode()
+        moved = move_into_lane(self.store, src, layout.WAITING, lane, file)
         if self.went(moved, name.id):
-            self.enlist(name, lane, task)
+            self.enlist(file, lane, task, name.delay_ms)
             self.journal.note(event, name.id, name.attempt, lane=lane, **detail)
         return moved
 

@@ -48,6 +48,8 @@ class Drops:
 
     def __init__(self) -> None:
         self._growing: dict[str, _Growing] = {}
+        self._judging: dict[str, batches.Judging] = {}
+        self._lines = 0
 
     def growing(self) -> dict[str, BadFile]:
         """Drops that wait for their grace, and what is wrong with them so far."""
@@ -64,23 +66,27 @@ class Drops:
     def step(self, desk: Desk) -> int:
         """Judge what is in pending/. Returns how many drops are left for the next step. Errors: OSError."""
         drops = [name for name in desk.view.pending if concerns_us(name)]
-        for gone in self._growing.keys() - set(drops):
-            del self._growing[gone]
-        judged: set[str] = set()
+        for known in (self._growing, self._judging):
+            for gone in known.keys() - set(drops):
+                del known[gone]
+        judged, self._lines = 0, batches.CHECKED_PER_STEP
+        settled: set[str] = set()
         try:
             for index, drop in enumerate(drops):
                 young = self._growing.get(drop)
                 if young is not None and desk.now.monotonic < young.look_at:
                     continue
-                if len(judged) == PER_STEP:
+                if judged == PER_STEP:
                     return len(drops) - index
+                judged += 1
+                put_off = self._lines <= 0 and drop.lower().endswith(".jsonl")
                 self._judge_safely(desk, drop)
-                judged.add(drop)
-            return 0
+                if not put_off and drop not in self._growing and drop not in self._judging:
+                    settled.add(drop)
+            return int(self._lines <= 0)
         finally:
-            # What is still there is listed again; until then nobody reads it once more.
-            left = [drop for drop in desk.view.pending if drop not in judged or drop in self._growing]
-            desk.view.pending = left
+            # What is still there is listed again; until then nobody opens it once more.
+            desk.view.pending = [drop for drop in desk.view.pending if drop not in settled]
 
     def _judge_safely(self, desk: Desk, drop: str) -> None:
         """Whatever a drop makes of us is the drop's own trouble."""
@@ -90,6 +96,7 @@ class Drops:
             raise
         except Exception as error:
             log.exception("judging pending/%s", legible(drop))
+            self._judging.pop(drop, None)
             problem = f"made spoold itself fail: {error!r}."
             self._reject(desk, drop, BadFile(drop, "", problem, "please report this as a bug, with the file."))
 
@@ -97,6 +104,9 @@ class Drops:
         fs, drops = desk.store.fs, desk.store.settings.drop
         path = layout.join(layout.PENDING, drop)
         batch = drop.lower().endswith(".jsonl")
+        if batch and (drop in self._judging or self._lines <= 0):
+            self._batch(desk, drop)
+            return
         limit = drops.max_batch_bytes if batch else drops.max_bytes
         try:
             # One byte more than is allowed: enough to tell that it is too much, however huge the file is.
@@ -114,10 +124,10 @@ class Drops:
         if refused is not None:
             self._reject(desk, drop, refused.error, size=size)
             return
-        micros = desk.next_micros()
-        order, made_id = admission.settle(drop, micros, desk.epoch)
+        order, made_id = admission.settle(drop, desk.next_micros(), desk.epoch)
         if batch:
-            self._batch(desk, drop, data, order, made_id)
+            self._judging[drop] = batches.Judging(desk, drop, data, order, made_id)
+            self._batch(desk, drop)
             return
         verdict: _Verdict = admission.judge_content(drop, data, order, made_id, desk.store.settings)
         if isinstance(verdict, Admit) and verdict.task.id and batches.promised(desk, (key(verdict.name.id),)):
@@ -177,8 +187,17 @@ class Drops:
         mend = "let the user that the master runs as read it (chmod, chown), then drop it again."
         self._wait(desk, drop, BadFile(drop, "", "may not be read by the master.", mend), b"")
 
-    def _batch(self, desk: Desk, drop: str, data: bytes, order: str, prefix: str) -> None:
-        verdict = batches.judge(desk, drop, data, order, prefix)
+    def _batch(self, desk: Desk, drop: str) -> None:
+        """Read on in a batch, as far as this step may; what it becomes is settled when all of it was read."""
+        if self._lines <= 0:
+            return
+        judging = self._judging[drop]
+        verdict, read = judging.go_on(desk, self._lines)
+        self._lines -= read
+        if verdict is None:
+            return
+        del self._judging[drop]
+        data = judging.data
         if not isinstance(verdict, batches.Accepted):
             self._act(desk, drop, verdict, data)
             return
@@ -190,6 +209,7 @@ class Drops:
             if desk.now.monotonic < young.look_at:
                 return
         self._growing.pop(drop, None)
+        order, prefix = admission.settle(drop, desk.next_micros(), desk.epoch)
         batches.accept(desk, drop, data, order, prefix, verdict.named)
 
     @staticmethod

@@ -19,7 +19,7 @@ from spoold.master.leadership import Leadership
 from spoold.master.reporting import Reporting
 from spoold.master.requests import Requests
 from spoold.master.retaining import Retaining
-from spoold.protocol.names import key
+from spoold.protocol import layout
 from spoold.rules.backlog import Now
 from spoold.rules.liveness import Watch
 from spoold.store import beats
@@ -94,10 +94,10 @@ class Master:
             if not self.leadership.hold(now.monotonic, self._holder_gone):
                 if self.leadership.holder != self.store.writer:
                     self._desk = None  # else the token is mine and only its renewal is in doubt: do not plan
-                self._beat(now, "standby")
+                self._beat(now.monotonic, "standby")
                 return Step(False, self._presence.next_due(), leading=False)
             desk = self._seat(now)
-            self._beat(now, "leader")
+            self._beat(now.monotonic, "leader")
             return self._lead(desk)
         except doors.DoorShut:
             self._desk = None  # whoever still leads begins its epoch anew
@@ -143,7 +143,7 @@ class Master:
         self._journal.epoch = epoch
         self._doors += 1
         watch = Watch(beat.interval_s, beat.dead_after_s)
-        desk = Desk(self.store, self._journal, epoch, now, watch, door_number=self._doors)
+        desk = Desk(self.store, self._journal, epoch, now, watch, door_number=self._doors, breathe=self._breathe)
         takeover.take_over(desk)
         # The leader before may have made one last move after this: list waiting/ again once its lease is over.
         self._relist_at = now.monotonic + beat.dead_after_s
@@ -182,7 +182,7 @@ class Master:
         self._retaining.step(desk)
         self._clearing.step(desk)
         report_due = self._reporting.step(desk, self.leadership, self._drops.growing())
-        dues = [self._drops.next_due(), desk.backlog.next_due(), self.leadership.renew_due]
+        dues = [self._drops.next_due(), desk.backlog.next_due(), self.leadership.renew_due, takeover.ends_due(desk)]
         if not desk.looks.rationed or self._reporting.stale:
             dues += [self._presence.next_due(), report_due]  # else they are for the step that renews the token
         unsettled = desk.busy or left or desk.unsure or desk.missing or desk.half or self._drops.undecided(desk)
@@ -195,18 +195,21 @@ class Master:
             self._restore()
             doors.shut_others(desk)
             doors.look_behind(desk)
-            tokens = takeover.list_waiting(desk)
-            takeover.adopt(desk, tokens)
-            listed = {key(name.id) for _, name in tokens}
-            for task_key in desk.backlog.keys() - listed:
-                desk.backlog.remove(task_key)  # as long as it stands there, nobody would miss it
-                desk.missing.add(task_key)
+            takeover.relist(desk)
             spent_s = self.store.clock.monotonic() - desk.now.monotonic
             self._relist_at = desk.now.monotonic + max(RELIST_EVERY_S, spent_s / RELIST_SHARE)
 
-    def _beat(self, now: Now, status: str) -> None:
-        if self._presence.due(now.monotonic):
-            self._presence.beat(now.monotonic, status, **self._load())
+    def _breathe(self) -> None:
+        """See to the token and the beat within a long step. Errors: OSError, DoorShut when I lead no more."""
+        now, epoch = self.store.clock.monotonic(), self.leadership.epoch
+        if now >= self.leadership.renew_due:
+            if not self.leadership.hold(now, self._holder_gone) or self.leadership.epoch != epoch:
+                raise doors.DoorShut(layout.ADMITTING)
+            self._beat(now, "leader")
+
+    def _beat(self, now: float, status: str) -> None:
+        if self._presence.due(now):
+            self._presence.beat(now, status, **self._load())
 
     def _load(self) -> dict[str, object]:
         load = self.host.load("/")

@@ -15,7 +15,7 @@ from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import Verb
 from spoold.protocol.result import Code, Error, Status
 from spoold.rules.admission import Admit
-from spoold.rules.backlog import LaneView, displaced, holdbacks, promotions
+from spoold.rules.backlog import Entry, LaneView, displaced, holdbacks, promotions
 from spoold.rules.gates import PASS, LaneFacts, judge_type
 from spoold.rules.outcome import past_deadline
 from spoold.store.lanes import move_into_lane
@@ -41,7 +41,7 @@ def fail_refused(desk: Desk) -> None:
     while failed < PER_STEP and (refused := desk.backlog.refused()):
         before = failed
         for entry, verdict in refused:
-            place = desk.view.where[key(entry.name.id)]
+            place = Place(State.WAITING, layout.join(layout.WAITING, entry.lane), entry.file)
             status = Status.TIMEOUT if verdict.code is Code.DEADLINE else Status.FAILURE
             failed += desk.fail(place, entry.name, Error(code=verdict.code, message=verdict.reason), status)
         if failed == before:
@@ -123,29 +123,29 @@ def promote(desk: Desk) -> None:
     chosen = promotions(desk.backlog, lanes, facts, desk.store.settings.ready.window)
     for index, entry in enumerate(chosen):
         try:
-            _promote(desk, entry.name, entry.lane)
+            _promote(desk, entry)
         except OSError:
             for left in chosen[index:]:
                 desk.backlog.put_back(left)
             raise
 
 
-def _promote(desk: Desk, name: TaskName, lane: str) -> None:
-    moved = move_into_lane(desk.store, layout.waiting(lane, name.encode()), layout.READY, lane, name.encode())
-    desk.backlog.remove(key(name.id))
+def _promote(desk: Desk, entry: Entry) -> None:
+    name, file, lane = entry.name, entry.file, entry.lane
+    moved = move_into_lane(desk.store, layout.waiting(lane, file), layout.READY, lane, file)
     if desk.went(moved, name.id):
-        stands_ready(desk, name, lane)
+        desk.backlog.remove(key(name.id))
+        stands_ready(desk, name, file, lane)
         desk.journal.note("READY", name.id, name.attempt)
     else:
-        # Moved by another leader, or not moved yet: the listings will tell.
-        desk.missing.add(key(name.id))
+        desk.doubt(key(name.id))  # moved by another leader, or not moved yet: the listings will tell
 
 
-def stands_ready(desk: Desk, name: TaskName, lane: str) -> None:
+def stands_ready(desk: Desk, name: TaskName, file: str, lane: str) -> None:
     """The leader itself has just moved the token into this lane of ready/."""
     desk.lanes[key(name.id)] = lane
     desk.active[kind_of(lane)] += 1
-    desk.view.settle(name.id, State.READY, layout.join(layout.READY, lane), name.encode())
+    desk.view.stand_ready(name, file, lane)
 
 
 def place_admitted(desk: Desk, src: str, admit: Admit, drop: str) -> bool:
@@ -153,9 +153,10 @@ def place_admitted(desk: Desk, src: str, admit: Admit, drop: str) -> bool:
     name = admit.name
     if not room_at_once(desk, admit):
         return bool(desk.to_waiting(src, name, admit.lane, admit.task, "ADMITTED", drop=legible(drop)))
-    moved = move_into_lane(desk.store, src, layout.READY, admit.lane, name.encode())
+    file = name.encode()
+    moved = move_into_lane(desk.store, src, layout.READY, admit.lane, file)
     if desk.went(moved, name.id):
-        stands_ready(desk, name, admit.lane)
+        stands_ready(desk, name, file, admit.lane)
         desk.journal.note("ADMITTED", name.id, name.attempt, lane=admit.lane, drop=legible(drop))
     return bool(moved)
 

@@ -156,7 +156,7 @@ class Reporting:
 
 
 def _counts(desk: Desk) -> TaskCounts:
-    archived = desk.view.archived_counts
+    archived = desk.view.archived.counts
     return TaskCounts(
         pending=sum(map(concerns_us, desk.view.pending)) + len(desk.batches) + len(desk.half),
         waiting=len(desk.backlog) + len(desk.view.returned),

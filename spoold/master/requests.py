@@ -67,7 +67,7 @@ def reason_of(desk: Desk, request: Request) -> str:
 
 def _cancel(desk: Desk, request: Request) -> bool:
     """True when there is nothing left to cancel. A claimed task is its worker's to stop: it reads control/ too."""
-    place = desk.view.where.get(key(request.target))
+    place = desk.view.place(key(request.target))
     if place is None:
         return key(request.target) in desk.view.archived
     if place.state in (State.COMPLETED, State.FAILED):
@@ -89,9 +89,9 @@ def _name_at(name: str) -> TaskName | None:
 def _retry(desk: Desk, request: Request) -> bool:
     """True when the task waits again, or is not failed and so needs no retry."""
     task_key = key(request.target)
-    place = desk.view.where.get(task_key)
+    place = desk.view.place(task_key)
     if place is None:
-        if desk.view.archived.get(task_key) is not State.FAILED:
+        if desk.view.archived.state(task_key) is not State.FAILED:
             return task_key in desk.view.archived
         path = find_archived(desk.store.fs, request.target)
         found = parse_archived(path.rpartition("/")[2]) if path else None
@@ -119,7 +119,7 @@ def _retry(desk: Desk, request: Request) -> bool:
     )
     if not desk.to_waiting(path, name, task.lane.encode(), task, "RETRIED"):
         return False
-    desk.view.unarchive(task_key)
+    desk.view.archived.discard(task_key)
     if place is not None:
         desk.view.forget_place(place)
     desk.backlog.parent_changed(task_key, desk.now)

@@ -5,6 +5,8 @@ The result and the logs of a task go into the archive before its file does: whoe
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from spoold.master.clearing import clear_bucket
 from spoold.master.desk import Desk
 from spoold.protocol import layout
@@ -12,11 +14,14 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, parse_ended, parse_log
 from spoold.protocol.request import Verb
 from spoold.rules import retention
-from spoold.store import control, mover
-from spoold.store.archive import archive_task, bucket_of
+from spoold.store import control
+from spoold.store.archive import archive_record, archive_task, make_buckets
 from spoold.store.mover import Fate
 
 LOOK_EVERY_S = 1.0
+# More than may stay by this part of it, and the next look is not waited for: quick work must not outrun us. Not at
+# every step, since each round costs a listing of results/.
+CROWDED = 0.1
 
 
 class Retaining:
@@ -29,7 +34,9 @@ class Retaining:
     def step(self, desk: Desk) -> None:
         """Archive what is due; when somebody asked for it, all there is. Errors: OSError."""
         asked = [request for request in desk.view.requests if request.verb is Verb.GC]
-        if not asked and self._looked_at is not None and desk.now.monotonic - self._looked_at < LOOK_EVERY_S:
+        rested = self._looked_at is None or desk.now.monotonic - self._looked_at >= LOOK_EVERY_S
+        many = desk.store.settings.retention.keep * (1 + CROWDED)
+        if not (asked or rested or max(len(desk.view.completed), len(desk.view.failed)) > many):
             return
         self._looked_at = desk.now.monotonic
         settings = desk.store.settings.retention
@@ -53,25 +60,30 @@ class Retaining:
 
 
 def _archive(desk: Desk, state: State, names: list[EndedName]) -> None:
-    fs = desk.store.fs
+    make_buckets(desk.store.fs, (name.id for name in names))
     ids = {key(name.id) for name in names}
-    # Earlier attempts left results and logs under names that only a listing tells.
-    results = [n for n in map(parse_ended, sorted(fs.list(layout.RESULTS))) if n and key(n.id) in ids]
-    logs = [n for n in map(parse_log, sorted(fs.list(layout.LOGS))) if n and key(n.id) in ids]
     stuck = set()
-    for found in results:
-        target = layout.join(bucket_of(desk.store, found.id), found.archived("result"))
-        moved = mover.move(fs, layout.join(layout.RESULTS, found.encode()), target)
+    for file, found in _records(desk, layout.RESULTS, ids, parse_ended):
+        moved = archive_record(desk.store, layout.join(layout.RESULTS, file), found, found.archived("result"))
         if not moved and moved.fate is not Fate.LOST:
             stuck.add(key(found.id))  # its task stays where it is, too
-    for log in logs:
-        mover.move(fs, layout.join(layout.LOGS, log.log()), layout.join(bucket_of(desk.store, log.id), log.log()))
+    for file, log in _records(desk, layout.LOGS, ids, parse_log):
+        archive_record(desk.store, layout.join(layout.LOGS, file), log, file)
     for name in names:
         if key(name.id) in stuck:
             continue
         moved = archive_task(desk.store, state, name)
         if desk.went(moved, name.id):
-            desk.view.archive(name.id, state)
+            desk.view.archived.add(key(name.id), state)
             desk.view.where.pop(key(name.id), None)
             (desk.view.completed if state is State.COMPLETED else desk.view.failed).pop(name.encode(), None)
             desk.journal.note("ARCHIVED", name.id, name.attempt)
+
+
+def _records(
+    desk: Desk, directory: str, ids: set[str], parse: Callable[[str], EndedName | None]
+) -> list[tuple[str, EndedName]]:
+    """The results or logs of these tasks; earlier attempts left some under names that only a listing tells."""
+    near = [name for name in desk.store.fs.list(directory) if name.rsplit(".", 3)[0].lower() in ids]
+    parsed = [(name, parse(name)) for name in sorted(near)]
+    return [(name, found) for name, found in parsed if found is not None]

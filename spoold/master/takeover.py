@@ -14,16 +14,18 @@ import orjson
 from spoold.master import doors
 from spoold.master.desk import Desk
 from spoold.master.rejecting import reject
-from spoold.master.view import EVERYTHING, Place, Wanted
+from spoold.master.view import EVERYTHING, NOT_THE_ENDS, Place, Wanted
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
+from spoold.protocol.glance import age_in, is_plain, is_task, key_in
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import TaskName, key
+from spoold.protocol.names import TaskName, key, parse_task
 from spoold.protocol.order import order_micros
 from spoold.rules.admission import taken
+from spoold.rules.backlog import Entry
 from spoold.rules.gates import conditions_of
 from spoold.store.archive import find_archived, list_archived
-from spoold.store.lanes import list_lanes, list_tasks
+from spoold.store.lanes import list_lanes
 
 VANISHED_AFTER = 3
 # How often (s) what is listed where looks cost round trips. UNDER_WAY, QUIET: everything, in heartbeat intervals.
@@ -31,15 +33,26 @@ UNDER_WAY, QUIET = 0.5, 3.0
 PENDING_S = 0.25
 READY_S = 0.5
 ENDED_S, ENDED_EACH_S = 1.0, 1e-4
+# What has ended grows with what was done lately, so where looks are free, too, it is not listed at every step: it is
+# read for a tenth of the time at most while others wait for ends, less while tasks are under way, and a thousandth
+# otherwise. The first few are free.
+ENDED_FREE, ENDED_AWAITED_S, ENDED_LOCAL_S, ENDED_QUIET_S = 256, 2e-6, 5e-6, 2e-4
 REQUESTS_S, REQUESTS_QUIET_S = 1.0, 2.0
+# After so many names of a long listing, the leader sees to its token and its beat.
+BREATHE_EVERY = 10_000
+
+# The names in waiting/, by lane; foreign ones among them.
+Waiting = dict[str, set[str]]
 
 
 def take_over(desk: Desk) -> None:
     """Learn the whole tree. Errors: OSError; then the epoch has not begun and the next step tries again."""
     doors.open_door(desk)
     follow(desk)
-    for _, name, kind in list_archived(desk.store.fs):
-        desk.view.archive(name.id, State(kind))
+    for number, (_, name, kind) in enumerate(list_archived(desk.store.fs), 1):
+        desk.view.archived.add(key(name.id), State(kind))
+        if not number % BREATHE_EVERY:
+            desk.breathe()
     # A leader before may be in the middle of its last step, and take a token back to waiting/ unseen, but only once;
     # so what is polled is listed before waiting/ and after it.
     tokens = list_waiting(desk)
@@ -48,42 +61,67 @@ def take_over(desk: Desk) -> None:
     adopt(desk, tokens)
 
 
-def list_waiting(desk: Desk) -> list[tuple[str, TaskName]]:
-    """Every token in waiting/ as (lane, name), oldest first. Errors: OSError."""
-    fs = desk.store.fs
-    tokens = [
-        (lane, task)
-        for lane in list_lanes(fs, layout.WAITING)
-        for task in list_tasks(fs, layout.join(layout.WAITING, lane)).values()
-    ]
-    return sorted(tokens, key=lambda token: (token[1].order, token[1].id))
+def list_waiting(desk: Desk) -> Waiting:
+    """Every name in waiting/. Errors: OSError."""
+    names = {}
+    for lane in list_lanes(desk.store.fs, layout.WAITING):
+        desk.breathe()
+        with contextlib.suppress(FileNotFoundError):
+            names[lane] = set(desk.store.fs.list(layout.join(layout.WAITING, lane)))
+    return names
 
 
-def adopt(desk: Desk, tokens: list[tuple[str, TaskName]]) -> None:
-    """Take tokens of waiting/ into the backlog that are not in it yet. Errors: OSError."""
+def adopt(desk: Desk, listed: Waiting) -> list[tuple[str, Entry]]:
+    """Take tokens of waiting/ into the backlog that are not in it yet, oldest first. Errors: OSError.
+
+    What stands there under the very same name, and of a million tasks that is nearly all, is only struck from the
+    listing. Returns what was in the backlog and not in the listing.
+    """
+    unseen = []
+    for task_key, entry in desk.backlog.items():
+        try:
+            listed[entry.lane].remove(entry.file)
+        except KeyError:
+            unseen.append((task_key, entry))
+    tokens = [(file, lane) for lane, names in listed.items() for file in names if is_task(file)]
+    tokens.sort(key=lambda token: age_in(token[0]))
+    if tokens:
+        desk.last_micros = max(desk.last_micros, order_micros(age_in(tokens[-1][0])))
     moving = _on_the_move(desk)
-    for lane, name in tokens:
-        desk.last_micros = max(desk.last_micros, order_micros(name.order))
-        place = Place(State.WAITING, layout.join(layout.WAITING, lane), name.encode())
-        _adopt_one(desk, place, lane, name, moving.get(key(name.id)))
+    for number, (file, lane) in enumerate(tokens, 1):
+        _adopt_one(desk, file, lane, moving)
+        if not number % BREATHE_EVERY:
+            desk.breathe()
+    return unseen
 
 
-def _adopt_one(desk: Desk, place: Place, lane: str, name: TaskName, moving: TaskName | None) -> None:
-    entry = desk.backlog.get(key(name.id))
-    if entry is not None and entry.name == name and entry.lane == lane:
+def relist(desk: Desk) -> None:
+    """List waiting/ anew: adopt what another leader moved late, and miss what is not there. Errors: OSError."""
+    for task_key, entry in adopt(desk, list_waiting(desk)):
+        if desk.backlog.get(task_key) is entry:
+            desk.doubt(task_key)
+
+
+def _adopt_one(desk: Desk, file: str, lane: str, moving: dict[str, TaskName]) -> None:
+    task_key = key_in(file)
+    other = desk.view.place(task_key)
+    if other is None and task_key not in desk.view.archived and is_plain(file):
+        desk.enlist(file, lane, None, 0)
         return
+    place, name = Place(State.WAITING, layout.join(layout.WAITING, lane), file), parse_task(file)
+    assert name is not None
     task = None
     if name.conditional:
         task = desk.task_at(place, name)
         if task is None:
             return
-    if moving is not None and moving.order == name.order and moving.attempt >= name.attempt:
+    moved = moving.get(task_key)
+    if moved is not None and moved.order == name.order and moved.attempt >= name.attempt:
         return  # it has moved on since waiting/ was listed
-    other = desk.view.where.get(key(name.id))
-    if _archived(desk, name.id) or (other is not None and _twin(desk, place, name, other, moving)):
+    if _archived(desk, name.id) or (other is not None and _twin(desk, place, name, other, moved)):
         _reject_twin(desk, place, name)
         return
-    desk.enlist(name, lane, task)
+    desk.enlist(file, lane, task, name.delay_ms)
 
 
 def _archived(desk: Desk, task_id: str) -> bool:
@@ -91,7 +129,7 @@ def _archived(desk: Desk, task_id: str) -> bool:
     if key(task_id) not in desk.view.archived:
         return False
     if find_archived(desk.store.fs, task_id) is None:
-        desk.view.unarchive(task_id)
+        desk.view.archived.discard(key(task_id))
         return False
     return True
 
@@ -148,12 +186,13 @@ def follow(desk: Desk) -> None:
 def _wanted(desk: Desk) -> Wanted:
     """What is listed now. Where looks are free, everything; else what may have changed, and everything at times."""
     looks, view, interval_s = desk.looks, desk.view, desk.store.settings.heartbeat.interval_s
-    under_way = any(view.ready.values()) or any(view.claimed.values())
+    under_way = _under_way(desk)
     every_s = interval_s * (UNDER_WAY if under_way else QUIET)
     if desk.unsure or desk.missing:
         looks.hasten("everything")
+        looks.hasten("ended")
     if looks.due("everything", every_s):
-        return EVERYTHING
+        return EVERYTHING if looks.rationed or looks.due("ended", 0.0, _ended_s(desk)) else NOT_THE_ENDS
     # An end that others wait for is looked for at once. The longer the list of what has ended, the rarer it is read.
     ended_s = max(0.0 if desk.backlog.awaits else ENDED_S, ENDED_EACH_S * (len(view.completed) + len(view.failed)))
     # With tasks standing ready, one more would only queue behind them.
@@ -166,6 +205,27 @@ def _wanted(desk: Desk) -> Wanted:
         beats=looks.due("beats", interval_s / 2 if under_way else interval_s),
         everything=False,
     )
+
+
+def _under_way(desk: Desk) -> bool:
+    """Whether anything may end soon, or has, unseen."""
+    view = desk.view
+    return view.on_the_way or any(view.ready.values()) or any(view.claimed.values())
+
+
+def _ended_s(desk: Desk) -> float:
+    """How often (s) what has ended is listed where looks are free."""
+    each_s = ENDED_QUIET_S
+    if _under_way(desk):
+        each_s = ENDED_AWAITED_S if desk.backlog.awaits else ENDED_LOCAL_S
+    return each_s * max(0, len(desk.view.completed) + len(desk.view.failed) - ENDED_FREE)
+
+
+def ends_due(desk: Desk) -> float | None:
+    """When (monotonic, s) to look for what has left its place; None while nothing has."""
+    if desk.looks.rationed or not desk.view.on_the_way:
+        return None
+    return desk.looks.next_due("ended", _ended_s(desk))
 
 
 def _thirsty(desk: Desk) -> bool:

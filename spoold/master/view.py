@@ -2,17 +2,17 @@
 
 Directories are listed in the order in which tokens flow, so that a token that moves meanwhile is seen twice rather
 than not at all; the later place counts. waiting/ is not polled: only leaders move there, and this one knows its own
-moves. A token that is nowhere any more was moved by another leader or removed by a person: the caller lists waiting/
-again, and only then believes that it is gone.
+moves, so what waits is known from the backlog. A token that is nowhere any more was moved by another leader or
+removed by a person: the caller lists waiting/ again, and only then believes that it is gone.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from spoold.master.archived import Archived
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import (
@@ -25,6 +25,7 @@ from spoold.protocol.names import (
     parse_task,
 )
 from spoold.protocol.request import Request
+from spoold.rules.backlog import Backlog
 from spoold.rules.gates import Parent
 from spoold.store import beats, control
 from spoold.store.lanes import list_lanes
@@ -61,7 +62,9 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which directories a refresh lists. What lies behind a token that has moved on always is."""
+    """Which directories a refresh lists. Whether what lies at the end is listed, too, is asked for in any case: that
+    grows with what has ended lately, and a token that has left its place may be looked for there a little later.
+    """
 
     pending: bool = True
     ready: bool = True
@@ -72,13 +75,17 @@ class Wanted:
 
 
 EVERYTHING = Wanted()
+NOT_THE_ENDS = Wanted(ended=False)
 # No node is called so.
 SOMEBODY = "?"
 
 
 @dataclass(slots=True)
 class _Found:
-    """A refresh under way."""
+    """What listings showed that nobody was told yet: of one that failed halfway, or that did not list the ends.
+
+    gone: what has left its place, and was not seen at another.
+    """
 
     changes: Changes = field(default_factory=Changes)
     gone: dict[str, Place] = field(default_factory=dict)
@@ -97,9 +104,24 @@ class View:
     requests: list[Request] = field(default_factory=list)
     beats: dict[str, BeatName] = field(default_factory=dict)
     where: dict[str, Place] = field(default_factory=dict)
-    archived: dict[str, State] = field(default_factory=dict)
-    archived_counts: Counter[State] = field(default_factory=Counter)
-    _unfinished: _Found | None = None
+    backlog: Backlog = field(init=False)
+    archived: Archived = field(default_factory=Archived)
+    _found: _Found = field(default_factory=_Found)
+
+    def __post_init__(self) -> None:
+        self.backlog = Backlog(self.parent)
+
+    @property
+    def on_the_way(self) -> bool:
+        """Whether anything has left its place, and the ends have not been listed since."""
+        return bool(self._found.gone)
+
+    def place(self, task_key: str) -> Place | None:
+        """Where a token is that has not been archived; None where nobody knows."""
+        entry = self.backlog.get(task_key)
+        if entry is None:
+            return self.where.get(task_key)
+        return Place(State.WAITING, layout.join(layout.WAITING, entry.lane), entry.file)
 
     def parent(self, task_id: str) -> Parent:
         """What is known of a task that others wait for."""
@@ -107,13 +129,15 @@ class View:
         place = self.where.get(task_key)
         if place is not None:
             return _PARENT.get(place.state, Parent.OPEN)
-        ended = self.archived.get(task_key)
+        if task_key in self.backlog:
+            return Parent.OPEN
+        ended = self.archived.state(task_key)
         return Parent.UNKNOWN if ended is None else _PARENT[ended]
 
     def known(self, task_id: str) -> bool:
         """Whether the id is taken."""
         task_key = key(task_id)
-        return task_key in self.where or task_key in self.archived
+        return task_key in self.where or task_key in self.backlog or task_key in self.archived
 
     def refresh(self, fs: FileSystem, wanted: Wanted = EVERYTHING) -> Changes:
         """List what is wanted. Errors: OSError; what was found until then is told by the next refresh.
@@ -121,7 +145,7 @@ class View:
         Only leaders move tokens into ready/, and only out of it into claimed/, and only out of that to an end: so
         where nothing was and nothing has left the place before, nothing need be listed.
         """
-        found = self._unfinished = self._unfinished or _Found()
+        found, before = self._found, len(self._found.gone)
         if wanted.pending:
             drops = sorted(fs.list(layout.PENDING))
             found.changes.any |= drops != self.pending
@@ -131,9 +155,9 @@ class View:
         elif wanted.ready:
             self._refresh_branches(fs, State.READY, self.ready, list(self.ready), found)
             self._entrust(found)
-        if wanted.everything or self._missing(found):
+        if wanted.everything or (found.gone and wanted.ended) or len(found.gone) > before:
             self._refresh_branches(fs, State.CLAIMED, self.claimed, fs.list(layout.CLAIMED), found)
-        if wanted.ended or self._missing(found):
+        if wanted.ended:
             self._refresh_ended(fs, found)
             self._release()
         if wanted.requests:
@@ -144,8 +168,9 @@ class View:
             nodes = beats.list_beats(fs)
             found.changes.any |= nodes.keys() != self.beats.keys()
             self.beats = nodes
-        found.changes.missing = self._missing(found)
-        self._unfinished = None
+        missing = self._missing(found)
+        self._found = _Found(gone={} if wanted.ended else missing)
+        found.changes.missing = list(missing) if wanted.ended else []
         return found.changes
 
     def _entrust(self, found: _Found) -> None:
@@ -166,9 +191,9 @@ class View:
             for name in [name for name, place in places.items() if place is not None and place.state in _ENDS]:
                 del names[name]
 
-    def _missing(self, found: _Found) -> list[str]:
+    def _missing(self, found: _Found) -> dict[str, Place]:
         """What has left its place, and was not seen at another yet."""
-        return [task_key for task_key, place in found.gone.items() if self.where.get(task_key) == place]
+        return {task_key: place for task_key, place in found.gone.items() if self.where.get(task_key) == place}
 
     def _refresh_ended(self, fs: FileSystem, found: _Found) -> None:
         self._differ(State.RETURNED, layout.RETURNED, self.returned, _parse_returned, fs.list(layout.RETURNED), found)
@@ -178,26 +203,15 @@ class View:
     def settle(self, task_id: str, state: State, directory: str, name: str) -> None:
         """The leader itself has moved a token there: the next refresh is to find nothing new."""
         self.where[key(task_id)] = Place(state, directory, name)
-        if state is State.READY:
-            task = parse_task(name)
-            assert task is not None
-            self.ready.setdefault(directory.partition("/")[2], {})[name] = task
-        elif state is State.FAILED:
+        if state is State.FAILED:
             ended = parse_ended(name)
             assert ended is not None
             self.failed[name] = ended
 
-    def archive(self, task_id: str, state: State) -> None:
-        """The task's file is in the archive, as ended in this state."""
-        self.unarchive(task_id)
-        self.archived[key(task_id)] = state
-        self.archived_counts[state] += 1
-
-    def unarchive(self, task_id: str) -> None:
-        """The task's file is no longer in the archive, if it was."""
-        state = self.archived.pop(key(task_id), None)
-        if state is not None:
-            self.archived_counts[state] -= 1
+    def stand_ready(self, task: TaskName, name: str, lane: str) -> None:
+        """The leader itself has moved a token into a lane of ready/."""
+        self.where[key(task.id)] = Place(State.READY, layout.join(layout.READY, lane), name)
+        self.ready.setdefault(lane, {})[name] = task
 
     def forget_place(self, place: Place) -> None:
         """The leader itself has moved a token away from there."""
@@ -239,14 +253,15 @@ class View:
         directory: str,
         known: dict[str, N],
         parse: Callable[[str], N | None],
-        names: Iterable[str],
+        names: Collection[str],
         found: _Found,
     ) -> None:
         """Bring `known` to what was listed; note what came and what went."""
-        listed = set(names)
-        for name in [name for name in known if name not in listed]:
-            found.gone[key(known.pop(name).id)] = Place(state, directory, name)
-        for name in sorted(listed - known.keys()):
+        new = [name for name in names if name not in known]
+        if len(names) - len(new) < len(known):
+            for name in known.keys() - set(names):
+                found.gone[key(known.pop(name).id)] = Place(state, directory, name)
+        for name in sorted(new):
             task = parse(name)
             if task is None:
                 continue

@@ -3,6 +3,7 @@
     layout      the tree: which directories there are, what each is for, how a path is spelled
     names       the grammar of every file name (names carry the state that changes)
     drop        what files in pending/ are called, by strangers and by us
+    glance      what a task's name tells without being taken apart
     order       urgency and age as text that sorts
     lifecycle   the table of moves: from, to, who may make it
     task        a task file, as people write it

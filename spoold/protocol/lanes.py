@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from spoold.protocol.errors import BadName
 
@@ -66,6 +67,7 @@ class Lane:
         return name
 
 
+@lru_cache(maxsize=4096)
 def parse_lane(name: str) -> Lane | None:
     """The demand that a lane's name states, or None for anything that `encode` would not give."""
     fields: dict[str, str] = {}

@@ -30,7 +30,7 @@ def _number(digits: int) -> str:
 
 
 _TAIL = rf"a{_number(9)}f{_number(9)}c{_number(9)}(?:r([1-9][0-9]{{0,11}}))?(d)?"
-_TASK = re.compile(rf"([0-9]{{4}})\.({ORDER})\.({ID})\.{_TAIL}\.json")
+TASK = re.compile(rf"([0-9]{{4}})\.({ORDER})\.({ID})\.{_TAIL}\.json")
 _RETURNED = re.compile(rf"([0-9]{{4}})\.({ORDER})\.({ID})\.{_TAIL}\.({NODE})\.json")
 _ENDED = re.compile(rf"({ID})\.{_number(9)}\.({NODE})\.json")
 _ARCHIVED = re.compile(rf"({ID})\.{_number(9)}\.({NODE})\.(completed|failed|result)\.json")
@@ -118,7 +118,7 @@ class TaskName:
 
 def parse_task(name: str) -> TaskName | None:
     """A name in waiting/, ready/ or claimed/, or None."""
-    match = _TASK.fullmatch(name)
+    match = TASK.fullmatch(name)
     return _task_name(match) if match else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
+_PAIRS = [high + low for high in BASE36 for low in BASE36]
 ORDER = r"[0-9a-z]{10}-[0-9a-z]{1,6}"
 
 
@@ -10,9 +11,9 @@ def base36(number: int, width: int = 1) -> str:
     """The number in base 36, lower case, padded with zeros to `width` digits."""
     digits = ""
     while number:
-        number, rest = divmod(number, 36)
-        digits = BASE36[rest] + digits
-    return digits.rjust(width, "0")
+        number, rest = divmod(number, len(_PAIRS))
+        digits = _PAIRS[rest] + digits
+    return digits.lstrip("0").rjust(width, "0")
 
 
 def encode_order(micros: int, epoch: int) -> str:

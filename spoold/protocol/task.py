@@ -62,10 +62,10 @@ class Task(Strict):
     input: Any = None
     command: str | tuple[str, ...] | None = None
     python: str | None = Field(default=None, pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$", max_length=200)
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
+    args: list[Any] = Field(default_factory=list)
+    kwargs: dict[str, Any] = Field(default_factory=dict)
     stdin: str | None = None
-    env: dict[str, str] = {}
+    env: dict[str, str] = Field(default_factory=dict)
     cwd: str | None = Field(default=None, max_length=4096)
     dependencies: tuple[TaskId, ...] = Field(
         default=(), validation_alias=AliasChoices("dependencies", "after"), max_length=DEPENDENCIES_MAX
@@ -83,8 +83,8 @@ class Task(Strict):
     not_before: Stamp | None = None
     stall_timeout: SomeSeconds | None = None
     artifacts: tuple[str, ...] = ()
-    budget: dict[str, float] = {}
-    meta: dict[str, Any] = {}
+    budget: dict[str, float] = Field(default_factory=dict)
+    meta: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("dependencies", "after_any", "artifacts", mode="before")
     @classmethod

@@ -9,12 +9,24 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from spoold.protocol.names import TaskName, key
+from spoold.protocol.glance import key_in, rank_in
+from spoold.protocol.names import TaskName, key, parse_task
 from spoold.protocol.result import Code
-from spoold.rules.gates import PASS, Conditions, Facts, LaneFacts, Parent, Refuse, Wait, judge, judge_type
+from spoold.rules.gates import (
+    NO_CONDITIONS,
+    PASS,
+    Conditions,
+    Facts,
+    LaneFacts,
+    Parent,
+    Refuse,
+    Wait,
+    judge,
+    judge_type,
+)
 from spoold.rules.graph import Graph
 
 # A wall clock can be set under a timer; looking again at least this often (s) bounds what that may cost.
@@ -27,18 +39,28 @@ _ENDED = frozenset({Parent.COMPLETED, Parent.FAILED})
 
 @dataclass(slots=True)
 class Entry:
-    """One waiting task. rest_until is on the leader's monotonic clock (s), 0 for none."""
+    """One waiting task. rest_until is on the leader's monotonic clock (s), 0 for none.
 
-    name: TaskName
+    file: its name as it stands in waiting/. Of a million tasks nothing more is kept; and names sort by urgency.
+    """
+
+    file: str
     lane: str
     conditions: Conditions
     rest_until: float = 0.0
     runnable: bool = False
 
     @property
-    def urgency(self) -> tuple[int, str, str]:
-        """Sorts as names do: rank, then age."""
-        return (self.name.rank, self.name.order, key(self.name.id))
+    def name(self) -> TaskName:
+        """The fields of its name."""
+        name = parse_task(self.file)
+        assert name is not None
+        return name
+
+    @property
+    def rank(self) -> int:
+        """How urgent it is; a smaller rank is more urgent."""
+        return rank_in(self.file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +78,7 @@ class Backlog:
         self._parent = parent
         self._entries: dict[str, Entry] = {}
         self._graph = Graph()
-        self._heaps: dict[str, list[tuple[int, str, str]]] = {}
+        self._heaps: dict[str, list[str]] = {}
         self._timers: list[tuple[float, str]] = []
         self._refused: dict[str, Refuse] = {}
         self._per_lane: Counter[str] = Counter()
@@ -72,9 +94,9 @@ class Backlog:
         """Whether any task waits for the end of another."""
         return bool(self._graph)
 
-    def keys(self) -> set[str]:
-        """The keys of all waiting tasks."""
-        return set(self._entries)
+    def items(self) -> Iterator[tuple[str, Entry]]:
+        """All waiting tasks by key."""
+        return iter(self._entries.items())
 
     def get(self, task_key: str) -> Entry | None:
         """The waiting task with that key."""
@@ -88,13 +110,19 @@ class Backlog:
         """How many tasks wait in each lane."""
         return {lane: count for lane, count in sorted(self._per_lane.items()) if count}
 
-    def add(self, entry: Entry, now: Now) -> None:
-        """Take a task in. If it closes dependency cycles, all their members are refused, naming one of them."""
-        task_key = key(entry.name.id)
+    def add(self, entry: Entry, now: Now) -> str:
+        """Take a task in; returns its key. If it closes dependency cycles, all their members are refused, naming one
+        of them.
+        """
+        task_key = key_in(entry.file)
         self.remove(task_key)
         self._entries[task_key] = entry
         self._per_lane[entry.lane] += 1
         conditions = entry.conditions
+        if conditions is NO_CONDITIONS and not entry.rest_until:
+            entry.runnable = True  # as the gates would say; nearly every task of a huge backlog is one of these
+            self.put_back(entry)
+            return task_key
         if conditions.needs or conditions.needs_ended:
             parents = {key(p) for p in (*conditions.needs, *conditions.needs_ended)}
             self._graph.add(task_key, parents)
@@ -103,8 +131,9 @@ class Backlog:
             cycle = self._graph.cycle(task_key)
             if cycle:
                 self._refuse_cycle(cycle)
-                return
+                return task_key
         self._judge(task_key, entry, now)
+        return task_key
 
     def remove(self, task_key: str) -> Entry | None:
         """The task waits no longer. Heaps and timers forget it when they come to it."""
@@ -148,8 +177,8 @@ class Backlog:
         """The most urgent runnable task of a lane; it stays until removed."""
         heap = self._heaps.get(lane, [])
         while heap:
-            entry = self._entries.get(heap[0][2])
-            if entry is not None and entry.runnable and entry.lane == lane and entry.urgency == heap[0]:
+            entry = self._entries.get(key_in(heap[0]))
+            if entry is not None and entry.runnable and entry.lane == lane and entry.file == heap[0]:
                 return entry
             heapq.heappop(heap)
         return None
@@ -159,13 +188,13 @@ class Backlog:
         entry = self.best(lane)
         if entry is not None:
             heap = self._heaps[lane]
-            while heap and heap[0] == entry.urgency:
+            while heap and heap[0] == entry.file:
                 heapq.heappop(heap)  # more than once: a task that came, went and came again stands there twice
         return entry
 
     def put_back(self, entry: Entry) -> None:
         """A task that `take` gave and that is still waiting."""
-        heapq.heappush(self._heaps.setdefault(entry.lane, []), entry.urgency)
+        heapq.heappush(self._heaps.setdefault(entry.lane, []), entry.file)
 
     def verdict(self, entry: Entry, now: Now) -> Wait | Refuse | None:
         """What the gates say of a waiting task; None when they all pass."""
@@ -225,7 +254,7 @@ def promotions(
     active = {kind: facts.active for kind, facts in types.items()}
     sizes = {lane: len(view.ranks) for lane, view in lanes.items()}
     worst = {lane: max(view.ranks, default=0) for lane, view in lanes.items()}
-    heads = [(entry.urgency, lane) for lane in lanes if (entry := backlog.best(lane)) is not None]
+    heads = [(entry.file, lane) for lane in lanes if (entry := backlog.best(lane)) is not None]
     heapq.heapify(heads)
     while heads:
         _, lane = heapq.heappop(heads)
@@ -234,7 +263,7 @@ def promotions(
         kind = lanes[lane].kind
         facts = types[kind]
         now_active = LaneFacts(facts.paused, facts.halted, facts.limit, active[kind])
-        fits = sizes[lane] < window or (entry.name.rank < worst[lane] and sizes[lane] < 2 * window)
+        fits = sizes[lane] < window or (entry.rank < worst[lane] and sizes[lane] < 2 * window)
         if not fits or judge_type(kind, now_active) != PASS:
             backlog.put_back(entry)
             continue
@@ -243,7 +272,7 @@ def promotions(
         active[kind] += 1
         following = backlog.best(lane)
         if following is not None:
-            heapq.heappush(heads, (following.urgency, lane))
+            heapq.heappush(heads, (following.file, lane))
     return chosen
 
 
@@ -262,7 +291,7 @@ def displaced(ready: list[TaskName], best: Entry | None, window: int) -> list[Ta
 
     All beyond the window at once, so that however many urgent tasks come, each costs no more than one move back.
     """
-    if best is None or len(ready) < 2 * window or best.name.rank >= max(task.rank for task in ready):
+    if best is None or len(ready) < 2 * window or best.rank >= max(task.rank for task in ready):
         return []
     return _least_urgent(ready, len(ready) - window)
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, parse_archived
+from spoold.store import mover
 from spoold.store.mover import Moved
 from spoold.store.store import Store, make_directory
 from spoold.system.filesystem import FileSystem
 
-_TASKS = (State.COMPLETED.value, State.FAILED.value)
+_TASK_ENDINGS = (f".{State.COMPLETED}.json", f".{State.FAILED}.json")
 
 
 def list_archived(fs: FileSystem) -> Iterator[tuple[str, EndedName, str]]:
@@ -33,19 +34,24 @@ def _bucket(fs: FileSystem, directory: str) -> Iterator[tuple[str, EndedName, st
         names = fs.list(directory)
     except (FileNotFoundError, NotADirectoryError):
         return
-    for name in sorted(names):
+    for name in sorted(name for name in names if name.endswith(_TASK_ENDINGS)):
         parsed = parse_archived(name)
-        if parsed is not None and parsed[1] in _TASKS:
+        if parsed is not None:
             yield layout.join(directory, name), *parsed
 
 
 def archive_task(store: Store, state: State, name: EndedName) -> Moved:
-    """Move an ended task's file into the archive; its result and logs go first. Errors: OSError."""
-    return store.move(layout.join(state, name.encode()), layout.join(bucket_of(store, name.id), name.archived(state)))
+    """Move an ended task's file into the archive; its result and logs go first."""
+    return store.move(layout.join(state, name.encode()), layout.join(layout.bucket(name.id), name.archived(state)))
 
 
-def bucket_of(store: Store, task_id: str) -> str:
-    """The archive directory of an id, made if need be. Errors: OSError."""
-    bucket = layout.bucket(task_id)
-    make_directory(store.fs, bucket)
-    return bucket
+def archive_record(store: Store, src: str, name: EndedName, file: str) -> Moved:
+    """Move a result or a log into the archive, under the name `file`."""
+    return mover.move(store.fs, src, layout.join(layout.bucket(name.id), file))
+
+
+def make_buckets(fs: FileSystem, ids: Iterable[str]) -> None:
+    """Make the archive directories of these ids that are not there. Errors: OSError."""
+    wanted = {layout.bucket(task_id) for task_id in ids}
+    for bucket in sorted(wanted - {layout.join(layout.ARCHIVE, name) for name in fs.list(layout.ARCHIVE)}):
+        make_directory(fs, bucket)

@@ -20,16 +20,26 @@ class Looks:
         self._clock = store.clock
         self._taken: dict[str, float] = {}
 
-    def due(self, look: str, every_s: float) -> bool:
-        """Whether to look now; then it counts as taken, whatever comes of it."""
+    def due(self, look: str, every_s: float, local_s: float = 0.0) -> bool:
+        """Whether to look now; then it counts as taken, whatever comes of it.
+
+        local_s: how often where files are local, for a look that costs something there, too.
+        """
         if not self.rationed:
-            return True
+            if not local_s:
+                return True
+            every_s = local_s
         now = self._clock.monotonic()
         taken = self._taken.get(look)
         if taken is not None and now - taken < every_s:
             return False
         self._taken[look] = now
         return True
+
+    def next_due(self, look: str, every_s: float) -> float:
+        """When (monotonic, s) a look that is taken this often is due."""
+        taken = self._taken.get(look)
+        return self._clock.monotonic() if taken is None else taken + every_s
 
     def hasten(self, look: str) -> None:
         """Something happened: the look is due at once."""

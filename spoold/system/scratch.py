@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from stat import S_ISDIR, S_ISREG
 from typing import Protocol
 
 from spoold.system.host import Host, HostIdentity, ProcessIdentity, surely_gone
@@ -20,6 +21,7 @@ _PREFIX = "spoold-scratch-"
 _OWNER = "owner.json"
 WORK = "work"
 DEPS = "deps"
+_MODE = 0o700
 
 
 class Scratch(Protocol):
@@ -47,7 +49,11 @@ class Scratch(Protocol):
 
 
 class LocalScratch:
-    """Folders under a fresh private directory of the machine's temporary directory."""
+    """Folders under a fresh private directory of the machine's temporary directory.
+
+    A folder in which nothing was left is used again: making and removing three directories for each attempt would
+    cost more than all else that is done for it here.
+    """
 
     def __init__(self, worker: str, spool: str, host: Host) -> None:
         self.root = tempfile.mkdtemp(prefix=_PREFIX)
@@ -59,36 +65,76 @@ class LocalScratch:
         }
         with open(os.path.join(self.root, _OWNER), "w", encoding="utf-8") as file:
             json.dump(record, file)
+        self._folders: dict[str, str] = {}
+        self._made = 0
+        self._clean: list[str] = []
 
     def open(self, key: str) -> str:
-        folder = os.path.join(self.root, key)
-        shutil.rmtree(folder, ignore_errors=True)
-        for part in (WORK, DEPS):
-            os.makedirs(os.path.join(folder, part))
+        self.close(key)
+        folder = self._clean.pop() if self._clean else self._make()
+        self._folders[key] = folder
+        return folder
+
+    def _make(self) -> str:
+        self._made += 1
+        folder = f"{self.root}/{self._made}"
+        for directory in (folder, f"{folder}/{WORK}", f"{folder}/{DEPS}"):
+            os.mkdir(directory, _MODE)
         return folder
 
     def write(self, key: str, name: str, data: bytes) -> None:
-        with open(os.path.join(self.root, key, name), "wb") as file:
-            file.write(data)
+        fd = os.open(f"{self._folders[key]}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(fd, rest) :]
+        finally:
+            os.close(fd)
 
     def read(self, key: str, name: str, offset: int = 0, limit: int = -1) -> bytes:
-        path = os.path.join(self.root, key, name)
         # The task may have put anything under this name; a pipe must not hang the worker.
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
+            fd = os.open(f"{self._folders[key]}/{name}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (OSError, KeyError):
             return b""
-        with os.fdopen(fd, "rb") as file:
-            if not os.path.isfile(fd):
+        try:
+            status = os.fstat(fd)
+            if not S_ISREG(status.st_mode):
                 return b""
-            file.seek(offset)
-            return file.read(limit)
+            left = max(0, status.st_size - offset)
+            return os.pread(fd, left if limit < 0 else min(left, limit), offset)
+        finally:
+            os.close(fd)
 
     def close(self, key: str) -> None:
-        shutil.rmtree(os.path.join(self.root, key), ignore_errors=True)
+        folder = self._folders.pop(key, None)
+        if folder is None:
+            return
+        if _emptied(folder):
+            self._clean.append(folder)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def remove(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)
+
+
+def _emptied(folder: str) -> bool:
+    """Remove the files beside `work/` and `deps/`; whether the folder is now as it was made. Never raises."""
+    parts = 0
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name in (WORK, DEPS):
+                    mode = entry.stat(follow_symlinks=False).st_mode
+                    if not S_ISDIR(mode) or mode & 0o700 != _MODE or os.listdir(entry.path):
+                        return False
+                    parts += 1
+                else:
+                    os.unlink(entry.path)
+        return parts == 2
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)

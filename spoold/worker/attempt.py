@@ -34,16 +34,25 @@ class Attempt:
     log_failed: bool = False
     result_written: bool = False
     notes: list[str] = field(default_factory=list)
+    # What its job is called, `ID.ATTEMPT`; its file while it runs; its file and its result's once it has ended.
+    key: str = field(init=False)
+    file: str = field(init=False)
+    ended: str = field(init=False)
 
-    @property
-    def key(self) -> str:
-        """What its job is called: `ID.ATTEMPT`."""
-        return f"{self.name.id}.{self.name.attempt}"
+    def __post_init__(self) -> None:
+        self.key = f"{self.name.id}.{self.name.attempt}"
+        self.file = self.name.encode()
+        self.ended = self.name.ended(self.worker).encode()
 
     @property
     def claim(self) -> str:
         """The path of its token while this worker owns it."""
-        return layout.claimed(self.worker, self.name.encode())
+        return layout.claimed(self.worker, self.file)
+
+    @property
+    def result(self) -> str:
+        """The path of its result."""
+        return layout.join(layout.RESULTS, self.ended)
 
     @property
     def log(self) -> str:

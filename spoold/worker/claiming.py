@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from spoold.protocol import layout
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
-from spoold.protocol.names import TaskName
+from spoold.protocol.names import TaskName, key, parse_task
 from spoold.rules.matching import fits, free, unfit
-from spoold.store.lanes import list_lanes, list_tasks
+from spoold.store.lanes import list_lanes
 from spoold.store.looks import Looks
 from spoold.store.store import Store
 from spoold.system.errnos import Meaning, classify
@@ -27,18 +28,16 @@ LANES_S = 0.4
 READY_S = 0.5
 
 
+# A file in ready/ and its lane. Files sort as what they are called: by rank, then by age.
+Offer = tuple[str, str]
+
+
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A ready task that this worker could serve."""
+class Claimed:
+    """A task that is this worker's now."""
 
     name: TaskName
-    lane_name: str
     lane: Lane
-
-    @property
-    def urgency(self) -> tuple[int, str]:
-        """Sorts as names do: rank, then age."""
-        return (self.name.rank, self.name.order)
 
 
 class Claiming:
@@ -52,50 +51,49 @@ class Claiming:
         self._lanes: dict[str, Lane] = {}
         self.lost = 0
         self._begun = 0
-        self._left: list[Candidate] = []
+        self._left: list[Offer] = []
         self._doubt = doubt
 
-    def candidates(self) -> list[Candidate]:
+    def offers(self) -> list[Offer]:
         """What is ready in the lanes that this worker can serve, most urgent first. Errors: OSError.
 
         On a share a long list is used for a moment: a claim out of it fails if somebody was quicker.
         """
         if not self._looks.due("ready", READY_S) and len(self._left) >= SPREAD:
             return self._left
-        found: list[Candidate] = []
+        found: list[Offer] = []
         if self._looks.due("lanes", LANES_S):
             self._lanes = list_lanes(self._store.fs, layout.READY)
         for lane_name, lane in self._lanes.items():
             if lane_name not in self._serves:
                 self._serves[lane_name] = unfit(lane, self._can) is None
             if self._serves[lane_name]:
-                directory = layout.join(layout.READY, lane_name)
-                tasks = list_tasks(self._store.fs, directory).values()
-                found += [Candidate(task, lane_name, lane) for task in tasks]
-        self._left = sorted(found, key=lambda candidate: candidate.urgency)
-        return self._left
+                with suppress(FileNotFoundError):  # a lane that is gone again is empty
+                    names = self._store.fs.list(layout.join(layout.READY, lane_name))
+                    found += [(name, lane_name) for name in names]
+        found.sort()
+        self._left = found
+        return found
 
-    def claim(
-        self, candidates: list[Candidate], slots: int, running: list[Lane], shy: Collection[str]
-    ) -> Iterator[Candidate]:
-        """Claim up to `slots` of the candidates, yielding each as it is mine. Errors: OSError.
+    def claim(self, offers: list[Offer], slots: int, running: list[Lane], shy: Collection[str]) -> Iterator[Claimed]:
+        """Claim up to `slots` of the offers, yielding each as it is mine. Errors: OSError.
 
-        running: the demands of what runs already; shy: keys that another worker should have first. Candidates that
+        running: the demands of what runs already; shy: keys that another worker should have first. Offers that
         were tried are taken off the list. A claim that failed is not looked into here: nearly always somebody was
         quicker, and if it was carried out all the same, the next look at this worker's own directory finds it.
         """
-        left, taken, index = candidates, list(running), self._begin(candidates)
+        left, taken, index = offers, list(running), self._begin(offers)
         while slots > 0 and left:
             index = index if index < len(left) else 0
-            candidate = left.pop(index)
-            if candidate.name.id.lower() in shy or not fits(candidate.lane, free(self._can, taken)):
+            file, lane_name = left.pop(index)
+            name, lane = parse_task(file), self._lanes[lane_name]
+            if name is None or key(name.id) in shy or not fits(lane, free(self._can, taken)):
                 continue
-            src = layout.ready(candidate.lane_name, candidate.name.encode())
-            error = self._store.attempt(src, layout.claimed(self._store.writer, candidate.name.encode()))
+            error = self._store.attempt(layout.ready(lane_name, file), layout.claimed(self._store.writer, file))
             slots -= 1  # also where it failed: it may be mine all the same
             if error is None:
-                taken.append(candidate.lane)
-                yield candidate
+                taken.append(lane)
+                yield Claimed(name, lane)
                 continue
             self._doubt()
             if classify(error) is not Meaning.GONE:
@@ -103,15 +101,15 @@ class Claiming:
             self.lost += 1
             index = self._jump(len(left))
 
-    def _begin(self, candidates: list[Candidate]) -> int:
+    def _begin(self, offers: list[Offer]) -> int:
         """Where to begin: with the oldest of the most urgent; on a share, where a lost race costs round trips, with
         one of the oldest of them, another one for each worker and each time.
         """
-        if not candidates or not self._looks.rationed:
+        if not offers or not self._looks.rationed:
             return 0
         self._begun += 1
-        rank = candidates[0].name.rank
-        equals = sum(candidate.name.rank == rank for candidate in candidates[:SPREAD])
+        rank = offers[0][0].partition(".")[0]
+        equals = sum(file.partition(".")[0] == rank for file, _ in offers[:SPREAD])
         return zlib.crc32(f"{self._store.writer}.{self._begun}".encode()) % equals
 
     def _jump(self, left: int) -> int:

@@ -53,7 +53,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One attempt at a task, ready to run. `env` is complete: nothing is inherited from the worker.
+    """One attempt at a task, ready to run. Its environment is `env` and, over it, `own`, which differs from attempt
+    to attempt; nothing is inherited from the worker.
 
     `output_path` and `progress_path` must be on a local disk, because the supervisor that keeps the time touches
     them. `memory_bytes` caps the resident memory of all the job's processes together.
@@ -64,6 +65,7 @@ class Job:
     env: Mapping[str, str]
     cwd: str
     output_path: str
+    own: Mapping[str, str] = field(default_factory=dict)
     stdin: bytes = b""
     timeout_s: float | None = None
     grace_s: float = 10.0
@@ -79,11 +81,12 @@ class Job:
                 raise ValueError(f"a job's paths are absolute, since its supervisor is elsewhere: {path!r}")
 
     def to_wire(self) -> dict[str, Any]:
-        """The job as the supervisor gets it. Raises TypeError or ValueError if a call's arguments are not JSON."""
-        wire: dict[str, Any] = {
-            name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("run", "env", "stdin")
-        }
-        wire["env"] = dict(self.env)
+        """The job as the supervisor gets it, but for `env`, which goes with it when it is another than before.
+
+        Raises TypeError or ValueError if a call's arguments are not JSON.
+        """
+        wire: dict[str, Any] = {name: getattr(self, name) for name in _SENT}
+        wire["own"] = dict(self.own)
         wire["stdin"] = binascii.b2a_base64(self.stdin, newline=False).decode()
         if isinstance(self.run, Command):
             wire["argv"] = list(self.run.argv)
@@ -93,6 +96,9 @@ class Job:
             wire["call"] = json.dumps(call, allow_nan=False)
             wire["path"] = list(self.run.path)
         return wire
+
+
+_SENT = tuple(name for name in Job.__dataclass_fields__ if name not in ("run", "env", "own", "stdin"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +130,10 @@ class Ending:
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> Ending:
-        """The ending as the supervisor reported it."""
+        """The ending as the supervisor reported it; what it left out is as in an attempt that did nothing."""
         fields = dict(wire)
-        fields["survivors"] = tuple(fields["survivors"])
-        text = fields.pop("value_text")
+        fields["survivors"] = tuple(fields.get("survivors", ()))
+        text = fields.pop("value_text", None)
         try:
             return cls(**fields, value=None if text is None else json.loads(text))
         except (ValueError, RecursionError) as problem:

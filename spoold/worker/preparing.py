@@ -45,10 +45,18 @@ class Place:
     folder: str
 
 
+def inherited(config: WorkerConfig, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """What every task finds in its environment: of the worker's own what may be passed on, and what it adds."""
+    passed = _PASSED if config.pass_env is None else config.pass_env
+    return {
+        key: value for key, value in environ.items() if any(fnmatch(key, pattern) for pattern in passed)
+    } | config.env
+
+
 def prepare(
-    task: Task, name: TaskName, place: Place, config: WorkerConfig, settings: Settings, environ: Mapping[str, str]
+    task: Task, name: TaskName, place: Place, config: WorkerConfig, settings: Settings, base: Mapping[str, str]
 ) -> Job:
-    """The job for one attempt. Errors: CannotRun."""
+    """The job for one attempt; base: as `inherited`. Errors: CannotRun."""
     handler = config.handlers.get(task.kind) if task.run == "handler" else None
     cap_mb = task.requires.mem_mb or config.max_memory_mb
     limit_s = (
@@ -57,7 +65,8 @@ def prepare(
     return Job(
         key=f"{name.id}.{name.attempt}",
         run=_what(task, name, handler, config),
-        env=_environment(task, name, place, config, settings, environ),
+        env=_environment(task, handler, base),
+        own=_own(task, name, place, settings),
         cwd=_cwd(task, handler, place),
         output_path=f"{place.folder}/output",
         stdin=_stdin(task, handler),
@@ -133,15 +142,16 @@ def _cwd(task: Task, handler: Handler | None, place: Place) -> str:
     return wanted
 
 
-def _environment(
-    task: Task, name: TaskName, place: Place, config: WorkerConfig, settings: Settings, environ: Mapping[str, str]
-) -> dict[str, str]:
-    passed = _PASSED if config.pass_env is None else config.pass_env
-    env = {key: value for key, value in environ.items() if any(fnmatch(key, pattern) for pattern in passed)}
-    handler = config.handlers.get(task.kind)
-    env |= config.env | (handler.env if handler and task.run == "handler" else {}) | task.env
+def _environment(task: Task, handler: Handler | None, base: Mapping[str, str]) -> Mapping[str, str]:
+    """Mostly the very same object, by which a slot sees that it need not send it again."""
+    more = (handler.env if handler else {}) | task.env
+    return {**base, **more} if more else base
+
+
+def _own(task: Task, name: TaskName, place: Place, settings: Settings) -> dict[str, str]:
+    """What is of this attempt alone."""
     folder = place.folder
-    return env | {
+    return {
         "SPOOL_TASK_ID": name.id,
         "SPOOL_TASK_TYPE": task.kind,
         "SPOOL_ATTEMPT": str(name.attempt),

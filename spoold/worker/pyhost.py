@@ -26,15 +26,21 @@ def main() -> None:
     del sys.argv[1:]
     own = os.getpid()
     streams = _streams()
+    environment = _Environment()
+    alone = True
     with open(requests, "rb") as lines:
         for line in lines:
-            _reap()
-            answer = _serve(json.loads(line))
+            if not alone:
+                _reap()
+            request = json.loads(line)
+            environment.set(request["own"])
+            answer = _serve(request)
             if os.getpid() != own:
                 # The function forked and both sides returned; only the original may speak.
                 os._exit(0)
             # A host that was left with threads or without its output is not used again.
             answer["clean"] = threading.active_count() == 1 and _streams() == streams
+            answer["alone"] = alone = _reap()
             data = memoryview(json.dumps(answer).encode() + b"\n")
             while data:
                 data = data[os.write(answers, data) :]
@@ -73,14 +79,11 @@ def _serve(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _prepare(request: dict[str, Any]) -> None:
-    """Gives the function its environment, working directory, standard input and import path."""
-    if dict(os.environ) != request["env"]:
-        os.environ.clear()
-        os.environ.update(request["env"])
+    """Gives the function its working directory, standard input and import path."""
     os.chdir(request["cwd"])
-    stdin = binascii.a2b_base64(request["stdin"])
-    if stdin:
+    if request["stdin"]:
         # Read from memory by the function, and from nothing by the programs it starts.
+        stdin = binascii.a2b_base64(request["stdin"])
         sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
     else:
         sys.stdin = sys.__stdin__
@@ -126,13 +129,44 @@ def _streams() -> list[tuple[int, int] | None]:
     return found
 
 
-def _reap() -> None:
-    """Collects what earlier functions left behind and the supervisor killed."""
+class _Environment:
+    """The environment as it was in the beginning, and in it what differs from call to call."""
+
+    def __init__(self) -> None:
+        self._base = {name: text for name, text in os.environ.items() if not name.startswith("SPOOL_")}
+        self._own: dict[str, str] = {}
+        self._left: dict[Any, Any] | None = None
+
+    def set(self, own: dict[str, str]) -> None:
+        """Undoes what the function before did to it; costs little where it did nothing."""
+        if self._left is None or self._left != _raw():
+            os.environ.clear()
+            os.environ.update(self._base)
+            self._own = {}
+        for name in self._own.keys() - own.keys():
+            del os.environ[name]
+        for name, text in own.items():
+            if self._own.get(name) != text:
+                os.environ[name] = text
+        self._own, self._left = own, _raw()
+
+
+def _raw() -> dict[Any, Any]:
+    """All variables; as they are kept inside, where that can be had, since decoding each takes longer than a call."""
+    return dict(getattr(os.environ, "_data", os.environ))
+
+
+_waitpid = os.waitpid  # before a function's library replaces it
+
+
+def _reap() -> bool:
+    """Collects the dead, which earlier functions left behind; True if this process has no child at all."""
     try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
+        while _waitpid(-1, os.WNOHANG)[0]:
             pass
     except ChildProcessError:
-        pass
+        return True
+    return False
 
 
 if __name__ == "__main__":

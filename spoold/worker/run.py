@@ -25,16 +25,16 @@ _PYHOST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pyhost.py")
 class Host:
     """A warm Python process for calls, and what it was started with; another such call may reuse it."""
 
-    __slots__ = ("child", "setting", "wire")
+    __slots__ = ("_env", "_path", "child", "wire")
 
-    def __init__(self, job: dict[str, Any]) -> None:
+    def __init__(self, env: dict[str, str], own: dict[str, str], path: list[str]) -> None:
         """Starts it; raises Refused or OSError."""
         asked, ask = os.pipe()
         answered, answer = os.pipe()
         try:
             argv = [sys.executable, "-P", "-u", _PYHOST, str(asked), str(answer)]
             # It enters the working directory itself, call by call.
-            self.child = Child(argv, job["env"], "/", b"", (asked, answer))
+            self.child = Child(argv, {**env, **own}, "/", b"", (asked, answer))
         except Refused:
             os.close(ask)
             os.close(answered)
@@ -43,17 +43,20 @@ class Host:
             os.close(asked)
             os.close(answer)
         self.wire = Wire(answered, ask)
-        self.setting = self.needs(job)
+        self._env, self._path = env, path
 
-    @staticmethod
-    def needs(job: dict[str, Any]) -> tuple[dict[str, str], list[str]]:
-        """What must be equal for reuse: many libraries read their environment only once, when imported."""
-        return {name: text for name, text in job["env"].items() if not name.startswith("SPOOL_")}, job["path"]
+    def serves(self, env: dict[str, str], path: list[str]) -> bool:
+        """Whether it may be used again: many libraries read their environment only once, when imported."""
+        return path == self._path and (env is self._env or _foreign(env) == _foreign(self._env))
 
     def close(self) -> None:
         """Forgets a process that is dead."""
         self.child.close()
         self.wire.close()
+
+
+def _foreign(env: dict[str, str]) -> dict[str, str]:
+    return {name: text for name, text in env.items() if not name.startswith("SPOOL_")}
 
 
 class Run:
@@ -110,11 +113,21 @@ class Run:
             message = message or ("the Python process died: " if "call" in self.job else "") + ended
             if kind == "exited" and number is not None:
                 kind = "signaled"
-        refused = self.child.refusal() if self.child is not None and kind == "exited" else None
+        unsure = self.child is not None and kind == "exited" and self.answer is None
+        refused = self.child.refusal() if self.child is not None and unsure else None
         if refused is not None:
             kind, code, message = "spawn_failed", refused.exit_code, str(refused)
         if self.survivors:
             message += f"; could not be killed yet: {', '.join(map(str, self.survivors))}"
+        said = {
+            "output_bytes": self.output.total,
+            "output_dropped": self.output.dropped,
+            "tail": self.output.tail(),
+            "stdout": self.output.said(),
+            "max_rss_bytes": self.max_rss,
+            "value_text": self.answer["value"] if self.answer is not None else None,
+            "survivors": self.survivors,
+        }
         return {
             "key": self.key,
             "kind": kind,
@@ -124,13 +137,7 @@ class Run:
             "started_at": self.began_wall,
             "ended_at": time.time(),
             "duration_s": time.monotonic() - self.began,
-            "output_bytes": self.output.total,
-            "output_dropped": self.output.dropped,
-            "tail": self.output.tail(),
-            "stdout": self.output.said(),
-            "max_rss_bytes": self.max_rss,
-            "value_text": self.answer["value"] if self.answer is not None else None,
-            "survivors": self.survivors,
+            **{name: value for name, value in said.items() if value},
         }
 
 

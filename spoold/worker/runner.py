@@ -13,9 +13,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from spoold.system.bell import Bell, readable
 from spoold.worker import tree
@@ -26,7 +27,7 @@ from spoold.worker.wire import Wire
 # Appended, not inserted: the supervisor needs the standard library and us, never a neighbour of ours by chance.
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from spoold.worker.supervisor import main; main()"
 _ROOT = str(Path(__file__).resolve().parents[2])
-_MARKS = ("SPOOL_ROOT", "SPOOL_WORKER_ID", "SPOOL_TASK_ID", "SPOOL_ATTEMPT")
+_MARKS = {"SPOOL_ROOT", "SPOOL_WORKER_ID", "SPOOL_TASK_ID", "SPOOL_ATTEMPT"}
 _ORPHAN_PATIENCE_S = 2.0
 _CLOSE_PATIENCE_S = 5.0
 _DYING_LOOK_S = 0.01
@@ -59,9 +60,13 @@ class _Slot:
         self.rss = 0
         self.lease_due: float | None = None
         self.flavour: object = None
+        self._env: Mapping[str, str] | None = None
 
     def begin(self, job: Job, lease: float | None) -> None:
-        self.wire.send({"do": "run", "job": job.to_wire(), "lease": lease})
+        message: dict[str, Any] = {"do": "run", "job": job.to_wire(), "lease": lease}
+        if self._env is not job.env and self._env != job.env:
+            message["env"], self._env = dict(job.env), job.env
+        self.wire.send(message)
         self.job, self.rss = job, 0
         self.began, self.began_wall = time.monotonic(), time.time()
         self.flavour = _flavour(job)
@@ -260,9 +265,9 @@ class Runner:
                 return tree.orphans(known)
 
             left = tree.end(find, lambda: _reap(find()), patience_s=_ORPHAN_PATIENCE_S)
-        elif slot.job is not None and all(name in slot.job.env for name in _MARKS):
+        elif slot.job is not None and (env := {**slot.job.env, **slot.job.own}).keys() >= _MARKS:
             # Its orphans went to init; those that kept their environment can still be told by it.
-            sweep({name: slot.job.env[name] for name in _MARKS})
+            sweep({name: env[name] for name in _MARKS})
         message = f"its supervisor ended unexpectedly (status {slot.process.returncode})"
         if left:
             message += f"; could not be killed: {', '.join(map(str, left))}"

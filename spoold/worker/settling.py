@@ -16,7 +16,7 @@ import orjson
 
 from spoold.protocol import codec, layout
 from spoold.protocol.lifecycle import State
-from spoold.protocol.result import Code, Error, Result, Status
+from spoold.protocol.result import Code, Error, Status
 from spoold.rules import outcome as outcomes
 from spoold.rules import retry
 from spoold.rules.outcome import Outcome
@@ -31,8 +31,8 @@ from spoold.worker.job import Ending
 
 RESULT_MAX = 4 << 20
 LOG_CHUNK = 1 << 20
-# How often (s) new output is brought to the logs, where that costs round trips.
-LOGS_S = 0.5
+# How often (s) new output is brought to the logs: where that costs round trips, and where it costs a look.
+LOGS_S, LOCAL_LOGS_S = 0.5, 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +87,16 @@ class Settling:
 
     def bring_logs(self, attempts: Iterable[Attempt]) -> None:
         """Bring new output of what runs to the share, if it is time. Never raises OSError."""
-        if self._looks.due("logs", LOGS_S):
+        if self._looks.due("logs", LOGS_S, LOCAL_LOGS_S):
             for attempt in attempts:
                 if not attempt.over:
                     self.log(attempt)
 
     def log(self, attempt: Attempt) -> None:
         """Bring new output of an attempt to the share. Never raises OSError: a log is not worth a task."""
+        ending = attempt.ending
+        if ending is not None and not ending.output_bytes and ending.kind != "lost":
+            return  # it said nothing; of one that was lost nobody counted it
         while not attempt.log_failed:
             chunk = self._scratch.read(attempt.key, "output", attempt.logged, LOG_CHUNK)
             if not chunk:
@@ -101,7 +104,6 @@ class Settling:
             if not self._append(attempt, chunk):
                 return
             attempt.logged += len(chunk)
-        ending = attempt.ending
         if ending is not None and ending.output_dropped and attempt.logged and not attempt.log_failed:
             gap = f"\n[{ending.output_dropped} bytes left out here: log_max_mb of the worker]\n".encode()
             self._append(attempt, gap + ending.tail.encode())
@@ -152,33 +154,33 @@ class Settling:
         ending, outcome = attempt.ending, verdict.outcome
         error = verdict.decision.error
         tokens, cost = verdict.extras.get("tokens_used"), verdict.extras.get("cost_usd")
-        result = Result(
-            task_id=attempt.name.id,
-            attempt=attempt.name.attempt,
-            worker_id=attempt.worker,
-            status=outcome.status,
-            started_at=stamp(ending.started_at if ending else attempt.started_at),
-            completed_at=stamp(ending.ended_at) if ending else self._store.stamp(),
-            duration_s=round(ending.duration_s, 6) if ending else 0.0,
-            exit_code=ending.exit_code if ending else None,
-            output=verdict.output,
-            error=error,
-            tokens_used=int(tokens) if tokens is not None else None,
-            cost_usd=float(cost) if cost is not None else None,
-            log=attempt.log.rpartition("/")[2] if attempt.logged else None,
-            type=attempt.task.kind,
-            batch=attempt.task.batch,
-            partial=outcome.status is not Status.SUCCESS and bool(verdict.output),
-            max_rss_mb=round(ending.max_rss_bytes / (1 << 20), 1) if ending and ending.max_rss_bytes else None,
-        )
-        path = layout.join(layout.RESULTS, attempt.name.ended(attempt.worker).encode())
-        self._store.fs.write(path, codec.dump(result), durable=self._store.durable)
+        # The fields of a Result. Made of values that are checked already, so no model need check them again.
+        result = {
+            "task_id": attempt.name.id,
+            "attempt": attempt.name.attempt,
+            "worker_id": attempt.worker,
+            "status": outcome.status,
+            "started_at": stamp(ending.started_at if ending else attempt.started_at),
+            "completed_at": stamp(ending.ended_at) if ending else self._store.stamp(),
+            "duration_s": round(ending.duration_s, 6) if ending else 0.0,
+            "exit_code": ending.exit_code if ending else None,
+            "output": verdict.output,
+            "error": error.model_dump(mode="json") if error else None,
+            "tokens_used": int(tokens) if tokens is not None else None,
+            "cost_usd": float(cost) if cost is not None else None,
+            "log": attempt.log.rpartition("/")[2] if attempt.logged else None,
+            "type": attempt.task.kind,
+            "batch": attempt.task.batch,
+            "partial": outcome.status is not Status.SUCCESS and bool(verdict.output),
+            "max_rss_mb": round(ending.max_rss_bytes / (1 << 20), 1) if ending and ending.max_rss_bytes else None,
+        }
+        self._store.fs.write(attempt.result, codec.dump(result), durable=self._store.durable)
         attempt.result_written = True
 
     def _commit(self, attempt: Attempt, verdict: Verdict) -> bool:
         decision = verdict.decision
         if isinstance(decision, retry.End):
-            target = layout.join(decision.state, attempt.name.ended(attempt.worker).encode())
+            target = layout.join(decision.state, attempt.ended)
             event = "COMPLETED" if decision.state is State.COMPLETED else "FAILED"
         else:
             target = layout.join(layout.RETURNED, decision.name.encode_returned(attempt.worker))
@@ -198,10 +200,9 @@ class Settling:
     def _forget(self, attempt: Attempt) -> None:
         """Fenced: the task went on without this attempt, whose result must not be found."""
         self._journal.note("FENCED", attempt.name.id, attempt.name.attempt)
-        path = layout.join(layout.RESULTS, attempt.name.ended(attempt.worker).encode())
         if attempt.result_written:
             with contextlib.suppress(OSError):
-                self._store.fs.unlink(path)
+                self._store.fs.unlink(attempt.result)
         self._scratch.close(attempt.key)
 
 

@@ -21,7 +21,7 @@ from spoold.system.scratch import Scratch
 from spoold.worker.attempt import Attempt
 from spoold.worker.config import WorkerConfig
 from spoold.worker.job import RunnerPort
-from spoold.worker.preparing import CannotRun, Place, prepare
+from spoold.worker.preparing import CannotRun, Place, inherited, prepare
 
 REFUSED_S = 5.0
 _NO_TASK = Task.model_validate({"type": "invalid"})
@@ -51,7 +51,7 @@ class Starting:
         self._config = config
         self._journal = journal
         self._root = root
-        self._environ = environ
+        self._base = inherited(config, environ)
         self._since: dict[str, float] = {}
         self.lease_until = 0.0
 
@@ -105,7 +105,7 @@ class Starting:
     def _run(self, attempt: Attempt, data: bytes) -> None:
         folder = self._scratch.open(attempt.key)
         place = Place(self._store.writer, self._root, folder)
-        job = prepare(attempt.task, attempt.name, place, self._config, self._store.settings, self._environ)
+        job = prepare(attempt.task, attempt.name, place, self._config, self._store.settings, self._base)
         moment = conditions_of(attempt.task).deadline
         if moment is not None:
             left_s = max(0.001, moment - self._store.clock.wall())

@@ -39,14 +39,17 @@ class Supervisor:
         self._run: Run | None = None
         self._host: Host | None = None
         self._lease: float | None = None
-        self._own_rss = 0
+        self._env: dict[str, str] = {}
+        self._marks: dict[str, str] = {}
+        self._children = tree.watch_children()
+        self._size = 0
         self._bell, ring = os.pipe()
         os.set_blocking(self._bell, False)
         os.set_blocking(ring, False)
         # Interrupts poll() when a child ends; the handler itself has nothing to do.
         signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
-        self._worker = _watch(worker)
+        self._worker = tree.watch_parent(worker)
 
     def serve(self) -> None:
         """Runs jobs until the worker is gone; whatever happens, nothing is left below afterwards."""
@@ -76,7 +79,7 @@ class Supervisor:
         run = self._run
         if run is None:
             return
-        self._exchange(run)
+        self._exchange(run, ready)
         self._check(run)
         if self._is_over(run):
             self._finish(run)
@@ -110,6 +113,9 @@ class Supervisor:
         match message["do"]:
             case "run":
                 self._lease = message["lease"]
+                if "env" in message:
+                    self._env = message["env"]
+                    self._marks = {name: text for name, text in self._env.items() if name.startswith("SPOOL_")}
                 self._begin(message["job"])
             case "extend":
                 self._lease = message["until"]
@@ -119,14 +125,12 @@ class Supervisor:
     def _begin(self, job: dict[str, Any]) -> None:
         """Starts a job's main process, or reports why it could not be started."""
         run = self._run = Run(job)
-        own = tree.look(os.getpid())
-        self._own_rss = own.rss if own is not None else 0
         try:
             if "call" in job:
                 run.child = self._host_for(job).child
             else:
                 stdin = binascii.a2b_base64(job["stdin"])
-                run.child = Child(job["argv"], job["env"], job["cwd"], stdin)
+                run.child = Child(job["argv"], {**self._env, **job["own"]}, job["cwd"], stdin)
             run.output.listen(run.child)
         except (Refused, OSError) as problem:
             run.kind, run.message = "spawn_failed", str(problem)
@@ -134,24 +138,28 @@ class Supervisor:
 
     def _host_for(self, job: dict[str, Any]) -> Host:
         """A warm host that fits, or a new one; it is given the call at once."""
-        if self._host is not None and self._host.setting != Host.needs(job):
+        if self._host is not None and not self._host.serves(self._env, job["path"]):
             # It is idle, so there is nothing else below to be killed with it.
             tree.end(self._below, self._reap, patience_s=_KILL_PATIENCE_S)
             self._drop_host()
         if self._host is None:
-            self._host = Host(job)
-        request = {name: job[name] for name in ("call", "env", "cwd", "stdin", "path")}
-        self._host.wire.send(request)
+            self._host = Host(self._env, job["own"], job["path"])
+        request = {name: job[name] for name in ("call", "cwd", "stdin", "path")}
+        self._host.wire.send({**request, "own": {**self._marks, **job["own"]}})
         return self._host
 
-    def _exchange(self, run: Run) -> None:
+    def _exchange(self, run: Run, ready: set[int]) -> None:
         """Moves output and, for a call, request and answer."""
         if run.child is None:
             return
-        run.output.pump()
+        if not ready.isdisjoint(run.output.sources):
+            run.output.pump()
         host = self._host
-        if host is not None and host.child is run.child and not host.wire.closed:
+        if host is None or host.child is not run.child or host.wire.closed:
+            return
+        if host.wire.unsent:
             host.wire.flush()
+        if host.wire.source in ready:
             for answer in host.wire.receive():
                 run.answer = answer
 
@@ -219,7 +227,10 @@ class Supervisor:
         spare = self._idle_host(run)
         if host is not None and run.kill_at is None and run.answer is not None and run.answer["clean"]:
             spare = frozenset({host.child.pid})
-        run.survivors = tree.end(self._below, self._reap, spare, _KILL_PATIENCE_S)
+        # A host that has no child, and is my only one, leaves nothing to look for: what it started and lost sight of
+        # would have come to me, and before it answered.
+        if not (spare and run.answer is not None and run.answer["alone"] and tree.only(self._children, spare)):
+            run.survivors = tree.end(self._below, self._reap, spare, _KILL_PATIENCE_S)
         if run.child is not None:
             run.output.drain()
         run.output.close()
@@ -257,23 +268,19 @@ class Supervisor:
             run = self._run
             if run is not None and run.child is not None and run.child.pid == pid:
                 run.status = status
-                # The kernel's figure includes the moment between fork and exec, when the child was our size.
-                if (used.ru_maxrss << 10) > self._own_rss + _FORK_SLACK:
+                if self._is_own(used.ru_maxrss << 10):
                     run.max_rss = max(run.max_rss, used.ru_maxrss << 10)
             elif self._host is not None and self._host.child.pid == pid:
                 self._drop_host()
 
-
-def _watch(worker: int) -> int | None:
-    """A descriptor that tells of the worker's death even if a process forked from it holds our wire open."""
-    try:
-        descriptor = os.pidfd_open(worker)
-    except (AttributeError, OSError):
-        return None
-    if os.getppid() == worker:
-        return descriptor
-    os.close(descriptor)  # The worker is gone already, and its pid may be somebody else's.
-    return None
+    def _is_own(self, peak: int) -> bool:
+        """Whether a dead child's greatest size (bytes) is its own: the kernel's figure includes the moment between
+        fork and exec, when it had ours. Ours is looked up when it may have changed.
+        """
+        if peak > self._size + _FORK_SLACK:
+            own = tree.look(os.getpid())
+            self._size = own.rss if own is not None else self._size
+        return peak > self._size + _FORK_SLACK
 
 
 def main() -> None:

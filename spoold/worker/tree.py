@@ -50,6 +50,18 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
+def watch_parent(parent: int) -> int | None:
+    """A descriptor that tells of the parent's death, even if a process forked from it holds all its wires open."""
+    try:
+        descriptor = os.pidfd_open(parent)
+    except (AttributeError, OSError):
+        return None
+    if os.getppid() == parent:
+        return descriptor
+    os.close(descriptor)  # The parent is gone already, and its pid may be somebody else's.
+    return None
+
+
 def set_name(name: str) -> None:
     """Names this process for `ps` and `top`, at most 15 bytes."""
     if _prctl is not None:
@@ -97,6 +109,24 @@ def children(pid: int) -> list[Seen]:
     except OSError:
         pass  # It ended while we looked; what it leaves behind shows up under its reaper in the next look.
     return found
+
+
+def watch_children() -> int | None:
+    """A descriptor for `only`, in a process of one thread; None where the system has none."""
+    try:
+        return os.open("/proc/thread-self/children", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+
+
+def only(watched: int | None, pids: Iterable[int]) -> bool:
+    """Whether these, and no others, are the children of this process, zombies included. False where nobody knows."""
+    if watched is None:
+        return False
+    try:
+        return sorted(map(int, os.pread(watched, 4096, 0).split())) == sorted(pids)
+    except OSError:
+        return False
 
 
 def below(root: int) -> list[Seen]:

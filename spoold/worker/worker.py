@@ -209,7 +209,7 @@ class Worker:
             self._fence(set())
             raise
         self._fence(claims)
-        return claims - {attempt.name.encode() for attempt in self._attempts.values()}
+        return claims - {attempt.file for attempt in self._attempts.values()}
 
     def _hear_people(self, now: float, every_s: float) -> None:
         if self._looks.due("requests", every_s):
@@ -218,8 +218,8 @@ class Worker:
 
     def _hear(self) -> None:
         for ending in self.runner.poll():
-            attempt = next((a for a in self._attempts.values() if a.key == ending.key), None)
-            if attempt is not None:
+            attempt = self._attempts.get(key(ending.key.rpartition(".")[0]))
+            if attempt is not None and attempt.key == ending.key:
                 attempt.ending = ending
 
     def _obey(self, requests: list[Request], now: float) -> None:
@@ -241,7 +241,7 @@ class Worker:
     def _fence(self, claims: set[str]) -> None:
         """Whatever runs without its token in my directory must end, and nothing of it may be committed."""
         for attempt in self._attempts.values():
-            if attempt.name.encode() not in claims and not attempt.fenced:
+            if attempt.file not in claims and not attempt.fenced:
                 attempt.fenced = True
                 attempt.stopping = attempt.stopping or outcomes.handed_back("its claim was taken away")
                 self.runner.stop(attempt.key, "its claim was taken away", 0.0)
@@ -270,18 +270,18 @@ class Worker:
         free = self.slots - len(self._attempts)
         if not self._standing.takes or free <= 0:
             return 0
-        candidates = self._claiming.candidates()
-        if candidates:
+        offers = self._claiming.offers()
+        if offers:
             self._hear_people(now, REQUESTS_S)
-        if self._appetite.lost(bool(candidates)) or not self._standing.takes:
+        if self._appetite.lost(bool(offers)) or not self._standing.takes:
             return 0
         demands = [attempt.lane for attempt in self._attempts.values()]
         claimed, lost = 0, self._claiming.lost
         # An id that is here already is an old attempt that still ends, of a task that was removed and came again.
-        for candidate in self._claiming.claim(candidates, free, demands, self._shy.keys() | self._attempts.keys()):
-            self._journal.note("CLAIMED", candidate.name.id, candidate.name.attempt)
+        for mine in self._claiming.claim(offers, free, demands, self._shy.keys() | self._attempts.keys()):
+            self._journal.note("CLAIMED", mine.name.id, mine.name.attempt)
             claimed += 1
-            self._start(candidate.name)
+            self._start(mine.name)
         return claimed + self._claiming.lost - lost
 
     def _start(self, name: TaskName) -> bool:

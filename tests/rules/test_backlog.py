@@ -33,7 +33,7 @@ class World:
     def add(self, task_id: str, lane: str = "type=a", *, at: Now = NOW, rest_s: float = 0, **fields: Any) -> Entry:
         names = {k: fields.pop(k) for k in ("rank", "micros") if k in fields}
         conditions = Conditions(**fields) if fields else NO_CONDITIONS
-        entry = Entry(name(task_id, **names), lane, conditions, at.monotonic + rest_s if rest_s else 0.0)
+        entry = Entry(name(task_id, **names).encode(), lane, conditions, at.monotonic + rest_s if rest_s else 0.0)
         self.parents[key(task_id)] = Parent.OPEN
         self.backlog.add(entry, at)
         return entry
@@ -234,7 +234,7 @@ def test_tasks_are_counted_by_lane() -> None:
     world.add("b", "type=b", needs=("x",))
     world.add("c", "type=b")
     assert world.backlog.per_lane() == {"type=a": 1, "type=b": 2}
-    assert world.backlog.keys() == {"a", "b", "c"}
+    assert dict(world.backlog.items()).keys() == {"a", "b", "c"}
     world.backlog.remove("a")
     assert world.backlog.per_lane() == {"type=b": 2}
 
@@ -268,13 +268,13 @@ def test_a_plan_keeps_every_limit_and_is_done_when_it_is_applied(
     before = {lane: len(ranks) for lane, ranks in ready.items()}
     chosen = plan()
     assert len({entry.name.id for entry in chosen}) == len(chosen)
-    assert [entry.urgency for entry in chosen] == sorted(entry.urgency for entry in chosen)
+    assert [entry.file for entry in chosen] == sorted(entry.file for entry in chosen)
     for entry in chosen:
         assert world.backlog.remove(entry.name.id) is entry
         ready[entry.lane] = (*ready.get(entry.lane, ()), entry.name.rank)
     for lane in LANES:
-        left = [e.urgency for e in world.backlog._entries.values() if e.lane == lane]
-        mine = [entry.urgency for entry in chosen if entry.lane == lane]
+        left = [e.file for e in world.backlog._entries.values() if e.lane == lane]
+        mine = [entry.file for entry in chosen if entry.lane == lane]
         assert not left or not mine or max(mine) < min(left)
         assert len(ready.get(lane, ())) <= max(2 * window, before.get(lane, 0))
     for kind, limit in most.items():
@@ -418,7 +418,7 @@ def test_joining_many_parents_asks_once_and_not_once_for_each() -> None:
         return states[task_id]
 
     backlog = Backlog(parent)
-    backlog.add(Entry(name("join"), "type=t", Conditions(needs=tuple(parents))), NOW)
+    backlog.add(Entry(name("join").encode(), "type=t", Conditions(needs=tuple(parents))), NOW)
     for one in parents:
         assert backlog.best("type=t") is None
         states[one] = Parent.COMPLETED
@@ -429,7 +429,7 @@ def test_joining_many_parents_asks_once_and_not_once_for_each() -> None:
 
 def test_an_urgent_task_displaces_what_stands_beyond_the_window_and_nothing_else_does() -> None:
     ready = [name(f"r{number}", rank=5000, micros=number) for number in range(4)]
-    urgent = Entry(name("urgent", rank=4990), "type=a", NO_CONDITIONS)
-    usual = Entry(name("usual", rank=5000), "type=a", NO_CONDITIONS)
+    urgent = Entry(name("urgent", rank=4990).encode(), "type=a", NO_CONDITIONS)
+    usual = Entry(name("usual", rank=5000).encode(), "type=a", NO_CONDITIONS)
     assert [task.id for task in displaced(ready, urgent, 2)] == ["r3", "r2"]
     assert displaced(ready, usual, 2) == displaced(ready, None, 2) == displaced(ready[:3], urgent, 2) == []

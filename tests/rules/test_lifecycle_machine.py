@@ -58,7 +58,7 @@ class Lives(RuleBasedStateMachine):
         needs = self.needs[task_id]
         rest_until = self.now.monotonic + name.delay_ms / 1000 if name.delay_ms else 0.0
         conditions = Conditions(needs=needs) if needs else NO_CONDITIONS
-        self.backlog.add(Entry(name, LANE, conditions, rest_until), self.now)
+        self.backlog.add(Entry(name.encode(), LANE, conditions, rest_until), self.now)
 
     def tokens(self, state: State) -> list[str]:
         return sorted(task_id for task_id, (place, _) in self.where.items() if place is state)

@@ -183,7 +183,7 @@ def limit_ignored() -> list[Swap]:
 @leader.add("listed as tokens flow", "The leader lists against the flow: a token on the move is in no listing.")
 def listed_against_the_flow() -> list[Swap]:
     def refresh(self: View, fs: FileSystem, wanted: Wanted = EVERYTHING) -> Changes:
-        found = self._unfinished = self._unfinished or _Found()
+        found = self._found
         self._differ(State.FAILED, layout.FAILED, self.failed, parse_ended, fs.list(layout.FAILED), found)
         self._differ(State.COMPLETED, layout.COMPLETED, self.completed, parse_ended, fs.list(layout.COMPLETED), found)
         self._differ(State.RETURNED, layout.RETURNED, self.returned, _parse_returned, fs.list(layout.RETURNED), found)
@@ -192,7 +192,7 @@ def listed_against_the_flow() -> list[Swap]:
         self.pending = sorted(fs.list(layout.PENDING))
         self.requests, self.beats = control.list_requests(fs), beats.list_beats(fs)
         found.changes.missing = [k for k, place in found.gone.items() if self.where.get(k) == place]
-        self._unfinished = None
+        self._found = _Found()
         return found.changes
 
     return [(View, "refresh", refresh)]

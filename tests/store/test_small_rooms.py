@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from spoold.protocol import layout
 from spoold.protocol.errors import BadName
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, SnapshotName, TaskName
@@ -115,6 +116,7 @@ def test_the_archive_finds_a_task_by_its_id_whatever_its_case(store: Store, moun
     name = EndedName("Some.Task", 2, "w1")
     assert archive.find_archived(mount, "some.task") is None
     mount.write(f"failed/{name.encode()}", b"{}", durable=False)
+    archive.make_buckets(mount, [name.id, "SOME.TASK"])
     assert archive.archive_task(store, State.FAILED, name)
     found = archive.find_archived(mount, "SOME.task")
     assert found is not None
@@ -130,7 +132,8 @@ def test_a_task_gets_the_committed_results_of_all_that_it_depended_on(store: Sto
         mount.write(f"{state}/{name}.json", b"{}", durable=False)
         mount.write(f"results/{name}.json", name.encode(), durable=False)
     mount.write("results/good.1.w9.json", b"an earlier attempt", durable=False)
-    bucket = archive.bucket_of(store, "old")
+    archive.make_buckets(mount, ["old", "good"])
+    bucket, other = layout.bucket("old"), layout.bucket("good")
     mount.write(f"{bucket}/old.1.w1.completed.json", b"{}", durable=False)
     mount.write(f"{bucket}/old.1.w1.result.json", b"old", durable=False)
     task = Task.model_validate({"type": "x", "after": ["Good", "old"], "after_any": ["bad", "removed"]})
@@ -138,7 +141,7 @@ def test_a_task_gets_the_committed_results_of_all_that_it_depended_on(store: Sto
     write_dependencies(mount, task, written.__setitem__)
     assert written == {"deps/Good.json": b"good.2.w1", "deps/bad.json": b"bad.1.w2", "deps/old.json": b"old"}
     written.clear()
-    mount.rename("results/good.2.w1.json", f"{archive.bucket_of(store, 'good')}/good.2.w1.result.json")
+    mount.rename("results/good.2.w1.json", f"{other}/good.2.w1.result.json")
     mount.unlink("results/bad.1.w2.json")
     write_dependencies(mount, task, written.__setitem__)
     assert written == {"deps/Good.json": b"good.2.w1", "deps/old.json": b"old"}

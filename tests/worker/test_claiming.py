@@ -156,8 +156,6 @@ def test_on_a_share_a_crowd_begins_at_different_places_and_never_below_the_most_
     for _ in range(20):
         made.pass_time(0.1)
         made.step("m1")
-    firsts = {
-        made.nodes[name].worker._claiming._begin(made.nodes[name].worker._claiming.candidates()) for name in names
-    }
+    firsts = {made.nodes[name].worker._claiming._begin(made.nodes[name].worker._claiming.offers()) for name in names}
     assert len(firsts) > 1
     assert max(firsts) < 8

@@ -11,7 +11,7 @@ from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 from spoold.worker.config import WorkerConfig
 from spoold.worker.job import Call, Command, Job
-from spoold.worker.preparing import CannotRun, Place, prepare
+from spoold.worker.preparing import CannotRun, Place, inherited, prepare
 
 NAME = TaskName(5000, "0000000001-1", "t1", attempt=3)
 PLACE = Place("w1", "/spool", "/scratch/t1.3")
@@ -26,9 +26,13 @@ def job(
 ) -> Job:
     """The job of a task on a worker that is configured so."""
     made = WorkerConfig.model_validate({"allow_command": True, **(config or {})})
-    return prepare(
-        Task.model_validate(task), NAME, PLACE, made, Settings.model_validate(settings or {}), environ or {}
-    )
+    base = inherited(made, environ or {})
+    return prepare(Task.model_validate(task), NAME, PLACE, made, Settings.model_validate(settings or {}), base)
+
+
+def environment(job: Job) -> dict[str, str]:
+    """All of a job's environment."""
+    return {**job.env, **job.own}
 
 
 def refusal(task: dict[str, Any], config: dict[str, Any] | None = None) -> tuple[Code | None, bool, str]:
@@ -131,9 +135,9 @@ def test_a_handler_gets_the_input_on_stdin_and_a_command_what_it_asked_for() -> 
 
 def test_only_what_is_needed_of_the_workers_environment_is_passed_on() -> None:
     environ = {"PATH": "/bin", "HOME": "/root", "AWS_SECRET": "x", "LC_ALL": "C", "LC_TIME": "de"}
-    env = job({"command": ["x"]}, environ=environ).env
+    env = environment(job({"command": ["x"]}, environ=environ))
     assert {name for name in env if not name.startswith("SPOOL_")} == {"PATH", "HOME", "LC_ALL"}
-    env = job({"command": ["x"]}, {"pass_env": ["LC_*"]}, environ=environ).env
+    env = environment(job({"command": ["x"]}, {"pass_env": ["LC_*"]}, environ=environ))
     assert {name for name in env if not name.startswith("SPOOL_")} == {"LC_ALL", "LC_TIME"}
 
 
@@ -143,15 +147,15 @@ def test_the_task_has_the_last_word_about_its_environment_except_on_what_spoold_
         "handlers": {"review": {"command": ["x"], "env": {"B": "handler", "C": "handler"}}},
     }
     task = {"type": "review", "env": {"C": "task", "SPOOL_ATTEMPT": "99"}}
-    env = job(task, config, environ={"PATH": "/bin"}).env
+    env = environment(job(task, config, environ={"PATH": "/bin"}))
     assert [env[name] for name in ("PATH", "A", "B", "C")] == ["/worker", "worker", "handler", "task"]
     assert env["SPOOL_ATTEMPT"] == "3"
-    raw = job({"type": "review", "command": ["x"]}, config).env
+    raw = environment(job({"type": "review", "command": ["x"]}, config))
     assert raw["B"] == "worker"  # the handler's environment is the handler's
 
 
 def test_a_command_is_told_who_it_is_and_where_its_files_are() -> None:
-    env = job({"command": ["x"], "type": "mail", "batch": "night", "max_retries": 4}).env
+    env = environment(job({"command": ["x"], "type": "mail", "batch": "night", "max_retries": 4}))
     assert {name: value for name, value in env.items() if name.startswith("SPOOL_")} == {
         "SPOOL_TASK_ID": "t1",
         "SPOOL_TASK_TYPE": "mail",

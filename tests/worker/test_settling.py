@@ -196,11 +196,14 @@ def test_a_task_may_say_when_to_try_again() -> None:
 def test_a_log_grows_while_the_task_runs_and_every_byte_comes_once() -> None:
     bench = Bench()
     bench.put("output", b"one\n")
+    bench.cluster.pass_time(2 * settling.LOCAL_LOGS_S)
     bench.cluster.step("w1")
     assert bench.log() == b"one\n"
     bench.put("output", b"one\ntwo\n")
+    bench.cluster.pass_time(2 * settling.LOCAL_LOGS_S)
     bench.cluster.step("w1")
     bench.cluster.step("w1")
+    assert bench.log() == b"one\ntwo\n"
     bench.end(output="one\ntwo\nthree\n")
     assert bench.log() == b"one\ntwo\nthree\n"
 

@@ -1,0 +1,33 @@
+"""What a task's name tells at a glance, where there may be a million of them.
+
+Law: only a name that `names.parse_task` would take may be asked about; `is_task` says whether it is one.
+"""
+
+from __future__ import annotations
+
+from spoold.protocol.names import TASK
+
+
+def is_task(name: str) -> bool:
+    """Whether it is a name in waiting/, ready/ or claimed/."""
+    return TASK.fullmatch(name) is not None
+
+
+def key_in(name: str) -> str:
+    """The key of the id (see `names.key`)."""
+    return name.split(".", 2)[2].rsplit(".", 2)[0].lower()
+
+
+def rank_in(name: str) -> int:
+    """The rank."""
+    return int(name[:4])
+
+
+def age_in(name: str) -> str:
+    """What sorts by age, and then by id: all but the rank."""
+    return name[5:]
+
+
+def is_plain(name: str) -> bool:
+    """Whether the task neither rests nor has conditions: nothing but its turn stands in its way."""
+    return name[-6] != "d" and "r" not in name.rsplit(".", 2)[1]

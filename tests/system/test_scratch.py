@@ -1,0 +1,88 @@
+"""The scratch: a folder per attempt, empty to begin with whatever the attempt before did to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from spoold.system.host import SystemHost
+from spoold.system.scratch import DEPS, WORK, LocalScratch
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalScratch]:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    scratch = LocalScratch("w1", "/spool", SystemHost())
+    yield scratch
+    scratch.remove()
+    assert os.listdir(tmp_path) == []
+
+
+def as_made(folder: Path) -> bool:
+    """Whether it is what an attempt is promised."""
+    inside = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+    return inside == {WORK, DEPS} and all(os.access(folder / part, os.R_OK | os.W_OK | os.X_OK) for part in inside)
+
+
+def test_a_folder_in_which_only_files_were_left_is_used_again(scratch: LocalScratch) -> None:
+    folder = Path(scratch.open("a.1"))
+    assert as_made(folder)
+    scratch.write("a.1", "task.json", b"{}")
+    (folder / "result.json").write_bytes(b"1")
+    (folder / "link").symlink_to("/")
+    scratch.close("a.1")
+    assert as_made(folder)
+    assert scratch.open("b.1") == str(folder)
+    assert scratch.open("c.1") != str(folder)
+
+
+def replaced_by_a_link(folder: Path) -> None:
+    (folder / WORK).rmdir()
+    (folder / WORK).symlink_to("/tmp")
+
+
+MESS: dict[str, Callable[[Path], object]] = {
+    "a file in work": lambda folder: (folder / WORK / "x").write_bytes(b""),
+    "a file in deps": lambda folder: (folder / DEPS / "x").write_bytes(b""),
+    "a directory": lambda folder: (folder / "more/below").mkdir(parents=True),
+    "no work": lambda folder: (folder / WORK).rmdir(),
+    "a link for work": replaced_by_a_link,
+    "a work that cannot be written": lambda folder: (folder / WORK).chmod(0o500),
+    "another folder": lambda folder: folder.rename(f"{folder}x"),
+}
+
+
+@pytest.mark.parametrize("mess", MESS.values(), ids=list(MESS))
+def test_any_other_mess_is_never_seen_by_another_attempt(
+    scratch: LocalScratch, mess: Callable[[Path], object]
+) -> None:
+    folder = Path(scratch.open("a.1"))
+    mess(folder)
+    scratch.close("a.1")
+    again = Path(scratch.open("b.1"))
+    assert again != folder
+    assert not folder.exists()
+    assert as_made(again)
+
+
+def test_the_same_attempt_opened_again_begins_anew(scratch: LocalScratch) -> None:
+    scratch.open("a.1")
+    scratch.write("a.1", "output", b"old")
+    scratch.open("a.1")
+    assert scratch.read("a.1", "output") == b""
+
+
+def test_what_is_read_is_a_part_of_a_regular_file_or_nothing(scratch: LocalScratch) -> None:
+    folder = Path(scratch.open("a.1"))
+    scratch.write("a.1", "output", b"0123456789")
+    assert scratch.read("a.1", "output", 2, 3) == b"234"
+    assert scratch.read("a.1", "output", 4) == b"456789"
+    os.mkfifo(folder / "pipe")
+    (folder / "link").symlink_to("output")
+    assert [scratch.read("a.1", name) for name in ("pipe", "link", WORK, "missing")] == [b""] * 4
+    scratch.close("a.1")
+    assert scratch.read("a.1", "output") == b""
+    scratch.close("a.1")
