@@ -109,7 +109,7 @@ class _Gathering:
         data = fs.read(self._located.path, limit + 1)
         order, made_id = admission.settle(drop, 0, 0)
         verdict = (
-            batch.check(data, drop, order, made_id, settings)
+            batch.check(data, drop, settings)
             if lines
             else admission.judge_content(drop, data, order, made_id, settings)
         )

@@ -100,7 +100,7 @@ def suffix() -> str:
 
 def _batch(lines: list[bytes], ids: list[str], settings: Settings, micros: int, name: str, file: str) -> Drop:
     data = b"\n".join([*lines, b""])
-    verdict = batch.check(data, file, _ANY_ORDER, "batch", settings)
+    verdict = batch.check(data, file, settings)
     if not isinstance(verdict, batch.Accepted):
         raise verdict.error
     drop = batch_drop(micros, name)

@@ -29,7 +29,7 @@ class Archived:
 
     def state(self, task_key: str) -> State | None:
         """How the archived task with that key ended; None for one that is not archived."""
-        for state in self._hashes:
+        for state in [state for state, count in self.counts.items() if count]:
             part, index, found = self._find(state, task_key)
             if index < len(part) and part[index] == found:
                 return state

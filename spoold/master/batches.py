@@ -16,8 +16,8 @@ from spoold.master import doors
 from spoold.master.desk import Desk
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import legible
-from spoold.protocol.names import BatchName
-from spoold.rules import batch
+from spoold.protocol.names import BatchName, key
+from spoold.rules import admission, batch
 from spoold.rules.admission import Reject, Young, taken
 from spoold.rules.batch import Accepted, Line
 from spoold.store.lanes import list_tasks, move_into_lane
@@ -32,15 +32,14 @@ __all__ = ["Accepted", "Batches", "Judging", "accept", "promised"]
 class Judging:
     """A batch whose lines are being read, some at each step."""
 
-    def __init__(self, desk: Desk, drop: str, data: bytes, order: str, prefix: str) -> None:
+    def __init__(self, desk: Desk, drop: str, data: bytes) -> None:
         self.data = data
         self._drop = drop
-        self._name = (order, prefix)
-        self._check = batch.Check(data, drop, order, prefix, desk.store.settings)
+        self._check = batch.Check(data, drop, desk.store.settings)
         self._sound: Accepted | None = None
 
     def go_on(self, desk: Desk, most: int) -> tuple[Accepted | Reject | Young | None, int]:
-        """The verdict on the whole, and how many lines were read for it, `most` of them. Errors: OSError.
+        """The verdict on the whole, and how many tasks were read for it, `most` of them. Errors: OSError.
 
         None: there is more to read, or a task that it names moves or comes just now; ask again in the next step.
         """
@@ -58,15 +57,15 @@ class Judging:
             return None
         if not any(desk.view.known(k) for k in sound.named):
             return sound
-        for line in batch.lines(self.data, self._drop, *self._name, desk.store.settings):
+        for line in batch.lines(self.data, self._drop, desk.order(0), "", desk.store.settings, sound):
             desk.breathe()
-            if line.admit.task.id is None or not desk.view.known(line.admit.name.id):
+            if key(line.name.id) not in sound.named or not desk.view.known(line.name.id):
                 continue
-            old = desk.read_known(line.admit.name.id)
+            old = desk.read_known(line.name.id)
             if old is None:
                 return None
             if not codec.same_content(codec.load(line.data, self._drop), old):
-                return Reject(taken(f"{self._drop} line {line.number}", line.admit.name.id))
+                return Reject(taken(f"{self._drop} line {line.number}", line.name.id))
         return sound
 
 
@@ -77,17 +76,18 @@ def promised(desk: Desk, keys: Collection[str]) -> bool:
     """
     if not keys:
         return False
-    names = [desk.promised.get(name) for name in desk.batches]
-    return any(known is None or not known.isdisjoint(keys) for known in names)
+    found = [desk.promised.get(name) for name in desk.batches]
+    return any(sound is None or not sound.named.keys().isdisjoint(keys) for sound in found)
 
 
-def accept(desk: Desk, drop: str, data: bytes, order: str, prefix: str, named: Collection[str]) -> None:
+def accept(desk: Desk, drop: str, data: bytes, accepted: Accepted) -> None:
     """The batch becomes mine to expand; its order numbers are taken, so that its tasks stay together."""
+    order, prefix = admission.settle(drop, desk.next_micros(), desk.epoch)
     desk.next_micros(data.count(b"\n") + 2)
     name = BatchName(order, prefix)
     if doors.through(desk, drop, name.encode()):
         desk.journal.note("BATCH", drop=legible(drop), batch=name.encode())
-        desk.promised[name] = frozenset(named)
+        desk.promised[name] = accepted
         desk.batches.add(name)
 
 
@@ -117,7 +117,9 @@ class Batches:
             except FileNotFoundError:
                 desk.batches.discard(name)  # finished by an unlink whose reply was lost, or taken over
                 return len(desk.batches)
-            self._open = _Open(name, batch.lines(data, name.encode(), name.order, name.prefix, desk.store.settings))
+            sound, settings = desk.promised.get(name), desk.store.settings
+            found = batch.lines(data, name.encode(), name.order, name.prefix, settings, sound)
+            self._open = _Open(name, found)
         if self._open is not None:
             self._expand(desk, self._open)
         return len(desk.batches)
@@ -130,7 +132,7 @@ class Batches:
         try:
             lines = list(islice(under_way.lines, PER_STEP))
             for line in lines:
-                if not desk.view.known(line.admit.name.id):
+                if not desk.view.known(line.name.id):
                     self._stage(desk, line)
             if self._staged and desk.store.durable and not desk.store.fs.remote:
                 desk.store.fs.flush()
@@ -165,11 +167,10 @@ class Batches:
     def _publish(self, desk: Desk, staged: str) -> None:
         """One line becomes a task in waiting/."""
         line = self._staged[staged]
-        admit = line.admit
-        file = admit.name.encode()
-        moved = move_into_lane(desk.store, staged, layout.WAITING, admit.lane, file)
+        file = line.name.encode()
+        moved = move_into_lane(desk.store, staged, layout.WAITING, line.lane, file)
         if not moved:
-            raise moved.error or OSError(f"{admit.name.id}: publishing ended as {moved.fate}")
+            raise moved.error or OSError(f"{line.name.id}: publishing ended as {moved.fate}")
         del self._staged[staged]
         _admitted(desk, line, file)
 
@@ -178,14 +179,13 @@ class Batches:
         for staged, line in list(self._staged.items()):
             with contextlib.suppress(FileNotFoundError):
                 desk.store.fs.unlink(staged)
-            file, lane = line.admit.name.encode(), line.admit.lane
-            there = file in list_tasks(desk.store.fs, layout.join(layout.WAITING, lane))
-            if there and not desk.view.known(line.admit.name.id):
+            file = line.name.encode()
+            there = file in list_tasks(desk.store.fs, layout.join(layout.WAITING, line.lane))
+            if there and not desk.view.known(line.name.id):
                 _admitted(desk, line, file)
             del self._staged[staged]
 
 
 def _admitted(desk: Desk, line: Line, file: str) -> None:
-    admit = line.admit
-    desk.enlist(file, admit.lane, admit.task, admit.name.delay_ms)
-    desk.journal.note("ADMITTED", admit.name.id, admit.name.attempt, lane=admit.lane)
+    desk.enlist(file, line.lane, line.task, line.name.delay_ms)
+    desk.journal.note("ADMITTED", line.name.id, line.name.attempt, lane=line.lane)

@@ -16,6 +16,7 @@ from spoold.protocol.order import encode_order
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.protocol.task import Task
 from spoold.rules.backlog import Backlog, Entry, Now
+from spoold.rules.batch import Accepted
 from spoold.rules.gates import NO_CONDITIONS, conditions_of
 from spoold.rules.liveness import Watch
 from spoold.store.archive import find_archived
@@ -32,8 +33,8 @@ class Desk:
 
     lanes: the lane of every task that is ready or claimed; deadlines: wall time (s) by key of tasks that have one;
     active: how many tasks of each type are ready or claimed; missing: keys whose place is in doubt; half: files in
-    this leader's door that are to be admitted; promised: the keys that the lines of each batch name, of those batches
-    that this leader accepted itself; door_in_doubt: more may have come into it; unlearned: keys
+    this leader's door that are to be admitted; promised: what was found in each batch under way, of those that
+    this leader accepted itself; door_in_doubt: more may have come into it; unlearned: keys
     whose lane and deadline are to be looked up; now: the moment of this step; dead: nodes that were reaped, and
     when (monotonic, s); busy: whether this step changed anything; taken: the names in rejected/, listed once a step
     if need be; recorded: results that this leader wrote for moves it has not made yet; notices: what people should
@@ -53,7 +54,7 @@ class Desk:
     missing: set[str] = field(default_factory=set)
     unlearned: list[str] = field(default_factory=list)
     batches: set[BatchName] = field(default_factory=set)
-    promised: dict[BatchName, frozenset[str]] = field(default_factory=dict)
+    promised: dict[BatchName, Accepted] = field(default_factory=dict)
     half: set[str] = field(default_factory=set)
     door_number: int = 0
     door: str = field(init=False)

@@ -124,11 +124,11 @@ class Drops:
         if refused is not None:
             self._reject(desk, drop, refused.error, size=size)
             return
-        order, made_id = admission.settle(drop, desk.next_micros(), desk.epoch)
         if batch:
-            self._judging[drop] = batches.Judging(desk, drop, data, order, made_id)
+            self._judging[drop] = batches.Judging(desk, drop, data)
             self._batch(desk, drop)
             return
+        order, made_id = admission.settle(drop, desk.next_micros(), desk.epoch)
         verdict: _Verdict = admission.judge_content(drop, data, order, made_id, desk.store.settings)
         if isinstance(verdict, Admit) and verdict.task.id and batches.promised(desk, (key(verdict.name.id),)):
             return
@@ -209,8 +209,7 @@ class Drops:
             if desk.now.monotonic < young.look_at:
                 return
         self._growing.pop(drop, None)
-        order, prefix = admission.settle(drop, desk.next_micros(), desk.epoch)
-        batches.accept(desk, drop, data, order, prefix, verdict.named)
+        batches.accept(desk, drop, data, verdict)
 
     @staticmethod
     def _duplicate(desk: Desk, drop: str, admit: Admit, new: Any) -> Known | Reject | None:

@@ -6,6 +6,7 @@ Exactly one thing says what to run: a `command` (argv, or a string for the shell
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
@@ -141,13 +142,19 @@ class Task(Strict):
     @property
     def lane(self) -> Lane:
         """The demand that its lane's name states."""
-        return Lane(
-            type=self.kind,
-            run=self.run,
-            pool=self.pool,
-            cpus=self.requires.cpus,
-            mem_mb=self.requires.mem_mb,
-            gpus=self.requires.gpus,
-            need=self.requires.labels,
-            module=self.python.partition(":")[0] if self.python else "",
-        )
+        return Lane(*self._demand())
+
+    @property
+    def lane_name(self) -> str:
+        """The name of its lane. Errors: BadName."""
+        return _lane_name(*self._demand())
+
+    def _demand(self) -> tuple[str, str, str, float, int, int, tuple[str, ...], str]:
+        needs, module = self.requires, self.python.partition(":")[0] if self.python else ""
+        return self.kind, self.run, self.pool, needs.cpus, needs.mem_mb, needs.gpus, needs.labels, module
+
+
+@lru_cache(maxsize=4096)
+def _lane_name(*demand: Any) -> str:
+    """Most tasks share their lane with many others, and a name is spelled with care."""
+    return Lane(*demand).encode()

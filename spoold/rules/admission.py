@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from spoold.protocol import codec
@@ -18,6 +19,23 @@ from spoold.protocol.order import base36, encode_order
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 from spoold.rules.policy import rank
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What a task's lane and name say of it, beside its id and its age. Equal ones are one object."""
+
+    lane: str
+    rank: int
+    failures: int
+    conditional: bool
+
+    def name(self, order: str, task_id: str) -> TaskName:
+        """The name of a task that looks so."""
+        return TaskName(self.rank, order, task_id, failures=self.failures, conditional=self.conditional)
+
+
+_outline = lru_cache(maxsize=4096)(Outline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +121,14 @@ def judge_content(drop: str, data: bytes, order: str, made_id: str, settings: Se
 
 def admit(task: Task, order: str, made_id: str, settings: Settings, file: str) -> Admit:
     """A valid task with its name and lane. Errors: BadFile when what it requires cannot be spelled as a lane."""
-    name = TaskName(
-        rank=rank(task, settings),
-        order=order,
-        id=task.id or made_id,
-        failures=task.retry_count,
-        conditional=task.conditional,
-    )
+    shape = outline(task, settings, file)
+    return Admit(shape.name(order, task.id or made_id), shape.lane, task)
+
+
+def outline(task: Task, settings: Settings, file: str) -> Outline:
+    """How a valid task looks from outside. Errors: BadFile when what it requires cannot be spelled as a lane."""
     try:
-        return Admit(name, task.lane.encode(), task)
+        return _outline(task.lane_name, rank(task, settings), task.retry_count, task.conditional)
     except BadName as error:
         raise BadFile(file, "requires", f"{error}.", "use fewer and shorter labels, and plain names.") from error
 

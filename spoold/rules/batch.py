@@ -7,16 +7,18 @@ objects: `Check` judges the whole, `lines` gives one line after the other.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
-from spoold.protocol.names import key
+from spoold.protocol.names import TaskName, key
 from spoold.protocol.order import encode_order, order_micros
 from spoold.protocol.settings import Settings
-from spoold.rules.admission import Admit, Reject, Young, admit
+from spoold.protocol.task import Task
+from spoold.rules.admission import Outline, Reject, Young, admit, outline
 from spoold.rules.graph import Graph
 
 NEWLINE = b"\n"
@@ -25,32 +27,62 @@ EACH = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One task of a batch: its number from 1, what it becomes, and the bytes of its task file."""
+    """One task of a batch: its number from 1, its name and lane, the bytes of its file.
+
+    task: what it says; None for one without conditions of a batch that was judged before, since nobody asks.
+    """
 
     number: int
-    admit: Admit
+    name: TaskName
+    lane: str
+    task: Task | None
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The batch is sound: how many tasks, and which ids they name themselves (key → line)."""
+    """The batch is sound. named: the keys of the ids that it names itself → line.
 
-    count: int
+    ids and outlines: of each task, in the order of the file; no id where it names none. digest: of the file's bytes.
+    """
+
     named: dict[str, int]
+    ids: list[str | None]
+    outlines: list[Outline]
+    digest: bytes
 
 
-def lines(data: bytes, file: str, order: str, prefix: str, settings: Settings) -> Iterator[Line]:
-    """The tasks of a batch. Errors: BadFile that names the line."""
+def lines(
+    data: bytes, file: str, order: str, prefix: str, settings: Settings, sound: Accepted | None = None
+) -> Iterator[Line]:
+    """The tasks of a batch. Errors: BadFile that names the line.
+
+    sound: what was found when the batch was judged. If it is what it was then, no more is parsed twice than must be.
+    """
+    if sound is not None and sound.digest != _digest(data):
+        sound = None
     micros, epoch = order_micros(order), int(order.partition("-")[2], 36)
+    for index, (number, text) in enumerate(_texts(data)):
+        mine, made_id = encode_order(micros + number, epoch), f"{prefix}-{number}"
+        if sound is not None and not sound.outlines[index].conditional:
+            shape = sound.outlines[index]
+            yield Line(number, shape.name(mine, sound.ids[index] or made_id), shape.lane, None, text)
+        else:
+            where = f"{file} line {number}"
+            admitted = admit(codec.load_task(text, where), mine, made_id, settings, where)
+            yield Line(number, admitted.name, admitted.lane, admitted.task, text)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def _texts(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The lines that hold a task, with their numbers."""
     for number, raw in enumerate(_split(data), 1):
         text = raw.strip()
-        if not text:
-            continue
-        where = f"{file} line {number}"
-        task = codec.load_task(text, where)
-        mine = encode_order(micros + number, epoch)
-        yield Line(number, admit(task, mine, f"{prefix}-{number}", settings, where), text)
+        if text:
+            yield number, text
 
 
 def _split(data: bytes) -> Iterator[bytes]:
@@ -68,58 +100,62 @@ class Check:
     Every line has to be valid, no id may stand there twice, and the tasks must not wait for each other in a circle.
     """
 
-    def __init__(self, data: bytes, file: str, order: str, prefix: str, settings: Settings) -> None:
+    def __init__(self, data: bytes, file: str, settings: Settings) -> None:
         self._data = data
         self._file = file
-        self._lines = lines(data, file, order, prefix, settings)
-        self._named: dict[str, int] = {}
+        self._settings = settings
+        self._texts = _texts(data)
+        self._found = Accepted({}, [], [], _digest(data))
         self._graph = Graph()
-        self.count = 0  # of the lines that were read
+
+    @property
+    def count(self) -> int:
+        """How many tasks were read."""
+        return len(self._found.ids)
 
     def go_on(self, most: int) -> Accepted | Reject | Young | None:
-        """Judge the next lines, at most so many; None while there may be more."""
-        if not self.count and not self._data.removeprefix(codec.BOM).strip():
-            return Young(BadFile(self._file, "", "is empty.", "write one task {…} a line, then drop it again."))
-        before = self.count
+        """Judge the next tasks, at most so many; None while there may be more."""
+        wanted = self.count + most
         try:
-            for line in islice(self._lines, most):
-                self._judge(line)
+            for number, text in islice(self._texts, most):
+                self._judge(number, text)
         except BadFile as error:
             # Behind a final newline there is an empty line, so only a line that was not ended can be the last here.
             cut = error.file.endswith(f" line {self._data.count(NEWLINE) + 1}")
             return Young(error) if cut else Reject(error)
-        return None if self.count - before == most else Accepted(self.count, self._named)
+        if self.count == wanted:
+            return None
+        if not self.count:
+            return Young(BadFile(self._file, "", "is empty.", "write one task {…} a line, then drop it again."))
+        return self._found
 
-    def _judge(self, line: Line) -> None:
-        self.count += 1
-        task = line.admit.task
-        if task.id is not None:
-            _once(self._named, line, self._file)
+    def _judge(self, number: int, text: bytes) -> None:
+        where = f"{self._file} line {number}"
+        task = codec.load_task(text, where)
+        self._found.outlines.append(outline(task, self._settings, where))
+        self._found.ids.append(task.id)
+        if task.id is None:
+            return  # and nobody can wait for it
+        task_key = key(task.id)
+        if task_key in self._found.named:
+            problem = f"{task.id!r} stands in line {self._found.named[task_key]} already."
+            raise BadFile(where, "id", problem, "give every task of the batch an id of its own.")
+        self._found.named[task_key] = number
         parents = (*task.dependencies, *task.after_any)
         if parents:
-            _acyclic(self._graph, line, [key(p) for p in parents], self._file)
+            self._connect(task_key, [key(parent) for parent in parents], where)
+
+    def _connect(self, task_key: str, parents: list[str], where: str) -> None:
+        self._graph.add(task_key, parents)
+        cycle = self._graph.cycle(task_key)
+        if cycle:
+            problem = f"the tasks wait for each other: {' → '.join([*cycle, cycle[0]])}."
+            raise BadFile(where, "dependencies", problem, "take one dependency out of the cycle.")
 
 
-def check(data: bytes, file: str, order: str, prefix: str, settings: Settings) -> Accepted | Reject | Young:
+def check(data: bytes, file: str, settings: Settings) -> Accepted | Reject | Young:
     """The verdict on a whole batch, all at once."""
-    judging = Check(data, file, order, prefix, settings)
+    judging = Check(data, file, settings)
     while (verdict := judging.go_on(EACH)) is None:
         pass
     return verdict
-
-
-def _once(named: dict[str, int], line: Line, file: str) -> None:
-    task_key = key(line.admit.name.id)
-    if task_key in named:
-        problem = f"{line.admit.name.id!r} stands in line {named[task_key]} already."
-        raise BadFile(f"{file} line {line.number}", "id", problem, "give every task of the batch an id of its own.")
-    named[task_key] = line.number
-
-
-def _acyclic(graph: Graph, line: Line, parents: list[str], file: str) -> None:
-    task_key = key(line.admit.name.id)
-    graph.add(task_key, parents)
-    cycle = graph.cycle(task_key)
-    if cycle:
-        problem = f"the tasks wait for each other: {' → '.join([*cycle, cycle[0]])}."
-        raise BadFile(f"{file} line {line.number}", "dependencies", problem, "take one dependency out of the cycle.")

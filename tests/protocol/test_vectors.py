@@ -213,7 +213,7 @@ def test_the_marker_the_beat_the_snapshot_and_the_journal() -> None:
 def test_a_batch_becomes_the_tasks_that_it_always_became() -> None:
     """A batch may be half expanded by one release and finished by the next."""
     [path] = [path for path in FILES if path.startswith(layout.ADMITTING)]
-    assert [line.admit.name.encode() for line in load(path)] == [
+    assert [line.name.encode() for line in load(path)] == [
         "5000.hw1y7k2m81-1.a.a1f0c0.json",
         "5000.hw1y7k2m82-1.many-0a1b2c3d-2.a1f0c0d.json",
         "4990.hw1y7k2m84-1.c.a1f0c0d.json",

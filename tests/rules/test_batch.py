@@ -20,6 +20,14 @@ SETTINGS = Settings()
 MICROS = 1_770_000_000_000_000
 ORDER = encode_order(MICROS, 3)
 FILE = "many.jsonl"
+SORTS: list[dict[str, Any]] = [
+    {},
+    {"priority": "high"},
+    {"retry_count": 2},
+    {"requires": {"cpus": 2}},
+    {"after": ["x"]},
+    {"not_before": "2030-01-01T00:00:00Z"},
+]
 
 
 def jsonl(*tasks: dict[str, Any]) -> bytes:
@@ -27,7 +35,7 @@ def jsonl(*tasks: dict[str, Any]) -> bytes:
 
 
 def check(data: bytes) -> Accepted | Reject | Young:
-    return batch.check(data, FILE, ORDER, "many-00000000", SETTINGS)
+    return batch.check(data, FILE, SETTINGS)
 
 
 def expand(data: bytes) -> list[batch.Line]:
@@ -36,18 +44,22 @@ def expand(data: bytes) -> list[batch.Line]:
 
 def test_every_line_is_a_task_in_the_order_of_the_file() -> None:
     data = jsonl({"id": "A"}, {}, {"id": "c", "after": ["A"], "priority": 3})
-    assert check(data) == Accepted(3, {"a": 1, "c": 3})
+    verdict = check(data)
+    assert isinstance(verdict, Accepted)
+    assert (verdict.ids, verdict.named) == (["A", None, "c"], {"a": 1, "c": 3})
     lines = expand(data)
     assert [line.number for line in lines] == [1, 2, 3]
-    assert [line.admit.name.id for line in lines] == ["A", "many-00000000-2", "c"]
-    assert [line.admit.name.order for line in lines] == [encode_order(MICROS + n, 3) for n in (1, 2, 3)]
-    assert [line.admit.name.conditional for line in lines] == [False, False, True]
+    assert [line.name.id for line in lines] == ["A", "many-00000000-2", "c"]
+    assert [line.name.order for line in lines] == [encode_order(MICROS + n, 3) for n in (1, 2, 3)]
+    assert [line.name.conditional for line in lines] == [False, False, True]
     assert [line.data for line in lines] == data.splitlines()
 
 
 def test_blank_lines_are_no_tasks_but_count_as_lines() -> None:
     data = codec.BOM + b"\n" + jsonl({}) + b"  \r\n" + jsonl({})
-    assert check(data) == Accepted(2, {})
+    verdict = check(data)
+    assert isinstance(verdict, Accepted)
+    assert (verdict.ids, verdict.named) == ([None, None], {})
     assert [line.number for line in expand(data)] == [2, 4]
 
 
@@ -59,11 +71,11 @@ def test_blank_lines_are_no_tasks_but_count_as_lines() -> None:
 def test_the_same_order_gives_the_very_same_names(tasks: list[dict[str, Any]]) -> None:
     """So that a leader that takes over a half-expanded batch passes over what is there and adds what is not."""
     data = jsonl(*tasks)
-    names = [line.admit.name.encode() for line in expand(data)]
-    assert names == [line.admit.name.encode() for line in expand(data)]
+    names = [line.name.encode() for line in expand(data)]
+    assert names == [line.name.encode() for line in expand(data)]
     assert len(set(names)) == len(tasks)
     assert all(parse_task(name) for name in names)
-    assert all(is_id(line.admit.name.id) for line in expand(data))
+    assert all(is_id(line.name.id) for line in expand(data))
     assert names == sorted(names, key=lambda name: name.split(".")[1])
 
 
@@ -75,7 +87,7 @@ def test_the_same_order_gives_the_very_same_names(tasks: list[dict[str, Any]]) -
 def test_all_lines_or_none(data: bytes) -> None:
     verdict = check(data)
     if isinstance(verdict, Accepted):
-        assert len(expand(data)) == verdict.count > 0
+        assert len(expand(data)) == len(verdict.ids) > 0
         return
     assert verdict.error.mend
     if data.removeprefix(codec.BOM).strip():
@@ -128,4 +140,30 @@ def test_tasks_that_wait_for_each_other_are_rejected_with_their_names() -> None:
 
 def test_dependencies_on_tasks_outside_and_below_are_no_cycle() -> None:
     verdict = check(jsonl({"id": "a", "after": ["b", "elsewhere"]}, {"id": "b"}))
-    assert verdict == Accepted(2, {"a": 1, "b": 2})
+    assert isinstance(verdict, Accepted)
+    assert verdict.named == {"a": 1, "b": 2}
+
+
+@given(st.lists(st.sampled_from(SORTS), min_size=1, max_size=12), st.integers(1, 5))
+def test_lines_that_were_judged_become_what_they_become_when_read_anew(
+    sorts: list[dict[str, Any]], most: int
+) -> None:
+    """The leader that judged the batch parses only what has conditions; one that took it over parses all."""
+    data = jsonl(*({**sort, **({"id": f"T{n}"} if n % 3 else {})} for n, sort in enumerate(sorts)))
+    judging = batch.Check(data, FILE, SETTINGS)
+    while (verdict := judging.go_on(most)) is None:
+        assert judging.count % most == 0
+    assert isinstance(verdict, Accepted)
+    lines = list(batch.lines(data, FILE, ORDER, "many-00000000", SETTINGS, verdict))
+    for mine, anew in zip(lines, expand(data), strict=True):
+        assert (mine.number, mine.name, mine.lane, mine.data) == (anew.number, anew.name, anew.lane, anew.data)
+        assert mine.task == (anew.task if mine.name.conditional else None)
+
+
+def test_a_batch_that_is_no_longer_what_was_judged_is_read_anew() -> None:
+    """Somebody wrote on in it, under the name that it had."""
+    verdict = check(jsonl({"id": "a"}))
+    assert isinstance(verdict, Accepted)
+    later = jsonl({"id": "b", "priority": 7}, {"id": "c"})
+    lines = list(batch.lines(later, FILE, ORDER, "many-00000000", SETTINGS, verdict))
+    assert [line.name for line in lines] == [line.name for line in expand(later)]

@@ -99,7 +99,7 @@ def batch_not_durable() -> list[Swap]:
         try:
             lines = list(islice(under_way.lines, batches.PER_STEP))
             for line in lines:
-                if not desk.view.known(line.admit.name.id):
+                if not desk.view.known(line.name.id):
                     self._stage(desk, line)
             for staged in list(self._staged):
                 self._publish(desk, staged)
