@@ -28,28 +28,37 @@ from tools.benchmark.table import lines, verdict
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, write; returns the exit status."""
     options = _parse(arguments)
-    if options.source:
-        record = json.loads(Path(options.source).read_text())
-        figures = [Figure.from_json(found) for found in record["figures"]]
-    else:
-        try:
-            record, figures = _measure(options)
-        except (Trouble, OSError) as trouble:
-            print(f"tools/bench: {trouble}", file=sys.stderr)
-            return 2
-    if options.json:
-        Path(options.json).write_text(json.dumps(record, indent=1) + "\n")
+    try:
+        machine, figures = _read(options.sources) if options.sources else _measure(options)
+    except (Trouble, OSError) as trouble:
+        print(f"tools/bench: {trouble}", file=sys.stderr)
+        return 2
     if options.publish:
-        publish(record["machine"], figures)
+        publish(machine, figures)
     print("\n".join(lines(figures)))
     print(f"\n{verdict(figures)}")
     return 1 if options.check and any(figure.holds is False for figure in figures) else 0
 
 
-def _measure(options: argparse.Namespace) -> tuple[dict[str, Any], list[Figure]]:
+Record = tuple[dict[str, Any], list[Figure]]
+
+
+def _read(files: Sequence[str]) -> Record:
+    """What earlier calls wrote: all of their figures, and the machine of the last."""
+    machine: dict[str, Any] = {}
+    figures: list[Figure] = []
+    for file in files:
+        record = json.loads(Path(file).read_text())
+        machine = record["machine"]
+        figures += [Figure.from_json(found) for found in record["figures"]]
+    return machine, figures
+
+
+def _measure(options: argparse.Namespace) -> Record:
+    """Part by part; after each one everything so far is written, so that an interrupted call is not lost."""
     used = places(options.dir)
     peers = Peers(Path(os.environ.get("ENVIRONMENT") or sys.prefix) / "peers")
-    scale = SCALES[options.scale]
+    scale = SCALES[options.scale].limited(options.rounds, options.deepest)
     if any(PARTS[name].peers for name in options.parts):
         peers.install()
     bench, began = Bench(scale, used, peers), time.monotonic()
@@ -58,8 +67,11 @@ def _measure(options: argparse.Namespace) -> tuple[dict[str, Any], list[Figure]]
     for name in options.parts:
         tell(f"{name}: {PARTS[name].meaning}")
         figures += PARTS[name].measure(bench)
-    machine["seconds"] = round(time.monotonic() - began)
-    return {"machine": machine, "figures": [figure.as_json() for figure in figures]}, figures
+        machine["seconds"] = round(time.monotonic() - began)
+        if options.json:
+            record = {"machine": machine, "figures": [figure.as_json() for figure in figures]}
+            Path(options.json).write_text(json.dumps(record, indent=1) + "\n")
+    return machine, figures
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -81,11 +93,19 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="also backlogs of 100,000 and 1,000,000, and more rounds: hours instead of minutes",
     )
     size.add_argument("--tiny", dest="scale", action="store_const", const="tiny", help="only to see that it works")
+    parser.add_argument("--rounds", type=int, metavar="N", help="at most N rounds of each race")
+    parser.add_argument("--deepest", type=int, metavar="N", help="no backlog above N tasks")
     parser.add_argument("--dir", metavar="DIR", help="measure in this folder; else on TMPDIR's disk and in memory")
     parser.add_argument("--json", metavar="FILE", help="write everything, with every sample")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a target does not hold")
     parser.add_argument("--publish", action="store_true", help="renew the README's section on speed, and its chart")
-    parser.add_argument("--from", dest="source", metavar="FILE", help="measure nothing, take what --json wrote")
+    parser.add_argument(
+        "--from",
+        dest="sources",
+        action="append",
+        metavar="FILE",
+        help="measure nothing, take what --json wrote; may be given again for more of it",
+    )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.parts if name not in PARTS]
     if unknown:

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -27,10 +28,15 @@ BESIDES_S, FILL_RATE = 120.0, 1500.0
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How large and how often. rounds: by backlog; bound_s: for a peer, and for ourselves (seconds of one drain)."""
+    """How large and how often. rounds: by backlog; elsewhere: at most so many in any place but the first.
+
+    peer_bound_s, bound_s: when a drain is cut off, of a peer and of ourselves (s); samples: of latencies; seconds: of
+    idling; waiting: the backlogs behind a leader that is killed; graph: the size of the DAGs.
+    """
 
     name: str
-    rounds: dict[int, int]
+    rounds: Mapping[int, int]
+    elsewhere: int
     peer_bound_s: float
     bound_s: float
     samples: int
@@ -43,13 +49,25 @@ class Scale:
         """The backlogs, least first."""
         return tuple(sorted(self.rounds))
 
+    def limited(self, rounds: int | None, deepest: int | None) -> Scale:
+        """The same with at most so many rounds, and no backlog above this one; the least always stays."""
+        most = rounds or max(self.rounds.values())
+        cap = max(deepest or self.depths[-1], self.depths[0])
+        kept = {tasks: min(times, most) for tasks, times in self.rounds.items() if tasks <= cap}
+        waiting = tuple(tasks for tasks in self.waiting if tasks <= cap)
+        return replace(self, rounds=kept, waiting=waiting or self.waiting[:1])
 
+
+QUICK_ROUNDS = {1000: 3, 10_000: 2}
+FULL_ROUNDS = {1000: 5, 10_000: 3, 100_000: 2, 1_000_000: 1}
+FULL_WAITING = (100, 10_000, 100_000, 1_000_000)
 SCALES = {
-    "tiny": Scale("tiny", {40: 1}, 5, 20, 3, 2, (200,), 60),
-    "quick": Scale("quick", {1000: 3, 10_000: 2}, 5, 40, 100, 15, (100, 10_000), 1000),
-    "full": Scale("full", {1000: 5, 10_000: 3, 100_000: 2, 1_000_000: 1}, 20, 1800, 300, 60,
-                  (100, 10_000, 100_000, 1_000_000), 10_000),
-}  # fmt: skip
+    "tiny": Scale("tiny", {40: 1}, 1, 5, 20, 3, 2, (200,), 60),
+    "quick": Scale("quick", QUICK_ROUNDS, 1, 4, 40, 60, 15, (100, 10_000), 1000),
+    "full": Scale("full", FULL_ROUNDS, 3, 10, 400, 300, 60, FULL_WAITING, 10_000),
+}
+# Filling a million files takes each peer minutes: once is enough, and where files are cheapest.
+ONLY_LAST_PLACE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +116,13 @@ class Bench:
             return parse(said.decode())
         except ValueError:
             return Outcome(missing=complained.decode(errors="replace").strip()[-300:] or f"{process.returncode=}")
+
+    def rounds(self, place: Place, tasks: int) -> int:
+        """How often a backlog is drained in a place."""
+        if tasks >= ONLY_LAST_PLACE and place != self.places[-1]:
+            return 0
+        wanted = self.scale.rounds[tasks]
+        return wanted if place == self.places[0] else min(wanted, self.scale.elsewhere)
 
     def has(self, program: str) -> bool:
         """Whether a program of the system can be used."""

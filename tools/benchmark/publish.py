@@ -26,11 +26,18 @@ TIERS = {
 
 def publish(machine: Mapping[str, Any], figures: Sequence[Figure]) -> None:
     """Renew both files. Errors: OSError; ValueError when the README has no place for it."""
-    place = str(machine["places"][0])
-    lines = series(figures, "call", place)
-    if lines:
-        CHART.write_text(chart(lines, f"A Python callable, end to end with results, on {place}"))
+    place = deepest_place(figures)
+    if place is not None:
+        lines = series(figures, "call", place)
+        CHART.write_text(chart(lines, f"Python callables, end to end with results, on {place}"))
     README.write_text(renewed(README.read_text(), section(machine, figures)))
+
+
+def deepest_place(figures: Sequence[Figure]) -> str | None:
+    """The file system with the largest backlog of callables, which has most to tell; the first of several."""
+    drained = [figure for figure in figures if figure.key.get("tier") == "call" and figure.value]
+    deepest = max(drained, key=lambda figure: int(figure.key["backlog"]), default=None)
+    return None if deepest is None else str(deepest.key["place"])
 
 
 def renewed(readme: str, text: str) -> str:
@@ -50,6 +57,8 @@ def section(machine: Mapping[str, Any], figures: Sequence[Figure]) -> str:
     command = f"tools/bench{' --full' if machine['scale'] == 'full' else ''}"
     ran = f"{machine['cpus']} cores, {machine['memory_gib']} GiB, {' and '.join(machine['places'])}"
     parts = [f"One run of `{command}` on {machine['date']}: {ran}, Python {machine['python']}.", MEANT, ""]
+    if deepest_place(figures) is not None:
+        parts += [f"![Tasks a second against the backlog]({CHART.relative_to(CHECKOUT)})", ""]
     for tier, meaning in TIERS.items():
         for place in machine["places"]:
             parts += rates(figures, tier, str(place), f"{meaning}; {place}")
@@ -80,13 +89,16 @@ def targets(figures: Sequence[Figure]) -> list[str]:
     judged = [figure for figure in figures if figure.target is not None]
     if not judged:
         return []
-    rows = ["| meant to be | | median | spread | |", "|---|---|---:|---|---|"]
+    missed = sum(1 for figure in judged if not figure.holds)
+    rows = [f"<details><summary>{len(judged)} figures that were meant to be something: ", ""]
+    rows[0] += f"{len(judged) - missed} hold, {missed} missed</summary>"
+    rows += ["| | meant to be | median | spread | |", "|---|---|---:|---|---|"]
     for figure in judged:
         value = "missing" if figure.value is None else f"{number(figure.value)} {figure.unit}"
         spread = f"{number(min(figure.samples))} – {number(max(figure.samples))}" if figure.samples else ""
         verdict = "holds" if figure.holds else "**missed**"
         rows.append(f"| {figure.part}: {figure.name} | {figure.target} | {value} | {spread} | {verdict} |")
-    return [*rows, ""]
+    return [*rows, "", "</details>", ""]
 
 
 def losses(figures: Sequence[Figure], name: str) -> int:

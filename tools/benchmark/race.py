@@ -39,11 +39,15 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """What happens meanwhile (see `Order`), how long a task takes, how many times the usual backlog it needs."""
+    """What happens meanwhile (see `Order`), how long a task takes (s), how many times the usual backlog it needs.
+
+    rounds: at most so many.
+    """
 
     mode: str = "drain"
     nap_s: float = 0.0
     times: int = 1
+    rounds: int = 100
 
 
 DRAIN = Mode()
@@ -61,9 +65,10 @@ def race(
 ) -> Results:
     """Every entry at every backlog, in turn, as many rounds as that backlog has."""
     results: Results = {}
-    for turn in range(max(bench.scale.rounds[tasks] for tasks in depths)):
+    rounds = {tasks: min(bench.rounds(place, tasks), mode.rounds) for tasks in depths}
+    for turn in range(max(rounds.values())):
         for tasks in depths:
-            if turn >= bench.scale.rounds[tasks]:
+            if turn >= rounds[tasks]:
                 continue
             for entry in entries:
                 if tasks <= entry.deepest:

@@ -1,6 +1,7 @@
 """queue, call, process: how many tasks a second, against every peer, at every backlog, with and without fsync.
 
-Peers have no fsync to turn on or off, or have theirs taken out (jug); so they are compared with spoold without.
+Of the peers only jug calls fsync; it runs with it, as it comes, and with it taken out. The others are compared with
+spoold without.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ CEILING = Entry("the ceiling", "sketch")
 DURABLE_CEILING = Entry("the ceiling, fsync", "sketch", fsync=True)
 OWN = (SPOOLD, CEILING, DURABLE, DURABLE_CEILING)
 # jug holds every task of its jugfile in each process, and needs minutes to begin with a million.
-JUG = Entry("jug", "jug", deepest=100_000)
+JUG, DURABLE_JUG = (Entry(f"jug{tail}", "jug", bool(tail), deepest=100_000) for tail in ("", ", fsync"))
 DEPTH_HOLDS = Target(0.8)
 
 
@@ -34,7 +35,7 @@ def queue(bench: Bench) -> list[Figure]:
 
 def call(bench: Bench) -> list[Figure]:
     """A Python callable in a warm process, end to end with results; two workers each."""
-    entries = (*OWN, Entry("huey", "huey"), Entry("celery", "celery"), JUG)
+    entries = (*OWN, Entry("huey", "huey"), Entry("celery", "celery"), JUG, DURABLE_JUG)
     goals = (
         Goal("spoold", "the ceiling", Target(0.5)),
         Goal("spoold, fsync", "the ceiling, fsync", Target(0.7)),
@@ -47,6 +48,7 @@ def call(bench: Bench) -> list[Figure]:
         Goal("spoold", "jug", None, most=1000),
         Goal("spoold", "jug", Target(6), least=10_000, most=10_000),
         Goal("spoold", "jug", None, least=100_000),
+        Goal("spoold, fsync", "jug, fsync"),
     )
     return _tier(bench, "call", entries, goals)
 

@@ -33,7 +33,9 @@ def kill(bench: Bench) -> list[Figure]:
     """Tasks of 10 ms; three times a worker is killed with -9 and another one started; with spoold the master, too."""
     figures = []
     for place in bench.places[:1]:
-        results = race(bench, "kill", "call", place, ENTRIES, bench.scale.depths[:1], Mode("kill", NAP_S, 2))
+        results = race(
+            bench, "kill", "call", place, ENTRIES, bench.scale.depths[:1], Mode("kill", NAP_S, 2, rounds=2)
+        )
         for figure in rates("kill", "kill", place, ENTRIES, results):
             figures.append(figure)
             if str(figure.key["label"]).startswith("spoold") and figure.samples:
