@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from stat import S_ISDIR, S_ISREG
@@ -21,14 +22,17 @@ _PREFIX = "spoold-scratch-"
 _OWNER = "owner.json"
 WORK = "work"
 DEPS = "deps"
+TASK = "task.json"
 _MODE = 0o700
+_TICK_NS = 50_000_000
+_WARY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Scratch(Protocol):
     """Folders by key; the key is a legal file name. Raises OSError as POSIX would."""
 
     def open(self, key: str) -> str:
-        """Make the folder with `work/` and `deps/` inside, empty, and return its absolute path."""
+        """The path of a folder with `work/` and `deps/` inside, both empty; a `task.json` of before may be there."""
         ...
 
     def write(self, key: str, name: str, data: bytes) -> None:
@@ -52,7 +56,7 @@ class LocalScratch:
     """Folders under a fresh private directory of the machine's temporary directory.
 
     A folder in which nothing was left is used again: making and removing three directories for each attempt would
-    cost more than all else that is done for it here.
+    cost more than all else that is done here.
     """
 
     def __init__(self, worker: str, spool: str, host: Host) -> None:
@@ -65,25 +69,23 @@ class LocalScratch:
         }
         with open(os.path.join(self.root, _OWNER), "w", encoding="utf-8") as file:
             json.dump(record, file)
-        self._folders: dict[str, str] = {}
+        self._folders: dict[str, _Folder] = {}
+        self._clean: list[_Folder] = []
         self._made = 0
-        self._clean: list[str] = []
 
     def open(self, key: str) -> str:
         self.close(key)
-        folder = self._clean.pop() if self._clean else self._make()
+        if self._clean:
+            folder = self._clean.pop()
+        else:
+            self._made += 1
+            folder = _Folder(f"{self.root}/{self._made}")
+        folder.begin()
         self._folders[key] = folder
-        return folder
-
-    def _make(self) -> str:
-        self._made += 1
-        folder = f"{self.root}/{self._made}"
-        for directory in (folder, f"{folder}/{WORK}", f"{folder}/{DEPS}"):
-            os.mkdir(directory, _MODE)
-        return folder
+        return folder.path
 
     def write(self, key: str, name: str, data: bytes) -> None:
-        fd = os.open(f"{self._folders[key]}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        fd = self._folders[key].create(name)
         try:
             rest = memoryview(data)
             while rest:
@@ -94,7 +96,7 @@ class LocalScratch:
     def read(self, key: str, name: str, offset: int = 0, limit: int = -1) -> bytes:
         # The task may have put anything under this name; a pipe must not hang the worker.
         try:
-            fd = os.open(f"{self._folders[key]}/{name}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            fd = os.open(f"{self._folders[key].path}/{name}", _WARY)
         except (OSError, KeyError):
             return b""
         try:
@@ -110,31 +112,75 @@ class LocalScratch:
         folder = self._folders.pop(key, None)
         if folder is None:
             return
-        if _emptied(folder):
+        if folder.clear():
             self._clean.append(folder)
         else:
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(folder.path, ignore_errors=True)
 
     def remove(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)
 
 
-def _emptied(folder: str) -> bool:
-    """Remove the files beside `work/` and `deps/`; whether the folder is now as it was made. Never raises."""
-    parts = 0
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name in (WORK, DEPS):
-                    mode = entry.stat(follow_symlinks=False).st_mode
-                    if not S_ISDIR(mode) or mode & 0o700 != _MODE or os.listdir(entry.path):
-                        return False
-                    parts += 1
-                else:
-                    os.unlink(entry.path)
-        return parts == 2
-    except OSError:
-        return False
+class _Folder:
+    """One attempt's folder after the other.
+
+    Whether an attempt left anything is told by the times at which its directories changed last; nothing that is done
+    to a directory leaves them as they were, if they are older than a tick of the clock that gives them.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Make it. Errors: OSError."""
+        self.path = path
+        self._parts = (f"{path}/{WORK}", f"{path}/{DEPS}")
+        for directory in (path, *self._parts):
+            os.mkdir(directory, _MODE)
+        self._times = self._changed()
+        self._telling = False
+
+    def begin(self) -> None:
+        """An attempt is about to use it."""
+        self._telling = time.time_ns() - max(self._times) > _TICK_NS
+
+    def create(self, name: str) -> int:
+        """A descriptor to write a file anew. Errors: OSError.
+
+        The one that the attempt before was given is used again, unless it was kept elsewhere or made unusable.
+        """
+        path = f"{self.path}/{name}"
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            pass
+        except OSError:
+            os.unlink(path)
+        else:
+            if os.fstat(fd).st_nlink == 1:
+                os.ftruncate(fd, 0)
+                return fd
+            os.close(fd)
+            os.unlink(path)
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+
+    def clear(self) -> bool:
+        """Whether it is as it was made, once files beside its two directories are gone. Never raises."""
+        try:
+            if self._telling and self._changed() == self._times:
+                return True
+            parts = 0
+            with os.scandir(self.path) as entries:
+                for entry in entries:
+                    if entry.path in self._parts:
+                        mode = entry.stat(follow_symlinks=False).st_mode
+                        parts += S_ISDIR(mode) and mode & _MODE == _MODE and not os.listdir(entry.path)
+                    elif entry.name != TASK or not entry.is_file(follow_symlinks=False):
+                        os.unlink(entry.path)
+            self._times = self._changed()
+            return parts == len(self._parts)
+        except OSError:
+            return False
+
+    def _changed(self) -> tuple[int, ...]:
+        return tuple(os.lstat(directory).st_ctime_ns for directory in (self.path, *self._parts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@
 
     job         what is run and how it ended: values, and the port behind which it runs
     runner      up to N jobs at once, each below a supervisor of its own
+    slot        the worker's end of one supervisor
     supervisor  the process above one job: time limits, memory, output, and the end of the whole tree
     run, child, pyhost, wire, tree    the supervisor's parts
     sweep       the last net: what a dead predecessor left on this host

@@ -9,24 +9,17 @@ from __future__ import annotations
 
 import os
 import selectors
-import socket
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 from spoold.system.bell import Bell, readable
 from spoold.worker import tree
-from spoold.worker.job import Call, Ending, Job
+from spoold.worker.job import Ending, Job
+from spoold.worker.slot import Slot, flavour
 from spoold.worker.sweep import sweep
-from spoold.worker.wire import Wire
 
-# Appended, not inserted: the supervisor needs the standard library and us, never a neighbour of ours by chance.
-_BOOT = "import sys; sys.path.append(sys.argv[1]); from spoold.worker.supervisor import main; main()"
-_ROOT = str(Path(__file__).resolve().parents[2])
 _MARKS = {"SPOOL_ROOT", "SPOOL_WORKER_ID", "SPOOL_TASK_ID", "SPOOL_ATTEMPT"}
 _ORPHAN_PATIENCE_S = 2.0
 _CLOSE_PATIENCE_S = 5.0
@@ -39,72 +32,14 @@ def become_subreaper() -> bool:
     return tree.become_subreaper()
 
 
-class _Slot:
-    """One supervisor, its wire, and the job it runs."""
-
-    def __init__(self, python: str) -> None:
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            self.process = subprocess.Popen(
-                [python, "-I", "-S", "-c", _BOOT, _ROOT, str(os.getpid())],
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                cwd="/",
-                start_new_session=True,
-            )
-            descriptor = ours.detach()
-        self.wire = Wire(descriptor, descriptor)
-        self.job: Job | None = None
-        self.began = 0.0
-        self.began_wall = 0.0
-        self.rss = 0
-        self.lease_due: float | None = None
-        self.flavour: object = None
-        self._env: Mapping[str, str] | None = None
-
-    def begin(self, job: Job, lease: float | None) -> None:
-        message: dict[str, Any] = {"do": "run", "job": job.to_wire(), "lease": lease}
-        if self._env is not job.env and self._env != job.env:
-            message["env"], self._env = dict(job.env), job.env
-        self.wire.send(message)
-        self.job, self.rss = job, 0
-        self.began, self.began_wall = time.monotonic(), time.time()
-        self.flavour = _flavour(job)
-
-    def extend(self, until: float) -> None:
-        """Sends the lease, or keeps only the latest while the wire is full."""
-        self.lease_due = until
-        self.flush()
-
-    def flush(self) -> None:
-        self.wire.flush()
-        if self.lease_due is not None and not self.wire.unsent:
-            self.wire.send({"do": "extend", "until": self.lease_due})
-            self.lease_due = None
-
-    def lost(self, message: str) -> Ending | None:
-        """The ending of the job whose supervisor is gone, if it had one."""
-        if self.job is None:
-            return None
-        duration = time.monotonic() - self.began
-        return Ending(
-            self.job.key, "lost", None, None, message, self.began_wall, time.time(), duration, max_rss_bytes=self.rss
-        )
-
-
-def _flavour(job: Job) -> object:
-    """Jobs of one flavour profit from the same warm Python process."""
-    return job.run.path if isinstance(job.run, Call) else None
-
-
 class Runner:
     """Runs up to `slots` jobs at once, each below a supervisor of its own, which it starts when first needed."""
 
     def __init__(self, slots: int, *, python: str = sys.executable) -> None:
         self._slots = slots
         self._python = python
-        self._live: list[_Slot] = []
-        self._dying: list[_Slot] = []
+        self._live: list[Slot] = []
+        self._dying: list[Slot] = []
         self._endings: list[Ending] = []
         self._lease: float | None = None
         self._selector = selectors.DefaultSelector()
@@ -118,7 +53,7 @@ class Runner:
     def prestart(self, count: int) -> None:
         """Starts supervisors ahead of their first job, so that up to `count` are there. OSError if it fails."""
         while len(self._live) < min(count, self._slots):
-            slot = _Slot(self._python)
+            slot = Slot(self._python)
             self._live.append(slot)
             self._selector.register(slot.wire.source, selectors.EVENT_READ, slot)
 
@@ -134,7 +69,7 @@ class Runner:
         if len(busy) == len(self._live):
             self.prestart(len(busy) + 1)
         idle = [slot for slot in self._live if slot.job is None]
-        wanted = _flavour(job)
+        wanted = flavour(job)
         slot = min(idle, key=lambda slot: slot.flavour != wanted)
         slot.begin(job, self._lease)
         self._listen(slot)
@@ -209,7 +144,7 @@ class Runner:
         while not done() and time.monotonic() < until:
             self._hear(_DYING_LOOK_S if self._dying else until - time.monotonic())
 
-    def _listen(self, slot: _Slot) -> None:
+    def _listen(self, slot: Slot) -> None:
         """Has the selector tell of room to write exactly while something is to be written."""
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if slot.wire.unsent else 0)
         if self._selector.get_key(slot.wire.source).events != events:
@@ -229,7 +164,7 @@ class Runner:
             self._mourn(slot)
         return woken
 
-    def _attend(self, slot: _Slot) -> None:
+    def _attend(self, slot: Slot) -> None:
         slot.flush()
         self._listen(slot)
         for message in slot.wire.receive():
@@ -246,7 +181,7 @@ class Runner:
         if slot.wire.closed:
             self._bury(slot, kill=True)
 
-    def _bury(self, slot: _Slot, kill: bool) -> None:
+    def _bury(self, slot: Slot, kill: bool) -> None:
         """Lets go of a supervisor; its death is waited for in `_hear`, since orphans come to us only with it."""
         self._selector.unregister(slot.wire.source)
         slot.wire.close()
@@ -255,7 +190,7 @@ class Runner:
         if kill:
             slot.process.kill()
 
-    def _mourn(self, slot: _Slot) -> None:
+    def _mourn(self, slot: Slot) -> None:
         """Kills what a dead supervisor left and reports its job as lost."""
         left: list[int] = []
         if tree.is_subreaper():

@@ -13,7 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_CHUNK = 1 << 18
+# More than a message has, as a rule, and so little that no read has to map memory of its own.
+_READ, _WRITE = 1 << 15, 1 << 18
 
 
 class Wire:
@@ -37,7 +38,7 @@ class Wire:
 
     def send(self, message: dict[str, Any]) -> None:
         """Sends the message, or keeps what does not fit for `flush`."""
-        self._unsent += json.dumps(message).encode() + b"\n"
+        self._unsent += self._encode(message) + b"\n"
         self.flush()
 
     def flush(self) -> None:
@@ -45,7 +46,7 @@ class Wire:
         try:
             while self._unsent:
                 with memoryview(self._unsent) as view:
-                    written = os.write(self.sink, view[:_CHUNK])
+                    written = os.write(self.sink, view[:_WRITE])
                 del self._unsent[:written]
         except BlockingIOError:
             pass
@@ -55,7 +56,7 @@ class Wire:
     def receive(self) -> list[dict[str, Any]]:
         """The messages that have arrived completely, from at most one read."""
         try:
-            chunk = os.read(self.source, _CHUNK)
+            chunk = os.read(self.source, _READ)
         except BlockingIOError:
             return []
         except OSError:
@@ -69,7 +70,14 @@ class Wire:
             return []
         *lines, rest = b"".join([*self._parts, chunk]).split(b"\n")
         self._parts = [rest] if rest else []
-        return [json.loads(line) for line in lines]
+        return [self._decode(line) for line in lines]
+
+    def _encode(self, message: dict[str, Any]) -> bytes:
+        return json.dumps(message).encode()
+
+    def _decode(self, line: bytes) -> dict[str, Any]:
+        message: dict[str, Any] = json.loads(line)
+        return message
 
     def close(self) -> None:
         """Closes both descriptors, which the peer sees as the end."""

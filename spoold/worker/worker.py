@@ -92,6 +92,7 @@ class Worker:
         self._appetite = Appetite(store, host, config, can.cpus)
         self._looks = Looks(store)
         self._requests: list[Request] = []
+        self._heard = False  # in this step
 
     def register(self) -> list[str]:
         """Make this worker's directories; returns predecessors on this host that are provably gone. Errors: OSError.
@@ -154,6 +155,7 @@ class Worker:
         self.scratch.remove()
 
     def _round(self, now: float) -> Step:
+        self._heard = False
         self._hear()
         if self.store.clock.boottime() >= self._starting.lease_until:  # a suspend, which `now` slept through
             self._claims.doubt()
@@ -173,9 +175,7 @@ class Worker:
         self.notes = (*self._standing.notes, *sated, *told)
         done = self._standing.leaving and not self._attempts
         due = min(self._presence.next_due(), now + REFUSED_RETRY_S) if stuck else self._presence.next_due()
-        if self._status != self._word():
-            due = now
-        return Step(bool(settled or adopted or claimed), due, done)
+        return Step(bool(settled or adopted or claimed), now if self._status != self._word() else due, done)
 
     def _word(self) -> str:
         return self._standing.word(bool(self._attempts))
@@ -212,8 +212,11 @@ class Worker:
         return claims - {attempt.file for attempt in self._attempts.values()}
 
     def _hear_people(self, now: float, every_s: float) -> None:
+        if self._heard:
+            return
         if self._looks.due("requests", every_s):
             self._requests = control.list_requests(self.store.fs)
+            self._heard = True
         self._obey(self._requests, now)
 
     def _hear(self) -> None:

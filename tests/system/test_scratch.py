@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spoold.system.host import SystemHost
-from spoold.system.scratch import DEPS, WORK, LocalScratch
+from spoold.system.scratch import DEPS, TASK, WORK, LocalScratch
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalSc
 
 def as_made(folder: Path) -> bool:
     """Whether it is what an attempt is promised."""
-    inside = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+    inside = {path.relative_to(folder).as_posix() for path in folder.rglob("*")} - {TASK}
     return inside == {WORK, DEPS} and all(os.access(folder / part, os.R_OK | os.W_OK | os.X_OK) for part in inside)
 
 
@@ -37,6 +39,56 @@ def test_a_folder_in_which_only_files_were_left_is_used_again(scratch: LocalScra
     assert as_made(folder)
     assert scratch.open("b.1") == str(folder)
     assert scratch.open("c.1") != str(folder)
+
+
+def test_a_folder_that_was_left_alone_is_told_by_its_times(
+    scratch: LocalScratch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(scratch.open("a.1"))
+    scratch.write("a.1", TASK, b"{}")
+    scratch.close("a.1")
+    time.sleep(0.06)  # a tick of the clock of directories, after which they tell of every change
+    listed: list[str] = []
+    scandir = os.scandir
+
+    def look(path: str) -> Any:
+        listed.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr("os.scandir", look)
+    scratch.open("b.1")
+    scratch.write("b.1", TASK, b"[]")
+    assert (folder / TASK).read_bytes() == b"[]"
+    scratch.close("b.1")
+    assert listed == []
+    scratch.open("c.1")
+    (folder / WORK / "x").write_bytes(b"")
+    scratch.close("c.1")
+    assert listed[:1] == [str(folder)]
+
+
+SPOILT: dict[str, Callable[[Path], object]] = {
+    "kept elsewhere": lambda file: (file.parent.parent / "kept").hardlink_to(file),
+    "read only": lambda file: file.chmod(0o400),
+    "removed": lambda file: file.unlink(),
+    "a pipe": lambda file: (file.unlink(), os.mkfifo(file)),  # type: ignore[func-returns-value]
+    "a link": lambda file: (file.unlink(), file.symlink_to("/dev/null")),  # type: ignore[func-returns-value]
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=list(SPOILT))
+def test_a_task_file_is_never_written_into_what_an_attempt_made_of_it(
+    scratch: LocalScratch, spoil: Callable[[Path], object]
+) -> None:
+    folder = Path(scratch.open("a.1"))
+    scratch.write("a.1", TASK, b"first")
+    spoil(folder / TASK)
+    scratch.close("a.1")
+    folder = Path(scratch.open("b.1"))
+    scratch.write("b.1", TASK, b"2")
+    assert (folder / TASK).read_bytes() == b"2"
+    kept = folder.parent / "kept"
+    assert not kept.exists() or kept.read_bytes() == b"first"
 
 
 def replaced_by_a_link(folder: Path) -> None:

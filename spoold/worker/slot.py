@@ -1,0 +1,103 @@
+"""worker/slot: the worker's end of one slot: a supervisor process, the wire to it, and the job that it runs.
+
+Law: no call blocks on the supervisor. This room may start it and write to its wire; when to do so is the runner's.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from spoold.worker.job import Call, Ending, Job
+from spoold.worker.wire import Wire
+
+# Appended, not inserted: the supervisor needs the standard library and us, never a neighbour of ours by chance.
+_BOOT = "import sys; sys.path.append(sys.argv[1]); from spoold.worker.supervisor import main; main()"
+_ROOT = str(Path(__file__).resolve().parents[2])
+
+
+class _SwiftWire(Wire):
+    """The worker's end, where there is a faster reader and writer of JSON than a supervisor may load.
+
+    What that one refuses (text that is no UTF-8, numbers beyond 64 bits) the other takes.
+    """
+
+    __slots__ = ()
+
+    def _encode(self, message: dict[str, Any]) -> bytes:
+        try:
+            return orjson.dumps(message)
+        except TypeError:
+            return super()._encode(message)
+
+    def _decode(self, line: bytes) -> dict[str, Any]:
+        try:
+            message: dict[str, Any] = orjson.loads(line)
+        except ValueError:
+            return super()._decode(line)
+        return message
+
+
+class Slot:
+    """One supervisor, its wire, and the job it runs."""
+
+    def __init__(self, python: str) -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            self.process = subprocess.Popen(
+                [python, "-I", "-S", "-c", _BOOT, _ROOT, str(os.getpid())],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,
+            )
+            descriptor = ours.detach()
+        self.wire = _SwiftWire(descriptor, descriptor)
+        self.job: Job | None = None
+        self.began = 0.0
+        self.began_wall = 0.0
+        self.rss = 0
+        self.lease_due: float | None = None
+        self.flavour: object = None
+        self._env: Mapping[str, str] | None = None
+
+    def begin(self, job: Job, lease: float | None) -> None:
+        message: dict[str, Any] = {"do": "run", "job": job.to_wire(), "lease": lease}
+        if self._env is not job.env and self._env != job.env:
+            message["env"], self._env = dict(job.env), job.env
+        self.wire.send(message)
+        self.job, self.rss = job, 0
+        self.began, self.began_wall = time.monotonic(), time.time()
+        self.flavour = flavour(job)
+
+    def extend(self, until: float) -> None:
+        """Sends the lease, or keeps only the latest while the wire is full."""
+        self.lease_due = until
+        self.flush()
+
+    def flush(self) -> None:
+        self.wire.flush()
+        if self.lease_due is not None and not self.wire.unsent:
+            self.wire.send({"do": "extend", "until": self.lease_due})
+            self.lease_due = None
+
+    def lost(self, message: str) -> Ending | None:
+        """The ending of the job whose supervisor is gone, if it had one."""
+        if self.job is None:
+            return None
+        duration = time.monotonic() - self.began
+        return Ending(
+            self.job.key, "lost", None, None, message, self.began_wall, time.time(), duration, max_rss_bytes=self.rss
+        )
+
+
+def flavour(job: Job) -> object:
+    """Jobs of one flavour profit from the same warm Python process."""
+    return job.run.path if isinstance(job.run, Call) else None
