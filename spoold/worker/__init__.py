@@ -15,7 +15,7 @@
     runner      up to N jobs at once, each below a supervisor of its own
     slot        the worker's end of one supervisor
     supervisor  the process above one job: time limits, memory, output, and the end of the whole tree
-    run, child, pyhost, wire, tree    the supervisor's parts
+    run, child, staff, launcher, pyhost, wire, tree    the supervisor's parts
     sweep       the last net: what a dead predecessor left on this host
 
 Law: a job's processes never outlive it, its supervisor or its worker; nothing is committed whose claim is gone.

@@ -20,9 +20,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from spoold.worker.launcher import Launched
+
 _READ = 1 << 16
 # What the supervisor ignores and a program must not.
-_RESET = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
+RESET = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
 # More than any pipe holds; bounds the last read of a pipe that a stranger outside the tree keeps filling.
 _DRAIN_LIMIT = 16 << 20
 
@@ -50,7 +52,7 @@ class Child:
         opened: list[int] = []
         parent = os.getpid()
         try:
-            source = _readable(stdin)
+            source = readable(stdin)
             opened.append(source)
             self.output, sink = os.pipe()
             opened += [self.output, sink]
@@ -60,16 +62,16 @@ class Child:
             opened += [self._refusal, complaint]
             # What is sent to the child before it is a program waits until it has that program's dispositions;
             # it begins with ours, which ignore SIGTERM, and a stop that comes so soon would be lost.
-            signal.pthread_sigmask(signal.SIG_BLOCK, _RESET)
+            signal.pthread_sigmask(signal.SIG_BLOCK, RESET)
             self.pid = os.fork()
         except OSError as problem:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _RESET)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, RESET)
             for descriptor in opened:
                 os.close(descriptor)
-            raise Refused(f"cannot start a process: {_describe(problem)}", None) from problem
+            raise Refused(f"cannot start a process: {describe(problem)}", None) from problem
         if self.pid == 0:
             _become(argv, env, cwd, (source, sink, error_sink), keep, complaint, parent)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _RESET)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, RESET)
         for descriptor in (source, sink, error_sink, complaint):
             os.close(descriptor)
         os.set_blocking(self.output, False)
@@ -93,7 +95,7 @@ class Child:
             os.close(descriptor)
 
 
-def _readable(data: bytes) -> int:
+def readable(data: bytes) -> int:
     """A descriptor from which `data` can be read: a file in memory, so that nobody has to feed a pipe."""
     if not data:
         return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -126,9 +128,9 @@ def _become(
         os.setsid()
         tree.die_with_parent(parent)
         signal.set_wakeup_fd(-1)
-        for number in _RESET:
+        for number in RESET:
             signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _RESET)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, RESET)
         os.dup2(streams[0], 0)
         os.dup2(streams[1], 1)
         os.dup2(streams[2], 2)
@@ -140,12 +142,12 @@ def _become(
         os.execvpe(argv[0], list(argv), env)
     except (OSError, ValueError, TypeError) as problem:
         code = problem.errno if isinstance(problem, OSError) else None
-        os.write(complaint, json.dumps([stage[:1000], code, _describe(problem)[:1000]]).encode())
+        os.write(complaint, json.dumps([stage[:1000], code, describe(problem)[:1000]]).encode())
     finally:
         os._exit(127)
 
 
-def _describe(problem: BaseException) -> str:
+def describe(problem: BaseException) -> str:
     """The error by its symbolic name, which people can look up, and in words."""
     if isinstance(problem, OSError) and problem.errno is not None:
         return f"{errno.errorcode.get(problem.errno, problem.errno)} ({os.strerror(problem.errno)})"
@@ -186,7 +188,7 @@ class Output:
         self.dropped = 0
         self.trouble = ""
 
-    def listen(self, child: Child) -> None:
+    def listen(self, child: Child | Launched) -> None:
         """Takes its output from this process."""
         self._voice = child.output
         self.sources = [child.output, child.errors]
@@ -232,7 +234,7 @@ class Output:
             while written < len(data):
                 written += os.write(self._file, data[written:])
         except OSError as problem:
-            self.trouble = f"the output could not be kept: {_describe(problem)}"
+            self.trouble = f"the output could not be kept: {describe(problem)}"
         return written
 
     def tail(self) -> str:

@@ -12,6 +12,7 @@ import sys
 import time
 
 from spoold.worker.child import Child, Output, Refused
+from spoold.worker.launcher import Launched, Launcher
 from spoold.worker.wire import Wire
 
 TYPE_CHECKING = False
@@ -45,6 +46,11 @@ class Host:
         self.wire = Wire(answered, ask)
         self._env, self._path = env, path
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self.child.pid
+
     def serves(self, env: dict[str, str], path: list[str]) -> bool:
         """Whether it may be used again: many libraries read their environment only once, when imported."""
         return path == self._path and (env is self._env or _foreign(env) == _foreign(self._env))
@@ -66,7 +72,8 @@ class Run:
         self.job = job
         self.key: str = job["key"]
         self.output = Output(job["output_path"], job["output_cap_bytes"], job["tail_bytes"])
-        self.child: Child | None = None
+        self.child: Child | Launched | None = None
+        self.helper: Host | Launcher | None = None  # who has it in hand
         self.began = time.monotonic()
         self.began_wall = time.time()
         timeout = job["timeout_s"]
@@ -91,6 +98,16 @@ class Run:
         if first or kind == "fenced":
             self.kind, self.message = kind, message
         return first
+
+    def hear(self, answer: dict[str, Any]) -> None:
+        """What the helper says of it: of a call its answer, of a program how it ended."""
+        if "status" not in answer:
+            self.answer = answer
+            return
+        self.status = answer["status"]
+        self.max_rss = max(self.max_rss, answer["peak"])
+        if "refused" in answer and isinstance(self.child, Launched):
+            self.child.refused = Refused(*answer["refused"])
 
     def sign_of_life(self) -> object:
         """Something that differs from before if the job has printed or made progress."""

@@ -8,7 +8,6 @@ It may fork, kill, read /proc and write a job's local output file; of the shared
 
 from __future__ import annotations
 
-import binascii
 import os
 import select
 import signal
@@ -16,8 +15,9 @@ import sys
 import time
 
 from spoold.worker import tree
-from spoold.worker.child import Child, Refused
-from spoold.worker.run import Host, Run
+from spoold.worker.child import Refused
+from spoold.worker.run import Run
+from spoold.worker.staff import Staff
 from spoold.worker.wire import Wire
 
 TYPE_CHECKING = False
@@ -27,22 +27,20 @@ if TYPE_CHECKING:
 _SLOW_LOOK_S, _CLOSE_LOOK_S = 2.0, 0.5
 _LEASE_LOOK_S = 0.5  # poll() does not count the time in suspend, which CLOCK_BOOTTIME does
 _KILL_PATIENCE_S = 5.0
-_FORK_SLACK = 2 << 20
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Supervisor:
-    """One slot: a wire to the worker, at most one run, at most one warm Python host."""
+    """One slot: a wire to the worker, at most one run, and the helpers that outlive it."""
 
     def __init__(self, control: int, worker: int) -> None:
         self._control = Wire(control, control)
         self._run: Run | None = None
-        self._host: Host | None = None
         self._lease: float | None = None
         self._env: dict[str, str] = {}
         self._marks: dict[str, str] = {}
-        self._children = tree.watch_children()
-        self._size = 0
+        self._staff = Staff(lambda spare: tree.end(self._below, self._reap, spare, _KILL_PATIENCE_S))
+        self._size = tree.OwnSize()
         self._bell, ring = os.pipe()
         os.set_blocking(self._bell, False)
         os.set_blocking(ring, False)
@@ -96,10 +94,10 @@ class Supervisor:
             return {descriptor for descriptor, _ in poll.poll()}
         for source in run.output.sources:
             poll.register(source, select.POLLIN)
-        if self._host is not None and run.child is self._host.child and not self._host.wire.closed:
-            poll.register(self._host.wire.source, select.POLLIN)
-            if self._host.wire.unsent:
-                poll.register(self._host.wire.sink, select.POLLOUT)
+        if run.helper is not None and not run.helper.wire.closed:
+            poll.register(run.helper.wire.source, select.POLLIN)
+            if run.helper.wire.unsent:
+                poll.register(run.helper.wire.sink, select.POLLOUT)
         due = [run.next_look, *(at for at in (run.deadline, run.kill_at) if at is not None)]
         pause = max(0.0, min(due) - time.monotonic())
         if self._lease is not None:
@@ -126,27 +124,12 @@ class Supervisor:
         """Starts a job's main process, or reports why it could not be started."""
         run = self._run = Run(job)
         try:
-            if "call" in job:
-                run.child = self._host_for(job).child
-            else:
-                stdin = binascii.a2b_base64(job["stdin"])
-                run.child = Child(job["argv"], {**self._env, **job["own"]}, job["cwd"], stdin)
+            self._staff.start(run, self._env, self._marks)
+            assert run.child is not None
             run.output.listen(run.child)
         except (Refused, OSError) as problem:
             run.kind, run.message = "spawn_failed", str(problem)
             self._finish(run)
-
-    def _host_for(self, job: dict[str, Any]) -> Host:
-        """A warm host that fits, or a new one; it is given the call at once."""
-        if self._host is not None and not self._host.serves(self._env, job["path"]):
-            # It is idle, so there is nothing else below to be killed with it.
-            tree.end(self._below, self._reap, patience_s=_KILL_PATIENCE_S)
-            self._drop_host()
-        if self._host is None:
-            self._host = Host(self._env, job["own"], job["path"])
-        request = {name: job[name] for name in ("call", "cwd", "stdin", "path")}
-        self._host.wire.send({**request, "own": {**self._marks, **job["own"]}})
-        return self._host
 
     def _exchange(self, run: Run, ready: set[int]) -> None:
         """Moves output and, for a call, request and answer."""
@@ -154,14 +137,13 @@ class Supervisor:
             return
         if not ready.isdisjoint(run.output.sources):
             run.output.pump()
-        host = self._host
-        if host is None or host.child is not run.child or host.wire.closed:
+        if run.helper is None or run.helper.wire.closed:
             return
-        if host.wire.unsent:
-            host.wire.flush()
-        if host.wire.source in ready:
-            for answer in host.wire.receive():
-                run.answer = answer
+        if run.helper.wire.unsent:
+            run.helper.wire.flush()
+        if run.helper.wire.source in ready:
+            for answer in run.helper.wire.receive():
+                run.hear(answer)
 
     def _check_lease(self, run: Run) -> None:
         if self._lease is not None and time.clock_gettime(_BOOTTIME) >= self._lease:
@@ -184,7 +166,7 @@ class Supervisor:
             slowest = min(slowest, max(stall / 4, 0.02))
         run.look_pause = min(run.look_pause * 2, slowest)
         run.next_look = now + run.look_pause
-        spare = self._idle_host(run)
+        spare = self._staff.apart(run)
         rss = sum(seen.rss for seen in self._below() if seen.pid not in spare)
         run.max_rss = max(run.max_rss, rss)
         if memory is not None and rss > memory:
@@ -203,11 +185,13 @@ class Supervisor:
     def _stop(self, run: Run, kind: str, message: str, grace: float) -> None:
         """Asks the whole tree to end, and sets the time after which it is killed."""
         if run.end(kind, message, time.monotonic() + grace) and grace > 0:
-            spare = self._idle_host(run)
+            spare = self._staff.apart(run)
             found = [seen for seen in self._below() if seen.alive and seen.pid not in spare]
             tree.send(found, signal.SIGTERM)
             # A stopped process hears nothing else.
             tree.send(found, signal.SIGCONT)
+            if not found:
+                self._staff.stop(run)
 
     def _is_over(self, run: Run) -> bool:
         """Whether the job has ended, or its grace has."""
@@ -218,40 +202,21 @@ class Supervisor:
         if time.monotonic() >= run.kill_at:
             return True
         # While it is being stopped, what a dead main process leaves behind has its grace, too.
-        spare = self._idle_host(run)
+        spare = self._staff.apart(run)
         return run.status is not None and not any(s.alive and s.pid not in spare for s in self._below())
 
     def _finish(self, run: Run) -> None:
         """Kills what is left, takes the last output, and reports the ending."""
-        host = self._host
-        spare = self._idle_host(run)
-        if host is not None and run.kill_at is None and run.answer is not None and run.answer["clean"]:
-            spare = frozenset({host.child.pid})
-        # A host that has no child, and is my only one, leaves nothing to look for: what it started and lost sight of
-        # would have come to me, and before it answered.
-        if not (spare and run.answer is not None and run.answer["alone"] and tree.only(self._children, spare)):
-            run.survivors = tree.end(self._below, self._reap, spare, _KILL_PATIENCE_S)
+        self._staff.last_word(run)
+        if not self._staff.alone(run):
+            run.survivors = tree.end(self._below, self._reap, self._staff.kept(run), _KILL_PATIENCE_S)
         if run.child is not None:
             run.output.drain()
         run.output.close()
         self._run = None
         ending = run.ending()
-        if host is not None and run.child is host.child:
-            if not spare:
-                self._drop_host()
-        elif run.child is not None:
-            run.child.close()
+        self._staff.finish(run)
         self._control.send({"ending": ending})
-
-    def _idle_host(self, run: Run) -> frozenset[int]:
-        """The warm host's pid while it has no part in the job, so that it is neither counted nor killed."""
-        host = self._host
-        return frozenset() if host is None or run.child is host.child else frozenset({host.child.pid})
-
-    def _drop_host(self) -> None:
-        if self._host is not None:
-            self._host.close()
-            self._host = None
 
     def _below(self) -> list[tree.Seen]:
         return tree.below(os.getpid())
@@ -268,19 +233,8 @@ class Supervisor:
             run = self._run
             if run is not None and run.child is not None and run.child.pid == pid:
                 run.status = status
-                if self._is_own(used.ru_maxrss << 10):
-                    run.max_rss = max(run.max_rss, used.ru_maxrss << 10)
-            elif self._host is not None and self._host.child.pid == pid:
-                self._drop_host()
-
-    def _is_own(self, peak: int) -> bool:
-        """Whether a dead child's greatest size (bytes) is its own: the kernel's figure includes the moment between
-        fork and exec, when it had ours. Ours is looked up when it may have changed.
-        """
-        if peak > self._size + _FORK_SLACK:
-            own = tree.look(os.getpid())
-            self._size = own.rss if own is not None else self._size
-        return peak > self._size + _FORK_SLACK
+                run.max_rss = max(run.max_rss, self._size.more(used.ru_maxrss << 10))
+            self._staff.died(pid, run)
 
 
 def main() -> None:

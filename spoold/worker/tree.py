@@ -152,6 +152,25 @@ def orphans(known: Iterable[int]) -> list[Seen]:
     return adopted + [seen for child in adopted for seen in below(child.pid)]
 
 
+class OwnSize:
+    """Tells a dead child's greatest size from ours, which the kernel's figure includes: until exec it had our size.
+
+    Ours is looked up when it may have changed. All sizes are in bytes.
+    """
+
+    _SLACK = 2 << 20
+
+    def __init__(self) -> None:
+        self._bound = 0
+
+    def more(self, peak: int) -> int:
+        """The peak if it is the child's own, else 0."""
+        if peak > self._bound:
+            own = look(os.getpid())
+            self._bound = self._SLACK + (own.rss if own is not None else 0)
+        return peak if peak > self._bound else 0
+
+
 def send(found: Iterable[Seen], number: int) -> None:
     """Sends a signal to each process once; those that are gone or not ours to signal are passed over."""
     for seen in found:

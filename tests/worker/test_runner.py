@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from spoold.worker import tree
 from spoold.worker.job import Call, Command, Job
 from spoold.worker.runner import Runner
 from tests.worker.processes import Bench, endings, environment, eventually
@@ -230,7 +231,9 @@ def test_prestart_makes_supervisors_that_are_used(bench: Bench) -> None:
     warm = [slot.process.pid for slot in bench.runner._live]
     assert len(warm) == 4
     ending = bench.ended(bench.shell("echo $PPID"))
-    assert int(ending.tail) in warm
+    launcher = tree.look(int(ending.tail))
+    assert launcher is not None
+    assert launcher.parent in warm
 
 
 def test_a_supervisor_killed_while_idle_is_replaced_unnoticed(bench: Bench) -> None:

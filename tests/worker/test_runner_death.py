@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from spoold.worker import tree
 from spoold.worker.job import Call, Command
+from spoold.worker.launcher import Launcher
 from spoold.worker.runner import Runner
 from spoold.worker.sweep import sweep
 from tests.worker.processes import Bench, environment, eventually, lives, marked, new_mark
@@ -282,3 +284,38 @@ def test_an_idle_supervisor_uses_no_cpu(bench: Bench) -> None:
         return switches() == before
 
     eventually(quiet, 5)
+
+
+def test_a_killed_launcher_takes_its_job_along_and_is_replaced(bench: Bench) -> None:
+    bench.runner.start(bench.shell("setsid sleep $MARK & sleep $MARK"))
+    eventually(lambda: len(bench.marked()) >= 3)
+    (slot,) = bench.runner._live
+    (launcher,) = [seen.pid for seen in tree.children(slot.process.pid) if named(seen.pid, "spoold-launch")]
+    os.kill(launcher, signal.SIGKILL)
+    ending = bench.next()
+    assert (ending.kind, ending.exit_code) == ("lost", None)
+    assert bench.marked() == []
+    assert bench.ended(bench.shell("exit 3")).exit_code == 3
+
+
+def test_a_launcher_whose_supervisor_is_gone_kills_what_it_started_and_ends(bench: Bench) -> None:
+    """The last net: worker and supervisor die at once, as when somebody kills all that is called spool."""
+    left, right = os.pipe()
+    parent = os.fork()
+    if parent == 0:
+        launcher = Launcher()
+        launcher.launch(["sleep", bench.mark], dict(os.environ), "/", b"")
+        os.write(right, b"%d" % launcher.pid)
+        time.sleep(60)
+        os._exit(1)
+    pid = int(os.read(left, 100))
+    eventually(lambda: len(bench.marked()) == 1)
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+    eventually(lambda: bench.marked() == [] and not lives(pid), SOON_S)
+    os.close(left)
+    os.close(right)
+
+
+def named(pid: int, name: str) -> bool:
+    return Path(f"/proc/{pid}/comm").read_text().strip() == name

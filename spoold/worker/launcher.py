@@ -1,0 +1,197 @@
+"""worker/launcher: a process between supervisor and job, which starts programs so that the supervisor need not.
+
+To fork a Python process costs twice what the program costs that is then started. vfork does not, but holds its caller
+until the program has begun, which on a hung mount may be never: so somebody does it who keeps no time.
+
+Law: it has at most one child, which gets a session of its own, default signals and three descriptors; when the
+supervisor is gone it kills the child's group and ends, and what had left that group comes to the worker. It may
+spawn, kill its child, and open the descriptors that the supervisor holds for the job.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import signal
+
+from spoold.worker import tree
+from spoold.worker.child import RESET, Refused, describe, readable
+from spoold.worker.wire import Wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+# Of a process that could not be had, which another time may be, no program is to blame.
+_NO_PROCESS = (errno.EAGAIN, errno.ENOMEM)
+
+
+def usable() -> bool:
+    """Whether this system has what it takes."""
+    return tree.AVAILABLE and hasattr(os, "posix_spawn") and hasattr(os, "pidfd_open")
+
+
+class Launched:
+    """A program that was ordered: what it prints, and why it never began, if so. In place of a Child."""
+
+    __slots__ = ("_kept", "errors", "output", "refused")
+
+    pid = 0  # the launcher's child, not the supervisor's
+
+    def __init__(self, stdin: bytes) -> None:
+        """Makes its descriptors. Errors: OSError."""
+        source = readable(stdin)
+        # The launcher opens its ends anew, so what is set here for ours is not set for the program's.
+        self.output, sink = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.errors, error_sink = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._kept = (source, sink, error_sink)
+        self.refused: Refused | None = None
+
+    @property
+    def streams(self) -> tuple[int, int, int]:
+        """Its standard descriptors, under our numbers."""
+        return self._kept
+
+    def refusal(self) -> Refused | None:
+        """Why the program never began; None if it did begin."""
+        return self.refused
+
+    def close(self) -> None:
+        """Closes all descriptors."""
+        for descriptor in (self.output, self.errors, *self._kept):
+            os.close(descriptor)
+
+
+class Launcher:
+    """The supervisor's end."""
+
+    __slots__ = ("pid", "wire")
+
+    def __init__(self) -> None:
+        """Forks it. Errors: OSError."""
+        parent = os.getpid()
+        asked, ask = os.pipe()
+        answered, answer = os.pipe()
+        try:
+            self.pid = os.fork()
+        except OSError:
+            for descriptor in (asked, ask, answered, answer):
+                os.close(descriptor)
+            raise
+        if self.pid == 0:
+            try:
+                _become(parent, asked, answer)
+            finally:
+                os._exit(1)
+        os.close(asked)
+        os.close(answer)
+        self.wire = Wire(answered, ask)
+
+    def launch(self, argv: list[str], env: dict[str, str], cwd: str, stdin: bytes) -> Launched:
+        """Orders a program; the wire tells how it ended. Errors: OSError."""
+        launched = Launched(stdin)
+        self.wire.send({"argv": argv, "env": env, "cwd": cwd, "streams": launched.streams})
+        return launched
+
+    def stop(self) -> None:
+        """Asks the program to end that nobody could see yet."""
+        self.wire.send({"stop": True})
+
+    def close(self) -> None:
+        """Forgets a process that is dead."""
+        self.wire.close()
+
+
+def _become(parent: int, asked: int, answer: int) -> None:
+    """Runs in the launcher, until the supervisor is gone."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    tree.set_name("spoold-launch")
+    low, high = sorted((asked, answer))
+    os.closerange(3, low)
+    os.closerange(low + 1, high)
+    os.closerange(high + 1, os.sysconf("SC_OPEN_MAX"))
+    _Launching(parent, Wire(asked, answer)).serve()
+
+
+class _Launching:
+    """The launcher's end: at most one child, known by its pid and a descriptor that tells of its end."""
+
+    def __init__(self, parent: int, wire: Wire) -> None:
+        self._parent = parent
+        self._wire = wire
+        self._pid = 0
+        self._end = -1
+        self._size = tree.OwnSize()
+
+    def serve(self) -> None:
+        while not self._wire.closed:
+            poll = select.poll()
+            poll.register(self._wire.source, select.POLLIN)
+            if self._pid:
+                poll.register(self._end, select.POLLIN)
+            ready = {descriptor for descriptor, _ in poll.poll()}
+            if self._pid and self._end in ready:
+                self._bury()
+            if self._wire.source in ready:
+                for message in self._wire.receive():
+                    self._obey(message)
+        if self._pid:
+            os.killpg(self._pid, signal.SIGKILL)
+
+    def _obey(self, message: dict[str, Any]) -> None:
+        if "stop" in message:
+            if self._pid:
+                os.kill(self._pid, signal.SIGTERM)
+                os.kill(self._pid, signal.SIGCONT)
+            return
+        stage = "cannot prepare the process"
+        opened: list[int] = []
+        try:
+            for number, descriptor in enumerate(message["streams"]):
+                path = f"/proc/{self._parent}/fd/{descriptor}"
+                opened.append(os.open(path, (os.O_WRONLY if number else os.O_RDONLY) | os.O_CLOEXEC))
+            stage = f"cannot enter the working directory {message['cwd']}"
+            os.chdir(message["cwd"])
+            stage = f"cannot execute {message['argv'][0]}"
+            self._pid = _spawn(message["argv"], message["env"], opened)
+            self._end = os.pidfd_open(self._pid)
+        except (OSError, ValueError, TypeError) as problem:
+            self._refuse(stage, problem)
+        finally:
+            # While it waits, it keeps no directory busy that somebody wants to remove or unmount.
+            os.chdir("/")
+            for descriptor in opened:
+                os.close(descriptor)
+
+    def _refuse(self, stage: str, problem: Exception) -> None:
+        number = problem.errno if isinstance(problem, OSError) else None
+        code = None if number in _NO_PROCESS else 127 if number in (errno.ENOENT, errno.ENOTDIR) else 126
+        self._wire.send({"status": 0, "peak": 0, "refused": [f"{stage}: {describe(problem)}", code]})
+
+    def _bury(self) -> None:
+        """Tells how the child ended."""
+        _, status, used = os.wait4(self._pid, 0)
+        os.close(self._end)
+        self._pid = 0
+        self._wire.send({"status": status, "peak": self._size.more(used.ru_maxrss << 10)})
+
+
+def _spawn(argv: list[str], env: dict[str, str], streams: Sequence[int]) -> int:
+    """Starts the program, looked up in the PATH of its own environment, and returns its pid. Errors: OSError."""
+    actions = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(streams)]
+    places = [""] if "/" in argv[0] else [f"{directory}/" for directory in os.get_exec_path(env) if directory]
+    failed: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    for place in places:
+        try:
+            return os.posix_spawn(
+                place + argv[0], argv, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=RESET
+            )
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as problem:
+            # Another directory may have one that can be run; else this is what to tell.
+            failed = problem
+    raise failed
