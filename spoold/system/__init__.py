@@ -7,6 +7,7 @@ spoold but itself.
 
     filesystem   the port: ten verbs and a usage figure, Stat, Usage
     posix        the port on a mounted directory
+    touching     new times for what is polled on NFS, so that no old listing stays
     locks        the port for the one lock of a spool that claims by lock, and the kernel's on a file
     memory       the port in a dictionary, for tests and the simulator
     clock        the port for time: SystemClock, ManualClock

@@ -2,17 +2,12 @@
 
 Law: every call goes by full path and leaves nothing open, since only that is fresh on NFS; every error of
 write, fsync and close is raised, since a full server may tell it only once. Touches `os` and nothing else.
-
-An NFS 3 client tells by a directory's times whether the listing that it keeps is still good; so does one of version 4
-whose server has no change counter. Of two changes within one tick of the server's clock (1 to 10 ms) it may miss the
-second until the next: seen on real clients, nine times of sixty. So what is listed is touched now and then.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
-import math
 import os
 import sys
 import time
@@ -22,14 +17,13 @@ from stat import S_ISDIR, S_ISLNK, S_ISREG
 
 from spoold.system.filesystem import Kind, NotRegularError, Stat, Usage, components
 from spoold.system.mounts import Mount, mount_of
+from spoold.system.touching import Touching
 
 # A stranger may put anything into a shared directory. NOFOLLOW keeps a symlink from showing us, or making us
 # overwrite, another file; NONBLOCK keeps a FIFO from hanging us in open(2), and means nothing to a regular
 # file.
 _WARY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CHUNK = 1 << 20
-TOUCH_NFS3_S, TOUCH_S = 10.0, 60.0
-TOUCHED_MAX = 4096
 
 
 # syncfs(2) makes one file system durable; without it, all of them have to be.
@@ -42,7 +36,6 @@ class PosixFileSystem:
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = os.path.abspath(root)
         self._prefix = self.root.rstrip("/") + "/"
-        self._touched: dict[str, float] = {}
 
     def _full(self, path: str) -> str:
         components(path)
@@ -69,19 +62,17 @@ class PosixFileSystem:
 
     def list(self, path: str) -> list[str]:
         full = self._full(path)
-        if self.mount is not None and self.mount.fstype.startswith("nfs"):
-            self._touch(full, TOUCH_NFS3_S if "vers=3" in self.mount.options else TOUCH_S)
-        return os.listdir(full)
+        if self._touching is None:
+            return os.listdir(full)
+        self._touching.before(full, time.monotonic())
+        names = os.listdir(full)
+        self._touching.after(full, names)
+        return names
 
-    def _touch(self, full: str, every_s: float) -> None:
-        """Give the directory new times on the server, which every client notices, ours too."""
-        now = time.monotonic()
-        if now - self._touched.get(full, -math.inf) >= every_s:
-            if len(self._touched) > TOUCHED_MAX:
-                self._touched.clear()
-            self._touched[full] = now
-            with suppress(OSError):  # a reader who may not write sees late what the others see
-                os.utime(full)
+    @cached_property
+    def _touching(self) -> Touching | None:
+        nfs = self.mount is not None and self.mount.fstype.startswith("nfs")
+        return Touching("vers=3" in self.mount.options) if nfs and self.mount is not None else None
 
     def read(self, path: str, limit: int | None = None, *, offset: int = 0) -> bytes:
         fd = self._open_to_read(path)

@@ -1,0 +1,60 @@
+"""Touching what is polled on NFS, so that a client does not keep an old listing for ever.
+
+An NFS 3 client tells by a directory's times whether the listing that it keeps is still good; so does one of version 4
+whose server has no change counter. Of two changes within one tick of the server's clock (1 to 10 ms) it may miss the
+second until the next: seen on real clients, nine times of sixty. New times on the directory show it to every client.
+
+Law: what is missed came right after something that was seen. So on version 3 a directory is touched soon after its
+listing has changed, then ever more rarely, and never less than once a minute; on version 4 just that.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+SOON_S, AT_LEAST_S = 10.0, 60.0
+DIRECTORIES_MAX = 4096
+
+
+@dataclass(slots=True)
+class _Polled:
+    """A directory: when (monotonic, s) it was touched, how long that is good for, and a hash of its names."""
+
+    at: float
+    every_s: float
+    names: int
+
+
+class Touching:
+    """The directories that one process polls. by_times: the client has nothing else to tell changes by."""
+
+    def __init__(self, by_times: bool) -> None:
+        self._by_times = by_times
+        self._polled: dict[str, _Polled] = {}
+
+    def before(self, full: str, now: float) -> None:
+        """Touch the directory if it is time, before it is listed. now: monotonic, s. Never raises OSError."""
+        polled = self._polled.get(full)
+        if polled is None:
+            if len(self._polled) >= DIRECTORIES_MAX:
+                self._polled.clear()
+            polled = self._polled[full] = _Polled(-math.inf, SOON_S if self._by_times else AT_LEAST_S, 0)
+        elif now - polled.at >= polled.every_s:
+            polled.every_s = min(2 * polled.every_s, AT_LEAST_S)
+        else:
+            return
+        polled.at = now
+        with suppress(OSError):  # a reader who may not write sees late what the others see
+            os.utime(full)
+
+    def after(self, full: str, names: Iterable[str]) -> None:
+        """The directory was listed, with these names."""
+        polled = self._polled.get(full)
+        if polled is not None and self._by_times:
+            seen = hash(frozenset(names))
+            if seen != polled.names:
+                polled.names, polled.every_s = seen, SOON_S

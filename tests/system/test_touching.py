@@ -1,0 +1,58 @@
+"""What is polled on NFS gets new times: soon after its names have changed, and ever more rarely while they do not."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from spoold.system.mounts import Mount
+from spoold.system.posix import PosixFileSystem
+from spoold.system.touching import Touching
+
+
+def touches(folder: Path, touching: Touching, moments: range, names: object = None) -> list[int]:
+    """At which of the moments (s) the directory was touched; `names` maps a moment to what is listed then."""
+    found = []
+    for now in moments:
+        os.utime(folder, (1, 1))
+        touching.before(str(folder), float(now))
+        touching.after(str(folder), names(now) if callable(names) else ["a"])
+        if folder.stat().st_mtime != 1:
+            found.append(now)
+    return found
+
+
+def test_names_that_stay_are_asked_for_ever_more_rarely(tmp_path: Path) -> None:
+    assert touches(tmp_path, Touching(by_times=True), range(300)) == [0, 10, 30, 70, 130, 190, 250]
+
+
+def test_a_change_is_looked_behind_soon(tmp_path: Path) -> None:
+    found = touches(tmp_path, Touching(by_times=True), range(300), lambda now: ["a"] if now < 200 else ["a", "b"])
+    assert found == [0, 10, 30, 70, 130, 190, 201, 221, 261]
+
+
+def test_names_that_change_all_the_time_are_touched_every_ten_seconds(tmp_path: Path) -> None:
+    found = touches(tmp_path, Touching(by_times=True), range(50), lambda now: [str(now)])
+    assert found == [0, 10, 20, 30, 40]
+
+
+def test_where_the_server_counts_changes_a_minute_is_enough(tmp_path: Path) -> None:
+    found = touches(tmp_path, Touching(by_times=False), range(200), lambda now: [str(now)])
+    assert found == [0, 60, 120, 180]
+
+
+def test_what_may_not_be_touched_is_listed_all_the_same(tmp_path: Path) -> None:
+    Touching(by_times=True).before(str(tmp_path / "nowhere"), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("fstype", "options", "touched"),
+    [("nfs", ("rw", "vers=3"), True), ("nfs4", ("rw", "vers=4.2"), True), ("cifs", (), False), ("ext4", (), False)],
+)
+def test_only_nfs_is_touched(tmp_path: Path, fstype: str, options: tuple[str, ...], touched: bool) -> None:
+    (tmp_path / "d").mkdir()
+    os.utime(tmp_path / "d", (1, 1))
+    fs = PosixFileSystem(tmp_path)
+    fs.__dict__["mount"] = Mount(str(tmp_path), fstype, "server:/share", options)
+    assert fs.list("d") == []
+    assert ((tmp_path / "d").stat().st_mtime != 1) == touched
