@@ -19,7 +19,7 @@ _open: dict[tuple[int, str], int] = {}
 
 
 def note(folder: str, number: int) -> None:
-    """This process runs task `number` now. Errors: OSError."""
+    """This process has run task `number`. Errors: OSError."""
     at = (os.getpid(), folder)
     sink = _open.get(at)
     if sink is None:

@@ -17,9 +17,9 @@ def noop(folder: str, number: int) -> int:
 
 
 def nap(folder: str, number: int, seconds: float) -> int:
-    """Some milliseconds of waiting, so that a kill strikes in the middle of a task."""
-    note(folder, number)
+    """Some milliseconds of waiting, so that a kill strikes in the middle of a task; noted only if it does not."""
     time.sleep(seconds)
+    note(folder, number)
     return number
 
 

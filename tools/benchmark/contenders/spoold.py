@@ -1,7 +1,8 @@
 """spoold itself: the real `spool master` with real `spool worker`s; for the queue alone, workers that run nothing.
 
-Everything but fsync is at its default. All nodes are up before the backlog is published, and time is counted from
-then until the last commit: admission is in it. Touches: its folder, processes.
+Everything but fsync is at its default; workers that run nothing have sixteen slots each. All nodes are up before the
+backlog is published, and time is counted from then until the last commit: admission is in it. Touches: its folder,
+processes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tools.benchmark.order import Order, Outcome, serve
 LOOK_S = 0.005
 SETTLE_WITHIN_S = 120.0
 KILLS = 3
+QUEUE_SLOTS = 16
 WORKLOAD = "tools.benchmark.workload"
 
 
@@ -43,7 +45,7 @@ def run(order: Order) -> Outcome:
     with contextlib.ExitStack() as stack:
         cluster = stack.enter_context(Cluster(order.folder, names, fsync=order.fsync, slots=order.slots))
         if order.tier == "queue":
-            stack.enter_context(simulated(cluster, order.workers, 1, order.slots or 2))
+            stack.enter_context(simulated(cluster, order.workers, 1, order.slots or QUEUE_SLOTS))
         return _measure(cluster, order)
 
 
@@ -89,7 +91,7 @@ def _measure(cluster: Cluster, order: Order) -> Outcome:
     lost, doubled = _verdict(cluster, order) if whole else (0, 0)
     if order.mode == "kill":
         numbers = [number for number, _ in ledger.read(order.ledger)]
-        more["started twice"] = float(ledger.lost_and_doubled(numbers, order.tasks)[1])
+        more["ran twice"] = float(ledger.lost_and_doubled(numbers, order.tasks)[1])
     return Outcome(done / seconds, done, seconds, fill, lost, doubled, more=more)
 
 
