@@ -64,9 +64,10 @@ class PosixFileSystem:
         full = self._full(path)
         if self._touching is None:
             return os.listdir(full)
-        self._touching.before(full, time.monotonic())
+        now = time.monotonic()
+        self._touching.before(full, now)
         names = os.listdir(full)
-        self._touching.after(full, names)
+        self._touching.after(full, now, names)
         return names
 
     @cached_property

@@ -4,8 +4,9 @@ An NFS 3 client tells by a directory's times whether the listing that it keeps i
 whose server has no change counter. Of two changes within one tick of the server's clock (1 to 10 ms) it may miss the
 second until the next: seen on real clients, nine times of sixty. New times on the directory show it to every client.
 
-Law: what is missed came right after something that was seen. So on version 3 a directory is touched soon after its
-listing has changed, then ever more rarely, and never less than once a minute; on version 4 just that.
+Law: what is missed came right after something that was seen, and the next change shows it too. So on version 3 a
+directory is touched once its names have stood still for a while, then ever more rarely, down to once a minute; on
+version 4 just that.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ DIRECTORIES_MAX = 4096
 
 @dataclass(slots=True)
 class _Polled:
-    """A directory: when (monotonic, s) it was touched, how long that is good for, and a hash of its names."""
+    """A directory: when (monotonic, s) it was touched or changed, how long that is good for, a hash of its names."""
 
     at: float
     every_s: float
@@ -51,10 +52,10 @@ class Touching:
         with suppress(OSError):  # a reader who may not write sees late what the others see
             os.utime(full)
 
-    def after(self, full: str, names: Iterable[str]) -> None:
-        """The directory was listed, with these names."""
+    def after(self, full: str, now: float, names: Iterable[str]) -> None:
+        """The directory was listed, with these names. now: as before."""
         polled = self._polled.get(full)
         if polled is not None and self._by_times:
             seen = hash(frozenset(names))
             if seen != polled.names:
-                polled.names, polled.every_s = seen, SOON_S
+                polled.names, polled.every_s, polled.at = seen, SOON_S, now
