@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.benchmark.figure import Figure, Target
-from tools.benchmark.publish import BEGIN, END, losses, renewed, section
+from tools.benchmark.figure import Figure, Target, losses, summed_up
+from tools.benchmark.publish import BEGIN, END, renewed, section
 
 MACHINE = {"date": "2026-01-31", "cpus": 2, "memory_gib": 24, "places": ["ext4"], "python": "3.11", "scale": "full"}
 
@@ -47,6 +47,12 @@ def test_the_section_has_a_row_for_each_contender_and_each_target() -> None:
     assert "| call: ext4 10k: spoold / huey | ≥ 10 | 18.5 × | 18 – 19 | holds |" in said
     assert "| idle: the master | < 5 | 7 % core | 7 – 7 | **missed** |" in said
     assert said.endswith("Lost 0, doubled 0 in all rows of spoold.")
+
+
+def test_losses_of_all_rows_are_summed_up_once() -> None:
+    figures = summed_up([rate("spoold", 1000, 1.0, lost=2), rate("spoold, fsync", 1000, 1.0, lost=1)])
+    assert [(figure.value, figure.holds) for figure in figures[2:]] == [(3, False), (0, True)]
+    assert summed_up(figures) == figures
 
 
 def test_only_our_own_losses_are_ours() -> None:

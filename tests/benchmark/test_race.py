@@ -46,7 +46,10 @@ def test_the_entries_take_turns() -> None:
 
 
 def test_what_is_missing_is_a_figure_that_says_so() -> None:
-    results = {("ours", 1000): [Outcome(rate=10.0, lost=1)], ("theirs", 1000): [Outcome(missing="no such package")]}
+    results = {
+        ("ours", 1000): [Outcome(rate=10.0, lost=1, done=999)],
+        ("theirs", 1000): [Outcome(missing="no such package")],
+    }
     ours, theirs = rates("part", "call", PLACE, ENTRIES, results)
     assert (ours.value, ours.more["lost"], ours.key["backlog"]) == (10.0, 1, 1000)
     assert (theirs.value, theirs.note) == (None, "missing: no such package")

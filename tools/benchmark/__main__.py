@@ -17,7 +17,7 @@ from typing import Any
 
 from tools.benchmark.bench import SCALES, Bench, tell
 from tools.benchmark.cluster import Trouble
-from tools.benchmark.figure import Figure
+from tools.benchmark.figure import Figure, summed_up
 from tools.benchmark.machine import facts, places
 from tools.benchmark.parts import PARTS
 from tools.benchmark.peers import Peers
@@ -33,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Trouble, OSError) as trouble:
         print(f"tools/bench: {trouble}", file=sys.stderr)
         return 2
+    figures = summed_up(figures)
     if options.publish:
         publish(machine, figures)
     print("\n".join(lines(figures)))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tools.benchmark.figure import Figure, depth, number
+from tools.benchmark.figure import Figure, depth, losses, number
 from tools.benchmark.growth import chart, series
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -63,7 +63,7 @@ def section(machine: Mapping[str, Any], figures: Sequence[Figure]) -> str:
         for place in machine["places"]:
             parts += rates(figures, tier, str(place), f"{meaning}; {place}")
     parts += targets(figures)
-    parts += [f"Lost {losses(figures, 'lost')}, doubled {losses(figures, 'doubled')} in all rows of spoold."]
+    parts.append(f"Lost {losses(figures, 'lost')}, doubled {losses(figures, 'doubled')} in all rows of spoold.")
     return "\n".join(parts)
 
 
@@ -99,9 +99,3 @@ def targets(figures: Sequence[Figure]) -> list[str]:
         verdict = "holds" if figure.holds else "**missed**"
         rows.append(f"| {figure.part}: {figure.name} | {figure.target} | {value} | {spread} | {verdict} |")
     return [*rows, "", "</details>", ""]
-
-
-def losses(figures: Sequence[Figure], name: str) -> int:
-    """How many tasks spoold lost, or doubled, in the whole run."""
-    ours = [figure for figure in figures if str(figure.key.get("label", "")).startswith("spoold")]
-    return int(sum(figure.more.get(name, 0) for figure in ours))

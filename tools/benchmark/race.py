@@ -97,6 +97,8 @@ def rates(part: str, tier: str, place: Place, entries: Sequence[Entry], results:
         key = {"label": label, "tier": tier, "place": place.kind, "backlog": tasks, "fsync": entry.fsync}
         name = f"{place.kind} {depth(tasks)}: {label}"
         note = next((f"missing: {outcome.missing}" for outcome in outcomes if outcome.missing), "")
+        if not note and any(outcome.done < tasks and not outcome.lost for outcome in good):
+            note = "cut off"
         rate = tuple(outcome.rate for outcome in good)
         figures.append(Figure(part, name, "tasks/s", rate, None, note, beside(good), key))
     return figures
