@@ -66,14 +66,14 @@ class Cluster:
                 self.start_worker(name)
             self.await_nodes(len(self._workers))
         except BaseException:
-            self._end()
+            self.stop()
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        self._end()
+        self.stop()
 
     def start_master(self, name: str = "master") -> None:
         """Start a master, and do not wait for it."""
@@ -155,7 +155,8 @@ class Cluster:
     def _command(self, *arguments: str) -> list[str]:
         return [*SPOOL, "--spool", str(self.root), *arguments]
 
-    def _end(self) -> None:
+    def stop(self) -> None:
+        """End every node, by force if need be; the tree stands still from then on."""
         for process in reversed(self.processes.values()):
             process.send_signal(signal.SIGTERM)
         until = time.monotonic() + LEAVE_WITHIN_S
