@@ -119,7 +119,7 @@ def beside(outcomes: Sequence[Outcome]) -> dict[str, float]:
     return more
 
 
-def compared(part: str, place: Place, goals: Sequence[Goal], results: Results) -> list[Figure]:
+def compared(part: str, tier: str, place: Place, goals: Sequence[Goal], results: Results) -> list[Figure]:
     """The ratio of each goal at each backlog that it is meant for."""
     figures = []
     for tasks in sorted({tasks for _, tasks in results}):
@@ -133,7 +133,8 @@ def compared(part: str, place: Place, goals: Sequence[Goal], results: Results) -
             samples = ratios([a.rate for a, _ in pairs], [b.rate for _, b in pairs])
             name = f"{place.kind} {depth(tasks)}: {goal.ours} / {goal.theirs}"
             note = "" if samples else "missing: one of the two could not be measured"
-            figures.append(Figure(part, name, "×", samples, goal.target, note))
+            key = {"ours": goal.ours, "theirs": goal.theirs, "tier": tier, "place": place.kind, "backlog": tasks}
+            figures.append(Figure(part, name, "×", samples, goal.target, note, key=key))
     return figures
 
 
