@@ -109,10 +109,14 @@ class Cluster:
             return [top, *top.children(recursive=True)]
         return []
 
-    def cpu_s(self, *names: str) -> float:
-        """Seconds of CPU that these nodes have used, with all that they started; all nodes if none is named."""
+    def cpu_s(self, *names: str, alone: bool = False) -> float:
+        """Seconds of CPU that these nodes have used, with all that they started; all nodes if none is named.
+
+        alone: without what they started.
+        """
         used = 0.0
-        for process in (one for name in names or tuple(self.processes) for one in self.tree(name)):
+        trees = [self.tree(name) for name in names or tuple(self.processes)]
+        for process in (one for tree in trees for one in (tree[:1] if alone else tree)):
             with contextlib.suppress(psutil.NoSuchProcess):
                 times = process.cpu_times()
                 used += times.user + times.system
