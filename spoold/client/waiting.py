@@ -15,7 +15,7 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, parse_ended
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.store import drops
-from spoold.store.archive import find_archived
+from spoold.store.archive import list_archived
 from spoold.store.locate import Located, locate_many
 from spoold.store.store import Store
 
@@ -74,11 +74,9 @@ class Waiter:
     def look_in_archive(self) -> None:
         """Have the next poll tell of what has been archived. Errors: OSError."""
         self._archive_at = self._store.clock.monotonic() + ARCHIVE_EVERY_S
-        for task_id in self.pending:
-            if find_archived(self._store.fs, task_id) is not None:
-                located = locate_many(self._store, [task_id]).get(task_id)
-                if located is not None and located.result is not None:
-                    self._take(located)
+        for path, name, kind in list_archived(self._store.fs, self.pending):
+            if key(name.id) in self._wanted:
+                self._take(Located(State(kind), path, name.id, name.attempt, name.decider, archived=True))
 
     def _list_ended(self) -> None:
         """Bring what is known of completed/ and failed/ up to date, parsing only names that are new."""

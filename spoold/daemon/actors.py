@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from spoold.daemon.loop import Beat
 from spoold.daemon.naming import node_id
@@ -28,6 +29,9 @@ from spoold.worker.sweep import sweep
 from spoold.worker.worker import Worker
 
 log = logging.getLogger("spoold")
+
+# So many results wait for the disk at once.
+WRITERS_MAX = 16
 
 # systemd/system/spool-sleep.service waits for a status that begins with this word.
 ASLEEP = "asleep: the machine may sleep"
@@ -125,6 +129,7 @@ class WorkerActor:
         self._runner = Runner(slots)
         scratch = LocalScratch(store.writer, root, host)
         environ, inhibitor = dict(os.environ), SystemInhibitor() if config.laptop.inhibit_sleep else None
+        self._writers = ThreadPoolExecutor(min(slots, WRITERS_MAX), "writer") if store.durable else None
         self._worker = Worker(
             store,
             host,
@@ -136,6 +141,7 @@ class WorkerActor:
             root=root,
             environ=environ,
             inhibitor=inhibitor,
+            writers=self._writers,
         )
         self._host = host
         self._config = config
@@ -203,6 +209,8 @@ class WorkerActor:
         self.hints.close()
         self._offers.close()
         self._worker.close()
+        if self._writers is not None:
+            self._writers.shutdown(wait=False)
 
     @property
     def idle(self) -> bool:

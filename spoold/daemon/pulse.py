@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from threading import get_ident
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,11 +12,16 @@ from spoold.system.filesystem import FileSystem
 
 
 class Pulse:
-    """Written by the loop's thread, read by the main one; single assignments, so no lock is needed."""
+    """Written by the loop's thread and those that it waits for, each in a place of its own; read by the main one."""
 
     def __init__(self) -> None:
         self.at = time.monotonic()
-        self.inside: str | None = None
+        self.calls: dict[int, tuple[str, object]] = {}
+
+    @property
+    def inside(self) -> str | None:
+        """The call to the share that somebody is in."""
+        return next((f"{verb} {path}" for verb, path in list(self.calls.values())), None)
 
     def beat(self) -> None:
         """The loop has come round."""
@@ -38,10 +44,11 @@ def pulsing(inner: FileSystem, pulse: Pulse) -> FileSystem:
 
 def _noting(verb: str, call: Callable[..., Any], pulse: Pulse) -> Callable[..., Any]:
     def noted(*args: Any, **kwargs: Any) -> Any:
-        pulse.inside = f"{verb} {args[0]}" if args else verb
+        thread = get_ident()
+        pulse.calls[thread] = (verb, args[0] if args else "")
         try:
             return call(*args, **kwargs)
         finally:
-            pulse.inside = None
+            del pulse.calls[thread]
 
     return noted

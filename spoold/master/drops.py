@@ -10,6 +10,7 @@ import contextlib
 import errno
 import hashlib
 import logging
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from spoold.master.desk import Desk
 from spoold.master.placing import place_admitted
 from spoold.master.rejecting import reject
 from spoold.protocol import codec, layout
-from spoold.protocol.drop import WHOLE, concerns_us, is_unique
+from spoold.protocol.drop import WHOLE, is_unique
 from spoold.protocol.errors import BadFile, SpoolError, legible
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
@@ -57,7 +58,7 @@ class Drops:
 
     def undecided(self, desk: Desk) -> bool:
         """Whether a drop that is listed is neither admitted nor known to be growing."""
-        return any(drop not in self._growing for drop in desk.view.pending if concerns_us(drop))
+        return any(drop not in self._growing for drop in desk.view.pending)
 
     def next_due(self) -> float | None:
         """When (monotonic, s) the next growing drop is to be looked at."""
@@ -65,12 +66,13 @@ class Drops:
 
     def step(self, desk: Desk) -> int:
         """Judge what is in pending/. Returns how many drops are left for the next step. Errors: OSError."""
-        drops = [name for name in desk.view.pending if concerns_us(name)]
+        drops = desk.view.pending
         for known in (self._growing, self._judging):
-            for gone in known.keys() - set(drops):
+            for gone in [drop for drop in known if not _stands(drops, drop)]:
                 del known[gone]
         judged, self._lines = 0, batches.CHECKED_PER_STEP
         settled: set[str] = set()
+        index = -1
         try:
             for index, drop in enumerate(drops):
                 young = self._growing.get(drop)
@@ -86,7 +88,7 @@ class Drops:
             return int(self._lines <= 0)
         finally:
             # What is still there is listed again; until then nobody opens it once more.
-            desk.view.pending = [drop for drop in desk.view.pending if drop not in settled]
+            drops[: index + 1] = [drop for drop in drops[: index + 1] if drop not in settled]
 
     def _judge_safely(self, desk: Desk, drop: str) -> None:
         """Whatever a drop makes of us is the drop's own trouble."""
@@ -220,6 +222,12 @@ class Drops:
     def _reject(self, desk: Desk, drop: str, error: BadFile, *, data: bytes = b"", size: int | None = None) -> None:
         if reject(desk, layout.join(layout.PENDING, drop), drop, error, data=data, size=size):
             self._growing.pop(drop, None)
+
+
+def _stands(drops: list[str], drop: str) -> bool:
+    """Whether it is among them; they are sorted."""
+    index = bisect_left(drops, drop)
+    return index < len(drops) and drops[index] == drop
 
 
 def _admit(desk: Desk, drop: str, admit: Admit) -> None:

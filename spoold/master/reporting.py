@@ -8,7 +8,6 @@ from spoold.master.desk import Desk
 from spoold.master.leadership import Leadership
 from spoold.master.placing import is_halted, kind_of
 from spoold.protocol import layout
-from spoold.protocol.drop import concerns_us
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Heartbeat, MountFacts
 from spoold.protocol.lanes import parse_lane
@@ -158,7 +157,7 @@ class Reporting:
 def _counts(desk: Desk) -> TaskCounts:
     archived = desk.view.archived.counts
     return TaskCounts(
-        pending=sum(map(concerns_us, desk.view.pending)) + len(desk.batches) + len(desk.half),
+        pending=len(desk.view.pending) + len(desk.batches) + len(desk.half),
         waiting=len(desk.backlog) + len(desk.view.returned),
         ready=sum(map(len, desk.view.ready.values())),
         claimed=sum(map(len, desk.view.claimed.values())),

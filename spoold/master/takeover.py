@@ -14,7 +14,7 @@ import orjson
 from spoold.master import doors
 from spoold.master.desk import Desk
 from spoold.master.rejecting import reject
-from spoold.master.view import EVERYTHING, NOT_THE_ENDS, Place, Wanted
+from spoold.master.view import EVERYTHING, Place, Wanted
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.glance import age_in, is_plain, is_task, key_in
@@ -33,10 +33,12 @@ UNDER_WAY, QUIET = 0.5, 3.0
 PENDING_S = 0.25
 READY_S = 0.5
 ENDED_S, ENDED_EACH_S = 1.0, 1e-4
-# What has ended grows with what was done lately, so where looks are free, too, it is not listed at every step: it is
-# read for a tenth of the time at most while others wait for ends, less while tasks are under way, and a thousandth
-# otherwise. The first few are free.
-ENDED_FREE, ENDED_AWAITED_S, ENDED_LOCAL_S, ENDED_QUIET_S = 256, 2e-6, 5e-6, 2e-4
+# Where looks are free, two of them still grow: what has ended with what was done lately, and the drops with what is
+# not admitted yet. So they are not listed at every step, but beyond a few only so often (s) for each: ends that are
+# waited for take a tenth of the time at most, others less, and a thousandth in a quiet spool.
+FEW = 256
+ENDED_AWAITED_S, ENDED_LOCAL_S, ENDED_QUIET_S = 2e-6, 5e-6, 2e-4
+PENDING_LOCAL_S = 1e-5
 REQUESTS_S, REQUESTS_QUIET_S = 1.0, 2.0
 # After so many names of a long listing, the leader sees to its token and its beat.
 BREATHE_EVERY = 10_000
@@ -192,7 +194,10 @@ def _wanted(desk: Desk) -> Wanted:
         looks.hasten("everything")
         looks.hasten("ended")
     if looks.due("everything", every_s):
-        return EVERYTHING if looks.rationed or looks.due("ended", 0.0, _ended_s(desk)) else NOT_THE_ENDS
+        if looks.rationed:
+            return EVERYTHING
+        pending_s = PENDING_LOCAL_S * max(0, len(view.pending) - FEW)
+        return Wanted(pending=looks.due("pending", 0.0, pending_s), ended=looks.due("ended", 0.0, _ended_s(desk)))
     # An end that others wait for is looked for at once. The longer the list of what has ended, the rarer it is read.
     ended_s = max(0.0 if desk.backlog.awaits else ENDED_S, ENDED_EACH_S * (len(view.completed) + len(view.failed)))
     # With tasks standing ready, one more would only queue behind them.
@@ -218,7 +223,7 @@ def _ended_s(desk: Desk) -> float:
     each_s = ENDED_QUIET_S
     if _under_way(desk):
         each_s = ENDED_AWAITED_S if desk.backlog.awaits else ENDED_LOCAL_S
-    return each_s * max(0, len(desk.view.completed) + len(desk.view.failed) - ENDED_FREE)
+    return each_s * max(0, len(desk.view.completed) + len(desk.view.failed) - FEW)
 
 
 def ends_due(desk: Desk) -> float | None:

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from spoold.master.archived import Archived
 from spoold.protocol import layout
+from spoold.protocol.drop import concerns_us
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import (
     BeatName,
@@ -75,7 +76,6 @@ class Wanted:
 
 
 EVERYTHING = Wanted()
-NOT_THE_ENDS = Wanted(ended=False)
 # No node is called so.
 SOMEBODY = "?"
 
@@ -93,7 +93,10 @@ class _Found:
 
 @dataclass(slots=True)
 class View:
-    """The spool as this leader last saw it. Directory → file name → the name's fields."""
+    """The spool as this leader last saw it. Directory → file name → the name's fields.
+
+    pending: the drops that are ours to judge, sorted.
+    """
 
     pending: list[str] = field(default_factory=list)
     ready: dict[str, dict[str, TaskName]] = field(default_factory=dict)
@@ -147,7 +150,7 @@ class View:
         """
         found, before = self._found, len(self._found.gone)
         if wanted.pending:
-            drops = sorted(fs.list(layout.PENDING))
+            drops = sorted(filter(concerns_us, fs.list(layout.PENDING)))
             found.changes.any |= drops != self.pending
             self.pending = drops
         if wanted.everything:

@@ -1,6 +1,6 @@
 """What a task's name tells at a glance, where there may be a million of them.
 
-Law: only a name that `names.parse_task` would take may be asked about; `is_task` says whether it is one.
+Law: what is told of a name that `names.parse_task` would not take is worth nothing; `is_task` says whether it would.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ def is_task(name: str) -> bool:
 
 
 def key_in(name: str) -> str:
-    """The key of the id (see `names.key`)."""
-    return name.split(".", 2)[2].rsplit(".", 2)[0].lower()
+    """The key of the id (see `names.key`); of a name that is no task's, anything."""
+    return name.split(".", 2)[-1].rsplit(".", 2)[0].lower()
 
 
 def rank_in(name: str) -> int:

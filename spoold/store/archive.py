@@ -15,18 +15,26 @@ from spoold.system.filesystem import FileSystem
 _TASK_ENDINGS = (f".{State.COMPLETED}.json", f".{State.FAILED}.json")
 
 
-def list_archived(fs: FileSystem) -> Iterator[tuple[str, EndedName, str]]:
-    """Every archived task file: its path, its name, what it ended as. Errors: OSError."""
+def list_archived(fs: FileSystem, ids: Iterable[str] | None = None) -> Iterator[tuple[str, EndedName, str]]:
+    """Every archived task file: its path, its name, what it ended as. Errors: OSError.
+
+    ids: only of these, each directory listed once for all of them.
+    """
+    wanted = None if ids is None else {key(task_id) for task_id in ids}
+    buckets = None if wanted is None else {layout.bucket(task_key) for task_key in wanted}
+    if buckets is not None and not buckets:
+        return
     for name in sorted(fs.list(layout.ARCHIVE)):
-        yield from _bucket(fs, layout.join(layout.ARCHIVE, name))
+        bucket = layout.join(layout.ARCHIVE, name)
+        if buckets is None or bucket in buckets:
+            for found in _bucket(fs, bucket):
+                if wanted is None or key(found[1].id) in wanted:
+                    yield found
 
 
 def find_archived(fs: FileSystem, task_id: str) -> str | None:
     """The path of an archived task file, or None. Errors: OSError."""
-    wanted, bucket = key(task_id), layout.bucket(task_id)
-    if bucket.rpartition("/")[2] not in fs.list(layout.ARCHIVE):
-        return None
-    return next((path for path, name, _ in _bucket(fs, bucket) if key(name.id) == wanted), None)
+    return next((path for path, _, _ in list_archived(fs, [task_id])), None)
 
 
 def _bucket(fs: FileSystem, directory: str) -> Iterator[tuple[str, EndedName, str]]:

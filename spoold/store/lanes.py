@@ -17,16 +17,17 @@ def list_lanes(fs: FileSystem, directory: str) -> dict[str, Lane]:
 
 
 def list_tasks(fs: FileSystem, directory: str) -> dict[str, TaskName]:
-    """The task files of one directory: name → its fields; foreign files are passed over. Errors: OSError.
-
-    A lane or claim directory that is gone again is empty.
-    """
-    try:
-        names = fs.list(directory)
-    except FileNotFoundError:
-        return {}
-    parsed = {name: parse_task(name) for name in names}
+    """The task files of one directory: name → its fields; foreign files are passed over. Errors: OSError."""
+    parsed = {name: parse_task(name) for name in list_names(fs, directory)}
     return {name: task for name, task in parsed.items() if task is not None}
+
+
+def list_names(fs: FileSystem, directory: str) -> list[str]:
+    """All names in a lane or claim directory; one that is gone again is empty. Errors: OSError."""
+    try:
+        return fs.list(directory)
+    except FileNotFoundError:
+        return []
 
 
 def move_into_lane(store: Store, src: str, directory: str, lane: str, name: str) -> Moved:

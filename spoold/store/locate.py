@@ -7,18 +7,20 @@ What is said here may be old the moment it is said: it is for showing, never for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from spoold.protocol import layout
 from spoold.protocol.errors import NotFound
+from spoold.protocol.glance import key_in
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import EndedName, TaskName, key, parse_ended, parse_returned
+from spoold.protocol.names import EndedName, TaskName, key, parse_ended, parse_returned, parse_task
 from spoold.store import drops
-from spoold.store.archive import find_archived, list_archived
+from spoold.store.archive import list_archived
 from spoold.store.doors import list_standing
-from spoold.store.lanes import list_lanes, list_tasks
+from spoold.store.lanes import list_lanes, list_names, list_tasks
 from spoold.store.store import Store
 
 PREFIX_MIN = 4
@@ -62,6 +64,9 @@ class Located:
         if self.archived:
             return layout.join(layout.bucket(self.id), ended.archived("result"))
         return layout.join(layout.RESULTS, ended.encode())
+
+
+Look = Callable[[Store], Iterator[Located]]
 
 
 def iter_tasks(store: Store, states: Collection[State] = SHOWN, *, archived: bool = False) -> Iterator[Located]:
@@ -128,20 +133,26 @@ class _Search:
         The ends come first as well: an NFS 3 client may show a name for seconds where it was before, and whoever has
         seen that a task ended must not hear then that nobody has admitted it yet.
         """
-        for _ in range(PASSES):
-            for look in (
-                _LISTERS[State.COMPLETED],
-                _LISTERS[State.FAILED],
-                _pending,
-                self._batches,
-                *(_LISTERS[state] for state in SHOWN if state not in (State.PENDING, State.REJECTED)),
-                self._archive,
-                _LISTERS[State.REJECTED],
-            ):
-                for found in look(store):
-                    self._take(found)
-                if not self.missing:
-                    return
+        looks: list[Look] = [
+            _LISTERS[State.COMPLETED],
+            _LISTERS[State.FAILED],
+            _pending,
+            self._batches,
+            partial(_waiting, hit=self._hit),
+            partial(_in_lanes, state=State.READY, hit=self._hit),
+            *(_LISTERS[state] for state in (State.CLAIMED, State.COMPLETED, State.FAILED)),
+            self._archive,
+            _LISTERS[State.REJECTED],
+        ]
+        for look in looks * PASSES:
+            for found in look(store):
+                self._take(found)
+            if not self.missing:
+                return
+
+    def _hit(self, task_key: str) -> bool:
+        """Whether it is looked for; nothing else that waits is taken apart, since that may be a million tasks."""
+        return task_key in self.wanted or (self.prefix is not None and task_key.startswith(self.prefix))
 
     def _take(self, located: Located) -> None:
         task_key = key(located.id)
@@ -160,10 +171,7 @@ class _Search:
             yield Located(State.PENDING, path, task_id, drop=path.rpartition("/")[2], line=line)
 
     def _archive(self, store: Store) -> Iterator[Located]:
-        for ref in list(self.missing.values()):
-            path = find_archived(store.fs, ref)
-            if path is not None:
-                yield _from_archive(path)
+        yield from _archived(store, self.missing)
 
 
 def _pending(store: Store) -> Iterator[Located]:
@@ -174,17 +182,17 @@ def _pending(store: Store) -> Iterator[Located]:
             yield Located(State.PENDING, found.path, found.name.id, drop=found.path.rpartition("/")[2])
 
 
-def _in_lanes(state: State) -> Callable[[Store], Iterator[Located]]:
-    def look(store: Store) -> Iterator[Located]:
-        for lane in list_lanes(store.fs, state):
-            for file, name in list_tasks(store.fs, layout.join(state, lane)).items():
+def _in_lanes(store: Store, state: State, hit: Callable[[str], bool] = lambda _: True) -> Iterator[Located]:
+    """What stands in lanes; hit: which keys to tell of."""
+    for lane in list_lanes(store.fs, state):
+        for file in list_names(store.fs, layout.join(state, lane)):
+            name = parse_task(file) if hit(key_in(file)) else None
+            if name is not None:
                 yield _living(state, layout.join(state, lane, file), name, lane=lane)
 
-    return look
 
-
-def _waiting(store: Store) -> Iterator[Located]:
-    yield from _in_lanes(State.WAITING)(store)
+def _waiting(store: Store, hit: Callable[[str], bool] = lambda _: True) -> Iterator[Located]:
+    yield from _in_lanes(store, State.WAITING, hit)
     for file in store.fs.list(layout.RETURNED):
         parsed = parse_returned(file)
         if parsed is not None:
@@ -211,18 +219,9 @@ def _ended(state: State) -> Callable[[Store], Iterator[Located]]:
     return look
 
 
-def _archived(store: Store) -> Iterator[Located]:
-    for path, name, kind in list_archived(store.fs):
+def _archived(store: Store, ids: Iterable[str] | None = None) -> Iterator[Located]:
+    for path, name, kind in list_archived(store.fs, ids):
         yield Located(State(kind), path, name.id, name.attempt, name.decider, archived=True)
-
-
-def _from_archive(path: str) -> Located:
-    # find_archived gives a path whose name parses: STEM.completed.json or STEM.failed.json.
-    stem, _, kind = path.rpartition("/")[2].removesuffix(".json").rpartition(".")
-    name = parse_ended(f"{stem}.json")
-    if name is None:
-        raise NotFound(f"{path} is not the name of an archived task.")
-    return Located(State(kind), path, name.id, name.attempt, name.decider, archived=True)
 
 
 def _rejected(store: Store) -> Iterator[Located]:
@@ -235,10 +234,10 @@ def reason_of(store: Store, located: Located) -> dict[str, Any]:
     return drops.read_reason(store.fs, located.path)
 
 
-_LISTERS: dict[State, Callable[[Store], Iterator[Located]]] = {
+_LISTERS: dict[State, Look] = {
     State.PENDING: _pending,
     State.WAITING: _waiting,
-    State.READY: _in_lanes(State.READY),
+    State.READY: partial(_in_lanes, state=State.READY),
     State.CLAIMED: _claimed,
     State.COMPLETED: _ended(State.COMPLETED),
     State.FAILED: _ended(State.FAILED),

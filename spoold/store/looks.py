@@ -25,10 +25,7 @@ class Looks:
 
         local_s: how often where files are local, for a look that costs something there, too.
         """
-        if not self.rationed:
-            if not local_s:
-                return True
-            every_s = local_s
+        every_s = every_s if self.rationed else local_s
         now = self._clock.monotonic()
         taken = self._taken.get(look)
         if taken is not None and now - taken < every_s:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from spoold.protocol import codec, layout
 from spoold.protocol.drop import concerns_us
 from spoold.protocol.errors import BadFile, BadName
+from spoold.protocol.glance import is_task
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import (
@@ -39,7 +40,7 @@ from spoold.rules.policy import rank
 from spoold.rules.sighting import Content, Record, Survey, Token
 from spoold.store.archive import list_archived
 from spoold.store.doors import list_standing
-from spoold.store.lanes import list_lanes, list_tasks
+from spoold.store.lanes import list_lanes, list_names, list_tasks
 from spoold.store.store import Store
 from spoold.system.filesystem import FileSystem
 
@@ -150,7 +151,7 @@ def census(fs: FileSystem) -> Census:
     number[State.PENDING] = sum(map(concerns_us, drops)) + sum(1 for _ in list_standing(fs))
     for state in (State.WAITING, State.READY):
         for name, lane in list_lanes(fs, state).items():
-            found = len(list_tasks(fs, layout.join(state, name)))
+            found = sum(map(is_task, list_names(fs, layout.join(state, name))))
             number[state] += found
             if found:
                 kind = types.setdefault(lane.type, {"waiting": 0, "active": 0})

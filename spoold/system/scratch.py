@@ -85,11 +85,14 @@ class LocalScratch:
         return folder.path
 
     def write(self, key: str, name: str, data: bytes) -> None:
-        fd = self._folders[key].create(name)
+        fd, before = self._folders[key].create(name)
         try:
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(fd, rest) :]
+            if before > len(data):
+                # Not to nothing beforehand: of a file that was emptied and written anew, ext4 waits for the disk.
+                os.ftruncate(fd, len(data))
         finally:
             os.close(fd)
 
@@ -141,8 +144,8 @@ class _Folder:
         """An attempt is about to use it."""
         self._telling = time.time_ns() - max(self._times) > _TICK_NS
 
-    def create(self, name: str) -> int:
-        """A descriptor to write a file anew. Errors: OSError.
+    def create(self, name: str) -> tuple[int, int]:
+        """A descriptor to write a file anew, and how long it was before. Errors: OSError.
 
         The one that the attempt before was given is used again, unless it was kept elsewhere or made unusable.
         """
@@ -154,12 +157,12 @@ class _Folder:
         except OSError:
             os.unlink(path)
         else:
-            if os.fstat(fd).st_nlink == 1:
-                os.ftruncate(fd, 0)
-                return fd
+            status = os.fstat(fd)
+            if status.st_nlink == 1:
+                return fd, status.st_size
             os.close(fd)
             os.unlink(path)
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), 0
 
     def clear(self) -> bool:
         """Whether it is as it was made, once files beside its two directories are gone. Never raises."""

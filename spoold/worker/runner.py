@@ -59,8 +59,6 @@ class Runner:
 
     def start(self, job: Job) -> None:
         """Begins a job in a free slot; see RunnerPort. OSError if no supervisor can be started."""
-        # Supervisors that died idle are noticed before one of them is given the job.
-        self._hear(0)
         busy = [slot.job.key for slot in self._live if slot.job is not None]
         if job.key in busy or any(slot.job and slot.job.key == job.key for slot in self._dying):
             raise ValueError(f"{job.key} is already running")
@@ -71,6 +69,11 @@ class Runner:
         idle = [slot for slot in self._live if slot.job is None]
         wanted = flavour(job)
         slot = min(idle, key=lambda slot: slot.flavour != wanted)
+        if readable(0, slot.wire.source):
+            # Who has nothing to do has nothing to say: it died idle, which is to be noticed before it is given a job.
+            self._hear(0)
+            self.start(job)
+            return
         slot.begin(job, self._lease)
         self._listen(slot)
 
@@ -146,8 +149,9 @@ class Runner:
 
     def _listen(self, slot: Slot) -> None:
         """Has the selector tell of room to write exactly while something is to be written."""
-        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if slot.wire.unsent else 0)
-        if self._selector.get_key(slot.wire.source).events != events:
+        if slot.wire.unsent != slot.writing:
+            slot.writing = slot.wire.unsent
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if slot.writing else 0)
             self._selector.modify(slot.wire.source, events, slot)
 
     def _hear(self, timeout_s: float) -> bool:

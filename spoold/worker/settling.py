@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,7 +49,9 @@ class Verdict:
 class Settling:
     """Commits ended attempts for one worker."""
 
-    def __init__(self, store: Store, scratch: Scratch, journal: Journal) -> None:
+    def __init__(self, store: Store, scratch: Scratch, journal: Journal, writers: Executor | None) -> None:
+        """writers: threads that wait for the disk together: its journal makes durable what comes at once, at once."""
+        self._writers = writers
         self._store = store
         self._scratch = scratch
         self._journal = journal
@@ -60,22 +63,18 @@ class Settling:
         All results are made durable together, before the first commit. Errors: none of the environment's; they are
         noted on the attempt.
         """
-        ready: list[tuple[Attempt, Verdict]] = []
+        # With a result out, the claim may be gone because an earlier commit was carried out late: commit looks.
         done: list[Attempt] = []
+        judged: list[tuple[Attempt, Verdict]] = []
         for attempt in attempts:
-            # With a result out, the claim may be gone because an earlier commit was carried out late: commit looks.
             if attempt.fenced and not attempt.result_written:
                 self._forget(attempt)
                 done.append(attempt)
-                continue
-            verdict = self._judge(attempt)
-            try:
+            else:
                 self.log(attempt)
-                self._write_result(attempt, verdict)
-            except OSError as error:
-                attempt.notes = [f"the result of {attempt.key} cannot be written: {error.strerror}"]
-                continue
-            ready.append((attempt, verdict))
+                judged.append((attempt, self._judge(attempt)))
+        each = map if self._writers is None or len(judged) < 2 else self._writers.map
+        ready = [pair for pair, written in zip(judged, each(self._written, judged), strict=True) if written]
         try:
             if ready and self._store.durable:
                 self._store.fs.sync(layout.RESULTS)
@@ -147,6 +146,16 @@ class Settling:
             {n: v for n, v in extras.items() if isinstance(v, int | float) and not isinstance(v, bool)},
             None,
         )
+
+    def _written(self, judged: tuple[Attempt, Verdict]) -> bool:
+        """Whether the result is out; called from several threads, each for another attempt."""
+        attempt, verdict = judged
+        try:
+            self._write_result(attempt, verdict)
+        except OSError as error:
+            attempt.notes = [f"the result of {attempt.key} cannot be written: {error.strerror}"]
+            return False
+        return True
 
     def _write_result(self, attempt: Attempt, verdict: Verdict) -> None:
         if attempt.result_written:

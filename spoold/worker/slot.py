@@ -66,6 +66,7 @@ class Slot:
         self.rss = 0
         self.lease_due: float | None = None
         self.flavour: object = None
+        self.writing = False  # whether the runner waits for room in the wire
         self._env: Mapping[str, str] | None = None
 
     def begin(self, job: Job, lease: float | None) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from spoold.protocol import layout
@@ -70,11 +71,9 @@ class Worker:
         root: str,
         environ: Mapping[str, str],
         inhibitor: Inhibitor | None = None,
+        writers: Executor | None = None,
     ) -> None:
-        self.store = store
-        self.host = host
-        self.runner = runner
-        self.scratch = scratch
+        self.store, self.host, self.runner, self.scratch = store, host, runner, scratch
         self.config = config
         self.can = can
         self.slots = slots
@@ -83,7 +82,7 @@ class Worker:
         self._claims = Claims(store)
         self._claiming = Claiming(store, can, self._claims.doubt)
         self._starting = Starting(store, runner, scratch, config, self._journal, root=root, environ=environ)
-        self._settling = Settling(store, scratch, self._journal)
+        self._settling = Settling(store, scratch, self._journal, writers)
         self._attempts: dict[str, Attempt] = {}
         self._shy: dict[str, float] = {}
         self._standing = Standing(store, host, config, inhibitor)

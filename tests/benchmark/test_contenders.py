@@ -5,6 +5,7 @@ The peers are not installed for tests; what is not there must be said, not left 
 
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tools.benchmark.bench import SCALES, Bench
@@ -57,3 +58,13 @@ def test_a_chosen_folder_is_the_only_place(tmp_path: Path) -> None:
     with place.scratch() as folder:
         assert Path(folder).is_dir()
     assert not Path(folder).exists()
+
+
+def test_a_contender_that_takes_too_long_is_ended_with_all_that_it_started(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.benchmark.bench.BESIDES_S", 4.0)
+    outcome = bench.run("spoold", bench.disk, Order("", nap_s=60.0, tasks=2, bound_s=0.0, mode="live"))
+    assert "did not come to an end" in outcome.missing
+    left = [process for process in psutil.process_iter(["cmdline"]) if str(bench.disk.parent) in str(process.info)]
+    assert not left

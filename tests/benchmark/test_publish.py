@@ -4,10 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from tools.benchmark.figure import Figure, Target
-from tools.benchmark.publish import BEGIN, END, losses, renewed, section
+from tools.benchmark.figure import Figure, Target, losses, summed_up
+from tools.benchmark.publish import BEGIN, END, renewed, section
 
-MACHINE = {"date": "2026-01-31", "cpus": 2, "memory_gib": 24, "places": ["ext4"], "python": "3.11", "scale": "full"}
+MACHINE = {
+    "date": "2026-01-31",
+    "cpu": "Fast One",
+    "cpus": 2,
+    "memory_gib": 24,
+    "places": ["ext4"],
+    "python": "3.11",
+    "scale": "full",
+}
+
+RATIO = {"ours": "spoold", "theirs": "huey", "tier": "call", "place": "ext4", "backlog": 10_000}
 
 
 def rate(label: str, backlog: int, *samples: float, lost: int = 0) -> Figure:
@@ -36,17 +46,24 @@ def test_the_section_has_a_row_for_each_contender_and_each_target() -> None:
         rate("spoold", 10_000, 5500.0),
         rate("huey", 1000, 3881.0),
         rate("jug", 10_000),
-        Figure("call", "ext4 10k: spoold / huey", "×", (18.0, 19.0), Target(10)),
+        rate("huey", 10_000, 300.0),
+        Figure("call", "ext4 10k: spoold / huey", "×", (18.0, 19.0), Target(10), key=RATIO),
         Figure("idle", "the master", "% core", (7.0,), Target(5, most=True)),
     ]
     said = section(MACHINE, figures)
-    assert "`tools/bench --full` on 2026-01-31: 2 cores, 24 GiB, ext4" in said
+    assert "`tools/bench --full` on 2026-01-31: 2 cores (Fast One), 24 GiB, ext4" in said
     assert "| spoold | 5,500 | 5,500 |" in said
-    assert "| huey | 3,880 | – |" in said
+    assert "| huey | 3,880 | 300 (18.5×) |" in said
     assert "| jug | – | missing |" in said
     assert "| call: ext4 10k: spoold / huey | ≥ 10 | 18.5 × | 18 – 19 | holds |" in said
     assert "| idle: the master | < 5 | 7 % core | 7 – 7 | **missed** |" in said
     assert said.endswith("Lost 0, doubled 0 in all rows of spoold.")
+
+
+def test_losses_of_all_rows_are_summed_up_once() -> None:
+    figures = summed_up([rate("spoold", 1000, 1.0, lost=2), rate("spoold, fsync", 1000, 1.0, lost=1)])
+    assert [(figure.value, figure.holds) for figure in figures[2:]] == [(3, False), (0, True)]
+    assert summed_up(figures) == figures
 
 
 def test_only_our_own_losses_are_ours() -> None:

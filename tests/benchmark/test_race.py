@@ -46,11 +46,14 @@ def test_the_entries_take_turns() -> None:
 
 
 def test_what_is_missing_is_a_figure_that_says_so() -> None:
-    results = {("ours", 1000): [Outcome(rate=10.0, lost=1)], ("theirs", 1000): [Outcome(missing="no such package")]}
+    results = {
+        ("ours", 1000): [Outcome(rate=10.0, lost=1, done=999)],
+        ("theirs", 1000): [Outcome(missing="no such package")],
+    }
     ours, theirs = rates("part", "call", PLACE, ENTRIES, results)
     assert (ours.value, ours.more["lost"], ours.key["backlog"]) == (10.0, 1, 1000)
     assert (theirs.value, theirs.note) == (None, "missing: no such package")
-    (ratio,) = compared("part", PLACE, [Goal("ours", "theirs", Target(2))], results)
+    (ratio,) = compared("part", "call", PLACE, [Goal("ours", "theirs", Target(2))], results)
     assert ratio.holds is False
 
 
@@ -59,7 +62,7 @@ def test_a_goal_counts_where_it_is_meant_to() -> None:
         (name, tasks): [Outcome(rate=float(tasks))] for name in ("ours", "theirs") for tasks in (10, 100, 1000)
     }
     goals = [Goal("ours", "theirs", Target(1), least=100, most=100)]
-    assert [figure.name for figure in compared("part", PLACE, goals, results)] == ["ext4 100: ours / theirs"]
+    assert [figure.name for figure in compared("part", "call", PLACE, goals, results)] == ["ext4 100: ours / theirs"]
 
 
 def test_flatness_is_the_rate_at_depth_over_the_rate_at_the_least() -> None:

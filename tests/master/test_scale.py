@@ -1,10 +1,15 @@
 """What is huge costs what it must and no more: long listings keep the token, ends are listed by measure."""
 
 import json
+from collections import Counter
 
+import pytest
+
+from spoold.master import drops
 from spoold.protocol.names import TaskName
 from tests.support.cluster import Cluster
 
+LANE = "type=command,run=command"
 LANES = [f"type=t{number},run=command" for number in range(4)]
 
 
@@ -111,3 +116,27 @@ def test_the_waiting_tasks_that_a_relisting_does_not_show_are_missed_and_the_oth
     assert [json.loads(line)["task"] for line in journal.splitlines() if "VANISHED" in line] == ["t3"]
     assert late in made.fs.list(f"ready/{LANES[1]}")
     assert len(made.fs.list(f"waiting/{LANES[0]}")) == 3
+
+
+def test_a_heap_of_drops_is_listed_by_measure_and_worked_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Cluster()
+    made.master("m1")
+    made.settle()
+    for state in ("ready", "waiting"):
+        made.fs.make_dirs(f"{state}/{LANE}")
+    count = 4 * drops.PER_STEP
+    for number in range(count):
+        made.submit(f"{number:04d}.json", '{"command": ["work"]}')
+    fs, listed = made.nodes["m1"].fs, Counter[str]()
+
+    def list_and_count(path: str) -> list[str]:
+        listed[path] += 1
+        return type(fs).list(fs, path)
+
+    monkeypatch.setattr(fs, "list", list_and_count)
+    for _ in range(4):
+        made.step("m1")
+    tokens = sum(len(made.fs.list(f"{state}/{LANE}")) for state in ("ready", "waiting"))
+    assert tokens == count
+    assert listed["pending"] == 2, "at first, and when next to nothing was left of that"
+    assert listed["control"] == 4

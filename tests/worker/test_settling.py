@@ -1,6 +1,9 @@
 """An ended attempt becomes a result and a commit; each form of ending, each form of output."""
 
+import errno
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -269,3 +272,24 @@ def test_what_is_committed_leaves_nothing_in_the_scratch() -> None:
     bench.end(output="x")
     assert bench.node.scratch is not None
     assert bench.node.scratch.files == {}
+
+
+def test_results_are_written_at_once_and_each_is_committed_or_stays_by_itself() -> None:
+    made = Cluster()
+    made.master("m1")
+    with ThreadPoolExecutor(3) as writers:
+        node = made.worker("w1", 3)
+        node.worker._settling._writers = writers
+        for task_id in ("a", "b", "c"):
+            made.submit(f"{task_id}.json", json.dumps({"id": task_id, "command": ["work"]}))
+        made.step("m1")
+        made.step("w1")
+        together = threading.Barrier(3, timeout=30)
+        for task_id in ("a", "b", "c"):
+            node.fs.hang("write", f"results/{task_id}.1.w1.json", together.wait)
+            made.finish(task_id)
+        node.fs.fail("write", "results/b.1.w1.json", errno.EIO)
+        made.step("w1")
+        assert [made.state(task_id) for task_id in ("a", "b", "c")] == ["completed", "claimed", "completed"]
+        made.step("w1")
+        assert made.state("b") == "completed"

@@ -17,10 +17,10 @@ from typing import Any
 
 from tools.benchmark.bench import SCALES, Bench, tell
 from tools.benchmark.cluster import Trouble
-from tools.benchmark.figure import Figure
+from tools.benchmark.figure import Figure, summed_up
 from tools.benchmark.machine import facts, places
 from tools.benchmark.parts import PARTS
-from tools.benchmark.peers import Peers
+from tools.benchmark.peers import PINS, Peers
 from tools.benchmark.publish import publish
 from tools.benchmark.table import lines, verdict
 
@@ -33,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Trouble, OSError) as trouble:
         print(f"tools/bench: {trouble}", file=sys.stderr)
         return 2
+    figures = summed_up(figures)
     if options.publish:
         publish(machine, figures)
     print("\n".join(lines(figures)))
@@ -61,6 +62,7 @@ def _measure(options: argparse.Namespace) -> Record:
     scale = SCALES[options.scale].limited(options.rounds, options.deepest)
     if any(PARTS[name].peers for name in options.parts):
         peers.install()
+    peers.missing |= dict.fromkeys(options.without, "left out with --without")
     bench, began = Bench(scale, used, peers), time.monotonic()
     machine = {**facts(used), "scale": scale.name}
     figures: list[Figure] = []
@@ -93,6 +95,13 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="also backlogs of 100,000 and 1,000,000, and more rounds: hours instead of minutes",
     )
     size.add_argument("--tiny", dest="scale", action="store_const", const="tiny", help="only to see that it works")
+    parser.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        choices=[*PINS, "nq", "sketch"],
+        help="leave out a contender, and say so",
+    )
     parser.add_argument("--rounds", type=int, metavar="N", help="at most N rounds of each race")
     parser.add_argument("--deepest", type=int, metavar="N", help="no backlog above N tasks")
     parser.add_argument("--dir", metavar="DIR", help="measure in this folder; else on TMPDIR's disk and in memory")

@@ -24,6 +24,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 OURS = ("spoold", "sketch")
 # Filling a backlog, starting and cleaning up come on top of the drain itself.
 BESIDES_S, FILL_RATE = 120.0, 1500.0
+LEAVE_WITHIN_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +106,10 @@ class Bench:
             try:
                 said, complained = process.communicate(timeout=limit)
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
+                _end(process)
                 return Outcome(missing=f"it did not come to an end within {limit:.0f} s")
             except BaseException:
-                os.killpg(process.pid, signal.SIGTERM)
-                process.communicate()
+                _end(process)
                 raise
         try:
             return parse(said.decode())
@@ -127,6 +126,16 @@ class Bench:
     def has(self, program: str) -> bool:
         """Whether a program of the system can be used."""
         return program not in self.peers.missing and shutil.which(program) is not None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ask it to leave and take along what it started; then insist."""
+    os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.communicate(timeout=LEAVE_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 def tell(sentence: str) -> None:

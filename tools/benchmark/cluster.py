@@ -66,14 +66,14 @@ class Cluster:
                 self.start_worker(name)
             self.await_nodes(len(self._workers))
         except BaseException:
-            self._end()
+            self.stop()
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        self._end()
+        self.stop()
 
     def start_master(self, name: str = "master") -> None:
         """Start a master, and do not wait for it."""
@@ -109,10 +109,14 @@ class Cluster:
             return [top, *top.children(recursive=True)]
         return []
 
-    def cpu_s(self, *names: str) -> float:
-        """Seconds of CPU that these nodes have used, with all that they started; all nodes if none is named."""
+    def cpu_s(self, *names: str, alone: bool = False) -> float:
+        """Seconds of CPU that these nodes have used, with all that they started; all nodes if none is named.
+
+        alone: without what they started.
+        """
         used = 0.0
-        for process in (one for name in names or tuple(self.processes) for one in self.tree(name)):
+        trees = [self.tree(name) for name in names or tuple(self.processes)]
+        for process in (one for tree in trees for one in (tree[:1] if alone else tree)):
             with contextlib.suppress(psutil.NoSuchProcess):
                 times = process.cpu_times()
                 used += times.user + times.system
@@ -155,7 +159,8 @@ class Cluster:
     def _command(self, *arguments: str) -> list[str]:
         return [*SPOOL, "--spool", str(self.root), *arguments]
 
-    def _end(self) -> None:
+    def stop(self) -> None:
+        """End every node, by force if need be; the tree stands still from then on."""
         for process in reversed(self.processes.values()):
             process.send_signal(signal.SIGTERM)
         until = time.monotonic() + LEAVE_WITHIN_S

@@ -7,7 +7,7 @@ Nothing is averaged, thrown away or corrected. Pure.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,6 +80,28 @@ class Figure:
         return cls(
             found["part"], found["name"], found["unit"], samples, target, found["note"], found["more"], found["key"]
         )
+
+
+ALL = "all"
+
+
+def losses(figures: Iterable[Figure], what: str) -> int:
+    """How many tasks spoold has `lost` or `doubled` in all rows together."""
+    ours = [figure for figure in figures if str(figure.key.get("label", "")).startswith("spoold")]
+    return int(sum(figure.more.get(what, 0) for figure in ours))
+
+
+def summed_up(figures: Sequence[Figure]) -> list[Figure]:
+    """The figures, and behind them the two that are of all of them: what was lost, and what was doubled."""
+    own = [figure for figure in figures if figure.part != ALL]
+    if not any("lost" in figure.more for figure in own):
+        return own
+    nothing = Target(1, most=True)
+    totals = [
+        Figure(ALL, f"tasks of spoold that were {what}", "tasks", (float(losses(own, what)),), nothing)
+        for what in ("lost", "doubled")
+    ]
+    return own + totals
 
 
 def percentile(samples: Sequence[float], share: float) -> float:

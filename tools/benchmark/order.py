@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -61,6 +62,8 @@ class Outcome:
 
 def serve(carry_out: Callable[[Order], Outcome]) -> None:
     """The main program of a contender."""
+    # Whoever ends us early wants what we started to end, too: each contender sees to that on its way out.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     order = Order(**json.loads(sys.argv[1]))
     if not order.fsync:
         # Some peers call fsync without being asked to; where nobody is to wait for the disk, they need not either.

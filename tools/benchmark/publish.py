@@ -10,13 +10,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tools.benchmark.figure import Figure, depth, number
+from tools.benchmark.figure import Figure, depth, losses, number
 from tools.benchmark.growth import chart, series
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 README, CHART = CHECKOUT / "README.md", CHECKOUT / "tools/benchmark/growth.svg"
 BEGIN, END = "<!-- tools/bench --publish writes from here", "<!-- to here -->"
-MEANT = "Tasks a second with two workers each; medians of interleaved runs, ratios taken round by round."
+MEANT = (
+    "Tasks a second with two workers each, medians of interleaved runs; in brackets how many times as fast spoold "
+    "was, median of the ratios round by round."
+)
 TIERS = {
     "queue": "queue only: in, out, acknowledged",
     "call": "Python callable, end to end with results",
@@ -55,7 +58,9 @@ def renewed(readme: str, text: str) -> str:
 def section(machine: Mapping[str, Any], figures: Sequence[Figure]) -> str:
     """The text between the marks."""
     command = f"tools/bench{' --full' if machine['scale'] == 'full' else ''}"
-    ran = f"{machine['cpus']} cores, {machine['memory_gib']} GiB, {' and '.join(machine['places'])}"
+    ran = (
+        f"{machine['cpus']} cores ({machine['cpu']}), {machine['memory_gib']} GiB, {' and '.join(machine['places'])}"
+    )
     parts = [f"One run of `{command}` on {machine['date']}: {ran}, Python {machine['python']}.", MEANT, ""]
     if deepest_place(figures) is not None:
         parts += [f"![Tasks a second against the backlog]({CHART.relative_to(CHECKOUT)})", ""]
@@ -63,25 +68,27 @@ def section(machine: Mapping[str, Any], figures: Sequence[Figure]) -> str:
         for place in machine["places"]:
             parts += rates(figures, tier, str(place), f"{meaning}; {place}")
     parts += targets(figures)
-    parts += [f"Lost {losses(figures, 'lost')}, doubled {losses(figures, 'doubled')} in all rows of spoold."]
+    parts.append(f"Lost {losses(figures, 'lost')}, doubled {losses(figures, 'doubled')} in all rows of spoold.")
     return "\n".join(parts)
 
 
 def rates(figures: Sequence[Figure], tier: str, place: str, heading: str) -> list[str]:
-    """One table: contenders by backlog."""
-    found: dict[str, dict[int, str]] = {}
-    for figure in figures:
-        if figure.key.get("tier") == tier and figure.key.get("place") == place:
+    """One table: contenders by backlog, and how many times as fast spoold was in the same rounds."""
+    here = [figure for figure in figures if (figure.key.get("tier"), figure.key.get("place")) == (tier, place)]
+    rows: dict[str, dict[int, str]] = {}
+    times = {(f.key["theirs"], f.key["backlog"]): f.value for f in here if f.key.get("ours") == "spoold"}
+    for figure in here:
+        if "label" in figure.key:
+            label, backlog = str(figure.key["label"]), int(figure.key["backlog"])
             said = number(figure.value) if figure.value is not None else "missing"
-            found.setdefault(str(figure.key["label"]), {})[int(figure.key["backlog"])] = said
-    if not found:
+            ratio = times.get((label, backlog))
+            rows.setdefault(label, {})[backlog] = f"{said} ({number(ratio)}×)" if ratio is not None else said
+    if not rows:
         return []
-    depths = sorted({backlog for row in found.values() for backlog in row})
-    rows = [f"| {heading} | {' | '.join(depth(backlog) for backlog in depths)} |", f"|---|{'---:|' * len(depths)}"]
-    rows += [
-        f"| {label} | {' | '.join(row.get(backlog, '–') for backlog in depths)} |" for label, row in found.items()
-    ]
-    return [*rows, ""]
+    depths = sorted({backlog for row in rows.values() for backlog in row})
+    table = [f"| {heading} | {' | '.join(map(depth, depths))} |", f"|---|{'---:|' * len(depths)}"]
+    table += [f"| {label} | {' | '.join(row.get(at, '–') for at in depths)} |" for label, row in rows.items()]
+    return [*table, ""]
 
 
 def targets(figures: Sequence[Figure]) -> list[str]:
@@ -99,9 +106,3 @@ def targets(figures: Sequence[Figure]) -> list[str]:
         verdict = "holds" if figure.holds else "**missed**"
         rows.append(f"| {figure.part}: {figure.name} | {figure.target} | {value} | {spread} | {verdict} |")
     return [*rows, "", "</details>", ""]
-
-
-def losses(figures: Sequence[Figure], name: str) -> int:
-    """How many tasks spoold lost, or doubled, in the whole run."""
-    ours = [figure for figure in figures if str(figure.key.get("label", "")).startswith("spoold")]
-    return int(sum(figure.more.get(name, 0) for figure in ours))

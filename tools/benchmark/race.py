@@ -97,6 +97,8 @@ def rates(part: str, tier: str, place: Place, entries: Sequence[Entry], results:
         key = {"label": label, "tier": tier, "place": place.kind, "backlog": tasks, "fsync": entry.fsync}
         name = f"{place.kind} {depth(tasks)}: {label}"
         note = next((f"missing: {outcome.missing}" for outcome in outcomes if outcome.missing), "")
+        if not note and any(outcome.done < tasks and not outcome.lost for outcome in good):
+            note = "cut off"
         rate = tuple(outcome.rate for outcome in good)
         figures.append(Figure(part, name, "tasks/s", rate, None, note, beside(good), key))
     return figures
@@ -117,7 +119,7 @@ def beside(outcomes: Sequence[Outcome]) -> dict[str, float]:
     return more
 
 
-def compared(part: str, place: Place, goals: Sequence[Goal], results: Results) -> list[Figure]:
+def compared(part: str, tier: str, place: Place, goals: Sequence[Goal], results: Results) -> list[Figure]:
     """The ratio of each goal at each backlog that it is meant for."""
     figures = []
     for tasks in sorted({tasks for _, tasks in results}):
@@ -131,7 +133,8 @@ def compared(part: str, place: Place, goals: Sequence[Goal], results: Results) -
             samples = ratios([a.rate for a, _ in pairs], [b.rate for _, b in pairs])
             name = f"{place.kind} {depth(tasks)}: {goal.ours} / {goal.theirs}"
             note = "" if samples else "missing: one of the two could not be measured"
-            figures.append(Figure(part, name, "×", samples, goal.target, note))
+            key = {"ours": goal.ours, "theirs": goal.theirs, "tier": tier, "place": place.kind, "backlog": tasks}
+            figures.append(Figure(part, name, "×", samples, goal.target, note, key=key))
     return figures
 
 

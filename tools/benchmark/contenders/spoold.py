@@ -72,7 +72,7 @@ def _measure(cluster: Cluster, order: Order) -> Outcome:
         if order.tier != "queue":
             warm(spool, order)
         nodes = tuple(cluster.processes)
-        used = {name: cluster.cpu_s(name) for name in nodes}
+        used = {name: (cluster.cpu_s(name), cluster.cpu_s(name, alone=True)) for name in nodes}
         began = time.monotonic()
         since = time.monotonic()
         if order.mode == "live":
@@ -88,7 +88,9 @@ def _measure(cluster: Cluster, order: Order) -> Outcome:
         seconds = time.monotonic() - since
     done = order.tasks if whole else ledger.count(order.ledger)
     more = _costs(cluster, used, done) if order.mode != "kill" else {}
-    lost, doubled = _verdict(cluster, order) if whole else (0, 0)
+    cluster.stop()  # the leader may be archiving: what moves would be seen twice
+    # Only a drain may be cut off; then what has not ended is not lost.
+    lost, doubled = _verdict(cluster, order) if whole or order.mode != "drain" else (0, 0)
     if order.mode == "kill":
         numbers = [number for number, _ in ledger.read(order.ledger)]
         more["ran twice"] = float(ledger.lost_and_doubled(numbers, order.tasks)[1])
@@ -126,13 +128,19 @@ def _await(cluster: Cluster, order: Order, since: float) -> bool:
     return False
 
 
-def _costs(cluster: Cluster, used: dict[str, float], done: int) -> dict[str, float]:
-    """Milliseconds of CPU for each task, and peaks of memory in MiB."""
+def _costs(cluster: Cluster, used: dict[str, tuple[float, float]], done: int) -> dict[str, float]:
+    """Milliseconds of CPU for each task, and peaks of memory in MiB.
+
+    A worker's CPU is told apart: its own, and that of what it started to run tasks in.
+    """
     more: dict[str, float] = {}
-    for name, before in used.items():
+    for name, (whole_before, alone_before) in used.items():
         kind = "master" if name == "master" else "worker"
-        spent = (cluster.cpu_s(name) - before) / max(done, 1) * 1000
-        more[f"{kind} CPU ms"] = more.get(f"{kind} CPU ms", 0.0) + spent
+        alone = (cluster.cpu_s(name, alone=True) - alone_before) / max(done, 1) * 1000
+        whole = (cluster.cpu_s(name) - whole_before) / max(done, 1) * 1000
+        more[f"{kind} CPU ms"] = more.get(f"{kind} CPU ms", 0.0) + alone
+        if kind == "worker":
+            more["helpers CPU ms"] = more.get("helpers CPU ms", 0.0) + whole - alone
         more[f"{kind} peak MiB"] = max(more.get(f"{kind} peak MiB", 0.0), cluster.peak_mb(name))
     return more
 

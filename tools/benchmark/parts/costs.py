@@ -18,7 +18,14 @@ from tools.benchmark.figure import Figure, number
 from tools.benchmark.order import Order
 from tools.benchmark.strace import counted
 
-SHOWN = 6
+SHOWN = {
+    "master CPU ms": "CPU of the master for each task",
+    "worker CPU ms": "CPU of the workers themselves for each task",
+    "helpers CPU ms": "CPU of what workers start to run tasks in, for each task",
+    "master peak MiB": "peak memory of the master",
+    "worker peak MiB": "peak memory of a worker and what it started",
+}
+MOST = 6
 TIERS = {"call": "a callable", "process": "a process"}
 
 
@@ -28,11 +35,9 @@ def costs(bench: Bench) -> list[Figure]:
     for tier, meaning in TIERS.items():
         order = Order("", tier, tasks=bench.scale.depths[0], bound_s=bench.scale.bound_s)
         outcomes = [bench.run("spoold", bench.disk, order) for _ in range(3)]
-        for name in ("master CPU ms", "worker CPU ms", "master peak MiB", "worker peak MiB"):
+        for name, said in SHOWN.items():
             samples = tuple(outcome.more[name] for outcome in outcomes if name in outcome.more)
-            who, what, unit = name.split()
-            said = f"{meaning}: {what} of the {who}{'s for each task' if what == 'CPU' else ''}"
-            figures.append(Figure("costs", said.replace("masters", "master"), unit, samples))
+            figures.append(Figure("costs", f"{meaning}: {said}", name.rpartition(" ")[2], samples))
         figures += _calls(bench, tier, meaning)
     return figures
 
@@ -61,4 +66,4 @@ def _calls(bench: Bench, tier: str, meaning: str) -> list[Figure]:
 
 
 def _most(calls: Counter[str], count: int) -> str:
-    return ", ".join(f"{name} {number(times / count)}" for name, times in calls.most_common(SHOWN))
+    return ", ".join(f"{name} {number(times / count)}" for name, times in calls.most_common(MOST))

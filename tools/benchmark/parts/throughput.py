@@ -62,7 +62,7 @@ def process(bench: Bench) -> list[Figure]:
     for place in bench.places:
         results = race(bench, "process", "process", place, entries, depths)
         figures += rates("process", "process", place, entries, results)
-        figures += compared("process", place, goals, results)
+        figures += compared("process", "process", place, goals, results)
     return figures
 
 
@@ -71,6 +71,6 @@ def _tier(bench: Bench, tier: str, entries: tuple[Entry, ...], goals: tuple[Goal
     for place in bench.places:
         results = race(bench, tier, tier, place, entries, bench.scale.depths)
         figures += rates(tier, tier, place, entries, results)
-        figures += compared(tier, place, goals, results)
+        figures += compared(tier, tier, place, goals, results)
         figures += flatness(tier, place, "spoold", results, DEPTH_HOLDS)
     return figures
