@@ -2,29 +2,27 @@
 
 Law: nothing may depend on a hint. Events get lost, and on a network file system those of other machines never come;
 the listing of the next poll finds the same. So of an event only this is looked at: whether the directories to watch
-may have changed. Touches inotify through libc, and the mount table; no thread, nothing is done until somebody asks.
+may have changed. Touches inotify and the mount table; no thread, nothing is done until somebody asks. (watchdog tells
+what happened, and takes every event through three threads for that: as much work as all the rest of a short task.)
 """
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
-import struct
 from collections.abc import Iterable
 from contextlib import suppress
+
+from inotify_simple import INotify, flags
 
 from spoold.system.mounts import mount_of
 
 # What is beyond this many is found by polling: the kernel's limit is for all programs of this user together.
 MAX_WATCHES = 512
 
-# inotify(7). What leaves a directory is news for nobody: whoever took it has put it somewhere.
-_CREATE, _MOVED_TO, _ONLYDIR = 0x100, 0x80, 0x01000000
-_OVERFLOW, _IGNORED, _ISDIR = 0x4000, 0x8000, 0x40000000
-_HEADER = struct.Struct("iIII")
-_CHUNK = 1 << 16
-_libc = ctypes.CDLL(None, use_errno=True)
+# What leaves a directory is news for nobody: whoever took it has put it somewhere.
+_CAME = flags.CREATE | flags.MOVED_TO | flags.ONLYDIR
+_OTHERS = flags.ISDIR | flags.IGNORED | flags.Q_OVERFLOW
 
 
 class Hints:
@@ -38,82 +36,64 @@ class Hints:
         self.reason: str | None = None
         self._root = os.path.realpath(root)
         self._watches: dict[str, int] = {}
-        self._fd = -1
+        self._inotify: INotify | None = None
         mount = mount_of(self._root)
         if mount is not None and mount.network:
             self.reason = f"{mount.point} is {mount.fstype}, where other machines' changes raise no events"
             return
         try:
-            self._fd = _call("inotify_init1", os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError as error:
+            self._inotify = INotify(nonblocking=True)
+        except (OSError, AttributeError) as error:  # a libc without it has no such function
             self.reason = _why(error)
 
     def fileno(self) -> int:
         """What to wait for; −1 where there are no hints."""
-        return self._fd
+        return self._inotify.fileno() if self._inotify is not None else -1
 
     def watch(self, relative_dirs: Iterable[str]) -> None:
         """Watch these directories too, without what is below them. May be called at any time with all of them.
 
         One that is missing is left out until a later call finds it; so is one that was removed and made again.
         """
-        if self._fd < 0:
+        if self._inotify is None:
             return
         for directory in relative_dirs:
             if self.reason is None and directory not in self._watches:
-                self._add(directory)
+                self._add(self._inotify, directory)
 
     def clear(self) -> bool:
         """What has come is known. True if a directory came or went, so that there may be others to watch."""
         changed = False
-        while self._fd >= 0:
-            try:
-                events = os.read(self._fd, _CHUNK)
-            except OSError:
-                break
-            at = 0
-            while at < len(events):
-                watch, mask, _, length = _HEADER.unpack_from(events, at)
-                at += _HEADER.size + length
-                if mask & (_ISDIR | _IGNORED | _OVERFLOW):
-                    changed = True
-                if mask & _IGNORED:  # the directory was removed: a new one of that name needs a new watch
-                    self._watches = {name: number for name, number in self._watches.items() if number != watch}
+        while self._inotify is not None and (events := self._inotify.read(timeout=0)):
+            for event in events:
+                changed = changed or bool(event.mask & _OTHERS)
+                if event.mask & flags.IGNORED:  # the directory was removed: a new one of that name needs a new watch
+                    self._watches = {name: watch for name, watch in self._watches.items() if watch != event.wd}
         return changed
 
     def close(self) -> None:
         """Stop. May be called twice."""
-        descriptor, self._fd = self._fd, -1
+        inotify, self._inotify = self._inotify, None
         self._watches.clear()
-        if descriptor >= 0:
-            os.close(descriptor)
+        if inotify is not None:
+            inotify.close()
 
-    def _add(self, directory: str) -> None:
+    def _add(self, inotify: INotify, directory: str) -> None:
         if len(self._watches) >= MAX_WATCHES:
             self.reason = f"only {MAX_WATCHES} directories are watched; changes in others are found by polling"
             return
-        path = os.fsencode(os.path.join(self._root, directory) if directory else self._root)
+        path = os.path.join(self._root, directory) if directory else self._root
         try:
             with suppress(FileNotFoundError, NotADirectoryError):
-                mask = _CREATE | _MOVED_TO | _ONLYDIR
-                self._watches[directory] = _call("inotify_add_watch", self._fd, path, ctypes.c_uint32(mask))
+                self._watches[directory] = inotify.add_watch(path, _CAME)
         except OSError as error:
             self.reason = _why(error)
 
 
-def _call(name: str, *arguments: object) -> int:
-    """A function of libc. Errors: OSError as it says; ENOSYS where there is none."""
-    function = getattr(_libc, name, None)
-    result = -1 if function is None else int(function(*arguments))
-    if result < 0:
-        code = errno.ENOSYS if function is None else ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return result
-
-
-def _why(error: OSError) -> str:
-    if error.errno == errno.ENOSPC:
+def _why(error: Exception) -> str:
+    code = error.errno if isinstance(error, OSError) else None
+    if code == errno.ENOSPC:
         return "the limit of inotify watches is reached; raise the sysctl fs.inotify.max_user_watches"
-    if error.errno == errno.EMFILE:
+    if code == errno.EMFILE:
         return "the limit of inotify instances or open files is reached; raise max_user_instances or ulimit -n"
     return f"inotify does not work here: {error}"

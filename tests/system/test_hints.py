@@ -139,7 +139,7 @@ def test_a_limit_of_watches_is_a_reason_and_the_others_go_on(
 
     hints.watch(["a"])
     with monkeypatch.context() as patch:
-        patch.setattr(hints_module, "_call", no_more)
+        patch.setattr("spoold.system.hints.INotify.add_watch", no_more)
         hints.watch(["a", "b"])
     assert hints.reason is not None
     assert "max_user_watches" in hints.reason
@@ -148,7 +148,7 @@ def test_a_limit_of_watches_is_a_reason_and_the_others_go_on(
 
 
 def test_without_inotify_there_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hints_module, "_libc", object())
+    monkeypatch.setattr("inotify_simple._libc", object())
     assert "does not work here" in str(Hints(tmp_path).reason)
 
 
