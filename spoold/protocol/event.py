@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 class Event(BaseModel):
     """What happened, when (RFC 3339, the writer's clock), who wrote it, in which order on that writer."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     at: str
     writer: str

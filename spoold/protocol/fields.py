@@ -19,7 +19,7 @@ _MIB = {"": 1.0, "b": 1 / (1 << 20), "k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 
 class Strict(BaseModel):
     """A value that is never changed after it was read, and in which an unknown field is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
 
 
 def _priority(value: Any) -> Any:

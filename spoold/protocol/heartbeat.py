@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 class HostId(BaseModel):
     """Where a process lives: two heartbeats with the same values come from the same process table."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     hostname: str
     machine_id: str = ""
@@ -23,7 +23,7 @@ class MountFacts(BaseModel):
     version, the options that change what is safe, and whether other machines serve it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     fstype: str
     version: str = ""
@@ -34,7 +34,7 @@ class MountFacts(BaseModel):
 class Running(BaseModel):
     """One task that a worker runs: since when (RFC 3339), how much memory (MiB), what it reports of itself."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     id: str
     attempt: int
@@ -47,7 +47,7 @@ class Running(BaseModel):
 class Capabilities(BaseModel):
     """What a worker can serve. handlers are the types it has handlers for; types empty = any type."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     cpus: float
     mem_mb: int
@@ -63,7 +63,7 @@ class Capabilities(BaseModel):
 class Heartbeat(BaseModel):
     """One beat of one node. mem_available_mb and disk_free_mb in MiB, load as the one-minute average."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     node: str
     role: Literal["worker", "master"]

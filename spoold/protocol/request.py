@@ -62,7 +62,7 @@ def parse_request(name: str) -> Request | None:
 class RequestBody(BaseModel):
     """Who asked, when and why; for people and the journal."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     by: str = ""
     at: str = ""

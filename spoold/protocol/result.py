@@ -43,7 +43,7 @@ class Code(StrEnum):
 class Error(BaseModel):
     """Why it failed: a code for programs, a sentence for people; cause is the code behind MAX_RETRIES."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     code: Code
     message: str
@@ -56,7 +56,7 @@ class Result(BaseModel):
     Readers accept fields they do not know: a newer worker may say more.
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     task_id: str
     attempt: int

@@ -13,7 +13,7 @@ from spoold.protocol.layout import FORMAT_VERSION
 class Marker(BaseModel):
     """spool.json. A directory without it is not a spool: perhaps the share is not mounted."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     format: int = Field(default=FORMAT_VERSION)
     spool_id: str

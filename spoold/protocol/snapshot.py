@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
 
 class Leadership(_Part):
