@@ -7,7 +7,9 @@
     up          `spool up`: a master and workers as children of one process
     logs        what a daemon says on stderr
     eof         whoever started this process is gone
-    actors      a master and a worker as the loop drives them
+    leading     a master as the loop drives it
+    working     a worker as the loop drives it
+    actors      what both have in common
     embedded    Spool.local(): the same in the background of one program
     notify      what systemd wants to hear
     units       the systemd units, rendered for a spool

@@ -12,8 +12,9 @@ import os
 import signal
 import threading
 import time
+from typing import TYPE_CHECKING
 
-from spoold.daemon.actors import MasterActor, WorkerActor, hinted, open_spool
+from spoold.daemon.actors import hinted, open_spool
 from spoold.daemon.eof import at_eof
 from spoold.daemon.logs import configure
 from spoold.daemon.loop import Actor, Loop
@@ -23,8 +24,9 @@ from spoold.daemon.notify import Notifier
 from spoold.daemon.pulse import Pulse
 from spoold.daemon.signals import Signals
 from spoold.system.clock import SystemClock
-from spoold.worker.config import WorkerConfig
-from spoold.worker.runner import become_subreaper
+
+if TYPE_CHECKING:
+    from spoold.worker.config import WorkerConfig
 
 log = logging.getLogger("spoold")
 
@@ -39,6 +41,8 @@ EXIT_UNAVAILABLE = 69
 
 def master_main(root: str, name: str | None = None, *, until_eof: bool = False) -> int:
     """Run a master until a signal; returns the exit status. Errors: Unavailable, BadFile at the start."""
+    from spoold.daemon.leading import MasterActor  # a worker need not load a master, nor a master a worker
+
     configure()
     pulse = Pulse()
     settings = open_spool(root, node_id(name, "m"), pulse).settings
@@ -48,6 +52,9 @@ def master_main(root: str, name: str | None = None, *, until_eof: bool = False) 
 
 def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> int:
     """Run a worker until it is drained; returns the exit status. Errors: Unavailable, BadFile at the start."""
+    from spoold.daemon.working import WorkerActor
+    from spoold.worker.runner import become_subreaper
+
     configure()
     pulse = Pulse()
     settings = open_spool(root, node_id(config.name), pulse).settings

@@ -17,11 +17,13 @@ from typing import Any, cast
 
 import pytest
 
-from spoold.daemon import actors
-from spoold.daemon.actors import MasterActor, WorkerActor, hinted
+from spoold.daemon import actors, leading, working
+from spoold.daemon.actors import hinted
+from spoold.daemon.leading import MasterActor
 from spoold.daemon.loop import Loop
 from spoold.daemon.nap import Nap
 from spoold.daemon.pulse import Pulse, pulsing
+from spoold.daemon.working import WorkerActor
 from spoold.protocol.settings import Settings
 from spoold.store.initialise import initialise
 from spoold.store.store import Store, open_store
@@ -98,7 +100,8 @@ def test_a_stall_shorter_than_the_lease_costs_nothing(
         fs = fs if writer.startswith("m-") else gate.over(fs)
         return open_store(pulsing(fs, pulse), SystemClock(), writer, path)
 
-    monkeypatch.setattr(actors, "open_spool", open_gated)
+    for room in (actors, leading, working):
+        monkeypatch.setattr(room, "open_spool", open_gated)
     config = WorkerConfig(name="laptop", slots=1, allow_command=True, kill_grace_s=0, drain_grace_s=0)
     loops = [
         driven(lambda pulse: WorkerActor(str(root), config, pulse)),

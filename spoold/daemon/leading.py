@@ -1,0 +1,94 @@
+"""A master as the loop drives it: with hints, and a name of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from spoold.daemon.actors import ASLEEP, open_spool
+from spoold.daemon.loop import Beat
+from spoold.daemon.naming import node_id
+from spoold.daemon.pulse import Pulse
+from spoold.master.master import Master
+from spoold.protocol import layout
+from spoold.store.initialise import restore
+from spoold.system.bell import Bell, readable
+from spoold.system.hints import Hints
+from spoold.system.host import SystemHost
+
+log = logging.getLogger("spoold")
+
+
+class MasterActor:
+    """A master with its hints."""
+
+    _WATCHED = (layout.PENDING, layout.RETURNED, layout.COMPLETED, layout.FAILED, layout.CONTROL, layout.MASTER)
+
+    def __init__(self, root: str, name: str | None, pulse: Pulse) -> None:
+        self._make: Callable[[], Master] = lambda: _master(root, name, pulse)
+        self._master: Master | None = self._make()
+        self._bell = Bell()
+        self.hints = Hints(root)
+        self._leaving = False
+        self._led = False
+
+    def step(self) -> Beat:
+        if self._leaving:
+            return Beat(busy=False, next_due=None, done=True)
+        if self._master is None:
+            return Beat(busy=False, next_due=None)
+        self.hints.clear()
+        self.hints.watch(self._WATCHED)
+        step = self._master.step()
+        if step.leading != self._led:
+            self._led = step.leading
+            log.info("%s", self.describe())
+        return Beat(step.busy, step.next_due)
+
+    def wait(self, timeout_s: float) -> None:
+        readable(timeout_s, self._bell.fileno(), self.hints.fileno())
+        self._bell.hush()
+
+    def wake(self) -> None:
+        self._bell.ring()
+
+    def leave(self, hurry: bool) -> None:
+        del hurry  # a master has nothing to finish
+        self._leaving = True
+
+    def rest(self, resting: bool) -> None:
+        """A leader that sleeps would keep everybody waiting for its lease: it resigns, and comes back as another."""
+        if resting and self._master is not None:
+            self._master.close()
+            self._master, self._led = None, False
+        elif not resting and self._master is None:
+            self._master = self._make()
+
+    @property
+    def resting(self) -> bool:
+        return self._master is None
+
+    def close(self) -> None:
+        self.hints.close()
+        if self._master is not None:
+            self._master.close()
+        self._bell.close()
+
+    @property
+    def idle(self) -> bool:
+        return True
+
+    def describe(self) -> str:
+        if self._master is None:
+            return ASLEEP
+        me = self._master.store.writer
+        if not self._master.leading:
+            return f"{me} stands by; {self._master.leadership.holder} leads"
+        return f"{me} leads epoch {self._master.leadership.epoch}"
+
+
+def _master(root: str, name: str | None, pulse: Pulse) -> Master:
+    store = open_spool(root, node_id(name, "m"), pulse)
+    restore(store.fs)
+    store.open_tmp()
+    return Master(store, SystemHost())

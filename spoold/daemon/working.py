@@ -1,0 +1,149 @@
+"""A worker as the loop drives it: with its runner, scratch and hints, and a name of its own."""
+
+from __future__ import annotations
+
+import logging
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+from spoold.daemon.actors import ASLEEP, open_spool
+from spoold.daemon.loop import Beat
+from spoold.daemon.naming import node_id
+from spoold.daemon.pulse import Pulse
+from spoold.protocol import layout
+from spoold.protocol.heartbeat import Capabilities
+from spoold.system.hints import Hints
+from spoold.system.host import SystemHost
+from spoold.system.power import SystemInhibitor
+from spoold.system.scratch import LocalScratch, find_abandoned
+from spoold.worker.config import WorkerConfig
+from spoold.worker.runner import Runner
+from spoold.worker.sweep import sweep
+from spoold.worker.worker import Worker
+
+log = logging.getLogger("spoold")
+
+# So many results wait for the disk at once.
+WRITERS_MAX = 16
+
+
+class WorkerActor:
+    """A worker with its runner, scratch and hints."""
+
+    def __init__(self, root: str, config: WorkerConfig, pulse: Pulse) -> None:
+        host = SystemHost()
+        can, slots = abilities(config, host)
+        store = open_spool(root, node_id(config.name), pulse)
+        self._runner = Runner(slots)
+        scratch = LocalScratch(store.writer, root, host)
+        environ, inhibitor = dict(os.environ), SystemInhibitor() if config.laptop.inhibit_sleep else None
+        self._writers = ThreadPoolExecutor(min(slots, WRITERS_MAX), "writer") if store.durable else None
+        self._worker = Worker(
+            store,
+            host,
+            self._runner,
+            scratch,
+            config,
+            can,
+            slots,
+            root=root,
+            environ=environ,
+            inhibitor=inhibitor,
+            writers=self._writers,
+        )
+        self._host = host
+        self._config = config
+        self._registered = False
+        self.hints = Hints(root)
+        # What is ready is worth waking up for only with a slot free.
+        self._offers = Hints(root)
+        self._watching = False
+        self._leaving = False
+        self._hurry = False
+
+    def step(self) -> Beat:
+        if not self._registered:
+            self._register()
+        if self._leaving:
+            self._worker.drain(0.0 if self._hurry else self._config.drain_grace_s)
+        self._watch()
+        step = self._worker.step()
+        return Beat(step.busy, step.next_due, step.done)
+
+    def _register(self) -> None:
+        # What a predecessor left on this machine goes first: only then may its tasks run again elsewhere.
+        for left in find_abandoned(self._host):
+            killed = sweep({"SPOOL_ROOT": left.spool, "SPOOL_WORKER_ID": left.worker})
+            log.info("%s, which ran here before, is gone (%d processes of it killed)", left.worker, killed)
+            left.remove()
+        for gone in self._worker.register():
+            self._worker.report_gone(gone)
+        self._registered = True
+        self._runner.prestart(1)
+        log.info("%s", self.describe())
+
+    def _watch(self) -> None:
+        if self.hints.reason is not None:
+            return  # no hints here: a listing for their sake would cost a round trip
+        self.hints.clear()
+        self.hints.watch([layout.CONTROL])
+        if self._offers.clear() or not self._watching:
+            self._offers.watch([layout.READY])
+            lanes = self._worker.store.fs.list(layout.READY)
+            self._offers.watch([layout.join(layout.READY, lane) for lane in sorted(lanes)])
+            self._watching = True
+
+    def wait(self, timeout_s: float) -> None:
+        hungry = len(self._worker.running) < self._worker.slots
+        self._runner.wait(timeout_s, self.hints.fileno(), self._offers.fileno() if hungry else -1)
+
+    def wake(self) -> None:
+        self._runner.wake()
+
+    def leave(self, hurry: bool) -> None:
+        self._leaving, self._hurry = True, hurry
+
+    def rest(self, resting: bool) -> None:
+        if resting:
+            self._worker.fall_asleep()
+        else:
+            self._worker.wake_up()
+
+    @property
+    def resting(self) -> bool:
+        return self._worker.asleep
+
+    def close(self) -> None:
+        self.hints.close()
+        self._offers.close()
+        self._worker.close()
+        if self._writers is not None:
+            self._writers.shutdown(wait=False)
+
+    @property
+    def idle(self) -> bool:
+        return not self._worker.running
+
+    def describe(self) -> str:
+        worker = self._worker
+        if worker.asleep:
+            return ASLEEP
+        return f"{worker.store.writer} runs {len(worker.running)} of at most {worker.slots} tasks"
+
+
+def abilities(config: WorkerConfig, host: SystemHost) -> tuple[Capabilities, int]:
+    """What this worker can serve, and how many slots it has: as configured, else as the machine is."""
+    capacity = host.capacity()
+    cpus = config.cpus or capacity.cpus
+    can = Capabilities(
+        cpus=cpus,
+        mem_mb=config.mem_mb or capacity.mem_mb,
+        gpus=capacity.gpus if config.gpus is None else config.gpus,
+        labels=config.labels,
+        types=config.types,
+        handlers=tuple(sorted(config.handlers)),
+        pools=config.pools,
+        allow_command=config.allow_command,
+        python=config.python.allow,
+    )
+    return can, config.slots or max(1, int(cpus))
