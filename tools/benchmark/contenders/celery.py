@@ -17,7 +17,8 @@ from tools.benchmark import draining, ledger
 from tools.benchmark.order import Order, Outcome, serve
 
 BODY = "x" * 200
-QUIET_S = 6.0
+# After a message that it cannot read it connects anew; so that long it is given to come back.
+QUIET_S = 12.0
 KILLS = 3
 
 
