@@ -14,6 +14,8 @@ from spoold.protocol.names import key, parse_archived, parse_events, parse_log
 from spoold.store.store import clear_directory
 
 EVERY_S = 60.0
+# However far off the next deletion is, a directory is looked through this often (s): clocks can be set.
+LOOK_AGAIN_S = 86400.0
 
 
 class Clearing:
@@ -22,40 +24,56 @@ class Clearing:
     def __init__(self) -> None:
         self._at: float | None = None
         self._bucket = 0
+        self._rests_until: dict[str, float] = {}
 
     def step(self, desk: Desk) -> None:
         """Take away what is due, if it is time. Errors: OSError."""
         if self._at is not None and desk.now.monotonic - self._at < EVERY_S:
             return
         self._at = desk.now.monotonic
-        buckets = sorted(desk.store.fs.list(layout.ARCHIVE))
-        if buckets:
-            self._bucket = (self._bucket + 1) % len(buckets)
-            clear_bucket(desk, layout.join(layout.ARCHIVE, buckets[self._bucket]))
+        self._clear_archive(desk)
         _clear_journals(desk)
         _clear_abandoned(desk)
         _remove_idle_lanes(desk)
 
+    def _clear_archive(self, desk: Desk) -> None:
+        """The next directory in which something may be due: each task in it costs a look at its age."""
+        buckets = sorted(desk.store.fs.list(layout.ARCHIVE))
+        for _ in buckets:
+            self._bucket = (self._bucket + 1) % len(buckets)
+            directory = layout.join(layout.ARCHIVE, buckets[self._bucket])
+            if desk.now.monotonic >= self._rests_until.get(directory, 0.0):
+                self._rests_until[directory] = desk.now.monotonic + clear_bucket(desk, directory)
+                return
 
-def clear_bucket(desk: Desk, directory: str) -> None:
-    """Delete the tasks of one archive directory that ended too long ago; the task file goes before its result."""
+
+def clear_bucket(desk: Desk, directory: str) -> float:
+    """Delete the tasks of one archive directory that ended too long ago; the task file goes before its result.
+
+    Returns for how long (s) none is due, neither of those that are there nor of those that come. Errors: OSError.
+    """
     groups: dict[str, list[str]] = {}
     for name in sorted(desk.store.fs.list(directory)):
         archived, log = parse_archived(name), parse_log(name)
         found = archived[0] if archived else log
         if found is not None:
             groups.setdefault(key(found.id), []).append(name)
-    max_age_s = desk.store.settings.retention.archive_s
+    retention = desk.store.settings.retention
+    max_age_s = retention.archive_s
+    rest_s = min(LOOK_AGAIN_S, max_age_s - max(retention.completed_s, retention.failed_s))
     for task_key, names in groups.items():
         tasks = [name for name in names if _is_task(name)]
         records = [name for name in names if name not in tasks]
-        ages = [_age_s(desk, layout.join(directory, name)) for name in records or tasks]
-        if min(ages) <= max_age_s:
+        desk.breathe()
+        age_s = min(_age_s(desk, layout.join(directory, name)) for name in records or tasks)
+        if age_s <= max_age_s:
+            rest_s = min(rest_s, max_age_s - age_s)
             continue
         for name in [*tasks, *records]:
             with contextlib.suppress(FileNotFoundError):
                 desk.store.fs.unlink(layout.join(directory, name))
         desk.view.archived.discard(task_key)
+    return rest_s
 
 
 def _is_task(name: str) -> bool:

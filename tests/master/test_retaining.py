@@ -105,6 +105,20 @@ def test_what_was_archived_for_long_is_deleted_and_so_are_old_journals() -> None
     assert archived(made) == []
 
 
+def test_an_archive_in_which_nothing_is_due_is_not_looked_through_every_minute() -> None:
+    made = ended("[retention]\ncompleted_s = 1\nfailed_s = 1\narchive_s = 5000\n", count=4)
+    made.witness.losses_allowed = True
+    made.advance(600)
+    asked = made.nodes["m1"].fs.asked
+    before = asked["stat"]
+    made.advance(1200)
+    journals = 1200 / 60  # of the one worker, once a minute
+    assert asked["stat"] - before <= journals + 2
+    assert len(archived(made)) == 8
+    made.advance(3800)
+    assert archived(made) == []
+
+
 def test_the_id_of_a_deleted_task_is_free_again() -> None:
     made = ended("[retention]\ncompleted_s = 1\narchive_s = 10\n", count=1)
     made.witness.losses_allowed = True
