@@ -39,11 +39,15 @@ RELIST_SHARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a step came to: whether anything changed, and when (monotonic, s) the next one is needed at the latest."""
+    """What a step came to: whether anything changed, and when (monotonic, s) the next one is needed at the latest.
+
+    rest_s: how long news can wait, so that one look takes in what many tasks have come to.
+    """
 
     busy: bool
     next_due: float | None
     leading: bool
+    rest_s: float = 0.0
 
 
 class Master:
@@ -58,6 +62,7 @@ class Master:
         self._desk: Desk | None = None
         self._doors = 0
         self._due = 0.0
+        self._stepped_at = 0.0
         self._followed = False
         self._gone_at: float | None = None
         self._gone: dict[str, bool] = {}
@@ -178,7 +183,7 @@ class Master:
         desk.backlog.tick(desk.now)
         placing.fail_refused(desk)
         placing.hold_back(desk)
-        placing.promote(desk)
+        taken = placing.promote(desk)
         self._retaining.step(desk)
         self._clearing.step(desk)
         report_due = self._reporting.step(desk, self.leadership, self._drops.growing())
@@ -188,7 +193,9 @@ class Master:
         unsettled = desk.busy or left or desk.unsure or desk.missing or desk.half or self._drops.undecided(desk)
         due = min(due for due in dues if due is not None)
         self._due = desk.now.monotonic if unsettled else due
-        return Step(desk.busy, desk.now.monotonic if left else due, leading=True)
+        since_s, self._stepped_at = desk.now.monotonic - self._stepped_at, desk.now.monotonic
+        rest_s = takeover.rest_s(desk, taken, since_s)
+        return Step(desk.busy, desk.now.monotonic if left else due, leading=True, rest_s=rest_s)
 
     def _relist(self, desk: Desk) -> None:
         if self._relist_at is not None and desk.now.monotonic >= self._relist_at:

@@ -113,8 +113,8 @@ def _hold(desk: Desk, task: TaskName, lane: str) -> None:
         desk.active[kind_of(lane)] -= 1
 
 
-def promote(desk: Desk) -> None:
-    """Fill the windows of ready/ with what may run now. Errors: OSError."""
+def promote(desk: Desk) -> int:
+    """Fill the windows of ready/ with what may run now; with how many. Errors: OSError."""
     lanes = {
         lane: LaneView(kind_of(lane), tuple(task.rank for task in desk.view.ready.get(lane, {}).values()))
         for lane in desk.backlog.lanes()
@@ -128,6 +128,7 @@ def promote(desk: Desk) -> None:
             for left in chosen[index:]:
                 desk.backlog.put_back(left)
             raise
+    return len(chosen)
 
 
 def _promote(desk: Desk, entry: Entry) -> None:

@@ -39,6 +39,8 @@ ENDED_S, ENDED_EACH_S = 1.0, 1e-4
 FEW = 256
 ENDED_AWAITED_S, ENDED_LOCAL_S, ENDED_QUIET_S = 2e-6, 5e-6, 2e-4
 PENDING_LOCAL_S = 1e-5
+# How long (s) a leader rests while tasks are under way, and at most while many stand ready.
+REST_S, REST_MOST_S = 0.001, 0.02
 REQUESTS_S, REQUESTS_QUIET_S = 1.0, 2.0
 # After so many names of a long listing, the leader sees to its token and its beat.
 BREATHE_EVERY = 10_000
@@ -237,6 +239,18 @@ def _thirsty(desk: Desk) -> bool:
     """Whether a lane may soon run dry though more waits for it."""
     enough = desk.store.settings.ready.window // 2
     return any(len(tasks) <= enough and desk.backlog.best(lane) for lane, tasks in desk.view.ready.items())
+
+
+def rest_s(desk: Desk, taken: int, since_s: float) -> float:
+    """How long (s) a leader may look at nothing and keep nobody waiting: what a look costs is then shared by more.
+
+    taken: so many were put into ready/ for those that workers took since the last step, since_s ago. At that pace, a
+    quarter of a full window is taken meanwhile.
+    """
+    window = desk.store.settings.ready.window
+    if sum(map(len, desk.view.ready.values())) <= window // 2 or _thirsty(desk):
+        return REST_S if _under_way(desk) else 0.0
+    return max(REST_S, min(REST_MOST_S, since_s * window / (4 * taken) if taken else REST_MOST_S))
 
 
 def _learn(desk: Desk, task_key: str, place: Place) -> None:

@@ -140,3 +140,25 @@ def test_a_heap_of_drops_is_listed_by_measure_and_worked_off(monkeypatch: pytest
     assert tokens == count
     assert listed["pending"] == 2, "at first, and when next to nothing was left of that"
     assert listed["control"] == 4
+
+
+def test_a_leader_looks_less_often_as_long_as_that_keeps_nobody_waiting() -> None:
+    """Nothing to do: at once when something comes. Work under way: after a moment. Much stands ready: by the pace."""
+    made = Cluster("[ready]\nwindow = 8\n")
+    made.master("m1")
+    made.settle()
+    master = made.nodes["m1"].master
+    assert master.step().rest_s == 0
+    made.submit("0.json", '{"command": ["work"]}')
+    under_way = master.step().rest_s
+    for number in range(1, 20):
+        made.submit(f"{number:02d}.json", '{"command": ["work"]}')
+    nobody_takes = master.step().rest_s
+    assert 0 < under_way < nobody_takes < 0.1
+    made.worker("w1", 4)
+    made.step("w1")
+    made.pass_time(0.004)
+    by_the_pace = master.step().rest_s
+    assert by_the_pace == pytest.approx(0.004 * 8 / (4 * 4))
+    assert under_way < by_the_pace < nobody_takes
+    assert len(made.fs.list(f"ready/{LANE}")) == 8
