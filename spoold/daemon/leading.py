@@ -31,22 +31,27 @@ class MasterActor:
         self.hints = Hints(root)
         self._leaving = False
         self._led = False
+        self._rest_s = 0.0
 
     def step(self) -> Beat:
         if self._leaving:
             return Beat(busy=False, next_due=None, done=True)
+        self._rest_s = 0.0
         if self._master is None:
             return Beat(busy=False, next_due=None)
         self.hints.clear()
         self.hints.watch(self._WATCHED)
         step = self._master.step()
+        self._rest_s = step.rest_s
         if step.leading != self._led:
             self._led = step.leading
             log.info("%s", self.describe())
         return Beat(step.busy, step.next_due)
 
     def wait(self, timeout_s: float) -> None:
-        readable(timeout_s, self._bell.fileno(), self.hints.fileno())
+        rest_s = min(self._rest_s, timeout_s)
+        if not readable(rest_s, self._bell.fileno()):
+            readable(timeout_s - rest_s, self._bell.fileno(), self.hints.fileno())
         self._bell.hush()
 
     def wake(self) -> None:
