@@ -16,10 +16,12 @@ from spoold.system.filesystem import FileSystem
 def write_dependencies(fs: FileSystem, task: Task, write: Callable[[str, bytes], None]) -> None:
     """Write `deps/ID.json`, the committed result, for every dependency; none where it is gone. Errors: OSError."""
     wanted = {key(parent): parent for parent in (*task.dependencies, *task.after_any)}
-    if not wanted:
-        return
     for state in (State.COMPLETED, State.FAILED):
-        for ended in map(parse_ended, sorted(fs.list(state))):
+        if not wanted:
+            return
+        # Of ten thousand names some few are wanted: only those are worth parsing.
+        named = sorted(name for name in fs.list(state) if key(name.rsplit(".", 3)[0]) in wanted)
+        for ended in map(parse_ended, named):
             if ended is not None and key(ended.id) in wanted:
                 parent = wanted.pop(key(ended.id))
                 # Retention moves a result before its task: one that is no longer here is there.
