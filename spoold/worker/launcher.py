@@ -108,7 +108,7 @@ def _become(parent: int, asked: int, answer: int) -> None:
     """Runs in the launcher, until the supervisor is gone."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    tree.set_name("spoold-launch")
+    tree.set_name("task-launcher")
     low, high = sorted((asked, answer))
     os.closerange(3, low)
     os.closerange(low + 1, high)

@@ -18,8 +18,12 @@ import orjson
 from spoold.worker.job import Call, Ending, Job
 from spoold.worker.wire import Wire
 
+# What a supervisor is comes through its wire and not as arguments: somebody who kills all that is called spoold must
+# not kill, together with the worker, what is there to end the worker's tasks.
+_BOOT_BYTES = 8192
+_READ_BOOT = f"import os; exec(os.read(0, {_BOOT_BYTES}))"
 # Appended, not inserted: the supervisor needs the standard library and us, never a neighbour of ours by chance.
-_BOOT = "import sys; sys.path.append(sys.argv[1]); from spoold.worker.supervisor import main; main()"
+_BOOT = "import sys; sys.path.append({root!r}); from spoold.worker.supervisor import main; main({worker})"
 _ROOT = str(Path(__file__).resolve().parents[2])
 
 
@@ -51,8 +55,9 @@ class Slot:
     def __init__(self, python: str) -> None:
         ours, theirs = socket.socketpair()
         with ours, theirs:
+            ours.sendall(_BOOT.format(root=_ROOT, worker=os.getpid()).encode().ljust(_BOOT_BYTES))
             self.process = subprocess.Popen(
-                [python, "-I", "-S", "-c", _BOOT, _ROOT, str(os.getpid())],
+                [os.path.realpath(python), "-I", "-S", "-c", _READ_BOOT],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 cwd="/",

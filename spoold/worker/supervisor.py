@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-import sys
 import time
 
 from spoold.worker import tree
@@ -237,16 +236,16 @@ class Supervisor:
             self._staff.died(pid, run)
 
 
-def main() -> None:
-    """Serves the worker whose wire is standard input; the last argument is the worker's pid."""
+def main(worker: int) -> None:
+    """Serves the worker with this pid, whose wire is standard input."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
         # Whoever signals a whole group or unit means the worker, which will tell us what to do.
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     tree.become_subreaper()
-    tree.set_name("spoold-slot")
+    tree.set_name("task-supervisor")
     control = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    Supervisor(control, int(sys.argv[-1])).serve()
+    Supervisor(control, worker).serve()

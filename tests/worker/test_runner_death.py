@@ -290,7 +290,7 @@ def test_a_killed_launcher_takes_its_job_along_and_is_replaced(bench: Bench) -> 
     bench.runner.start(bench.shell("setsid sleep $MARK & sleep $MARK"))
     eventually(lambda: len(bench.marked()) >= 3)
     (slot,) = bench.runner._live
-    (launcher,) = [seen.pid for seen in tree.children(slot.process.pid) if named(seen.pid, "spoold-launch")]
+    (launcher,) = [seen.pid for seen in tree.children(slot.process.pid) if named(seen.pid, "task-launcher")]
     os.kill(launcher, signal.SIGKILL)
     ending = bench.next()
     assert (ending.kind, ending.exit_code) == ("lost", None)
@@ -319,3 +319,14 @@ def test_a_launcher_whose_supervisor_is_gone_kills_what_it_started_and_ends(benc
 
 def named(pid: int, name: str) -> bool:
     return Path(f"/proc/{pid}/comm").read_text().strip() == name
+
+
+def test_nothing_that_ends_tasks_is_called_spool(bench: Bench) -> None:
+    """Somebody may kill the worker by that name, and what would be killed with it could not end the task."""
+    bench.runner.start(bench.shell("sleep $MARK & sleep $MARK"))
+    eventually(lambda: len(bench.marked()) >= 3)
+    (slot,) = bench.runner._live
+    (launcher,) = [seen.pid for seen in tree.children(slot.process.pid) if named(seen.pid, "task-launcher")]
+    for pid in (slot.process.pid, launcher):
+        called = [Path(f"/proc/{pid}/{file}").read_bytes() for file in ("comm", "cmdline")]
+        assert not any(b"spool" in words for words in called), called
