@@ -22,9 +22,6 @@ LOOK_EVERY_S = 1.0
 # More than may stay by this part of it, and the next look is not waited for: quick work must not outrun us. Not at
 # every step, since each round costs a listing of results/.
 CROWDED = 0.1
-# As long as tasks wait for the ends of others, each end is on somebody's way, and what has ended is listed again and
-# again: then no more than this stays.
-KEEP_AWAITED = 500
 
 
 class Retaining:
@@ -39,8 +36,8 @@ class Retaining:
         asked = [request for request in desk.view.requests if request.verb is Verb.GC]
         rested = self._looked_at is None or desk.now.monotonic - self._looked_at >= LOOK_EVERY_S
         settings = desk.store.settings.retention
-        most = min(settings.keep, KEEP_AWAITED) if desk.backlog.awaits else settings.keep
-        if not (asked or rested or max(len(desk.view.completed), len(desk.view.failed)) > most * (1 + CROWDED)):
+        crowded = settings.keep * (1 + CROWDED)
+        if not (asked or rested or max(len(desk.view.completed), len(desk.view.failed)) > crowded):
             return
         self._looked_at = desk.now.monotonic
         ages = {State.COMPLETED: settings.completed_s, State.FAILED: settings.failed_s}
@@ -50,7 +47,7 @@ class Retaining:
                 del seen[gone]
             for name in names:
                 seen.setdefault(name, desk.now.monotonic)
-            max_age_s, keep = (0.0, 0) if asked else (ages[state], most)
+            max_age_s, keep = (0.0, 0) if asked else (ages[state], settings.keep)
             due = retention.due(seen, desk.now.monotonic, max_age_s, keep)
             if due:
                 _archive(desk, state, [names[name] for name in due])

@@ -4,7 +4,6 @@ import errno
 
 import pytest
 
-from spoold.master import retaining
 from tests.support.cluster import Cluster
 
 DAY = 86_400.0
@@ -40,18 +39,6 @@ def test_what_is_more_than_a_directory_should_hold_goes_first_the_oldest() -> No
         "t1.1.w1.completed.json",
         "t1.1.w1.result.json",
     ]
-
-
-def test_while_tasks_wait_for_the_ends_of_others_fewer_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each end is listed for somebody then, and the list must not grow with all that was done."""
-    monkeypatch.setattr(retaining, "KEEP_AWAITED", 1)
-    made = ended("[retention]\nkeep = 5\n", count=4)
-    assert len(made.fs.list("completed")) == 4
-    made.submit("child.json", '{"command": ["work"], "after": ["nobody"]}')
-    made.settle()
-    made.advance(2)
-    assert made.fs.list("completed") == ["t3.1.w1.json"]
-    assert len(archived(made)) == 6
 
 
 def test_gc_archives_all_there_is_at_once() -> None:
