@@ -10,7 +10,14 @@ from tools.benchmark.bench import SCALES
 from tools.benchmark.figure import Figure, Target
 from tools.benchmark.parts import PARTS
 
-MACHINE = {"date": "2026-01-31", "cpus": 2, "memory_gib": 24, "places": ["ext4"], "python": "3.11", "scale": "quick"}
+MACHINE = {
+    "date": "2026-01-31",
+    "cpus": 2,
+    "memory_gib": 24,
+    "places": ["ext4"],
+    "python": "3.11",
+    "commands": ["tools/bench"],
+}
 
 
 def written(path: Path, *figures: Figure) -> str:
@@ -54,7 +61,7 @@ def test_a_part_is_measured_where_one_says_and_written_with_every_sample(tmp_pat
     assert main(["--tiny", "submit", "--dir", str(tmp_path), "--json", str(out)]) == 0
     record = json.loads(out.read_text())
     assert [len(figure["samples"]) for figure in record["figures"]] == [3, 3]
-    assert record["machine"]["scale"] == "tiny"
+    assert record["machine"]["commands"] == ["tools/bench submit --tiny"]
     assert list(tmp_path.iterdir()) == [out], "nothing is left behind"
 
 

@@ -14,7 +14,7 @@ MACHINE = {
     "memory_gib": 24,
     "places": ["ext4"],
     "python": "3.11",
-    "scale": "full",
+    "commands": ["tools/bench call --full"],
 }
 
 RATIO = {"ours": "spoold", "theirs": "huey", "tier": "call", "place": "ext4", "backlog": 10_000}
@@ -51,7 +51,7 @@ def test_the_section_has_a_row_for_each_contender_and_each_target() -> None:
         Figure("idle", "the master", "% core", (7.0,), Target(5, most=True)),
     ]
     said = section(MACHINE, figures)
-    assert "`tools/bench --full` on 2026-01-31: 2 cores (Fast One), 24 GiB, ext4" in said
+    assert "`tools/bench call --full` on 2026-01-31: 2 cores (Fast One), 24 GiB, ext4" in said
     assert "| spoold | 5,500 | 5,500 |" in said
     assert "| huey | 3,880 | 300 (18.5×) |" in said
     assert "| jug | – | missing |" in said

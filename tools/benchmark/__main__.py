@@ -49,11 +49,22 @@ def _read(files: Sequence[str]) -> Record:
     """What earlier calls wrote: all of their figures, and the machine of the last."""
     machine: dict[str, Any] = {}
     figures: list[Figure] = []
+    commands: list[str] = []
     for file in files:
         record = json.loads(Path(file).read_text())
         machine = record["machine"]
+        commands += machine["commands"]
         figures += [Figure.from_json(found) for found in record["figures"]]
-    return machine, figures
+    return {**machine, "commands": commands}, figures
+
+
+def _command(options: argparse.Namespace, asked: Sequence[str]) -> str:
+    """The call as a reader may repeat it: what to measure, and not where this one wrote it to."""
+    words = [] if options.scale == "quick" else [f"--{options.scale}"]
+    words += [f"--rounds {options.rounds}"] if options.rounds else []
+    words += [f"--deepest {options.deepest}"] if options.deepest else []
+    words += [f"--without {name}" for name in options.without]
+    return " ".join(["tools/bench", *asked, *words])
 
 
 def _measure(options: argparse.Namespace) -> Record:
@@ -65,7 +76,8 @@ def _measure(options: argparse.Namespace) -> Record:
         peers.install()
     peers.missing |= dict.fromkeys(options.without, "left out with --without")
     bench, began = Bench(scale, used, peers), time.monotonic()
-    machine = {**facts(used), "scale": scale.name}
+    asked = [] if options.parts == list(PARTS) else options.parts
+    machine = {**facts(used), "commands": [_command(options, asked)]}
     figures: list[Figure] = []
     for name in options.parts:
         tell(f"{name}: {PARTS[name].meaning}")

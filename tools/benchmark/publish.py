@@ -57,11 +57,11 @@ def renewed(readme: str, text: str) -> str:
 
 def section(machine: Mapping[str, Any], figures: Sequence[Figure]) -> str:
     """The text between the marks."""
-    command = f"tools/bench{' --full' if machine['scale'] == 'full' else ''}"
+    commands = " and ".join(f"`{command}`" for command in machine["commands"])
     ran = (
         f"{machine['cpus']} cores ({machine['cpu']}), {machine['memory_gib']} GiB, {' and '.join(machine['places'])}"
     )
-    parts = [f"One run of `{command}` on {machine['date']}: {ran}, Python {machine['python']}.", MEANT, ""]
+    parts = [f"Measured by {commands} on {machine['date']}: {ran}, Python {machine['python']}.", MEANT, ""]
     if deepest_place(figures) is not None:
         parts += [f"![Tasks a second against the backlog]({CHART.relative_to(CHECKOUT)})", ""]
     for tier, meaning in TIERS.items():
