@@ -156,6 +156,7 @@ class Check:
 def check(data: bytes, file: str, settings: Settings) -> Accepted | Reject | Young:
     """The verdict on a whole batch, all at once."""
     judging = Check(data, file, settings)
-    while (verdict := judging.go_on(EACH)) is None:
-        pass
+    verdict = None
+    while verdict is None:
+        verdict = judging.go_on(EACH)
     return verdict
