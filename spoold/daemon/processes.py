@@ -35,6 +35,7 @@ LOOK_S = 5.0
 NAP_LOOK_S = 0.1
 STUCK_S = 30.0
 HANG_S = 60.0
+WORKERS_IDLE = 0.7
 EXIT_OURS = 70
 EXIT_UNAVAILABLE = 69
 
@@ -59,7 +60,9 @@ def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> 
     pulse = Pulse()
     settings = open_spool(root, node_id(config.name), pulse).settings
     become_subreaper()
-    loop = Loop(lambda: WorkerActor(root, config, pulse), settings.poll, pulse, lambda: False, Nap(SystemClock()))
+    # A new task waits for the leader's look and then for a worker's, which asks half as much of a server.
+    poll = settings.poll.model_copy(update={"idle_s": WORKERS_IDLE * settings.poll.idle_s})
+    loop = Loop(lambda: WorkerActor(root, config, pulse), poll, pulse, lambda: False, Nap(SystemClock()))
     return _run(loop, leave_within_s=config.drain_grace_s + config.kill_grace_s + 10.0, until_eof=until_eof)
 
 
