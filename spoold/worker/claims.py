@@ -12,8 +12,9 @@ from spoold.store.looks import Looks
 from spoold.store.store import Store
 
 _LOOK = "claims"
-# How often (s) a look is due where it costs a round trip: while tasks run, and while none does.
-EVERY_S, IDLE_S = 0.5, 2.0
+# How often (s) a look is due where it costs a round trip: while tasks run, and while none does; and at least so many
+# times per heartbeat interval while tasks run.
+EVERY_S, IDLE_S, TIMES = 1.0, 2.0, 5
 
 
 class Claims:
@@ -23,11 +24,12 @@ class Claims:
         self._fs = store.fs
         self._looks = Looks(store)
         self._writer = store.writer
+        self._every_s = min(EVERY_S, store.settings.heartbeat.interval_s / TIMES)
         self._directory = layout.join(layout.CLAIMED, store.writer)
 
     def due(self, *, working: bool) -> bool:
         """Whether to look in this step."""
-        return self._looks.due(_LOOK, EVERY_S if working else IDLE_S)
+        return self._looks.due(_LOOK, self._every_s if working else IDLE_S)
 
     def doubt(self) -> None:
         """A move into it or out of it ended nobody knows how: look in the next step."""
