@@ -18,7 +18,8 @@ def rate(label: str, backlog: int, value: float, place: str = "ext4") -> Figure:
 
 def test_series_are_rates_by_contender_least_backlog_first() -> None:
     figures = [rate("a", 10_000, 5), rate("a", 1000, 9), rate("b", 1000, 2), rate("a", 1000, 7, place="tmpfs")]
-    figures.append(Figure("call", "ratio", "×", (2.0,)))
+    compared = {"ours": "a", "theirs": "b", "tier": "call", "place": "ext4", "backlog": 1000}
+    figures.append(Figure("call", "ratio", "×", (2.0,), key=compared))
     assert series(figures, "call", "ext4") == {"a": [(1000, 9), (10_000, 5)], "b": [(1000, 2)]}
 
 

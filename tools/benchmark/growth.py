@@ -26,8 +26,9 @@ def series(figures: Sequence[Figure], tier: str, place: str) -> dict[str, list[t
     """The rates of a tier on a file system: (backlog, tasks a second) by contender, least backlog first."""
     found: dict[str, list[tuple[float, float]]] = {}
     for figure in figures:
-        if figure.value and figure.key.get("tier") == tier and figure.key.get("place") == place:
-            found.setdefault(str(figure.key["label"]), []).append((float(figure.key["backlog"]), figure.value))
+        label = figure.key.get("label")  # a ratio of two contenders has none
+        if label and figure.value and figure.key.get("tier") == tier and figure.key.get("place") == place:
+            found.setdefault(str(label), []).append((float(figure.key["backlog"]), figure.value))
     return {label: sorted(points) for label, points in found.items()}
 
 
