@@ -95,9 +95,9 @@ class Launcher:
         self.wire.send({"argv": argv, "env": env, "cwd": cwd, "streams": launched.streams})
         return launched
 
-    def stop(self) -> None:
-        """Asks the program to end that nobody could see yet."""
-        self.wire.send({"stop": True})
+    def stop(self, told: list[int]) -> None:
+        """Asks the program to end, unless it is one of these, which were."""
+        self.wire.send({"stop": told})
 
     def close(self) -> None:
         """Forgets a process that is dead."""
@@ -143,7 +143,7 @@ class _Launching:
 
     def _obey(self, message: dict[str, Any]) -> None:
         if "stop" in message:
-            if self._pid:
+            if self._pid and self._pid not in message["stop"]:
                 os.kill(self._pid, signal.SIGTERM)
                 os.kill(self._pid, signal.SIGCONT)
             return

@@ -65,10 +65,10 @@ class Staff:
             self._host = Host(env, job["own"], job["path"])
         return self._host
 
-    def stop(self, run: Run) -> None:
-        """Asks a program to end that has not begun."""
+    def stop(self, run: Run, told: list[int]) -> None:
+        """Asks a program to end, unless it was told already."""
         if isinstance(run.helper, Launcher) and run.status is None:
-            run.helper.stop()
+            run.helper.stop(told)
 
     def last_word(self, run: Run) -> None:
         """A program that has to be killed goes before its launcher, which can then tell how it ended."""

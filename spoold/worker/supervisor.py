@@ -189,8 +189,8 @@ class Supervisor:
             tree.send(found, signal.SIGTERM)
             # A stopped process hears nothing else.
             tree.send(found, signal.SIGCONT)
-            if not found:
-                self._staff.stop(run)
+            # What was found may be the last of an earlier job, and this one's program not begun.
+            self._staff.stop(run, [seen.pid for seen in found])
 
     def _is_over(self, run: Run) -> bool:
         """Whether the job has ended, or its grace has."""
