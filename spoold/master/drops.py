@@ -81,9 +81,10 @@ class Drops:
                 if judged == PER_STEP:
                     return len(drops) - index
                 judged += 1
-                put_off = self._lines <= 0 and drop.lower().endswith(".jsonl")
+                if self._lines <= 0 and drop.lower().endswith(".jsonl"):
+                    continue  # the next step reads on in batches
                 self._judge_safely(desk, drop)
-                if not put_off and drop not in self._growing and drop not in self._judging:
+                if drop not in self._growing and drop not in self._judging:
                     settled.add(drop)
             return int(self._lines <= 0)
         finally:
@@ -106,7 +107,7 @@ class Drops:
         fs, drops = desk.store.fs, desk.store.settings.drop
         path = layout.join(layout.PENDING, drop)
         batch = drop.lower().endswith(".jsonl")
-        if batch and (drop in self._judging or self._lines <= 0):
+        if drop in self._judging:
             self._batch(desk, drop)
             return
         limit = drops.max_batch_bytes if batch else drops.max_bytes
@@ -191,8 +192,6 @@ class Drops:
 
     def _batch(self, desk: Desk, drop: str) -> None:
         """Read on in a batch, as far as this step may; what it becomes is settled when all of it was read."""
-        if self._lines <= 0:
-            return
         judging = self._judging[drop]
         verdict, read = judging.go_on(desk, self._lines)
         self._lines -= read

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from spoold.master.desk import Desk
-from spoold.master.view import Place
+from spoold.master.view import Place, waiting_place
 from spoold.protocol import layout
 from spoold.protocol.errors import legible
 from spoold.protocol.lanes import parse_lane
@@ -41,7 +41,7 @@ def fail_refused(desk: Desk) -> None:
     while failed < PER_STEP and (refused := desk.backlog.refused()):
         before = failed
         for entry, verdict in refused:
-            place = Place(State.WAITING, layout.join(layout.WAITING, entry.lane), entry.file)
+            place = waiting_place(entry.lane, entry.file)
             status = Status.TIMEOUT if verdict.code is Code.DEADLINE else Status.FAILURE
             failed += desk.fail(place, entry.name, Error(code=verdict.code, message=verdict.reason), status)
         if failed == before:

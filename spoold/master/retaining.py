@@ -10,6 +10,7 @@ from collections.abc import Callable
 from spoold.master.clearing import clear_bucket
 from spoold.master.desk import Desk
 from spoold.protocol import layout
+from spoold.protocol.glance import ended_key_in
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, parse_ended, parse_log
 from spoold.protocol.request import Verb
@@ -84,6 +85,6 @@ def _records(
     desk: Desk, directory: str, ids: set[str], parse: Callable[[str], EndedName | None]
 ) -> list[tuple[str, EndedName]]:
     """The results or logs of these tasks; earlier attempts left some under names that only a listing tells."""
-    near = [name for name in desk.store.fs.list(directory) if name.rsplit(".", 3)[0].lower() in ids]
+    near = [name for name in desk.store.fs.list(directory) if ended_key_in(name) in ids]
     parsed = [(name, parse(name)) for name in sorted(near)]
     return [(name, found) for name, found in parsed if found is not None]

@@ -14,7 +14,7 @@ import orjson
 from spoold.master import doors
 from spoold.master.desk import Desk
 from spoold.master.rejecting import reject
-from spoold.master.view import EVERYTHING, Place, Wanted
+from spoold.master.view import EVERYTHING, Place, Wanted, waiting_place
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.glance import age_in, is_plain, is_task, key_in
@@ -25,7 +25,7 @@ from spoold.rules.admission import taken
 from spoold.rules.backlog import Entry
 from spoold.rules.gates import conditions_of
 from spoold.store.archive import find_archived, list_archived
-from spoold.store.lanes import list_lanes
+from spoold.store.lanes import list_lanes, list_names
 
 VANISHED_AFTER = 3
 # How often (s) what is listed where looks cost round trips. UNDER_WAY, QUIET: everything, in heartbeat intervals.
@@ -70,8 +70,7 @@ def list_waiting(desk: Desk) -> Waiting:
     names = {}
     for lane in list_lanes(desk.store.fs, layout.WAITING):
         desk.breathe()
-        with contextlib.suppress(FileNotFoundError):
-            names[lane] = set(desk.store.fs.list(layout.join(layout.WAITING, lane)))
+        names[lane] = set(list_names(desk.store.fs, layout.join(layout.WAITING, lane)))
     return names
 
 
@@ -112,7 +111,7 @@ def _adopt_one(desk: Desk, file: str, lane: str, moving: dict[str, TaskName]) ->
     if other is None and task_key not in desk.view.archived and is_plain(file):
         desk.enlist(file, lane, None, 0)
         return
-    place, name = Place(State.WAITING, layout.join(layout.WAITING, lane), file), parse_task(file)
+    place, name = waiting_place(lane, file), parse_task(file)
     assert name is not None
     task = None
     if name.conditional:

@@ -51,6 +51,11 @@ class Place:
         return f"{self.directory}/{self.name}"
 
 
+def waiting_place(lane: str, file: str) -> Place:
+    """Where a token waits."""
+    return Place(State.WAITING, layout.join(layout.WAITING, lane), file)
+
+
 @dataclass(slots=True)
 class Changes:
     """What a refresh found: keys that came to a new place, those of them that ended, keys that are nowhere."""
@@ -124,7 +129,7 @@ class View:
         entry = self.backlog.get(task_key)
         if entry is None:
             return self.where.get(task_key)
-        return Place(State.WAITING, layout.join(layout.WAITING, entry.lane), entry.file)
+        return waiting_place(entry.lane, entry.file)
 
     def parent(self, task_id: str) -> Parent:
         """What is known of a task that others wait for."""
@@ -178,14 +183,14 @@ class View:
 
     def _entrust(self, found: _Found) -> None:
         """What has left ready/ is somebody's, until all is listed and tells whose."""
-        for task_key, place in list(found.gone.items()):
-            task = parse_task(place.name) if place.state is State.READY else None
+        left = {task_key: place for task_key, place in found.gone.items() if place.state is State.READY}
+        for task_key, place in left.items():
+            del found.gone[task_key]
+            task = parse_task(place.name)
             if task is not None and self.where.get(task_key) == place:
                 self.claimed.setdefault(SOMEBODY, {})[place.name] = task
                 self.where[task_key] = Place(State.CLAIMED, layout.join(layout.CLAIMED, SOMEBODY), place.name)
                 found.changes.any = True
-            if place.state is State.READY:
-                del found.gone[task_key]
 
     def _release(self) -> None:
         """A claim that was seen at its end is no longer claimed, though claimed/ was not listed."""

@@ -1,6 +1,7 @@
-"""What a task's name tells at a glance, where there may be a million of them.
+"""What a name tells at a glance, where there may be a million of them.
 
-Law: what is told of a name that `names.parse_task` would not take is worth nothing; `is_task` says whether it would.
+Law: what is told of a name that its parser in `names` would not take is worth nothing; of a task's, `is_task` says
+whether it would.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ def is_task(name: str) -> bool:
 def key_in(name: str) -> str:
     """The key of the id (see `names.key`); of a name that is no task's, anything."""
     return name.split(".", 2)[-1].rsplit(".", 2)[0].lower()
+
+
+def ended_key_in(name: str) -> str:
+    """The same of a name in completed/, failed/, results/ or logs/."""
+    return name.rsplit(".", 3)[0].lower()
 
 
 def rank_in(name: str) -> int:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable
 
 from spoold.protocol import layout
+from spoold.protocol.glance import ended_key_in
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key, parse_archived, parse_ended
 from spoold.protocol.task import Task
@@ -20,7 +21,7 @@ def write_dependencies(fs: FileSystem, task: Task, write: Callable[[str, bytes],
         if not wanted:
             return
         # Of ten thousand names some few are wanted: only those are worth parsing.
-        named = sorted(name for name in fs.list(state) if key(name.rsplit(".", 3)[0]) in wanted)
+        named = sorted(name for name in fs.list(state) if ended_key_in(name) in wanted)
         for ended in map(parse_ended, named):
             if ended is not None and key(ended.id) in wanted:
                 parent = wanted.pop(key(ended.id))

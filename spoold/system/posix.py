@@ -72,8 +72,9 @@ class PosixFileSystem:
 
     @cached_property
     def _touching(self) -> Touching | None:
-        nfs = self.mount is not None and self.mount.fstype.startswith("nfs")
-        return Touching("vers=3" in self.mount.options) if nfs and self.mount is not None else None
+        if self.mount is None or not self.mount.fstype.startswith("nfs"):
+            return None
+        return Touching("vers=3" in self.mount.options)
 
     def read(self, path: str, limit: int | None = None, *, offset: int = 0) -> bytes:
         fd = self._open_to_read(path)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 
 from spoold.protocol import layout
@@ -17,7 +16,7 @@ from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.rules.matching import fits, free, unfit
-from spoold.store.lanes import list_lanes
+from spoold.store.lanes import list_lanes, list_names
 from spoold.store.looks import Looks
 from spoold.store.store import Store
 from spoold.system.errnos import Meaning, classify
@@ -68,9 +67,8 @@ class Claiming:
             if lane_name not in self._serves:
                 self._serves[lane_name] = unfit(lane, self._can) is None
             if self._serves[lane_name]:
-                with suppress(FileNotFoundError):  # a lane that is gone again is empty
-                    names = self._store.fs.list(layout.join(layout.READY, lane_name))
-                    found += [(name, lane_name) for name in names]
+                names = list_names(self._store.fs, layout.join(layout.READY, lane_name))
+                found += [(name, lane_name) for name in names]
         found.sort()
         self._left = found
         return found

@@ -36,7 +36,7 @@ def usable() -> bool:
 class Launched:
     """A program that was ordered: what it prints, and why it never began, if so. In place of a Child."""
 
-    __slots__ = ("_kept", "errors", "output", "refused")
+    __slots__ = ("errors", "output", "refused", "streams")
 
     pid = 0  # the launcher's child, not the supervisor's
 
@@ -46,13 +46,8 @@ class Launched:
         # The launcher opens its ends anew, so what is set here for ours is not set for the program's.
         self.output, sink = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.errors, error_sink = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._kept = (source, sink, error_sink)
+        self.streams = (source, sink, error_sink)  # its standard descriptors, under our numbers
         self.refused: Refused | None = None
-
-    @property
-    def streams(self) -> tuple[int, int, int]:
-        """Its standard descriptors, under our numbers."""
-        return self._kept
 
     def refusal(self) -> Refused | None:
         """Why the program never began; None if it did begin."""
@@ -60,7 +55,7 @@ class Launched:
 
     def close(self) -> None:
         """Closes all descriptors."""
-        for descriptor in (self.output, self.errors, *self._kept):
+        for descriptor in (self.output, self.errors, *self.streams):
             os.close(descriptor)
 
 

@@ -7,19 +7,18 @@ Touches: its folder, processes of celery's own worker.
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import sys
 import time
 from queue import Empty
 
 from tools.benchmark import draining, ledger
+from tools.benchmark.draining import Pace
 from tools.benchmark.order import Order, Outcome, serve
 
 BODY = "x" * 200
 # After a message that it cannot read it connects anew; so that long it is given to come back.
-QUIET_S = 12.0
-KILLS = 3
+PACE = Pace(start_s=4.0, life_s=(3.0, 3.5), quiet_s=12.0)
 
 
 def run(order: Order) -> Outcome:
@@ -43,10 +42,7 @@ def _queue(order: Order) -> Outcome:
         return Connection("filesystem://", transport_options=options)
 
     with connect() as connection, connection.SimpleQueue("queue") as queue:
-        began = time.monotonic()
-        for number in range(order.tasks):
-            queue.put({"number": number, "body": BODY})
-        fill = order.tasks / (time.monotonic() - began)
+        filled = draining.fill(order, lambda number: queue.put({"number": number, "body": BODY}))
 
     def consume(_: int) -> None:
         with connect() as connection, connection.SimpleQueue("queue") as queue:
@@ -58,10 +54,7 @@ def _queue(order: Order) -> Outcome:
                 message.ack()
                 ledger.note(folder, message.payload["number"])
 
-    consumers = draining.fork(consume, order.workers)
-    draining.watch(order)
-    draining.end(consumers)
-    return draining.told(order, fill)
+    return draining.consumed(order, consume, filled)
 
 
 def _call(order: Order) -> Outcome:
@@ -75,24 +68,7 @@ def _call(order: Order) -> Outcome:
         else:
             celery_app.noop.delay(folder, number)
 
-    workers = [_worker(order)] if order.mode == "live" else []
-    if workers:
-        time.sleep(4.0)
-    began = time.monotonic()
-    for number in range(order.tasks):
-        produce(number)
-    fill = order.tasks / (time.monotonic() - began)
-    workers = workers or [_worker(order)]
-    try:
-        if order.mode == "kill":
-            for _ in range(KILLS):
-                time.sleep(random.uniform(3.0, 3.5))
-                draining.stop(workers)
-                workers = [_worker(order)]
-        draining.watch(order, quiet_s=None if order.mode == "drain" else QUIET_S)
-    finally:
-        draining.stop(workers)
-    return draining.told(order, fill)
+    return draining.served(order, produce, lambda: _worker(order), PACE)
 
 
 def _worker(order: Order) -> subprocess.Popen[bytes]:

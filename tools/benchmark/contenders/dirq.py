@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 from dirq.QueueSimple import QueueSimple  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
@@ -17,10 +16,7 @@ def run(order: Order) -> Outcome:
     """Fill, then drain with forked consumers."""
     path, folder = f"{order.folder}/queue", order.ledger
     queue = QueueSimple(path)
-    began = time.monotonic()
-    for number in range(order.tasks):
-        queue.add(json.dumps({"number": number, "body": BODY}))
-    fill = order.tasks / (time.monotonic() - began)
+    filled = draining.fill(order, lambda number: queue.add(json.dumps({"number": number, "body": BODY})))
 
     def consume(_: int) -> None:
         mine = QueueSimple(path)
@@ -31,10 +27,7 @@ def run(order: Order) -> Outcome:
                     mine.remove(name)
                     ledger.note(folder, number)
 
-    consumers = draining.fork(consume, order.workers)
-    draining.watch(order)
-    draining.end(consumers)
-    return draining.told(order, fill)
+    return draining.consumed(order, consume, filled)
 
 
 if __name__ == "__main__":

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
-import time
 
 from tools.benchmark import draining, ledger
+from tools.benchmark.draining import Pace
 from tools.benchmark.order import Order, Outcome, serve
 
 BODY = "x" * 200
-QUIET_S = 4.0
-KILLS = 3
+PACE = Pace(start_s=1.0, life_s=(1.0, 1.5), quiet_s=4.0)
 
 
 def run(order: Order) -> Outcome:
@@ -33,10 +31,9 @@ def _queue(order: Order) -> Outcome:
 
     folder, path = order.ledger, os.environ["HUEY_FOLDER"]
     storage = FileStorage("queue", path)
-    began = time.monotonic()
-    for number in range(order.tasks):
-        storage.enqueue(json.dumps({"number": number, "body": BODY}).encode())
-    fill = order.tasks / (time.monotonic() - began)
+    filled = draining.fill(
+        order, lambda number: storage.enqueue(json.dumps({"number": number, "body": BODY}).encode())
+    )
 
     def consume(_: int) -> None:
         mine = FileStorage("queue", path)
@@ -45,10 +42,7 @@ def _queue(order: Order) -> Outcome:
             if data is not None:
                 ledger.note(folder, json.loads(data)["number"])
 
-    consumers = draining.fork(consume, order.workers)
-    draining.watch(order)
-    draining.end(consumers)
-    return draining.told(order, fill)
+    return draining.consumed(order, consume, filled)
 
 
 def _call(order: Order) -> Outcome:
@@ -62,24 +56,7 @@ def _call(order: Order) -> Outcome:
         else:
             huey_app.noop(folder, number)
 
-    consumers = [_consumer(order)] if order.mode == "live" else []
-    if consumers:
-        time.sleep(1.0)
-    began = time.monotonic()
-    for number in range(order.tasks):
-        produce(number)
-    fill = order.tasks / (time.monotonic() - began)
-    consumers = consumers or [_consumer(order)]
-    try:
-        if order.mode == "kill":
-            for _ in range(KILLS):
-                time.sleep(random.uniform(1.0, 1.5))
-                draining.stop(consumers)
-                consumers = [_consumer(order)]
-        draining.watch(order, quiet_s=None if order.mode == "drain" else QUIET_S)
-    finally:
-        draining.stop(consumers)
-    return draining.told(order, fill)
+    return draining.served(order, produce, lambda: _consumer(order), PACE)
 
 
 def _consumer(order: Order) -> subprocess.Popen[bytes]:
