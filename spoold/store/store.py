@@ -82,11 +82,18 @@ class Store:
         path = layout.tmp(self.writer, f"{self._written}")
         try:
             self.fs.write(path, data, durable=durable)
-        except FileNotFoundError as error:
-            if self.writer not in self.fs.list(layout.TMP):
-                raise ShutOut(f"tmp/{self.writer} is gone: this node was taken for dead") from error
+        except FileNotFoundError:
+            self.check_kept(layout.TMP)
             raise
         return path
+
+    def check_kept(self, above: str) -> None:
+        """Find out why my own directory in `above` was not found: ShutOut if it was removed, else nothing.
+
+        The directory above has to say so: a share that is not mounted has neither. Errors: OSError.
+        """
+        if self.writer not in self.fs.list(above):
+            raise ShutOut(f"{above}/{self.writer} is gone: this node was taken for dead")
 
     def publish(self, dst: str, data: bytes, *, durable: bool) -> None:
         """Make a file appear whole under a name that nobody else makes. Errors: OSError, with nothing left behind."""

@@ -1,13 +1,12 @@
 """claimed/<me>/: what is mine, as the share shows it.
 
 Law: what is listed there is this worker's own, whether or not its rename was seen to succeed; what is no longer there
-is not. A directory that is gone means that this worker was taken for dead.
+is not. A directory that is gone from claimed/ means that this worker was taken for dead.
 """
 
 from __future__ import annotations
 
 from spoold.protocol import layout
-from spoold.protocol.errors import ShutOut
 from spoold.store.looks import Looks
 from spoold.store.store import Store
 
@@ -21,9 +20,8 @@ class Claims:
     """Looks at one worker's claim directory, as often as need be."""
 
     def __init__(self, store: Store) -> None:
-        self._fs = store.fs
+        self._store = store
         self._looks = Looks(store)
-        self._writer = store.writer
         self._every_s = min(EVERY_S, store.settings.heartbeat.interval_s / TIMES)
         self._directory = layout.join(layout.CLAIMED, store.writer)
 
@@ -38,6 +36,7 @@ class Claims:
     def list(self) -> set[str]:
         """The names of my tokens. Errors: OSError, ShutOut."""
         try:
-            return set(self._fs.list(self._directory))
-        except FileNotFoundError as error:
-            raise ShutOut(f"claimed/{self._writer} is gone: this worker was taken for dead") from error
+            return set(self._store.fs.list(self._directory))
+        except FileNotFoundError:
+            self._store.check_kept(layout.CLAIMED)
+            raise

@@ -18,6 +18,7 @@ from spoold.system.host import FakeHost
 from spoold.system.scratch import MemoryScratch
 from spoold.worker.config import Laptop, WorkerConfig
 from spoold.worker.worker import Worker
+from tests.sim.conduct import Broken
 from tests.sim.mount import Mount
 from tests.sim.programs import Execution, Programs
 from tests.sim.scheduler import Process, Scheduler
@@ -53,7 +54,9 @@ class Clocks:
 
 
 class Machine:
-    """A machine with one node on it. cut_until: its cable is pulled until then (true time, s)."""
+    """A machine with one node on it. Until then (true time, s) its cable is pulled (cut_until), or its share is not
+    mounted (away_until).
+    """
 
     def __init__(
         self,
@@ -67,7 +70,7 @@ class Machine:
         self.base = base
         self.name = base
         self.role = role
-        self.cut_until = 0.0
+        self.cut_until = self.away_until = 0.0
         self.process: Process | None = None
         self.programs: Programs | None = None
         self.actor: Master | Worker | None = None
@@ -157,8 +160,15 @@ class Machine:
             except ShutOut:
                 self.shut_out += 1
                 self._kill_programs()
+                self._check_shut_out()
             except (OSError, Unavailable):
                 self._scheduler.sleep(PATIENCE_S)
+
+    def _check_shut_out(self) -> None:
+        """Who says that it was shut out has truly lost a directory: else its claims would wait for a silence."""
+        rooms = ("tmp", "claimed") if self.role == "worker" else ("tmp",)
+        if all(self.name in self._server.fs.list(room) for room in rooms):
+            raise Broken(f"shut out: {self.name} gives its name up, and nobody has taken it")
 
     def _make(self) -> Master | Worker:
         mount = Mount(self._scheduler, self._server, self._weather, self)

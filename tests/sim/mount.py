@@ -15,6 +15,7 @@ Survivable, and therefore injected:
   scan           a listing of names that are renamed meanwhile: two moments, and a name may be in both or in neither
   nap, fall      a machine that stands still, or dies, just before or after the change that the seed aims at
   torn           a file half written when its writer died
+  unmounted      the empty folder below: nothing is in it, and nothing is found (while the machine's share is away)
   nolock         a lock that the server has none of just now, in a spool that claims by lock
 Not survivable, and therefore not injected here: a listing that does not show what stood there before it began and
 stands there still, a rename that two machines both win, a durable file that is lost. Such a mount is not fit for a
@@ -71,6 +72,7 @@ class Machine(Protocol):
 
     name: str
     cut_until: float
+    away_until: float
 
     def freeze(self, seconds: float) -> None:
         """It stands still for a while."""
@@ -220,6 +222,8 @@ class Mount:
             if verb in CHANGES and self._strikes("orphan"):
                 self._later(act)
             raise
+        if self._machine.away_until > self._scheduler.now:
+            return _below(verb, args)
         if verb in ("write", "append", "mkdir") and self._server.full:
             raise _error(errno.ENOSPC, str(args[0]))
         self._refuse(verb, args)
@@ -315,6 +319,13 @@ class Mount:
 
     def _key(self) -> tuple[object, ...]:
         return (self._machine.name, self._calls)
+
+
+def _below(verb: str, args: tuple[object, ...]) -> list[str]:
+    """A call that meets the folder on which the share is mounted, while it is not."""
+    if args == ("",) and verb == "list":
+        return []
+    raise _error(errno.ENOENT, str(args[0]) if args else "")
 
 
 def _error(code: int, path: str) -> OSError:

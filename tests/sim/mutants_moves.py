@@ -140,7 +140,7 @@ def shared_claim_directory() -> list[Swap]:
         return register(self)
 
     def list_shared(self: Claims) -> set[str]:
-        return set(self._fs.list("claimed/shared"))
+        return set(self._store.fs.list("claimed/shared"))
 
     def shared(worker: str, name: str) -> str:
         return f"{layout.CLAIMED}/shared/{name}"
@@ -206,15 +206,23 @@ def failed_listing_is_empty() -> list[Swap]:
     return [(Claims, "list", hopeful)]
 
 
+@moves.add("discover by listing", "A directory that is not found was removed: an unmounted share shuts out.")
+def unmounted_is_shut_out() -> list[Swap]:
+    def believe(self: Store, above: str) -> None:
+        raise ShutOut(f"{above}/{self.writer} was not found")
+
+    return [(Store, "check_kept", believe)]
+
+
 @moves.add("the door is shut", "A worker that was taken for dead makes its directories anew and goes on.")
 def claim_directory_made_again() -> list[Swap]:
     stage = Store.stage
 
     def go_on(self: Claims) -> set[str]:
         try:
-            return set(self._fs.list(self._directory))
+            return set(self._store.fs.list(self._directory))
         except FileNotFoundError:
-            make_directory(self._fs, self._directory)
+            make_directory(self._store.fs, self._directory)
             return set()
 
     def stage_anyway(self: Store, data: bytes, *, durable: bool) -> str:
@@ -233,8 +241,8 @@ def adoption_after_commit() -> list[Swap]:
     listed: dict[str, set[str]] = {}
 
     def remember(self: Claims) -> set[str]:
-        listed[self._writer] = claims(self)
-        return listed[self._writer]
+        listed[self._store.writer] = claims(self)
+        return listed[self._store.writer]
 
     def afterwards(self: Worker, late: set[str]) -> int:
         found = listed.pop(self.store.writer, set())

@@ -21,7 +21,7 @@ class Here:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self.name = "here"
-        self.cut_until = 0.0
+        self.cut_until = self.away_until = 0.0
         self.fallen = 0
         self.frozen_s = 0.0
 
@@ -263,6 +263,18 @@ def test_down() -> None:
     world = World("down", "smb")
     world.machine.cut_until = 50.0
     assert world.refused(rename(world)) == errno.EHOSTDOWN
+    assert sorted(world.fs.files()) == ["a/one"]
+
+
+def test_an_unmounted_share_is_an_empty_folder() -> None:
+    world = World("no such fault")
+    world.machine.away_until = 50.0
+    seen: list[list[str]] = []
+    world.play(lambda: seen.append(world.mount.list("")))
+    assert seen == [[]]
+    assert world.refused(rename(world)) == errno.ENOENT
+    assert world.refused(lambda: world.mount.list("a")) == errno.ENOENT
+    assert world.refused(lambda: world.mount.write("tmp/new", b"", durable=False)) == errno.ENOENT
     assert sorted(world.fs.files()) == ["a/one"]
 
 

@@ -126,10 +126,10 @@ class Universe:
         self.weather.fair = True
         self.server.full = False
         for machine in self.machines:
-            machine.cut_until = 0.0
+            machine.cut_until = machine.away_until = 0.0
             if not machine.up:
                 machine.start()
-        self.client.cut_until = 0.0
+        self.client.cut_until = self.client.away_until = 0.0
 
     def _blows(self, kind: str) -> None:
         """One kind of blow, again and again, at times that only the seed knows."""
@@ -157,11 +157,14 @@ class Universe:
         elif kind == "doze":
             self._tell(kind, machine.name, length_s)
             machine.doze(length_s, patience_s=4.0 * draw("patience", kind, number))
-        elif kind == "partition":
-            cut: list[Machine | Client] = [*self.machines, self.client]
-            whom = self._one_of(kind, number, *cut)
+        elif kind in ("partition", "unmount"):
+            all_of_them: list[Machine | Client] = [*self.machines, self.client]
+            whom = self._one_of(kind, number, *all_of_them)
             self._tell(kind, whom.name, length_s)
-            whom.cut_until = self.scheduler.now + length_s
+            if kind == "partition":
+                whom.cut_until = self.scheduler.now + length_s
+            else:
+                whom.away_until = self.scheduler.now + length_s
         elif kind == "clock":
             owners = [*(machine.clocks for machine in self.machines), self.client.clocks, self.clock]
             self._one_of(kind, number, *owners).skew += 7200.0 * (draw("jump", kind, number) - 0.5)

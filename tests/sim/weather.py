@@ -87,6 +87,7 @@ BLOWS: dict[str, float] = {
     "suspend": 25.0,
     "doze": 25.0,
     "partition": 15.0,
+    "unmount": 30.0,
     "clock": 10.0,
     "full": 30.0,
     "power": 30.0,

@@ -55,7 +55,7 @@ class Client:
         self.name = base
         self._base = base
         self._calls = 0
-        self.cut_until = 0.0
+        self.cut_until = self.away_until = 0.0
         self.cuts = 0
         self.done = False
         self.cancelled: set[str] = set()

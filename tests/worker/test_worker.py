@@ -163,6 +163,20 @@ def test_a_worker_that_was_reaped_kills_and_leaves() -> None:
     assert node.runner.live == {}
 
 
+def test_an_unmounted_share_is_not_taken_for_a_reaping() -> None:
+    made = ready({})
+    node = made.worker("w1")
+    made.step("w1")
+    node.fs.fail("list", "claimed/w1", errno.ENOENT)
+    node.fs.fail("list", "claimed", errno.ENOENT)
+    with pytest.raises(FileNotFoundError):
+        node.worker.step()
+    assert ids(node) == ["t0"], "the lease ends it, not a doubt"
+    made.step("w1")
+    assert made.state("t0") == "claimed"
+    assert ids(node) == ["t0"]
+
+
 def test_a_claim_that_cannot_be_read_yet_is_adopted_later() -> None:
     made = ready({})
     node = made.worker("w1")
