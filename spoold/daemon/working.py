@@ -94,7 +94,7 @@ class WorkerActor:
             self._watching = True
 
     def wait(self, timeout_s: float) -> None:
-        hungry = len(self._worker.running) < self._worker.slots
+        hungry = self._worker.vacancies.free(len(self._worker.running)) > 0
         self._runner.wait(timeout_s, self.hints.fileno(), self._offers.fileno() if hungry else -1)
 
     def wake(self) -> None:
@@ -128,7 +128,8 @@ class WorkerActor:
         worker = self._worker
         if worker.asleep:
             return ASLEEP
-        return f"{worker.store.writer} runs {len(worker.running)} of at most {worker.slots} tasks"
+        running = min(len(worker.running), worker.slots)  # what waits in a slot does not run
+        return f"{worker.store.writer} runs {running} of at most {worker.slots} tasks"
 
 
 def abilities(config: WorkerConfig, host: SystemHost) -> tuple[Capabilities, int]:

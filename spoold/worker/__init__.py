@@ -4,6 +4,8 @@
     config      what this worker serves and how: a file on the machine, never on the share
     standing    may it take tasks, and keep those it has? Drain, halt, sleep, battery
     appetite    what keeps a worker with free slots from taking more
+    vacancies   for how many more tasks there is a place
+    shyness     which tasks it leaves to others for a while
     claiming    ready/ → claimed/<me>/: which task is taken next
     starting    a claimed token → a running job
     preparing   task + handler → program, environment, folder, limits
@@ -12,7 +14,7 @@
     reporting   what the heartbeat says of running tasks
 
     job         what is run and how it ended: values, and the port behind which it runs
-    runner      up to N jobs at once, each below a supervisor of its own
+    runner      up to N jobs at once, each below a supervisor of its own, in which a few more may wait
     slot        the worker's end of one supervisor
     supervisor  the process above one job: time limits, memory, output, and the end of the whole tree
     run, child, staff, launcher, pyhost, wire, tree    the supervisor's parts

@@ -23,6 +23,11 @@ class Appetite:
         self._looks = Looks(store)
         self.why: str | None = None
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Why, for those who ask what this worker does."""
+        return (self.why,) if self.why else ()
+
     def lost(self, offered: bool) -> bool:
         """Whether nothing new is taken now, `why` then says why. offered: whether there is anything to take.
 

@@ -146,7 +146,10 @@ class RunnerPort(Protocol):
     """What the worker's loop needs of a runner. Used from one thread, except `wake`."""
 
     def start(self, job: Job) -> None:
-        """Begins a job in a free slot. Raises RuntimeError without a free slot, ValueError for a running key."""
+        """Begins a job in a free slot, or has it wait in one behind another job; then it begins when that is over.
+
+        Raises RuntimeError where no more may wait, ValueError for a running key.
+        """
 
     def poll(self) -> list[Ending]:
         """The jobs that ended since the last call, without blocking."""
@@ -164,7 +167,16 @@ class RunnerPort(Protocol):
         """Ends a `wait`, present or next, from another thread or a signal handler."""
 
     def running(self) -> set[str]:
-        """The keys of the jobs that have begun and whose ending was not polled yet."""
+        """The keys of the jobs that were started and whose ending was not polled yet."""
+
+    def waiting(self) -> set[str]:
+        """Those of them that wait for the one before them."""
+
+    def engaged(self, since_s: float) -> int:
+        """How many slots have had the same job for at least so long (s)."""
+
+    def relieve(self, after_s: float) -> None:
+        """Ends, as if by `stop`, what waits for a job that has run for at least so long (s), unless it begins now."""
 
     def usage(self) -> dict[str, int]:
         """Resident bytes of running jobs, as last reported (about every two seconds)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -11,12 +11,14 @@ from spoold.protocol.heartbeat import Running
 from spoold.store.store import stamp
 from spoold.system.scratch import Scratch
 from spoold.worker.attempt import Attempt
+from spoold.worker.job import RunnerPort
 
 PROGRESS_MAX = 4096
 
 
-def running_tasks(attempts: Iterable[Attempt], usage: Mapping[str, int], scratch: Scratch) -> tuple[Running, ...]:
-    """Every attempt with its memory (MiB) and what it reports of itself."""
+def running_tasks(attempts: Iterable[Attempt], runner: RunnerPort, scratch: Scratch) -> tuple[Running, ...]:
+    """Every attempt that has a slot, with its memory (MiB) and what it reports of itself."""
+    usage, waiting = runner.usage(), runner.waiting()
     return tuple(
         Running(
             id=attempt.name.id,
@@ -27,6 +29,7 @@ def running_tasks(attempts: Iterable[Attempt], usage: Mapping[str, int], scratch
             progress=_progress(scratch, attempt.key),
         )
         for attempt in attempts
+        if attempt.key not in waiting
     )
 
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from spoold.rules.ahead import DEPTH, SPAN_S
 from spoold.system.bell import Bell, readable
 from spoold.worker import tree
 from spoold.worker.job import Ending, Job
@@ -33,7 +34,9 @@ def become_subreaper() -> bool:
 
 
 class Runner:
-    """Runs up to `slots` jobs at once, each below a supervisor of its own, which it starts when first needed."""
+    """Runs up to `slots` jobs at once, each below a supervisor of its own, which it starts when first needed; to each
+    of those a few more may be given, which wait there for the one before them.
+    """
 
     def __init__(self, slots: int, *, python: str = sys.executable) -> None:
         self._slots = slots
@@ -58,23 +61,21 @@ class Runner:
             self._selector.register(slot.wire.source, selectors.EVENT_READ, slot)
 
     def start(self, job: Job) -> None:
-        """Begins a job in a free slot; see RunnerPort. OSError if no supervisor can be started."""
-        busy = [slot.job.key for slot in self._live if slot.job is not None]
-        if job.key in busy or any(slot.job and slot.job.key == job.key for slot in self._dying):
+        """Gives a job to the slot with the least to do; see RunnerPort. OSError if no supervisor can be started."""
+        if any(job.key == other.key for slot in (*self._live, *self._dying) for other in slot.jobs):
             raise ValueError(f"{job.key} is already running")
-        if len(busy) >= self._slots:
-            raise RuntimeError("no slot is free")
-        if len(busy) == len(self._live):
-            self.prestart(len(busy) + 1)
-        idle = [slot for slot in self._live if slot.job is None]
+        if all(slot.jobs for slot in self._live):
+            self.prestart(len(self._live) + 1)
         wanted = flavour(job)
-        slot = min(idle, key=lambda slot: slot.flavour != wanted)
-        if readable(0, slot.wire.source):
+        slot = min(self._live, key=lambda slot: (slot.age >= SPAN_S, len(slot.jobs), slot.flavour != wanted))
+        if len(slot.jobs) > DEPTH:
+            raise RuntimeError("no slot is free")
+        if not slot.jobs and readable(0, slot.wire.source):
             # Who has nothing to do has nothing to say: it died idle, which is to be noticed before it is given a job.
             self._hear(0)
             self.start(job)
             return
-        slot.begin(job, self._lease)
+        slot.give(job, self._lease)
         self._listen(slot)
 
     def poll(self) -> list[Ending]:
@@ -101,9 +102,9 @@ class Runner:
         self._bell.ring()
 
     def stop(self, key: str, why: str, grace_s: float) -> None:
-        """Ends a running job: SIGTERM, after the grace SIGKILL. An unknown key is no error, it has just ended."""
+        """Ends a job: SIGTERM, after the grace SIGKILL. An unknown key is no error, it has just ended."""
         for slot in self._live:
-            if slot.job is not None and slot.job.key == key:
+            if any(job.key == key for job in slot.jobs):
                 slot.wire.send({"do": "stop", "key": key, "why": why, "grace": grace_s})
                 self._listen(slot)
 
@@ -111,25 +112,39 @@ class Runner:
         """Lets jobs run until this CLOCK_BOOTTIME. Before the first call there is no lease, jobs run on."""
         self._lease = until_boottime_s
         for slot in self._live:
-            if slot.job is not None:
+            if slot.jobs:
                 slot.extend(until_boottime_s)
                 self._listen(slot)
 
     def running(self) -> set[str]:
-        """The keys of the jobs that have begun and whose ending was not polled yet."""
-        begun = {slot.job.key for slot in (*self._live, *self._dying) if slot.job is not None}
+        """The keys of the jobs that were started and whose ending was not polled yet."""
+        begun = {job.key for slot in (*self._live, *self._dying) for job in slot.jobs}
         return begun | {ending.key for ending in self._endings}
+
+    def waiting(self) -> set[str]:
+        """The keys of the jobs that wait for the one before them."""
+        return {job.key for slot in self._live for job in slot.jobs[1:]}
+
+    def engaged(self, since_s: float) -> int:
+        """How many slots have had the same job for at least so long."""
+        return sum(slot.age >= since_s for slot in self._live)
+
+    def relieve(self, after_s: float) -> None:
+        """Ends what waits for a job that has run for at least so long, unless it begins now."""
+        for slot in self._live:
+            if slot.age >= after_s and slot.relieve():
+                self._listen(slot)
 
     def usage(self) -> dict[str, int]:
         """Resident bytes of running jobs, as last reported (about every two seconds)."""
-        return {slot.job.key: slot.rss for slot in self._live if slot.job is not None}
+        return {slot.jobs[0].key: slot.rss for slot in self._live if slot.jobs}
 
     def close(self, grace_s: float) -> list[Ending]:
         """Stops all jobs with this grace, ends the supervisors, waits until nothing is left; the last endings."""
         for slot in self._live:
-            if slot.job is not None:
-                self.stop(slot.job.key, "the worker is leaving", grace_s)
-        self._until(lambda: not any(slot.job for slot in self._live), grace_s + _CLOSE_PATIENCE_S)
+            for job in slot.jobs:
+                self.stop(job.key, "the worker is leaving", grace_s)
+        self._until(lambda: not any(slot.jobs for slot in self._live), grace_s + _CLOSE_PATIENCE_S)
         # With their wire closed, the supervisors kill what there is and end.
         for slot in list(self._live):
             self._bury(slot, kill=False)
@@ -177,7 +192,7 @@ class Runner:
                 continue
             ending = Ending.from_wire(message["ending"])
             self._endings.append(ending)
-            slot.job = None
+            slot.take(ending.key)
             if ending.survivors:
                 # It cannot take another job; left alone, it goes on killing until they are gone.
                 self._bury(slot, kill=False)
@@ -204,15 +219,15 @@ class Runner:
                 return tree.orphans(known)
 
             left = tree.end(find, lambda: _reap(find()), patience_s=_ORPHAN_PATIENCE_S)
-        elif slot.job is not None and (env := {**slot.job.env, **slot.job.own}).keys() >= _MARKS:
+        else:
             # Its orphans went to init; those that kept their environment can still be told by it.
-            sweep({name: env[name] for name in _MARKS})
+            for job in slot.jobs:
+                if (env := {**job.env, **job.own}).keys() >= _MARKS:
+                    sweep({name: env[name] for name in _MARKS})
         message = f"its supervisor ended unexpectedly (status {slot.process.returncode})"
         if left:
             message += f"; could not be killed: {', '.join(map(str, left))}"
-        ending = slot.lost(message)
-        if ending is not None:
-            self._endings.append(ending)
+        self._endings += slot.lost(message)
 
 
 def _reap(found: list[tree.Seen]) -> bool:

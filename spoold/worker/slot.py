@@ -1,4 +1,4 @@
-"""worker/slot: the worker's end of one slot: a supervisor process, the wire to it, and the job that it runs.
+"""worker/slot: the worker's end of one slot: a supervisor process, the wire to it, and the jobs that it was given.
 
 Law: no call blocks on the supervisor. This room may start it and write to its wire; when to do so is the runner's.
 """
@@ -50,7 +50,7 @@ class _SwiftWire(Wire):
 
 
 class Slot:
-    """One supervisor, its wire, and the job it runs."""
+    """One supervisor, its wire, and its jobs: the first runs, those after it wait for its end."""
 
     def __init__(self, python: str) -> None:
         ours, theirs = socket.socketpair()
@@ -65,7 +65,7 @@ class Slot:
             )
             descriptor = ours.detach()
         self.wire = _SwiftWire(descriptor, descriptor)
-        self.job: Job | None = None
+        self.jobs: list[Job] = []
         self.began = 0.0
         self.began_wall = 0.0
         self.rss = 0
@@ -73,15 +73,41 @@ class Slot:
         self.flavour: object = None
         self.writing = False  # whether the runner waits for room in the wire
         self._env: Mapping[str, str] | None = None
+        self._relieved = False
 
-    def begin(self, job: Job, lease: float | None) -> None:
+    def give(self, job: Job, lease: float | None) -> None:
+        """Sends a job, which begins once all that were given before are over."""
         message: dict[str, Any] = {"do": "run", "job": job.to_wire(), "lease": lease}
         if self._env is not job.env and self._env != job.env:
             message["env"], self._env = dict(job.env), job.env
         self.wire.send(message)
-        self.job, self.rss = job, 0
-        self.began, self.began_wall = time.monotonic(), time.time()
-        self.flavour = flavour(job)
+        self.jobs.append(job)
+        self.flavour, self._relieved = flavour(job), False
+        if len(self.jobs) == 1:
+            self._first_begins()
+
+    @property
+    def age(self) -> float:
+        """How long (s) the first of its jobs has been that; 0 without one."""
+        return time.monotonic() - self.began if self.jobs else 0.0
+
+    def relieve(self) -> bool:
+        """Asks, once for each first job, for what waits behind it; whether there is any news for the wire."""
+        if len(self.jobs) < 2 or self._relieved:
+            return False
+        self._relieved = True
+        self.wire.send({"do": "relieve", "why": "the task before it takes long"})
+        return True
+
+    def take(self, key: str) -> None:
+        """This job of it is over."""
+        first = self.jobs[0].key == key
+        self.jobs = [job for job in self.jobs if job.key != key]
+        if first:
+            self._first_begins()
+
+    def _first_begins(self) -> None:
+        self.rss, self.began, self.began_wall, self._relieved = 0, time.monotonic(), time.time(), False
 
     def extend(self, until: float) -> None:
         """Sends the lease, or keeps only the latest while the wire is full."""
@@ -94,14 +120,13 @@ class Slot:
             self.wire.send({"do": "extend", "until": self.lease_due})
             self.lease_due = None
 
-    def lost(self, message: str) -> Ending | None:
-        """The ending of the job whose supervisor is gone, if it had one."""
-        if self.job is None:
-            return None
-        duration = time.monotonic() - self.began
-        return Ending(
-            self.job.key, "lost", None, None, message, self.began_wall, time.time(), duration, max_rss_bytes=self.rss
-        )
+    def lost(self, message: str) -> list[Ending]:
+        """The endings of the jobs whose supervisor is gone; which of them had begun by then nobody can tell."""
+        now, duration = time.time(), time.monotonic() - self.began
+        return [
+            Ending(job.key, "lost", None, None, message, self.began_wall, now, duration, max_rss_bytes=self.rss)
+            for job in self.jobs
+        ]
 
 
 def flavour(job: Job) -> object:

@@ -35,8 +35,10 @@ class Supervisor:
     def __init__(self, control: int, worker: int) -> None:
         self._control = Wire(control, control)
         self._run: Run | None = None
+        self._waiting: list[dict[str, Any]] = []  # orders to run that came while another job ran
         self._lease: float | None = None
         self._env: dict[str, str] = {}
+        self._told_env: dict[str, str] = {}
         self._marks: dict[str, str] = {}
         self._staff = Staff(lambda spare: tree.end(self._below, self._reap, spare, _KILL_PATIENCE_S))
         self._size = tree.OwnSize()
@@ -80,6 +82,7 @@ class Supervisor:
         self._check(run)
         if self._is_over(run):
             self._finish(run)
+            self._go_on()
 
     def _wait(self) -> set[int]:
         """Blocks until a descriptor is ready or something is due; without a job, for ever."""
@@ -110,18 +113,42 @@ class Supervisor:
         match message["do"]:
             case "run":
                 self._lease = message["lease"]
-                if "env" in message:
-                    self._env = message["env"]
-                    self._marks = {name: text for name, text in self._env.items() if name.startswith("SPOOL_")}
-                self._begin(message["job"])
+                self._told_env = message.setdefault("env", self._told_env)
+                self._waiting.append(message)
+                self._go_on()
             case "extend":
                 self._lease = message["until"]
             case "stop" if run is not None and run.key == message["key"] and run.status is None:
                 self._stop(run, "stopped", f"stopped: {message['why']}", message["grace"])
+            case "stop":
+                self._withdraw({message["key"]}, message["why"])
+            case "relieve":
+                self._withdraw({order["job"]["key"] for order in self._waiting}, message["why"])
+
+    def _withdraw(self, keys: set[str], why: str) -> None:
+        """Those of these jobs that have not begun never will."""
+        for order in [order for order in self._waiting if order["job"]["key"] in keys]:
+            self._waiting.remove(order)
+            run = Run(order["job"])
+            run.end("stopped", f"stopped before it began: {why}", run.began)
+            self._control.send({"ending": run.ending()})
+
+    def _go_on(self) -> None:
+        """With nothing running, begins what was ordered next."""
+        while self._run is None and self._waiting:
+            order = self._waiting.pop(0)
+            if order["env"] is not self._env:
+                self._env = order["env"]
+                self._marks = {name: text for name, text in self._env.items() if name.startswith("SPOOL_")}
+            self._begin(order["job"])
 
     def _begin(self, job: dict[str, Any]) -> None:
         """Starts a job's main process, or reports why it could not be started."""
         run = self._run = Run(job)
+        self._check_lease(run)
+        if run.kill_at is not None:
+            self._finish(run)
+            return
         try:
             self._staff.start(run, self._env, self._marks)
             assert run.child is not None
@@ -215,6 +242,8 @@ class Supervisor:
         self._run = None
         ending = run.ending()
         self._staff.finish(run)
+        if run.survivors:
+            self._waiting.clear()  # beside them no other job can run here; the worker knows, and lets go of this slot
         self._control.send({"ending": ending})
 
     def _below(self) -> list[tree.Seen]:

@@ -8,6 +8,7 @@ task: that is done by the supervisors, on a clock and in processes that never to
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -35,11 +36,11 @@ from spoold.worker.config import WorkerConfig
 from spoold.worker.job import RunnerPort
 from spoold.worker.reporting import running_tasks
 from spoold.worker.settling import Settling
+from spoold.worker.shyness import Shyness
 from spoold.worker.standing import Standing
 from spoold.worker.starting import Starting
+from spoold.worker.vacancies import Vacancies
 
-# A program that is not on this machine may be on another: how long (s) the others have the first choice.
-SHY_S = 5.0
 # After a commit that the share refused, trying again at once would only load it more.
 REFUSED_RETRY_S = 0.5
 # How often (s) people are heard, where that costs a round trip: while tasks run, and while none does.
@@ -74,9 +75,7 @@ class Worker:
         writers: Executor | None = None,
     ) -> None:
         self.store, self.host, self.runner, self.scratch = store, host, runner, scratch
-        self.config = config
-        self.can = can
-        self.slots = slots
+        self.config, self.can, self.slots = config, can, slots
         self._presence = Presence(store, host, "worker")
         self._journal = Journal(store)
         self._claims = Claims(store)
@@ -84,7 +83,8 @@ class Worker:
         self._starting = Starting(store, runner, scratch, config, self._journal, root=root, environ=environ)
         self._settling = Settling(store, scratch, self._journal, writers)
         self._attempts: dict[str, Attempt] = {}
-        self._shy: dict[str, float] = {}
+        self._shy = Shyness(store.clock)
+        self.vacancies = Vacancies(runner, slots)
         self._standing = Standing(store, host, config, inhibitor)
         self._status = ""
         self.notes: tuple[str, ...] = ()
@@ -163,17 +163,18 @@ class Worker:
             self._beat(now)
         late = self._late_claims()
         self._hear_people(now, REQUESTS_S if self._attempts else REQUESTS_IDLE_S)
+        self.vacancies.relieve(len(self._attempts))
         settled = self._settle()
         adopted = self._adopt(late)
         claimed = self._claim(now)
         self._settling.bring_logs(self._attempts.values())
         stuck = [attempt for attempt in self._attempts.values() if attempt.over]
-        sated = (self._appetite.why,) if self._appetite.why else ()
         self._standing.mind(now, bool(self._attempts))
         told = (note for attempt in self._attempts.values() for note in attempt.notes)
-        self.notes = (*self._standing.notes, *sated, *told)
+        self.notes = (*self._standing.notes, *self._appetite.notes, *told)
         done = self._standing.leaving and not self._attempts
-        due = min(self._presence.next_due(), now + REFUSED_RETRY_S) if stuck else self._presence.next_due()
+        retry = now + REFUSED_RETRY_S if stuck else math.inf
+        due = min(self._presence.next_due(), self.vacancies.due(now, len(self._attempts)), retry)
         return Step(bool(settled or adopted or claimed), now if self._status != self._word() else due, done)
 
     def _word(self) -> str:
@@ -187,7 +188,7 @@ class Worker:
             now,
             standing or ("working" if self._attempts else "idle"),
             slots=self.slots,
-            running=running_tasks(self._attempts.values(), self.runner.usage(), self.scratch),
+            running=running_tasks(self._attempts.values(), self.runner, self.scratch),
             capabilities=self.can,
             load=load.load1,
             mem_available_mb=load.mem_available_mb,
@@ -223,6 +224,7 @@ class Worker:
             attempt = self._attempts.get(key(ending.key.rpartition(".")[0]))
             if attempt is not None and attempt.key == ending.key:
                 attempt.ending = ending
+                self.vacancies.hear(ending)
 
     def _obey(self, requests: list[Request], now: float) -> None:
         """What people asked for, what the machine can do, and what follows from it for what runs."""
@@ -254,7 +256,7 @@ class Worker:
         for attempt in done:
             del self._attempts[key(attempt.name.id)]
             if attempt.ending is not None and attempt.ending.exit_code in outcomes.CANNOT_RUN:
-                self._shy[key(attempt.name.id)] = self.store.clock.monotonic() + SHY_S
+                self._shy.avoid(key(attempt.name.id))
         return len(done)
 
     def _adopt(self, late: set[str]) -> int:
@@ -268,8 +270,7 @@ class Worker:
 
     def _claim(self, now: float) -> int:
         """Fill the free slots; how many moves were made for it, with those that failed and are to be looked into."""
-        self._shy = {task_key: until for task_key, until in self._shy.items() if until > now}
-        free = self.slots - len(self._attempts)
+        free = self.vacancies.free(len(self._attempts))
         if not self._standing.takes or free <= 0:
             return 0
         offers = self._claiming.offers()
@@ -294,5 +295,5 @@ class Worker:
             return False
         self._attempts[key(name.id)] = attempt
         if attempt.decided is not None and not attempt.decided.final:
-            self._shy[key(name.id)] = self.store.clock.monotonic() + SHY_S
+            self._shy.avoid(key(name.id))
         return True

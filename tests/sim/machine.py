@@ -13,6 +13,7 @@ from spoold.daemon.nap import ANNOUNCED, OVER, Nap
 from spoold.master.master import Master
 from spoold.protocol.errors import ShutOut, Unavailable
 from spoold.protocol.heartbeat import Capabilities
+from spoold.rules.ahead import LATELY
 from spoold.store.store import open_store
 from spoold.system.host import FakeHost
 from spoold.system.scratch import MemoryScratch
@@ -20,7 +21,7 @@ from spoold.worker.config import Laptop, WorkerConfig
 from spoold.worker.worker import Worker
 from tests.sim.conduct import Broken
 from tests.sim.mount import Mount
-from tests.sim.programs import Execution, Programs
+from tests.sim.programs import BRISK, Execution, Programs
 from tests.sim.scheduler import Process, Scheduler
 from tests.sim.server import Server
 from tests.sim.weather import Weather
@@ -178,10 +179,13 @@ class Machine:
             return Master(store, self._host)
         scratch = MemoryScratch()
         programs = self.programs = Programs(
-            self.clocks, lambda: self._scheduler.now, self._weather, self.name, self._executions
+            self.clocks, lambda: self._scheduler.now, self._weather, self.name, self._executions, SLOTS
         )
         can = Capabilities(cpus=8, mem_mb=8192, allow_command=True)
         worker = Worker(store, self._host, programs, scratch, CONFIG, can, SLOTS, root="/spool", environ={})
+        if programs.brisk:  # as after the first tasks
+            for _ in range(LATELY):
+                worker.vacancies.hear(BRISK)
         for gone in worker.register():
             worker.report_gone(gone)
         return worker

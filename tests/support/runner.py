@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from spoold.rules.ahead import DEPTH
 from spoold.system.clock import Clock
 from spoold.system.scratch import Scratch
 from spoold.worker.job import Ending, Job, Kind
@@ -31,6 +32,7 @@ class FakeRunner:
         self.scratch = scratch
         self.slots = slots
         self.live: dict[str, Live] = {}
+        self.behind: list[Job] = []
         self.started: list[Job] = []
         self.memory: dict[str, int] = {}
         self.refuses: Exception | None = None
@@ -40,12 +42,12 @@ class FakeRunner:
     def start(self, job: Job) -> None:
         if self.refuses is not None:
             raise self.refuses
-        if len(self.live) >= self.slots:
+        if len(self.live) + len(self.behind) >= self.slots * (1 + DEPTH):
             raise RuntimeError("no free slot")
-        if job.key in self.live:
+        if job.key in self.running():
             raise ValueError(f"{job.key} runs already")
-        self.live[job.key] = Live(job, self.clock.monotonic(), self.clock.wall())
-        self.started.append(job)
+        self.behind.append(job)
+        self._go_on()
 
     def poll(self) -> list[Ending]:
         self._lapse()
@@ -68,13 +70,25 @@ class FakeRunner:
 
     def running(self) -> set[str]:
         self._lapse()
-        return {*self.live, *(ending.key for ending in self._ended)}
+        return {*self.live, *self.waiting(), *(ending.key for ending in self._ended)}
+
+    def waiting(self) -> set[str]:
+        return {job.key for job in self.behind}
+
+    def engaged(self, since_s: float) -> int:
+        now = self.clock.monotonic()
+        return sum(now - live.began >= since_s for live in self.live.values())
+
+    def relieve(self, after_s: float) -> None:
+        if self.engaged(after_s) == self.slots:
+            for key in self.waiting():
+                self._end(key, "stopped", "the task before it takes long")
 
     def usage(self) -> dict[str, int]:
         return {key: self.memory.get(key, 1 << 20) for key in self.live}
 
     def close(self, grace_s: float) -> list[Ending]:
-        for key in list(self.live):
+        for key in [*self.waiting(), *self.live]:
             self.stop(key, "the worker leaves", grace_s)
         return self.poll()
 
@@ -91,6 +105,13 @@ class FakeRunner:
             key, kind, more.pop("message", ""), exit_code=exit_code, **{"tail": output, "stdout": output, **more}
         )
 
+    def _go_on(self) -> None:
+        """What waits takes the slots that are free."""
+        while self.behind and len(self.live) < self.slots:
+            job = self.behind.pop(0)
+            self.live[job.key] = Live(job, self.clock.monotonic(), self.clock.wall())
+            self.started.append(job)
+
     def _lapse(self) -> None:
         """Timeouts and the lease strike by themselves."""
         for key, live in list(self.live.items()):
@@ -102,6 +123,9 @@ class FakeRunner:
 
     def _end(self, key: str, kind: Kind, message: str, *, exit_code: int | None = None, **more: Any) -> None:
         live = self.live.pop(key, None)
+        for job in [job for job in self.behind if job.key == key]:
+            self.behind.remove(job)
+            live = Live(job, self.clock.monotonic(), self.clock.wall())
         if live is None:
             return
         fields: dict[str, Any] = {
@@ -112,4 +136,5 @@ class FakeRunner:
             "output_bytes": len(more.get("tail", "")),
             **more,
         }
+        self._go_on()
         self._ended.append(Ending(key=key, kind=kind, exit_code=exit_code, message=message, **fields))

@@ -188,8 +188,6 @@ def test_slots_and_keys_are_guarded(bench: Bench) -> None:
     runner.start(job)
     with pytest.raises(ValueError, match="already running"):
         runner.start(job)
-    with pytest.raises(RuntimeError, match="no slot"):
-        runner.start(bench.shell("true"))
     (ending,) = runner.close(0)
     assert (ending.key, ending.kind) == (job.key, "stopped")
     assert bench.marked() == []

@@ -66,6 +66,17 @@ class InstantRunner:
     def wake(self) -> None:
         """Nobody waits for long."""
 
+    def waiting(self) -> set[str]:
+        """Nothing waits for another."""
+        return set()
+
+    def engaged(self, since_s: float) -> int:
+        """What is held here counts as just begun."""
+        return 0
+
+    def relieve(self, after_s: float) -> None:
+        """Nothing waits for another."""
+
     def running(self) -> set[str]:
         return {*self._running, *(ending.key for ending in self._ended)}
 

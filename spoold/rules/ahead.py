@@ -1,0 +1,26 @@
+"""How many tasks a worker may claim before a slot is free for them.
+
+A task that is over within a millisecond costs less than the way of the next one into its slot. So while a worker's
+tasks are that short, each of its slots is given the next few before it is free. Law: what waits in a slot waits for
+short tasks only; behind one that turns out to be long it is given back, for others to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+# So many of the tasks that ended last are looked at.
+LATELY = 8
+# So much work (s) may wait in a slot, if the next tasks are as the longest of those, and so many tasks at most.
+SPAN_S = 0.02
+DEPTH = 8
+# So long (s) they wait for the one before them.
+PATIENCE_S = 0.1
+
+
+def ahead(lately: Collection[float]) -> int:
+    """How many tasks may be claimed ahead for a slot. lately: how long (s) the last LATELY tasks ran."""
+    if len(lately) < LATELY:
+        return 0
+    longest = max(lately)
+    return DEPTH if longest * DEPTH <= SPAN_S else int(SPAN_S / longest)

@@ -1,0 +1,29 @@
+"""Tasks that this worker could not run, and leaves to others for a while.
+
+A program that is not on this machine may be on another, whose worker should have the first choice.
+"""
+
+from __future__ import annotations
+
+from spoold.system.clock import Clock
+
+SHY_S = 5.0
+
+
+class Shyness:
+    """The keys of such tasks, each until its time is over."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._until: dict[str, float] = {}
+
+    def avoid(self, task_key: str) -> None:
+        """Leave it to others for SHY_S from now."""
+        self._until[task_key] = self._clock.monotonic() + SHY_S
+
+    def keys(self) -> set[str]:
+        """Those that are to be left to others now."""
+        if self._until:
+            now = self._clock.monotonic()
+            self._until = {task_key: until for task_key, until in self._until.items() if until > now}
+        return set(self._until)
