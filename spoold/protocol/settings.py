@@ -83,7 +83,7 @@ class RetentionSettings(Strict):
 class ReadySettings(Strict):
     """How many tasks per lane stand ready to be claimed, however long the backlog."""
 
-    window: int = Field(default=128, ge=1, le=100_000)
+    window: int = Field(default=256, ge=1, le=100_000)
 
 
 class DiskSettings(Strict):

@@ -88,7 +88,7 @@ class Case:
     workers: tuple[Seen, ...] = ()
     ahead: int = 0
     standing: int = 0
-    window: int = 128
+    window: int = 256
     last: Attempt | None = None
     claim: Claim | None = None
     problem: BadFile | None = None

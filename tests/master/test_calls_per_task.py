@@ -11,13 +11,15 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
+from spoold.protocol.settings import Settings
 from tests.support.cluster import Cluster, Node
 from tests.support.counting import CountingFileSystem
 
 DEPTHS, SHALLOWER = (100, 3000, 30_000), (100, 6000)
 SLOTS, MEASURED, WARM = 4, 100, 20
 TICK_S = 0.01
-WINDOW = 128 + SLOTS
+READY = Settings().ready.window
+WINDOW = READY + SLOTS
 # What goes on by the clock, heartbeats and snapshots, falls now into one count and now into another.
 SLACK = 0.1
 STATIONS: Mapping[str, Mapping[tuple[str, str], float]] = {
@@ -163,7 +165,7 @@ def test_a_leader_that_waits_asks_the_same_with_more_behind_it() -> None:
     costs = []
     for depth in SHALLOWER:
         pool = Pool()
-        pool.admit(plain(depth + 128))
+        pool.admit(plain(depth + READY))
         pool.turn(pool.leader)
         pool.clear()
         for _ in range(20):
@@ -208,7 +210,7 @@ def test_a_chain_costs_the_same_for_each_link_however_long_it_is() -> None:
 
 def test_many_children_are_released_for_one_look_at_each() -> None:
     costs = []
-    for children in (400, 3000):
+    for children in (800, 6000):
         pool = Pool(slots=8)  # and eight times as many that it claims ahead
         pool.admit([{"id": "root"}, *({"id": f"c{n}", "after": ["root"]} for n in range(children))])
         pool.complete(1)
@@ -226,7 +228,7 @@ def test_the_counter_sees_a_listing_that_grows() -> None:
     costs = []
     for depth in (100, 3000):
         pool = Pool()
-        pool.admit(plain(depth + 128))
+        pool.admit(plain(depth + READY))
         pool.clear()
         (lane,) = pool.cluster.fs.list("waiting")
         for _ in range(5):

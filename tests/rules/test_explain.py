@@ -139,8 +139,8 @@ def test_without_a_leader_what_waits_or_is_dropped_stays_and_what_is_ready_runs(
 
 
 def test_a_full_lane_says_what_stands_before_the_task() -> None:
-    (reason,) = explain(replace(WAITING, standing=128, ahead=9)).reasons
-    assert (reason.gate, reason.reason) == ("window", "its lane is full: 128 stand ready there, 9 wait before it")
+    (reason,) = explain(replace(WAITING, standing=256, ahead=9)).reasons
+    assert (reason.gate, reason.reason) == ("window", "its lane is full: 256 stand ready there, 9 wait before it")
 
 
 def test_a_task_whose_lane_nobody_knows_is_not_blamed_on_workers() -> None:
