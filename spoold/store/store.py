@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import get_args
 
 from spoold.protocol import codec, layout
@@ -107,7 +108,14 @@ class Store:
 
 def stamp(wall: float) -> str:
     """A moment (s since 1970) as people read it: RFC 3339, UTC, milliseconds."""
-    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    whole, milliseconds = divmod(int(wall * 1000), 1000)
+    return f"{_second(whole)}.{milliseconds:03d}Z"
+
+
+@lru_cache(maxsize=16)
+def _second(whole: int) -> str:
+    """All but the fraction, which is all that differs between most stamps."""
+    return datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def open_store(fs: FileSystem, clock: Clock, writer: str, where: str, lock: Lock | None = None) -> Store:

@@ -76,7 +76,8 @@ class Runner:
             self.start(job)
             return
         slot.give(job, self._lease)
-        self._listen(slot)
+        if len(slot.jobs) == 1:
+            self._listen(slot)
 
     def poll(self) -> list[Ending]:
         """The jobs that ended since the last call, without blocking."""
@@ -172,6 +173,10 @@ class Runner:
     def _hear(self, timeout_s: float) -> bool:
         """Deals with what supervisors say within the time; whether `wake` was called."""
         woken = False
+        for slot in self._live:
+            if slot.wire.unsent and not slot.writing:  # what waits there, all at once: each piece would wake it up
+                slot.wire.flush()
+                self._listen(slot)
         for key, _ in self._selector.select(timeout_s):
             if key.data is None:
                 self._bell.hush()

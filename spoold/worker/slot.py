@@ -76,14 +76,15 @@ class Slot:
         self._relieved = False
 
     def give(self, job: Job, lease: float | None) -> None:
-        """Sends a job, which begins once all that were given before are over."""
+        """Gives it a job, which begins once all before it are over; only the first is sent at once."""
         message: dict[str, Any] = {"do": "run", "job": job.to_wire(), "lease": lease}
         if self._env is not job.env and self._env != job.env:
             message["env"], self._env = dict(job.env), job.env
-        self.wire.send(message)
+        self.wire.put(message)
         self.jobs.append(job)
         self.flavour, self._relieved = flavour(job), False
         if len(self.jobs) == 1:
+            self.wire.flush()
             self._first_begins()
 
     @property

@@ -86,6 +86,7 @@ class Supervisor:
 
     def _wait(self) -> set[int]:
         """Blocks until a descriptor is ready or something is due; without a job, for ever."""
+        self._control.flush()  # what ended is told once the next job has begun
         poll = select.poll()
         poll.register(self._bell, select.POLLIN)
         poll.register(self._control.source, select.POLLIN | (select.POLLOUT if self._control.unsent else 0))
@@ -244,7 +245,7 @@ class Supervisor:
         self._staff.finish(run)
         if run.survivors:
             self._waiting.clear()  # beside them no other job can run here; the worker knows, and lets go of this slot
-        self._control.send({"ending": ending})
+        self._control.put({"ending": ending})
 
     def _below(self) -> list[tree.Seen]:
         return tree.below(os.getpid())

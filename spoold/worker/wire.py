@@ -38,8 +38,12 @@ class Wire:
 
     def send(self, message: dict[str, Any]) -> None:
         """Sends the message, or keeps what does not fit for `flush`."""
-        self._unsent += self._encode(message) + b"\n"
+        self.put(message)
         self.flush()
+
+    def put(self, message: dict[str, Any]) -> None:
+        """Keeps the message for `flush`, to be sent together with others."""
+        self._unsent += self._encode(message) + b"\n"
 
     def flush(self) -> None:
         """Writes as much as fits. A peer that is gone is no error here: `receive` reports it as `closed`."""
