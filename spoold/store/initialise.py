@@ -48,7 +48,7 @@ SETTINGS_TEMPLATE = b"""\
 # tmp_s = 86400             # what a client that died left in tmp/ is then removed
 
 # [ready]
-# window = 128              # tasks per lane that stand ready to be claimed
+# window = 256              # tasks per lane that stand ready to be claimed
 
 # [disk]
 # warn = 0.80               # of the share in use
