@@ -13,12 +13,14 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from spoold.system.mounts import mount_of
 
 MEMORY = "/dev/shm"
+# So many inodes make one neighbourhood (16 groups of 8,192, as mke2fs has it); so often another name is tried.
+APART, TRIES = 1 << 17, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class Place:
 
     parent: str
     kind: str
+    _used: list[int] = field(default_factory=list, repr=False, compare=False)
 
     @contextmanager
     def scratch(self) -> Iterator[str]:
@@ -34,16 +37,28 @@ class Place:
 
         ext4 does not use an inode again within a minute or more of its removal, and whoever makes a file looks past
         all of those, one by one: after ten thousand of them a task cost the leader five times as much. Below a
-        directory with the attribute T, each folder gets inodes from where its name hashes to (chattr(1); the kernel's
-        fs/ext4/ialloc.c, recently_deleted).
+        directory with the attribute T, a folder gets its inodes from where its name hashes to (chattr(1); the
+        kernel's fs/ext4/ialloc.c, recently_deleted), and a name is chosen by which nobody was there before.
         """
         parent = tempfile.mkdtemp(prefix="spoold-bench-", dir=self.parent)
         try:
             if self.kind == "ext4":
                 subprocess.run(["chattr", "+T", parent], check=True, capture_output=True)
-            yield tempfile.mkdtemp(dir=parent)
+            yield self._untouched(parent)
         finally:
             shutil.rmtree(parent, ignore_errors=True)
+
+    def _untouched(self, parent: str) -> str:
+        """A new folder whose inodes lie apart from those of earlier ones, if there is such a place."""
+        tried = [tempfile.mkdtemp(dir=parent)]
+        while len(tried) < TRIES and self._is_near(tried[-1]):
+            tried.append(tempfile.mkdtemp(dir=parent))
+        self._used.append(os.stat(tried[-1]).st_ino)
+        return tried[-1]
+
+    def _is_near(self, folder: str) -> bool:
+        inode = os.stat(folder).st_ino
+        return any(abs(inode - used) < APART for used in self._used)
 
 
 def places(chosen: str | None) -> tuple[Place, ...]:
