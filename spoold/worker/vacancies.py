@@ -16,22 +16,25 @@ class Vacancies:
         self._runner = runner
         self._slots = slots
         self._lately: deque[float] = deque(maxlen=LATELY)
+        self._engaged = 0
 
     def hear(self, ending: Ending) -> None:
         """A task has ended here."""
         self._lately.append(ending.duration_s)
 
-    def free(self, held: int) -> int:
-        """How many more than those `held` may be claimed; below 0 if there are too many already."""
-        each = ahead(self._lately)
-        brisk = self._slots - self._runner.engaged(SPAN_S) if each else 0
-        return self._slots + each * max(brisk, 0) - held
+    def look(self, held: int) -> None:
+        """See which tasks have turned out to be long, and give back what waits behind them. held: how many are here.
 
-    def relieve(self, held: int) -> None:
-        """Give back what waits behind a task that turned out to be long. held: how many are here."""
+        Right after the endings were heard: later in a step, what has ended while the share was slow would seem long.
+        """
+        self._engaged = self._runner.engaged(SPAN_S)
         if held > self._slots:
             self._runner.relieve(PATIENCE_S)
 
+    def free(self, held: int) -> int:
+        """How many more than those `held` may be claimed; below 0 if there are too many already."""
+        return self._slots + ahead(self._lately) * max(self._slots - self._engaged, 0) - held
+
     def due(self, now: float, held: int) -> float:
-        """When `relieve` wants to be called again."""
+        """When to `look` again."""
         return now + PATIENCE_S if held > self._slots else math.inf

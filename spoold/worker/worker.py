@@ -156,6 +156,7 @@ class Worker:
     def _round(self, now: float) -> Step:
         self._heard = False
         self._hear()
+        self.vacancies.look(len(self._attempts))
         if self.store.clock.boottime() >= self._starting.lease_until:  # a suspend, which `now` slept through
             self._claims.doubt()
             self._beat(now)
@@ -163,7 +164,6 @@ class Worker:
             self._beat(now)
         late = self._late_claims()
         self._hear_people(now, REQUESTS_S if self._attempts else REQUESTS_IDLE_S)
-        self.vacancies.relieve(len(self._attempts))
         settled = self._settle()
         adopted = self._adopt(late)
         claimed = self._claim(now)

@@ -31,8 +31,8 @@ def test_after_short_tasks_the_next_few_are_claimed_ahead() -> None:
 
 
 def test_a_beat_tells_of_what_has_a_slot() -> None:
-    made, _, first, _ = after_short_tasks(3)
-    made.pass_time(5)
+    made, node, first, _ = after_short_tasks(3)
+    node.worker.drain(60.0)  # which a worker tells at once
     made.step("w1")
     found = beat(made)
     assert (found.slots, [running.id for running in found.running]) == (1, [first])
@@ -65,3 +65,14 @@ def test_cancelling_one_that_waits_ends_it() -> None:
     made.step("w1")
     assert ids(node) == sorted([first, waiting[1]])
     assert made.state(waiting[0]) == "failed"
+
+
+def test_a_slow_share_makes_no_task_seem_long() -> None:
+    made, node, first, waiting = after_short_tasks(2)
+    node.fs.hang("list", "control", lambda: made.pass_time(2 * PATIENCE_S))
+    made.step("w1")
+    assert node.runner is not None
+    node.runner.finish(f"{first}.1")
+    made.step("w1")
+    assert ids(node) == waiting
+    assert list(node.runner.live) == [f"{waiting[0]}.1"]
