@@ -30,7 +30,7 @@ from spoold.store.lanes import list_lanes, list_names
 VANISHED_AFTER = 3
 # How often (s) what is listed where looks cost round trips. UNDER_WAY, QUIET: everything, in heartbeat intervals.
 UNDER_WAY, QUIET = 0.5, 3.0
-PENDING_S = 0.45
+PENDING_S = 0.4
 READY_S = 0.5
 ENDED_S, ENDED_EACH_S = 1.0, 1e-4
 # Where looks are free, two of them still grow: what has ended with what was done lately, and the drops with what is

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 SOON_S, AT_LEAST_S = 10.0, 60.0
+RARER = 4
 DIRECTORIES_MAX = 4096
 
 
@@ -45,7 +46,7 @@ class Touching:
                 self._polled.clear()
             polled = self._polled[full] = _Polled(-math.inf, SOON_S if self._by_times else AT_LEAST_S, 0)
         elif now - polled.at >= polled.every_s:
-            polled.every_s = min(2 * polled.every_s, AT_LEAST_S)
+            polled.every_s = min(RARER * polled.every_s, AT_LEAST_S)
         else:
             return
         polled.at = now
