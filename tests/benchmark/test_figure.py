@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.benchmark.figure import Figure, Target, depth, number, percentile, ratios
+from tools.benchmark.figure import Figure, Target, depth, joined, number, percentile, ratios
 
 
 def test_a_figure_is_the_median_of_its_samples() -> None:
@@ -59,3 +59,13 @@ def test_a_figure_comes_back_from_json_as_it_was() -> None:
     figure = Figure("p", "n", "ms", (1.0, 2.0), Target(5, most=True), "why", {"lost": 0.0}, {"tier": "call"})
     assert Figure.from_json(figure.as_json()) == figure
     assert figure.as_json()["holds"] is True
+
+
+def test_what_several_calls_measured_is_joined_by_name() -> None:
+    first = Figure("call", "a", "tasks/s", (1.0, 3.0), more={"lost": 1, "doubled": 0, "done": 7})
+    again = Figure("call", "a", "tasks/s", (5.0,), more={"lost": 0, "doubled": 2, "done": 9})
+    other = Figure("kill", "a", "tasks/s", (2.0,))
+    both, alone = joined([first, other, again])
+    assert (both.samples, both.value) == ((1.0, 3.0, 5.0), 3.0)
+    assert both.more == {"lost": 1, "doubled": 2, "done": 7}
+    assert alone == other

@@ -18,7 +18,7 @@ from typing import Any
 
 from tools.benchmark.bench import SCALES, Bench, tell
 from tools.benchmark.cluster import Trouble
-from tools.benchmark.figure import Figure, summed_up
+from tools.benchmark.figure import Figure, joined, summed_up
 from tools.benchmark.machine import facts, places
 from tools.benchmark.parts import PARTS
 from tools.benchmark.peers import PINS, Peers
@@ -55,7 +55,7 @@ def _read(files: Sequence[str]) -> Record:
         machine = record["machine"]
         commands += machine["commands"]
         figures += [Figure.from_json(found) for found in record["figures"]]
-    return {**machine, "commands": commands}, figures
+    return {**machine, "commands": commands}, joined(figures)
 
 
 def _command(options: argparse.Namespace, asked: Sequence[str]) -> str:

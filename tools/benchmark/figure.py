@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -82,7 +82,25 @@ class Figure:
         )
 
 
+def joined(figures: Iterable[Figure]) -> list[Figure]:
+    """Those of one name, from several calls, as one with all of their samples; what was lost and doubled adds up.
+
+    The rest of what was seen beside them is the first's, as are its note and its target.
+    """
+    found: dict[tuple[str, str], Figure] = {}
+    for figure in figures:
+        name = (figure.part, figure.name)
+        if name not in found:
+            found[name] = figure
+            continue
+        first = found[name]
+        counts = {what: first.more[what] + figure.more.get(what, 0) for what in LOSSES if what in first.more}
+        found[name] = replace(first, samples=first.samples + figure.samples, more={**first.more, **counts})
+    return list(found.values())
+
+
 ALL = "all"
+LOSSES = ("lost", "doubled")
 
 
 def losses(figures: Iterable[Figure], what: str) -> int:
@@ -99,7 +117,7 @@ def summed_up(figures: Sequence[Figure]) -> list[Figure]:
     nothing = Target(1, most=True)
     totals = [
         Figure(ALL, f"tasks of spoold that were {what}", "tasks", (float(losses(own, what)),), nothing)
-        for what in ("lost", "doubled")
+        for what in LOSSES
     ]
     return own + totals
 
