@@ -1,16 +1,19 @@
 """How many tasks a worker may claim before a slot is free for them.
 
 A task that is over within a millisecond costs less than the way of the next one into its slot. So while a worker's
-tasks are that short, each of its slots is given the next few before it is free. Law: what waits in a slot waits for
-short tasks only; behind one that turns out to be long it is given back, for others to run.
+tasks are that short, many in a row, each of its slots is given the next few before it is free.
+
+Law: what waits in a slot waits for short tasks only; behind one that turns out to be long it is given back, for
+others to run. That costs it an attempt's number, so nothing is claimed ahead after a few short tasks, or old ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-# So many of the tasks that ended last are looked at.
-LATELY = 8
+# So many of the tasks that ended last are looked at; they count for so long (s) after the last of them.
+LATELY = 64
+FORGET_S = 1.0
 # So much work (s) may wait in a slot, if the next tasks are as the longest of those, and so many tasks at most.
 SPAN_S = 0.02
 DEPTH = 8

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Iterable
 
-from spoold.rules.ahead import LATELY, PATIENCE_S, SPAN_S, ahead
+from spoold.rules.ahead import FORGET_S, LATELY, PATIENCE_S, SPAN_S, ahead
 from spoold.worker.job import Ending, RunnerPort
 
 
@@ -16,17 +17,20 @@ class Vacancies:
         self._runner = runner
         self._slots = slots
         self._lately: deque[float] = deque(maxlen=LATELY)
+        self._heard_at = -math.inf
         self._engaged = 0
 
-    def hear(self, ending: Ending) -> None:
-        """A task has ended here."""
-        self._lately.append(ending.duration_s)
-
-    def look(self, held: int) -> None:
-        """See which tasks have turned out to be long, and give back what waits behind them. held: how many are here.
+    def look(self, now: float, ended: Iterable[Ending], held: int) -> None:
+        """See which tasks were short, and which have turned out to be long: what waits behind those is given back.
 
         Right after the endings were heard: later in a step, what has ended while the share was slow would seem long.
+        held: how many tasks are here; now: monotonic, s.
         """
+        if now - self._heard_at > FORGET_S:
+            self._lately.clear()
+        for ending in ended:
+            self._lately.append(ending.duration_s)
+            self._heard_at = now
         self._engaged = self._runner.engaged(SPAN_S)
         if held > self._slots:
             self._runner.relieve(PATIENCE_S)

@@ -155,8 +155,7 @@ class Worker:
 
     def _round(self, now: float) -> Step:
         self._heard = False
-        self._hear()
-        self.vacancies.look(len(self._attempts))
+        self._hear(now)
         if self.store.clock.boottime() >= self._starting.lease_until:  # a suspend, which `now` slept through
             self._claims.doubt()
             self._beat(now)
@@ -219,12 +218,13 @@ class Worker:
             self._heard = True
         self._obey(self._requests, now)
 
-    def _hear(self) -> None:
-        for ending in self.runner.poll():
+    def _hear(self, now: float) -> None:
+        endings = self.runner.poll()
+        for ending in endings:
             attempt = self._attempts.get(key(ending.key.rpartition(".")[0]))
             if attempt is not None and attempt.key == ending.key:
                 attempt.ending = ending
-                self.vacancies.hear(ending)
+        self.vacancies.look(now, endings, len(self._attempts))
 
     def _obey(self, requests: list[Request], now: float) -> None:
         """What people asked for, what the machine can do, and what follows from it for what runs."""

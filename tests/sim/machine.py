@@ -13,15 +13,16 @@ from spoold.daemon.nap import ANNOUNCED, OVER, Nap
 from spoold.master.master import Master
 from spoold.protocol.errors import ShutOut, Unavailable
 from spoold.protocol.heartbeat import Capabilities
-from spoold.rules.ahead import LATELY
+from spoold.rules.ahead import DEPTH
 from spoold.store.store import open_store
 from spoold.system.host import FakeHost
 from spoold.system.scratch import MemoryScratch
 from spoold.worker.config import Laptop, WorkerConfig
+from spoold.worker.vacancies import Vacancies
 from spoold.worker.worker import Worker
 from tests.sim.conduct import Broken
 from tests.sim.mount import Mount
-from tests.sim.programs import BRISK, Execution, Programs
+from tests.sim.programs import Execution, Programs
 from tests.sim.scheduler import Process, Scheduler
 from tests.sim.server import Server
 from tests.sim.weather import Weather
@@ -52,6 +53,13 @@ class Clocks:
 
     def wall(self) -> float:
         return 1_760_000_000.0 + self.scheduler.now + self.skew
+
+
+class Brisk(Vacancies):
+    """As after many short tasks, however long the last ones were."""
+
+    def free(self, held: int) -> int:
+        return self._slots + DEPTH * max(self._slots - self._engaged, 0) - held
 
 
 class Machine:
@@ -183,9 +191,8 @@ class Machine:
         )
         can = Capabilities(cpus=8, mem_mb=8192, allow_command=True)
         worker = Worker(store, self._host, programs, scratch, CONFIG, can, SLOTS, root="/spool", environ={})
-        if programs.brisk:  # as after the first tasks
-            for _ in range(LATELY):
-                worker.vacancies.hear(BRISK)
+        if programs.brisk:
+            worker.vacancies = Brisk(programs, SLOTS)
         for gone in worker.register():
             worker.report_gone(gone)
         return worker

@@ -16,7 +16,7 @@ from spoold.system.clock import Clock
 from spoold.worker.job import Ending, Job, Kind
 from tests.sim.weather import Weather
 
-BRISK = Ending("", "exited", 0, None, "", 0.0, 0.0, 0.002)
+BRISK_S = 0.002
 ENDLESS = "endless"  # tasks whose id begins so go on until they are stopped
 
 
@@ -76,7 +76,7 @@ class Programs:
         if task.startswith(ENDLESS):
             length_s = math.inf
         elif self.brisk and self._weather.draw("brisk", job.key) < 0.9:
-            length_s = BRISK.duration_s
+            length_s = BRISK_S
         execution = Execution(task, int(attempt), self._worker, self._truly(moment))
         self._live[job.key] = Running(job, moment, moment + length_s, execution)
         return execution

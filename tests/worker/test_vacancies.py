@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spoold.protocol.request import Verb
-from spoold.rules.ahead import DEPTH, LATELY, PATIENCE_S
+from spoold.rules.ahead import DEPTH, FORGET_S, LATELY, PATIENCE_S
 from spoold.store import control
 from tests.support.cluster import Cluster, Node
 from tests.worker.test_worker import beat, ids, ready
@@ -28,6 +28,19 @@ def test_after_short_tasks_the_next_few_are_claimed_ahead() -> None:
     assert len(waiting) == DEPTH
     made.step("w1")
     assert len(ids(node)) == 1 + DEPTH, "and no more than that"
+
+
+def test_short_tasks_of_the_past_count_for_nothing() -> None:
+    made, node, first, _ = after_short_tasks(1)
+    assert node.runner is not None
+    node.runner.finish(f"{first}.1")
+    made.step("w1")
+    made.pass_time(2 * FORGET_S)
+    for number in range(5):
+        made.submit(f"late-{number}.json", '{"command": ["work"]}')
+    made.step("m1")
+    made.step("w1")
+    assert len(ids(node)) == 1
 
 
 def test_a_beat_tells_of_what_has_a_slot() -> None:
