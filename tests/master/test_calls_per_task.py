@@ -211,10 +211,10 @@ def test_a_chain_costs_the_same_for_each_link_however_long_it_is() -> None:
 def test_many_children_are_released_for_one_look_at_each() -> None:
     costs = []
     for children in (800, 6000):
-        pool = Pool(slots=8)  # and eight times as many that it claims ahead
+        pool = Pool(slots=8)  # and eight times as many that it claims ahead, soon
         pool.admit([{"id": "root"}, *({"id": f"c{n}", "after": ["root"]} for n in range(children))])
         pool.complete(1)
-        pool.complete(64)
+        pool.complete(128)
         pool.clear()
         pool.complete(128)
         moves_only(pool.leader_asked, 128, "release")
