@@ -55,7 +55,6 @@ class Programs:
         self._live: dict[str, Running] = {}
         self._slots: list[list[Job]] = [[] for _ in range(slots)]  # the first of each runs
         self.brisk = weather.draw("brisk") < 0.5
-        self.waited = 0
         self._ended: list[Ending] = []
         self._lease: float | None = None
 
@@ -65,7 +64,6 @@ class Programs:
         if len(slot) > DEPTH:
             raise RuntimeError("no slot is free")
         slot.append(job)
-        self.waited += len(slot) > 1
         if len(slot) == 1:
             self._executions.append(self._begin(job, self._clock.boottime()))
 

@@ -42,8 +42,10 @@ class Place:
         """
         parent = tempfile.mkdtemp(prefix="spoold-bench-", dir=self.parent)
         try:
-            if self.kind == "ext4":
-                subprocess.run(["chattr", "+T", parent], check=True, capture_output=True)
+            if self.kind != "ext4":
+                yield parent
+                return
+            subprocess.run(["chattr", "+T", parent], check=True, capture_output=True)
             yield self._untouched(parent)
         finally:
             shutil.rmtree(parent, ignore_errors=True)
