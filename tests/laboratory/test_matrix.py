@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +12,7 @@ from tools.laboratory import needs
 from tools.laboratory.lab import Lab
 from tools.laboratory.matrix import run
 from tools.laboratory.matrix.cell import Cell, play
-from tools.laboratory.matrix.faults import FAULTS
+from tools.laboratory.matrix.faults import FAULTS, Fault
 from tools.laboratory.matrix.ledger import Verdict
 from tools.laboratory.matrix.run import Matrix, cells_of, line_of
 from tools.laboratory.protocols import PROTOCOLS
@@ -47,6 +48,7 @@ def test_the_list_is_printed_without_a_lab(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["netlab", "test", "--list", "--protocol", "smb3", "--fault", "held-open"])
+    monkeypatch.setattr(needs, "install", lambda: pytest.fail("nothing needs to be installed for that"))
     assert netlab.main() == 0
     assert capsys.readouterr().out == "smb3: held-open\n"
 
@@ -78,6 +80,56 @@ def test_a_lab_that_does_not_come_up_fails_its_cells(
 def test_a_matrix_of_no_cells_has_not_passed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(run, "Lab", NoLab)
     assert Matrix("none", [], ["plain"], evidence=tmp_path).run(1) == 1
+
+
+class Timed:
+    """A lab that comes up, and cells that take so long by a clock of their own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, cell_s: float) -> None:
+        self.now = 0.0
+        self.cell_s = cell_s
+        monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(run, "Lab", lambda name, protocol, laptops: self)
+        monkeypatch.setattr(run, "play", lambda lab, fault, evidence, tasks: self.play(fault))
+
+    def play(self, fault: Fault) -> Cell:
+        self.now += self.cell_s
+        return Cell("nfs3", fault.name)
+
+    def up(self) -> None: ...
+
+    def down(self) -> None: ...
+
+
+def test_what_does_not_fit_into_the_time_is_told_and_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    Timed(monkeypatch, 10.0)
+    matrix = Matrix("none", ["nfs3"], ["plain", "cut-off", "suspended"], evidence=tmp_path, within_s=25)
+    assert matrix.run(1) == 1
+    out = capsys.readouterr().out
+    assert "2 passed, 0 failed" in out
+    assert "1 not played for want of time: nfs3 suspended" in out
+    # A fault that no protocol has met was not shown to be harmless.
+    assert "too little was played: nothing of suspended" in out
+
+
+def test_every_protocol_has_its_share_of_the_time_and_begins_with_another_fault(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Timed(monkeypatch, 10.0)
+    protocols, faults = ["nfs3", "nfs4.0"], ["plain", "cut-off", "suspended", "hung-mount"]
+    matrix = Matrix("none", protocols, faults, evidence=tmp_path, within_s=40)
+    matrix.run(1)
+    assert [cell.fault for cell in matrix.cells] == ["suspended", "hung-mount", "plain", "cut-off"]
+    assert matrix.unplayed == ["nfs4.0 plain", "nfs4.0 cut-off", "nfs3 suspended", "nfs3 hung-mount"]
+
+
+def test_the_first_lab_has_a_job_for_itself_where_one_is_to_spare() -> None:
+    assert run.shares(5, 3, 100.0, 60.0) == [160.0, 130.0, 130.0, 160.0, 160.0]
+    assert run.shares(2, 3, 0.0, 60.0) == [60.0, 60.0]
+    assert run.shares(3, 1, 0.0, 60.0) == [20.0, 40.0, 60.0]
+    assert run.shares(2, 1, 0.0, None) == [None, None]
 
 
 def test_a_line_of_the_table_says_what_was_counted() -> None:

@@ -33,6 +33,8 @@ MEASURE_BOUND_S = 1800
 def main() -> int:
     """Carry out one command; returns the exit status."""
     options, command = _parse()
+    if options.verb == "test" and options.list:
+        return _list(options)
     needs.install()
     if reasons := needs.missing():
         print("netlab: this machine cannot run the lab:", *reasons, sep="\n  ", file=sys.stderr)
@@ -88,14 +90,15 @@ def _carry_out(options: argparse.Namespace, command: list[str]) -> int:
     return 0
 
 
+def _list(options: argparse.Namespace) -> int:
+    for protocol in options.protocol or PROTOCOLS:
+        print(f"{protocol}: {', '.join(fault.name for fault in cells_of(protocol, options.fault or list(FAULTS)))}")
+    return 0
+
+
 def _test(options: argparse.Namespace) -> int:
-    protocols = options.protocol or list(PROTOCOLS)
-    faults = options.fault or list(FAULTS)
-    if options.list:
-        for protocol in protocols:
-            print(f"{protocol}: {', '.join(fault.name for fault in cells_of(protocol, faults))}")
-        return 0
-    matrix = Matrix(options.name, protocols, faults, options.tasks)
+    protocols, faults = options.protocol or list(PROTOCOLS), options.fault or list(FAULTS)
+    matrix = Matrix(options.name, protocols, faults, options.tasks, within_s=options.within)
     status = matrix.run(options.jobs)
     if options.json is not None:
         matrix.write(options.json)
@@ -165,6 +168,7 @@ def _parse() -> tuple[argparse.Namespace, list[str]]:
     test.add_argument("--fault", action="append", choices=FAULTS, help="only this one; may be repeated")
     test.add_argument("--jobs", type=int, default=2, help="labs at once (default: 2)")
     test.add_argument("--tasks", type=int, default=TASKS, help=f"of the cells without a fault (default: {TASKS})")
+    test.add_argument("--within", type=float, help="seconds; what does not fit is told, and not played")
     test.add_argument("--json", type=Path, metavar="FILE", help="write all counts there too")
     test.add_argument("--list", action="store_true", help="say which cells there are, and run none")
     arguments = sys.argv[1:]

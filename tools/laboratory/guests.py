@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psutil
 
+from tools.laboratory import registers
 from tools.laboratory.network import Network
 
 HERE = Path(__file__).resolve().parent
@@ -61,7 +62,10 @@ class Guest:
         ]  # fmt: skip
 
     def boot(self, bound_s: float) -> None:
-        """Start it; its agent answers some two seconds later. It is killed after bound_s seconds at the latest."""
+        """Start it; its agent answers some two seconds later. It is killed after bound_s seconds at the latest.
+
+        Errors: OSError, RuntimeError.
+        """
         storage, control = self.network.plug(self.name)
         kernel = [
             KERNEL, f"mem={self.memory_mb}M", *self._root, f"umid={self.name}", f"uml_dir={self.folder}/uml",
@@ -82,7 +86,7 @@ class Guest:
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=console,
-                env={**os.environ, "TMPDIR": MEMORY},
+                env={**os.environ, "TMPDIR": MEMORY, **registers.environment(self.folder)},
             )
 
     def processes(self) -> list[psutil.Process]:

@@ -99,7 +99,7 @@ class Lab:
             self.network.make()
             with self._disk.open("wb") as disk:
                 disk.truncate(DISK_MB << 20)
-            subprocess.run(["mkfs.ext4", "-q", "-F", str(self._disk)], check=True, capture_output=True)
+            subprocess.run(["/usr/sbin/mkfs.ext4", "-q", "-F", str(self._disk)], check=True, capture_output=True)
             for guest in self.guests.values():
                 guest.boot(self.bound_s)
             for name in self.guests:

@@ -9,8 +9,11 @@ import contextlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from tools.laboratory import registers
 
 # What must be there, and the Debian package that brings it.
 PROGRAMS = {
@@ -47,8 +50,7 @@ def missing() -> list[str]:
         reasons.append("it needs root, for network namespaces: run it with sudo")
     if not os.access(TUN, os.R_OK | os.W_OK):
         reasons.append(f"{TUN} cannot be opened: modprobe tun, or give the container that device")
-    absent = sorted({package for program, package in PROGRAMS.items() if not Path(program).exists()})
-    if absent:
+    if absent := _absent():
         reasons.append(f"packages are missing: apt-get install {' '.join(absent)}")
     elif os.geteuid() == 0 and not _may_make_namespaces():
         reasons.append("`ip netns add` is refused here: the container lacks CAP_SYS_ADMIN or CAP_NET_ADMIN")
@@ -57,12 +59,12 @@ def missing() -> list[str]:
 
 def install() -> None:
     """Install the packages that are missing. Errors: SystemExit with what apt-get said."""
-    absent = sorted({package for program, package in PROGRAMS.items() if not Path(program).exists()})
+    absent = _absent()
     if not absent:
         return
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise SystemExit(f"netlab: packages are missing, and only root on Debian can get them: {' '.join(absent)}")
-    print(f"netlab: installing {' '.join(absent)}", flush=True)
+    print(f"netlab: installing {' '.join(absent)}", file=sys.stderr)
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     with _no_services():
         for command in (["update", "-q"], ["install", "-qy", "--no-install-recommends", *absent]):
@@ -81,6 +83,11 @@ def install() -> None:
         # The lab's servers run in its guests. On the host they would be open to whoever reaches it.
         for service in SERVICES.get(package, ()):
             subprocess.run(["systemctl", "disable", "--quiet", service], capture_output=True, check=False)
+
+
+def _absent() -> list[str]:
+    needed = {**PROGRAMS, **(registers.COMPILER if registers.too_many() else {})}
+    return sorted({package for program, package in needed.items() if not Path(program).exists()})
 
 
 @contextlib.contextmanager

@@ -124,7 +124,7 @@ def _make(root: Path, disk: Path) -> None:
     shutil.rmtree(root / "var/cache/apt/archives", ignore_errors=True)
     with disk.open("wb") as file:
         file.truncate(SIZE_MB << 20)
-    run("mkfs.ext4", "-q", "-F", "-d", str(root), str(disk))
+    run("/usr/sbin/mkfs.ext4", "-q", "-F", "-d", str(root), str(disk))
 
 
 def _environment(root: Path) -> None:

@@ -1,5 +1,8 @@
 """The whole matrix: one lab per protocol, some of them at once, and a line for each cell as it ends.
 
+Each protocol has a fair share of the time there is, and begins with another fault than the one before, so that a
+machine too slow for all cells still sees every protocol and every fault. What was not played is told, never counted.
+
 Law: whatever ends the run, no lab stays behind.
 """
 
@@ -42,6 +45,8 @@ class Matrix:
     tasks: int = TASKS
     evidence: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "spoold-netlab-evidence")
     cells: list[Cell] = field(default_factory=list)
+    within_s: float | None = None
+    unplayed: list[str] = field(default_factory=list)
     _labs: list[Lab] = field(default_factory=list)
     _over: threading.Event = field(default_factory=threading.Event)
     _printing: threading.Lock = field(default_factory=threading.Lock)
@@ -49,9 +54,11 @@ class Matrix:
     def run(self, jobs: int) -> int:
         """Run it with that many labs at once; returns the exit status."""
         began = time.monotonic()
-        todo: queue.SimpleQueue[str] = queue.SimpleQueue()
-        for protocol in reversed(self.protocols):  # SMB, the slowest by far, is the last of them: the longest first
-            todo.put(protocol)
+        todo: queue.SimpleQueue[tuple[str, float | None]] = queue.SimpleQueue()
+        ends = shares(len(self.protocols), jobs, began, self.within_s)
+        # SMB, the slowest by far, is the last of them: the longest first.
+        for protocol, end in zip(reversed(self.protocols), ends, strict=True):
+            todo.put((protocol, end))
         _warm()
         print(HEAD, flush=True)
         threads = [threading.Thread(target=self._work, args=(todo,), daemon=True) for _ in range(jobs)]
@@ -78,29 +85,50 @@ class Matrix:
             signal.signal(signal.SIGTERM, before)
         failed = sum(not cell.passed for cell in self.cells)
         print(f"{len(self.cells) - failed} passed, {failed} failed, in {time.monotonic() - began:.0f} s", flush=True)
-        return 1 if failed or not self.cells else 0
+        if self.unplayed:
+            print(f"{len(self.unplayed)} not played for want of time: {', '.join(self.unplayed)}", flush=True)
+        if unseen := self._unseen():
+            print(f"too little was played: nothing of {', '.join(unseen)}", flush=True)
+        return 1 if failed or unseen else 0
 
-    def _work(self, todo: queue.SimpleQueue[str]) -> None:
+    def _unseen(self) -> list[str]:
+        """What no cell has shown: a machine on which that is so has not passed."""
+        shown = {cell.protocol for cell in self.cells} | {cell.fault for cell in self.cells}
+        return [name for name in (*self.protocols, *self.faults) if name not in shown]
+
+    def _work(self, todo: queue.SimpleQueue[tuple[str, float | None]]) -> None:
         """One lab after the other."""
         while not self._over.is_set():
             try:
-                protocol = todo.get_nowait()
+                protocol, end = todo.get_nowait()
             except queue.Empty:
                 return
             lab = Lab(f"{self.name}-{protocol}", PROTOCOLS[protocol], LAPTOPS)
             self._labs.append(lab)
-            faults = list(cells_of(protocol, self.faults))
+            faults = self._order(protocol)
+            longest = 0.0
             try:
                 lab.up()
                 while faults and not self._over.is_set():
+                    now = time.monotonic()
+                    if end is not None and longest and now + longest > end:
+                        self.unplayed += [f"{protocol} {fault.name}" for fault in faults]
+                        break
                     self._tell(self._play(lab, faults[0]))
                     faults.pop(0)
+                    longest = max(longest, time.monotonic() - now)
             except (Exception, SystemExit) as error:  # noqa: BLE001  a lab that breaks fails its cells, not the others
                 for fault in faults if not self._over.is_set() else ():
                     verdict = Verdict(problems=[f"the lab broke: {type(error).__name__}: {error}"])
                     self._tell(Cell(protocol, fault.name, verdict=verdict))
             finally:
                 lab.down()
+
+    def _order(self, protocol: str) -> list[Fault]:
+        """The faults of a protocol, the first of which is further on for each protocol."""
+        faults = list(cells_of(protocol, self.faults))
+        cut = list(self.protocols).index(protocol) * len(faults) // len(self.protocols)
+        return faults[cut:] + faults[:cut]
 
     def _play(self, lab: Lab, fault: Fault) -> Cell:
         """One cell; once more if it failed with nothing lost or doubled: then a machine was too slow, or a fault was
@@ -129,6 +157,17 @@ class Matrix:
     def write(self, path: Path) -> None:
         """All cells as JSON."""
         path.write_text(json.dumps([cell.plain() for cell in self.cells], indent=1) + "\n")
+
+
+def shares(protocols: int, jobs: int, now: float, within_s: float | None) -> list[float | None]:
+    """When the lab of each protocol is to end, in the order in which they begin. Those of one job share the time; the
+    first protocols are the ones that have a job for themselves, if any have.
+    """
+    if within_s is None:
+        return [None] * protocols
+    rounds = [number // jobs for number in range(protocols)]
+    job = [number % jobs if turn % 2 == 0 else jobs - 1 - number % jobs for number, turn in enumerate(rounds)]
+    return [now + within_s * (turn + 1) / job.count(mine) for turn, mine in zip(rounds, job, strict=True)]
 
 
 def cells_of(protocol: str, names: Iterable[str]) -> Iterable[Fault]:
