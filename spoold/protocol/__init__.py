@@ -11,8 +11,10 @@
     heartbeat   what a node says of itself
     request     what people ask of the cluster: cancel, retry, pause, drain, halt
     snapshot    the leader's picture of the cluster
+    report      what the doctor found
     settings    spool.toml and the marker spool.json
     codec       bytes to values and back, with errors that name file, field and mend
+    complaint   what a model says of a value that does not fit it, in the words of who wrote the file
     lanes       the grammar of lanes: what a worker must have, as the name of a directory
     fields      field types that several files share
     event       one line of a journal

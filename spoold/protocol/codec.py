@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
+import json
+import re
 import tomllib
+from functools import partial
 from typing import Any, TypeVar
 
 import orjson
 from pydantic import BaseModel, ValidationError
 
+from spoold.protocol.complaint import bad_file
 from spoold.protocol.errors import BadFile, legible
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
@@ -18,8 +21,14 @@ M = TypeVar("M", bound=BaseModel)
 # orjson reads 1,024 levels and writes 254. What is read here is written again inside other values, so it must stay
 # well below: a drop that can be read and not written would stop whoever has to copy it.
 DEPTH_MAX = 200
+# No checker is named: those at hand take NaN and half a surrogate pair, and none takes the lines of a .jsonl.
+STRICT = (
+    "mend it there; JSON has double quotes, no comments, no comma before a closing bracket, no NaN or Infinity, and "
+    "no half of a surrogate pair."
+)
 BOM = b"\xef\xbb\xbf"
 _SORTED = orjson.OPT_SORT_KEYS
+_LONG = re.compile(rb"[0-9]{19}")
 
 
 def dump(value: Any) -> bytes:
@@ -48,7 +57,7 @@ def _plain(value: Any, levels: int) -> Any:
     if value is None or isinstance(value, bool | float):
         return value
     if isinstance(value, int):
-        return value if -(1 << 63) <= value < 1 << 63 else str(value)
+        return value if -(1 << 63) <= value < 1 << 64 else str(value)
     return legible(str(value))
 
 
@@ -62,7 +71,7 @@ def load(data: bytes, file: str) -> Any:
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise BadFile(file, "", "is UTF-16, not UTF-8.", "save it as UTF-8.")
     if not data.strip():
-        raise BadFile(file, "", "is empty.", "write one JSON object into it, then drop it again.")
+        raise BadFile(file, "", "is empty.", "write one JSON object into it.")
     try:
         value = orjson.loads(data.removeprefix(BOM))
     except orjson.JSONDecodeError as error:
@@ -72,11 +81,20 @@ def load(data: bytes, file: str) -> Any:
             raise BadFile(file, "", f"is not UTF-8 (byte {why.start}).", "save it as UTF-8.") from error
         if error.msg.endswith("limit exceeded"):  # the parser's own limit on depth lies beyond ours
             raise _too_deep_file(file) from error
-        problem = f"is not JSON: {error.msg} (line {error.lineno}, column {error.colno})."
-        raise BadFile(file, "", problem, "check it with `python -m json.tool FILE`.") from error
+        # One line alone may be a line of a batch, whose own number its caller knows.
+        line = f"line {error.lineno}, " if b"\n" in data else ""
+        raise BadFile(file, "", f"is not JSON: {error.msg} ({line}column {error.colno}).", STRICT) from error
     if _too_deep(data, value):
         raise _too_deep_file(file)
+    if _LONG.search(data):
+        json.loads(data.removeprefix(BOM), parse_int=partial(_exact, file))
     return value
+
+
+def _exact(file: str, digits: str) -> None:
+    """The parser makes a fraction of what has more than 64 bits, as most readers of JSON do (RFC 8259, section 6)."""
+    if len(digits) > 20 or not -(1 << 63) <= int(digits) < 1 << 64:
+        raise BadFile(file, "", f"has the number {digits[:40]}, of more than 64 bits.", "put it in as a string.")
 
 
 def _too_deep_file(file: str) -> BadFile:
@@ -142,43 +160,4 @@ def check(model: type[M], value: dict[str, Any], file: str) -> M:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_context=False)
-        unknown = [p for p in problems if p["type"] == "extra_forbidden"]
-        first = (unknown or problems)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        more = f" ({len(problems) - 1} more)" if len(problems) > 1 else ""
-        if unknown:
-            mend = _nearest(model, [str(part) for part in first["loc"]])
-            raise BadFile(file, field, f"unknown field{more}.", mend) from error
-        message = first["msg"].removeprefix("Value error, ")
-        shown = repr(first.get("input"))
-        given = f" Given: {shown[:80]}." if first["loc"] and len(shown) < 400 else ""
-        raise BadFile(file, field, f"{message}{more}.{given}", "correct this field.") from error
-
-
-def _nearest(model: type[BaseModel], loc: list[str]) -> str:
-    """The mend for an unknown field: the nearest name that is known where it stands."""
-    known = _names(model, loc[:-1])
-    if loc[-1] in known:
-        return "it is another name of a field that the file gives too; keep one of them."
-    close = difflib.get_close_matches(loc[-1].lower(), known, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"remove it, or put your own data under 'meta' or 'input'; known here: {', '.join(sorted(known))}."
-
-
-def _names(model: type[BaseModel], loc: list[str]) -> list[str]:
-    for part in loc:
-        field = model.model_fields.get(part)
-        inner = _model_in(field.annotation) if field else None
-        model = inner or model
-    names: list[str] = []
-    for name, info in model.model_fields.items():
-        choices = getattr(info.validation_alias, "choices", None)
-        names.extend([name, *(str(c) for c in choices or ())])
-    return names
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    candidates = [annotation, *getattr(annotation, "__args__", ())]
-    return next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)
+        raise bad_file(model, value, error, file) from error

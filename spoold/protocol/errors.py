@@ -22,8 +22,21 @@ class BadFile(SpoolError):
         self.field = legible(field)
         self.problem = legible(problem)
         self.mend = mend
-        where = f"{self.file}: {self.field}" if field else self.file
-        super().__init__(f"{where}: {self.problem} Mend: {mend}")
+        super().__init__(f"{self.told()} Mend: {mend}")
+
+    def told(self, of: str = "") -> str:
+        """What is wrong, and where: file (with the line of a batch) and field. of: the file that is spoken of."""
+        file = "" if self.file == legible(of) else self.file
+        return ": ".join(filter(None, (file, self.field, self.problem)))
+
+
+class WrongValue(ValueError):
+    """What the validators of our models raise: what is wrong with a value, and what to write instead of it."""
+
+    def __init__(self, problem: str, mend: str) -> None:
+        self.problem = problem
+        self.mend = mend
+        super().__init__(f"{problem}; {mend}")
 
 
 def legible(text: str) -> str:

@@ -8,11 +8,14 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
+from spoold.protocol.errors import WrongValue
 from spoold.protocol.lanes import WORD
 from spoold.protocol.names import is_id
 
 PRIORITIES = {"critical": 20, "high": 10, "medium": 0, "normal": 0, "low": -10, "background": -20}
 _SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*(|b|[kmgt](?:i?b)?)", re.IGNORECASE)
+_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+NO_WORD = "use 1 to 48 of a-z 0-9 _ . - starting with a letter or digit, no final dot"
 _MIB = {"": 1.0, "b": 1 / (1 << 20), "k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024}
 
 
@@ -26,13 +29,21 @@ def _priority(value: Any) -> Any:
     if isinstance(value, str):
         named = PRIORITIES.get(value.strip().lower())
         if named is None:
-            raise ValueError(f"not a priority; use an integer or one of {', '.join(PRIORITIES)}")
+            raise WrongValue("not a priority", f"use an integer or one of {', '.join(PRIORITIES)}")
         return named
     return value
 
 
-def _word(value: Any) -> Any:
-    return value.strip().lower() if isinstance(value, str) else value
+def as_word(value: str) -> str:
+    """A type, label or pool as lanes spell it. Errors: WrongValue."""
+    word = value.strip().lower()
+    if re.fullmatch(WORD, word) is None:
+        raise WrongValue("not a plain word", NO_WORD)
+    return word
+
+
+def _word_or_none(value: str) -> str:
+    return value and as_word(value)
 
 
 def _mem_mb(value: Any) -> Any:
@@ -40,16 +51,17 @@ def _mem_mb(value: Any) -> Any:
     if isinstance(value, str):
         match = _SIZE.fullmatch(value.strip())
         if match is None:
-            raise ValueError("not an amount of memory; use MiB as a number, or '512M', '4G'")
+            raise WrongValue("not an amount of memory", "use MiB as a number, or '512M', '4G'")
         return -int(-float(match[1]) * _MIB[match[2][:1].lower()] // 1)
     return value
 
 
 def _id(value: str) -> str:
     if not is_id(value):
-        raise ValueError(
-            "not an id; use 1 to 120 of A-Z a-z 0-9 _ = + , . - starting with a letter or digit, no final dot, "
-            "and no device name such as con or nul"
+        raise WrongValue(
+            "not an id",
+            "use 1 to 120 of A-Z a-z 0-9 _ = + , . - starting with a letter or digit, no final dot, "
+            "and no device name such as con or nul",
         )
     return value
 
@@ -61,15 +73,48 @@ def _words(value: Any) -> Any:
 def _stamp(value: Any) -> Any:
     # A bare number would be taken for seconds since 1970, where its writer meant "in an hour".
     if not isinstance(value, (str, datetime)) or (isinstance(value, str) and ":" not in value):
-        raise ValueError("not a time; use RFC 3339 with a zone, such as '2026-01-31T18:00:00Z'")
+        raise WrongValue("not a time", "use RFC 3339 with a zone, such as '2026-01-31T18:00:00Z'")
+    return value
+
+
+def _callable(value: str) -> str:
+    if _TARGET.fullmatch(value) is None:
+        raise WrongValue("not the name of a callable", 'write "module:function"')
+    return value
+
+
+def argv(words: tuple[str, ...]) -> tuple[str, ...]:
+    """A program and its arguments, as exec takes them. Errors: WrongValue."""
+    if not words or not words[0].strip():
+        raise WrongValue("empty", 'give the program first: ["prog", "arg"], or a line for the shell')
+    if any("\0" in word for word in words):
+        raise WrongValue("holds a NUL character, which no program can be given", "leave it out")
+    return words
+
+
+def _env(value: dict[str, str]) -> dict[str, str]:
+    for name, text in value.items():
+        if not name or "=" in name or "\0" in name + text:
+            problem = f"{name!r} cannot be the name of a variable, or its value holds a NUL"
+            raise WrongValue(problem, "write names without '=', and no NUL anywhere")
+    return value
+
+
+def _directory(value: str) -> str:
+    if not value.startswith("/") or "\0" in value:
+        raise WrongValue("not an absolute path", "begin it with /, and leave out any NUL")
     return value
 
 
 Priority = Annotated[int, BeforeValidator(_priority), Field(ge=-(10**9), le=10**9)]
-Word = Annotated[str, BeforeValidator(_word), Field(pattern=f"^{WORD}$")]
+Word = Annotated[str, AfterValidator(as_word)]
+OptionalWord = Annotated[str, AfterValidator(_word_or_none)]
+Callable = Annotated[str, AfterValidator(_callable)]
 Words = Annotated[tuple[Word, ...], BeforeValidator(_words)]
 MemMb = Annotated[int, BeforeValidator(_mem_mb), Field(ge=0, le=10**9)]
 TaskId = Annotated[str, AfterValidator(_id)]
 Seconds = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]
 SomeSeconds = Annotated[float, Field(gt=0, le=10**9, allow_inf_nan=False)]
 Stamp = Annotated[AwareDatetime, BeforeValidator(_stamp)]
+Env = Annotated[dict[str, str], AfterValidator(_env)]
+Directory = Annotated[str, AfterValidator(_directory)]

@@ -15,7 +15,6 @@ from spoold.protocol.errors import BadName
 LANE_MAX = 200
 # No dot at the end: a directory called so cannot be opened on SMB.
 WORD = r"[a-z0-9](?:[a-z0-9_.-]{0,46}[a-z0-9_-])?"
-RUNS = ("handler", "command", "python")
 
 _FIELD = {
     "type": re.compile(WORD),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 
 from spoold.protocol.names import key
 
@@ -80,6 +81,8 @@ def tmp(writer: str, name: str) -> str:
     return f"{TMP}/{writer}/{name}"
 
 
+@lru_cache(maxsize=1024)
 def bucket(task_id: str) -> str:
     """The archive directory of an id: two hexadecimal digits of its hash, so that no directory grows huge."""
-    return f"{ARCHIVE}/{hashlib.blake2b(key(task_id).encode(), digest_size=1).hexdigest()}"
+    data = key(task_id).encode(errors="surrogateescape")  # who looks for a task may have typed anything
+    return f"{ARCHIVE}/{hashlib.blake2b(data, digest_size=1).hexdigest()}"

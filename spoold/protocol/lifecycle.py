@@ -46,6 +46,7 @@ class Move:
     when: str
 
 
+_LIVE = ("waiting", "ready", "returned")
 _TOKENS = ("waiting", "ready", "returned", "claimed", "completed", "failed", "archive")
 L, W, S, F = Mover.LEADER, Mover.WORKER, Mover.SUBMITTER, Mover.FSCK
 MOVES: tuple[Move, ...] = (
@@ -66,23 +67,29 @@ MOVES: tuple[Move, ...] = (
     Move("admitting", "rejected", L, "REJECTED", "its id was taken meanwhile by a task that says something else"),
     Move("waiting", "ready", L, "READY", "every gate passes and the lane's window has room"),
     Move("ready", "waiting", L, "HELD", "a gate closed again, or more urgent work finds the lane full"),
-    Move("waiting", "failed", L, "FAILED", "dependency failed, cycle, deadline, cancelled"),
-    Move("ready", "failed", L, "FAILED", "deadline, cancelled"),
+    Move("waiting", "failed", L, "FAILED", "dependency failed, cycle, deadline, cancelled, or it is no task"),
+    Move("ready", "failed", L, "FAILED", "deadline, cancelled, or it is no task"),
     Move("ready", "claimed", W, "CLAIMED", "the claim"),
     Move("claimed", "completed", W, "COMPLETED", "success; the result is already durable"),
     Move("claimed", "failed", W, "FAILED", "the retry rule gives up, or a request cancels"),
     Move("claimed", "returned", W, "RETURNED", "the retry rule grants another attempt, or a hand-back"),
-    Move("claimed", "failed", L, "FAILED", "the worker is dead and the crash limit is reached"),
+    Move("claimed", "failed", L, "FAILED", "the worker is dead, and the crash limit is reached or it is no task"),
     Move("claimed", "returned", L, "RETURNED", "the worker is dead"),
     Move("returned", "waiting", L, "WAITING", "placed again; a delay counts from when the leader first saw it"),
-    Move("returned", "failed", L, "FAILED", "deadline, cancelled"),
+    Move("returned", "failed", L, "FAILED", "cancelled, or it is no task"),
     Move("waiting", "rejected", L, "REJECTED", "a second token with an id that is already taken"),
+    Move("returned", "rejected", L, "REJECTED", "the same, of a task that has completed"),
+    Move("claimed", "rejected", L, "REJECTED", "the same, when its worker is dead"),
     Move("failed", "waiting", L, "RETRIED", "`spool retry`: the next attempt, with a fresh budget"),
     Move("archive", "waiting", L, "RETRIED", "the same, for a task that was archived as failed"),
     Move("completed", "archive", L, "ARCHIVED", "retention"),
     Move("failed", "archive", L, "ARCHIVED", "retention"),
-    Move("waiting", "waiting", F, "REPAIRED", "it stands in a lane, or under a name, that its content does not have"),
+    *(
+        Move(source, "waiting", F, "REPAIRED", "its lane or its name is not what its content says")
+        for source in _LIVE
+    ),
     Move("completed", "waiting", F, "REPAIRED", "it was committed without a sound result: the next attempt"),
+    *(Move(source, "failed", F, "REPAIRED", "its content is no task") for source in (*_LIVE, "claimed")),
     *(Move(source, "rejected", F, "REPAIRED", "a second token with an id that is taken") for source in _TOKENS),
 )
 

@@ -18,7 +18,7 @@ ID_MAX = 120
 NODE_MAX = 40
 # Windows servers refuse these stems, with any extension.
 _NO_DEVICE = r"(?!(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$))"
-ID = rf"{_NO_DEVICE}[A-Za-z0-9](?:[A-Za-z0-9_=+,.-]{{0,118}}[A-Za-z0-9_=+,-])?"
+ID = rf"{_NO_DEVICE}[A-Za-z0-9](?:[A-Za-z0-9_=+,.-]{{0,{ID_MAX - 2}}}[A-Za-z0-9_=+,-])?"
 NODE = rf"{_NO_DEVICE}[a-z0-9][a-z0-9_-]{{0,39}}"
 NOBODY = "nobody"
 DELAY_MAX_MS = 10**12 - 1
@@ -90,7 +90,9 @@ class TaskName:
 
     def encode(self) -> str:
         """The file name. Errors: BadName for a field outside the grammar."""
-        return _sure(self, f"{self._stem()}.json", parse_task)
+        match = TASK.fullmatch(name := f"{self._stem()}.json")
+        # All but these two are numbers, which have one spelling: known sooner than `_sure` is, and often asked for.
+        return name if match and match.group(2, 3) == (self.order, self.id) else _sure(self, name, parse_task)
 
     def encode_returned(self, mover: str) -> str:
         """The name in returned/, made unique to whoever hands the attempt back. Errors: BadName."""
@@ -130,9 +132,7 @@ def parse_returned(name: str) -> tuple[TaskName, str] | None:
 
 def _task_name(match: re.Match[str]) -> TaskName:
     rank, order, task_id, attempt, failures, crashes, delay, flag = match.groups()[:8]
-    return TaskName(
-        int(rank), order, task_id, int(attempt), int(failures), int(crashes), int(delay or 0), flag is not None
-    )
+    return TaskName(int(rank), order, task_id, int(attempt), int(failures), int(crashes), int(delay or 0), bool(flag))
 
 
 @dataclass(frozen=True, slots=True)

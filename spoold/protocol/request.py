@@ -12,7 +12,8 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
-from spoold.protocol.errors import BadName
+from spoold.protocol.errors import BadName, WrongValue
+from spoold.protocol.fields import as_word
 from spoold.protocol.names import is_id
 
 EVERYTHING = "+all"
@@ -30,6 +31,19 @@ class Verb(StrEnum):
     REAP = "reap"  # a worker that its own host knows to be gone
     HALT = "halt"  # +all: kill what runs, hand it back, start nothing
     GC = "gc"  # +all: apply retention now
+
+
+def kind_target(kind: str | None) -> str:
+    """What a request for a type aims at, spelled as tasks have their type; None: at all. Errors: BadName."""
+    if kind is None:
+        return EVERYTHING
+    try:
+        target = as_word(kind)
+    except WrongValue as why:
+        raise BadName(f"{kind!r} is no type of tasks: {why}; or name none, to mean all.") from why
+    if not is_id(target):
+        raise BadName(f"{kind!r} is no name on a Windows server; pause all, or give the tasks another type.")
+    return target
 
 
 _NAME = re.compile(rf"({'|'.join(Verb)})\.(.+)\.([a-z0-9-]{{1,40}})\.json")

@@ -7,20 +7,24 @@ Exactly one thing says what to run: a `command` (argv, or a string for the shell
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
+from spoold.protocol.errors import WrongValue
 from spoold.protocol.fields import (
+    Callable,
+    Env,
     MemMb,
+    OptionalWord,
     Priority,
     Seconds,
     SomeSeconds,
     Stamp,
     Strict,
     TaskId,
-    Word,
     Words,
+    argv,
 )
 from spoold.protocol.lanes import Lane
 
@@ -55,18 +59,18 @@ class Task(Strict):
     """One task. `timeout` is in seconds for one attempt; `deadline` and `not_before` are times with a zone."""
 
     id: TaskId | None = None
-    type: Word | Literal[""] = ""
+    type: OptionalWord = ""
     name: str = Field(default="", max_length=500)
     priority: Priority | None = None
     created_at: Stamp | None = None
     timeout: SomeSeconds | None = None
     input: Any = None
     command: str | tuple[str, ...] | None = None
-    python: str | None = Field(default=None, pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$", max_length=200)
+    python: Callable | None = Field(default=None, max_length=200)
     args: list[Any] = Field(default_factory=list)
     kwargs: dict[str, Any] = Field(default_factory=dict)
     stdin: str | None = None
-    env: dict[str, str] = Field(default_factory=dict)
+    env: Env = Field(default_factory=dict)
     cwd: str | None = Field(default=None, max_length=4096)
     dependencies: tuple[TaskId, ...] = Field(
         default=(), validation_alias=AliasChoices("dependencies", "after"), max_length=DEPENDENCIES_MAX
@@ -76,7 +80,7 @@ class Task(Strict):
     max_retries: int | None = Field(default=None, ge=0, le=1000)
     retry: Retry = Retry()
     requires: Requires = Requires()
-    pool: Word | Literal[""] = ""
+    pool: OptionalWord = ""
     labels: dict[str, str] | tuple[str, ...] = ()
     batch: TaskId | None = None
     parent: TaskId | None = None
@@ -95,31 +99,22 @@ class Task(Strict):
     @field_validator("command")
     @classmethod
     def _command(cls, value: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
-        words = (value,) if isinstance(value, str) else value
-        if words is not None and (not words or not words[0].strip()):
-            raise ValueError('empty; give the program first: ["prog", "arg"], or a line for the shell')
-        if words is not None and any("\0" in word for word in words):
-            raise ValueError("holds a NUL character, which no program can be given")
-        return value
-
-    @field_validator("env")
-    @classmethod
-    def _env(cls, value: dict[str, str]) -> dict[str, str]:
-        for name, text in value.items():
-            if not name or "=" in name or "\0" in name + text:
-                raise ValueError(f"{name!r} cannot be the name of a variable, or its value holds a NUL")
+        if value is not None:
+            argv((value,) if isinstance(value, str) else value)
         return value
 
     @model_validator(mode="after")
     def _one_thing_to_run(self) -> Task:
         if self.command is not None and self.python is not None:
-            raise ValueError("command and python both say what to run; keep one of them")
+            raise WrongValue("command and python both say what to run", "keep one of them")
         if (self.args or self.kwargs) and self.python is None:
-            raise ValueError("args and kwargs belong to python; a command takes its arguments in the list")
+            raise WrongValue("args and kwargs belong to python", "put what a command is given into its own list")
         if not self.type and self.command is None and self.python is None:
-            raise ValueError("nothing to run; give a type that workers have a handler for, a command, or python")
+            raise WrongValue("nothing to run", "give a type that workers have a handler for, a command, or python")
         if self.id is not None and self.id in (*self.dependencies, *self.after_any):
-            raise ValueError(f"the task depends on itself ({self.id})")
+            raise WrongValue(
+                f"the task depends on itself ({self.id})", "take its own id out of dependencies and after_any"
+            )
         return self
 
     @property

@@ -1,5 +1,6 @@
 """Bytes come from anybody: whatever they are, the answer is a value, or a BadFile that names file, field and mend."""
 
+import json
 import tomllib
 from typing import Any
 
@@ -11,6 +12,7 @@ from pydantic import BaseModel
 
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, SpoolError
+from spoold.protocol.fields import NO_WORD
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.request import RequestBody
 from spoold.protocol.result import Result
@@ -157,7 +159,9 @@ def test_content_is_the_same_however_it_was_written() -> None:
         (b"\xff\xfe{\x00}\x00", "is UTF-16", "save it as UTF-8"),
         (b"\xfe\xff\x00{", "is UTF-16", "save it as UTF-8"),
         (b'{"a": "\xff"}', "is not UTF-8 (byte 7)", "save it as UTF-8"),
-        (b'{"a": 1,\n "b" 2}', "is not JSON: ", "python -m json.tool"),
+        (b'{"a": 1,\n "b" 2}', "is not JSON: ", "mend it there"),
+        (b'{"a": NaN}', "is not JSON: ", "no NaN or Infinity"),
+        (b'{"a": "\\ud800"}', "is not JSON: ", "no half of a surrogate pair"),
         (b"[]", "is an array, not an object", "one a line into a .jsonl"),
         (b'"x"', "is a string, not an object", "one file holds one task"),
         (b"true", "is a boolean, not an object", "one file holds one task"),
@@ -177,6 +181,8 @@ def test_what_is_no_object_is_told_so(data: bytes, problem: str, mend: str) -> N
 def test_the_place_of_a_mistake_is_named() -> None:
     with pytest.raises(BadFile, match=r"line 2, column 6"):
         codec.load(b'{"a": 1,\n "b" 2}', FILE)
+    with pytest.raises(BadFile, match=r"line 7: is not JSON: .* \(column 6\)"):
+        codec.load(b' "b" 2}', f"{FILE} line 7")
 
 
 @pytest.mark.parametrize(
@@ -194,9 +200,31 @@ def test_the_place_of_a_mistake_is_named() -> None:
             "unknown field.",
             "another name of a field",
         ),
-        ('{"command": "x", "timeout": "soon"}', "timeout", "Given: 'soon'.", "correct this field."),
-        ('{"command": "x", "priority": "urgent"}', "priority", "not a priority; use an integer or one of", "correct"),
-        ('{"command": []}', "command", "empty; give the program first", "correct"),
+        ('{"command": "x", "timeout": "soon"}', "timeout", "Given: 'soon'.", "write a number, without quotes."),
+        ('{"command": "x", "priority": "urgent"}', "priority", "not a priority", "use an integer or one of"),
+        ('{"command": []}', "command", "empty", "give the program first"),
+        ('{"type": "no such"}', "type", "not a plain word. Given: 'no such'.", "use 1 to 48 of a-z 0-9 _ . -"),
+        (
+            '{"command": 5}',
+            "command",
+            "not a string and not a list. Given: 5.",
+            "write it in quotes, or write a list",
+        ),
+        ('{"command": ["a", 5]}', "command.1", "not a string. Given: 5.", "write it in quotes."),
+        ('{"command": "x", "labels": {"a": 1}}', "labels.a", "not a string.", "write it in quotes."),
+        (
+            '{"command": "x", "labels": {"a": 1}, "timeout": 0}',
+            "timeout",
+            "small (1 more).",
+            "write a number above 0.",
+        ),
+        ('{"command": "x", "after": ["a", "b/"]}', "after.1", "not an id. Given: 'b/'.", "use 1 to 120 of"),
+        ('{"command": "x", "after": "b/"}', "after", "not an id. Given: 'b/'.", "use 1 to 120 of"),
+        ('{"command": "x", "requires": {"label": "a+B C"}}', "requires.label", "Given: 'B C'.", "use 1 to 48 of"),
+        ('{"command": "x", "retry": {"on": [1, 999]}}', "retry.on.1", "too large.", "write 255 or less."),
+        ('{"command": "x", "deadline": "2030-01-01T00:00:00"}', "deadline", "without a zone", "add one, such as Z"),
+        ('{"command": "x", "name": "' + "x" * 501 + '"}', "name", "longer than 500 characters.", "shorten it."),
+        ('{"python": "f"}', "python", "not the name of a callable. Given: 'f'.", 'write "module:function".'),
     ],
 )
 def test_a_wrong_field_is_named_with_its_mend(text: str, field: str, problem: str, mend: str) -> None:
@@ -205,6 +233,43 @@ def test_a_wrong_field_is_named_with_its_mend(text: str, field: str, problem: st
     assert caught.value.field == field
     assert problem in caught.value.problem
     assert mend in refused(caught.value).mend
+
+
+@pytest.mark.parametrize(
+    ("text", "mend"),
+    [
+        ('{"command": "x", "args": [1]}', "put what a command is given into its own list."),
+        ('{"command": "x", "python": "a:f"}', "keep one of them."),
+        ('{"type": ""}', "give a type that workers have a handler for, a command, or python."),
+        ('{"id": "a", "command": "x", "after": "a"}', "take its own id out of dependencies and after_any."),
+    ],
+)
+def test_a_fault_of_no_one_field_says_what_to_do(text: str, mend: str) -> None:
+    with pytest.raises(BadFile) as caught:
+        codec.load_task(text.encode(), FILE)
+    assert caught.value.field == ""
+    assert refused(caught.value).mend == mend
+
+
+def test_what_is_missing_is_named_and_what_nobody_foresaw_has_the_words_of_the_validator() -> None:
+    with pytest.raises(BadFile) as caught:
+        codec.check(Marker, {}, FILE)
+    assert (caught.value.field, caught.value.problem, caught.value.mend) == ("spool_id", "missing.", "add it.")
+    with pytest.raises(BadFile) as caught:
+        codec.check(Marker, {"spool_id": "s", "claim": "link"}, FILE)
+    assert "'rename' or 'lock'" in caught.value.problem
+    assert refused(caught.value).mend == "correct this field."
+
+
+def test_known_names_are_told_once_and_only_a_task_has_room_for_other_data() -> None:
+    for text in ('{"command": "x", "zzz": 1}', '{"command": "x", "requires": {"zzz": 1}}'):
+        with pytest.raises(BadFile) as caught:
+            codec.load_task(text.encode(), FILE)
+        known = caught.value.mend.partition("known here: ")[2].rstrip(".").split(", ")
+        assert known == sorted(set(known))
+    with pytest.raises(BadFile) as caught:
+        codec.load_settings(b"zzz = 1", FILE)
+    assert caught.value.mend.startswith("remove it; known here: disk, drop, ")
 
 
 def test_a_fault_of_the_whole_says_no_field_and_shows_no_content() -> None:
@@ -227,7 +292,8 @@ def test_long_values_are_not_repeated_to_people() -> None:
         ("[heartbeat]\nintervall_s = 5", "heartbeat.intervall_s", "did you mean 'interval_s'?"),
         ("[types.review]\nmax_concurent = 5", "types.review.max_concurent", "did you mean 'max_concurrent'?"),
         ("[retri]\nmax = 1", "retri", "did you mean 'retry'?"),
-        ("[heartbeat]\nmisses = 1", "heartbeat.misses", "correct this field."),
+        ("[heartbeat]\nmisses = 1", "heartbeat.misses", "write 2 or more."),
+        ('[types."A B"]\nmax_retries = 1', "types.A B", f"{NO_WORD}."),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_mend(text: str, field: str, mend: str) -> None:
@@ -253,3 +319,14 @@ def test_a_bad_file_is_an_error_of_ours() -> None:
     assert issubclass(BadFile, SpoolError)
     assert str(BadFile("f", "", "is odd.", "mend it.")) == "f: is odd. Mend: mend it."
     assert str(BadFile("f", "a.b", "is odd.", "mend it.")) == "f: a.b: is odd. Mend: mend it."
+
+
+@pytest.mark.parametrize("number", ["18446744073709551615", "-9223372036854775808", "0.12345678901234567890", "1e30"])
+def test_numbers_that_every_reader_knows_are_read(number: str) -> None:
+    assert codec.load(f'{{"n": {number}, "text": "{"1" * 40}"}}'.encode(), FILE)["n"] == json.loads(number)
+
+
+@pytest.mark.parametrize("number", ["18446744073709551616", "-9223372036854775809", "1" * 300])
+def test_integers_of_more_than_64_bits_are_refused_and_not_made_others(number: str) -> None:
+    with pytest.raises(BadFile, match=r"of more than 64 bits\. Mend: put it in as a string"):
+        codec.load(f'{{"args": [{number}]}}'.encode(), FILE)

@@ -14,7 +14,7 @@ from spoold.protocol.drop import UNFINISHED, UNIQUE, WHOLE
 from spoold.protocol.event import Event
 from spoold.protocol.fields import PRIORITIES
 from spoold.protocol.heartbeat import Capabilities, Heartbeat, HostId, MountFacts, Running
-from spoold.protocol.lanes import LANE_MAX, RUNS, parse_lane
+from spoold.protocol.lanes import LANE_MAX, parse_lane
 from spoold.protocol.lifecycle import MOVES, State
 from spoold.protocol.report import Remark, Report, parse_report
 from spoold.protocol.request import RequestBody, Verb, parse_request
@@ -321,7 +321,7 @@ def test_the_numbers_are_the_numbers() -> None:
     assert f"1 to {names.NODE_MAX} characters" in _flat("Names")
     assert f"ids ≤ {DEPENDENCIES_MAX:,}" in TEXT
     assert f"at most {codec.DEPTH_MAX} levels" in _flat("Files")
-    assert all(f"`{run}`" in _flat("Names") for run in RUNS if run != "handler")
+    assert all(f"`{run}`" in _flat("Names") for run in ("command", "python"))
     assert f"format version {layout.FORMAT_VERSION}:" in TEXT
     for ending in UNFINISHED:
         assert f"`{ending}`" in _flat("Names")

@@ -18,7 +18,7 @@ def test_no_line_stands_twice() -> None:
 
 def test_the_lines_between_two_directories_are_found() -> None:
     assert allowed("ready", "waiting") == TABLE["ready", "waiting"]
-    assert [move.mover for move in allowed("claimed", "failed")] == [Mover.WORKER, Mover.LEADER]
+    assert [move.mover for move in allowed("claimed", "failed")] == [Mover.WORKER, Mover.LEADER, Mover.FSCK]
     assert sum(map(len, TABLE.values())) == len(MOVES)
 
 
@@ -65,5 +65,5 @@ def test_repairs_are_told_apart_in_the_journal_and_throw_nothing_away() -> None:
     repairs = [move for move in MOVES if move.mover is Mover.FSCK]
     assert repairs
     assert {move.event for move in repairs} == {"REPAIRED"}
-    assert {move.target for move in repairs} == {"waiting", "rejected"}
+    assert {move.target for move in repairs} == {"waiting", "rejected", "failed"}
     assert all(move.event != "REPAIRED" for move in LIVING)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spoold.protocol.errors import BadName
-from spoold.protocol.request import EVERYTHING, Request, Verb, parse_request
+from spoold.protocol.request import EVERYTHING, Request, Verb, kind_target, parse_request
 from tests.protocol import strategies as some
 
 
@@ -62,3 +62,11 @@ def test_a_target_may_hold_dots(verb: Verb, target: str, unique: str) -> None:
 def test_everything_is_no_id() -> None:
     """So that no task, type or worker can be called so."""
     assert parse_request(f"halt.{EVERYTHING}.1.json") == Request(Verb.HALT, EVERYTHING, "1")
+
+
+def test_a_type_is_aimed_at_as_tasks_have_it() -> None:
+    assert kind_target(None) == EVERYTHING
+    assert kind_target(" Review ") == "review"
+    for other, why in (("+all", "name none, to mean all"), ("", "use 1 to 48"), ("con", "another type")):
+        with pytest.raises(BadName, match=why):
+            kind_target(other)

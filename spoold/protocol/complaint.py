@@ -1,0 +1,144 @@
+"""What a model says of a value that does not fit it, in the words of who wrote the file: field, problem and mend.
+
+Law: nothing of the validator's own is said, neither how it calls the branches of a type nor its patterns; a field is
+named as it stands in the file.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+
+from spoold.protocol.errors import BadFile, WrongValue
+
+_LIST = ("not a list", 'write a list, such as ["a", "b"]')
+_OBJECT = ("not an object", "write names with values, in braces")
+_WHOLE = ("not a whole number", "write a whole number, without quotes")
+_NUMBER = ("not a number", "write a number, without quotes")
+_SWITCH = ("neither true nor false", "write one of them, without quotes")
+_TIME = ("not a time", "use RFC 3339 with a zone, such as '2026-01-31T18:00:00Z'")
+# pydantic's type of an error → problem and mend, filled in from its context.
+_SAID = {
+    "string_type": ("not a string", "write it in quotes"),
+    "list_type": _LIST,
+    "tuple_type": _LIST,
+    "dict_type": _OBJECT,
+    "model_type": _OBJECT,
+    "int_type": _WHOLE,
+    "int_parsing": _WHOLE,
+    "int_from_float": _WHOLE,
+    "float_type": _NUMBER,
+    "float_parsing": _NUMBER,
+    "finite_number": ("not a finite number", "write a finite one"),
+    "bool_type": _SWITCH,
+    "bool_parsing": _SWITCH,
+    "greater_than": ("too small", "write a number above {gt:.15g}"),
+    "greater_than_equal": ("too small", "write {ge:.15g} or more"),
+    "less_than_equal": ("too large", "write {le:.15g} or less"),
+    "string_too_long": ("longer than {max_length} characters", "shorten it"),
+    "too_long": ("a list of more than {max_length} values", "shorten it"),
+    "datetime_parsing": _TIME,
+    "datetime_from_date_parsing": _TIME,
+    "timezone_aware": ("a time without a zone", "add one, such as Z or +02:00"),
+    "missing": ("missing", "add it"),
+}
+
+
+class _Complaint(NamedTuple):
+    """One error. field: where in the file; stem: as much of that as all branches of a type that failed share."""
+
+    field: tuple[str, ...]
+    stem: tuple[str, ...]
+    problem: str
+    mend: str
+    given: Any
+
+
+def bad_file(model: type[BaseModel], value: dict[str, Any], error: ValidationError, file: str) -> BadFile:
+    """The first thing that is wrong with the value, as an error for people; others are counted."""
+    problems = error.errors(include_url=False)
+    complaints = [_complaint(problem, value) for problem in problems]
+    unknown = [
+        c.field for c, problem in zip(complaints, problems, strict=True) if problem["type"] == "extra_forbidden"
+    ]
+    others = len({complaint.stem for complaint in complaints}) - 1
+    more = f" ({others} more)" if others else ""
+    if unknown:
+        return BadFile(file, ".".join(unknown[0]), f"unknown field{more}.", _nearest(model, unknown[0]))
+    # Where a value may be of several types, the one that it came nearest to was meant; else it is none of them.
+    branches = [complaint for complaint in complaints if complaint.stem == complaints[0].stem]
+    depth = max(len(branch.field) for branch in branches)
+    meant = [branch for branch in branches if len(branch.field) == depth]
+    problem = " and ".join(dict.fromkeys(branch.problem for branch in meant))
+    mend = ", or ".join(dict.fromkeys(branch.mend for branch in meant))
+    shown = repr(meant[0].given)
+    given = f" Given: {shown[:80]}." if meant[0].given is not None and len(shown) < 400 else ""
+    return BadFile(file, ".".join(meant[0].field), f"{problem}{more}.{given}", f"{mend}.")
+
+
+def _complaint(problem: Any, value: dict[str, Any]) -> _Complaint:
+    kind, loc, context = problem["type"], problem["loc"], problem.get("ctx", {})
+    field, shared = _written(loc, value)
+    if kind == "missing":
+        field, shared = (*field, str(loc[-1])), len(loc)
+    why = context.get("error")
+    if isinstance(why, WrongValue):
+        said, mend = why.problem, why.mend
+    elif kind in _SAID:
+        said, mend = (text.format(**context) for text in _SAID[kind])
+    else:
+        said, mend = problem["msg"], "correct this field"
+    # The whole file is not repeated to people.
+    given = problem["input"] if loc and kind != "missing" else None
+    return _Complaint(field, tuple(map(str, loc[:shared])), said, mend, given)
+
+
+def _written(loc: tuple[int | str, ...], value: Any) -> tuple[tuple[str, ...], int]:
+    """Those parts of a place that stand in the file, and how many there are before the first that does not."""
+    field: list[str] = []
+    shared = len(loc)
+    for index, part in enumerate(loc):
+        if _holds(value, part):
+            value = value[part]
+            field.append(str(part))
+        else:
+            shared = min(shared, index)
+    return tuple(field), shared
+
+
+def _holds(value: Any, part: int | str) -> bool:
+    if isinstance(part, int):
+        return isinstance(value, list | tuple) and part < len(value)
+    return isinstance(value, dict) and part in value
+
+
+def _nearest(model: type[BaseModel], loc: tuple[str, ...]) -> str:
+    """The mend for an unknown field: the nearest name that is known where it stands."""
+    known = _names(model, loc[:-1])
+    if loc[-1] in known:
+        return "it is another name of a field that the file gives too; keep one of them."
+    close = difflib.get_close_matches(loc[-1].lower(), known, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    elsewhere = ", or put your own data under 'meta' or 'input'" if "meta" in model.model_fields else ""
+    return f"remove it{elsewhere}; known here: {', '.join(sorted(known))}."
+
+
+def _names(model: type[BaseModel], loc: tuple[str, ...]) -> list[str]:
+    """The names of the fields that may stand there, each once."""
+    for part in loc:
+        field = model.model_fields.get(part)
+        inner = _model_in(field.annotation) if field else None
+        model = inner or model
+    names: dict[str, None] = {}
+    for name, info in model.model_fields.items():
+        choices = getattr(info.validation_alias, "choices", None)
+        names |= dict.fromkeys([name, *(str(c) for c in choices or ())])
+    return list(names)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    candidates = [annotation, *getattr(annotation, "__args__", ())]
+    return next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)
