@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, BadName
@@ -133,11 +132,9 @@ def outline(task: Task, settings: Settings, file: str) -> Outline:
         raise BadFile(file, "requires", f"{error}.", "use fewer and shorter labels, and plain names.") from error
 
 
-def judge_duplicate(drop: str, task_id: str, new: Any, old: Any) -> Known | Reject:
+def judge_duplicate(drop: str, task_id: str, *, same: bool) -> Known | Reject:
     """A drop whose id is taken: a no-op if it says the same, a rejection that says so if not."""
-    if codec.same_content(new, old):
-        return Known(task_id)
-    return Reject(taken(drop, task_id))
+    return Known(task_id) if same else Reject(taken(drop, task_id))
 
 
 def taken(drop: str, task_id: str) -> BadFile:

@@ -14,11 +14,9 @@ from collections.abc import Collection
 # So many of the tasks that ended last are looked at; they count for so long (s) after the last of them.
 LATELY = 64
 FORGET_S = 1.0
-# So much work (s) may wait in a slot, if the next tasks are as the longest of those, and so many tasks at most.
-SPAN_S = 0.02
-DEPTH = 8
-# So long (s) they wait for the one before them.
+# So long (s) a task may wait for those before it, if they are as the longest of those, and so many may wait at most.
 PATIENCE_S = 0.1
+DEPTH = 16
 
 
 def ahead(lately: Collection[float]) -> int:
@@ -26,4 +24,4 @@ def ahead(lately: Collection[float]) -> int:
     if len(lately) < LATELY:
         return 0
     longest = max(lately)
-    return DEPTH if longest * DEPTH <= SPAN_S else int(SPAN_S / longest)
+    return DEPTH if longest * DEPTH <= PATIENCE_S else int(PATIENCE_S / longest)

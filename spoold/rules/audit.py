@@ -8,12 +8,20 @@ nothing else is ever mended. A spool that lives changes under the survey: `confi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import EndedName, TaskName, key
+from spoold.protocol.names import (
+    EndedName,
+    TaskName,
+    key,
+    parse_archived,
+    parse_ended,
+    parse_returned,
+    parse_task,
+)
 from spoold.protocol.result import Status
 from spoold.rules.finding import (
     DropLease,
@@ -29,6 +37,7 @@ from spoold.rules.finding import (
 from spoold.rules.sighting import Record, Survey, Token
 
 SHOWN = 5
+_SUCCEEDED = "it failed, but its result says success"
 _ORDER = (State.WAITING, State.READY, State.RETURNED, State.CLAIMED, State.FAILED, State.COMPLETED)
 
 
@@ -167,6 +176,8 @@ def _results(survey: Survey) -> Iterator[Finding]:
             yield Finding(Severity.WARNING, "result", (token.path,), problem, mend)
         elif token.state is State.FAILED:
             mend = f"`spool retry {token.name.id}` lets it run again, or leave it failed"
+            if problem == _SUCCEEDED:
+                mend = f"if somebody moved it here, move it back to {State.COMPLETED}/; else {mend}"
             yield Finding(Severity.ERROR, "result", paths, problem, mend)
         elif content is None or content.problem:
             mend = "nothing is left to run it from: submit the task again under another id"
@@ -188,7 +199,7 @@ def _result_problem(token: Token, name: EndedName, record: Record | None) -> str
         return f"its result is that of {record.task_id}, attempt {record.attempt}"
     if token.ended is State.COMPLETED and record.status != Status.SUCCESS:
         return f"it completed, but its result says {record.status}"
-    return ""
+    return _SUCCEEDED if token.ended is State.FAILED and record.status == Status.SUCCESS else ""
 
 
 def _orphans(survey: Survey) -> Iterator[Finding]:
@@ -228,11 +239,34 @@ def _rejections(survey: Survey) -> Iterator[Finding]:
 def _leftovers(survey: Survey) -> Iterator[Finding]:
     for path in survey.standing:
         yield Finding(Severity.INFO, "admitting", (path,), "it is being admitted", "a leader finishes it")
+    tokens = {key(token.name.id): token.path for token in survey.tokens}
     for path in survey.foreign:
         name = path.rpartition("/")[2]
+        strayed = _strayed(path, name, tokens)
+        if strayed is not None:
+            yield strayed
+            continue
         severity = Severity.INFO if path == name or name.startswith(".") else Severity.WARNING
         mend = "spoold passes it over; move it away if it is not yours"
         yield Finding(severity, "names", (path,), "it is nothing that spoold knows", mend)
+
+
+def _strayed(path: str, name: str, tokens: Mapping[str, str]) -> Finding | None:
+    """A task file where no task may stand: everybody passes it over, so for the spool that task is gone."""
+    returned, archived = parse_returned(name) or (None,), parse_archived(name) or (None,)
+    task, ended = parse_task(name) or returned[0], parse_ended(name) or archived[0]
+    strayed = task or ended
+    if strayed is None:
+        return None
+    token = tokens.get(key(strayed.id))
+    mend = "drop its content into pending/ to run it again"
+    if token is not None:
+        mend = f"{token} is that task: move this one away"
+    what = "a task file"
+    if task is None:  # whose name is also that of its result
+        what, mend = "a task file or a result", f"{mend}; a result belongs into {layout.RESULTS}/"
+    problem = f"{what} in the wrong place (id {strayed.id})"
+    return Finding(Severity.WARNING, "names", (path,), problem, mend)
 
 
 def _several(law: str, paths: list[str], what: str, mend: str) -> Iterator[Finding]:

@@ -67,10 +67,11 @@ class Claim:
 class Case:
     """One task. now in seconds since 1970; rest_s: how long (s) the retry delay still lasts at most.
 
-    leader: who leads, None for nobody; parents: what is known of each dependency, places: in words; type: the facts
-    of its type; ahead: tasks before it in its lane; window and standing: how many may stand ready there, and do;
-    last: the attempt before this one, or the one that ended it; problem: what is wrong with a drop, young while it
-    may still become good; disk: the room on the share.
+    leader: who leads, None for nobody; token: whether master/ has the token, without which nobody can; parents: what
+    is known of each dependency, places: in words; type: the facts of its type; ahead: tasks before it in its lane;
+    window and standing: how many may stand ready there, and do; last: the attempt before this one, or the one that
+    ended it; origins: the tasks with which a failure by dependency began → the code of each, '' where that is lost;
+    problem: what is wrong with a drop, young while it may still become good; disk: the room on the share.
     """
 
     id: str
@@ -78,6 +79,7 @@ class Case:
     now: float
     attempt: int = 0
     leader: str | None = None
+    token: bool = True
     dead_after_s: float = 15
     lane: Lane | None = None
     conditions: Conditions = NO_CONDITIONS
@@ -90,6 +92,7 @@ class Case:
     standing: int = 0
     window: int = 256
     last: Attempt | None = None
+    origins: Mapping[str, str] = field(default_factory=dict)
     claim: Claim | None = None
     problem: BadFile | None = None
     young: bool = False

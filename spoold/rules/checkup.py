@@ -23,10 +23,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from spoold.protocol.report import Remark
+from spoold.rules.disk import FEW_INODES
 from spoold.rules.remarks import LOCK, Figures, bad, judged, note, warning
 
 FULL_MB = 64
-FEW_INODES = 1000
 CLOCK_OFF_S = 60.0
 SLOW_MS = 500.0
 NO_ANSWER = "no answer"

@@ -1,4 +1,7 @@
-"""Is there room on the share? A warning first, then no new starts, so that what runs can still commit."""
+"""Is there room on the share? A warning first, then no new starts, so that what runs can still commit.
+
+Room is space, and inodes where the file system counts them: each new file needs one, whatever space is left.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,67 @@ from enum import Enum
 
 from spoold.protocol.settings import DiskSettings
 
+# So few more files (inodes) can be made that people are warned; so few that they are left for results and beats.
+FEW_INODES, NO_INODES = 1000, 100
+# How each warning begins.
+_ABOUT = "the share is "
+
 
 class Room(Enum):
-    """How much room there is."""
+    """How much room there is, in words."""
 
-    ENOUGH = "enough"
-    LITTLE = "little"
-    FULL = "full"
+    ENOUGH = f"{_ABOUT}roomy"
+    LITTLE = f"{_ABOUT}nearly full"
+    FEW_FILES = f"{_ABOUT}nearly out of inodes"
+    FULL = f"{_ABOUT}full"
+    NO_FILES = f"{_ABOUT}out of inodes"
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing new is started."""
+        return self in (Room.FULL, Room.NO_FILES)
+
+    @property
+    def mend(self) -> str:
+        """What a person can do."""
+        if self in _OF_INODES:
+            return "remove files from the share, or let it have more inodes"
+        return "free some room, or set [disk] in spool.toml"
 
 
-def room(total_bytes: int, free_bytes: int, settings: DiskSettings) -> Room:
-    """The verdict on a file system of that size with that much free.
+_OF_INODES = (Room.FEW_FILES, Room.NO_FILES)
+
+
+def room(total_bytes: int, free_bytes: int, free_inodes: int | None, settings: DiskSettings) -> Room:
+    """The verdict on a file system of that size with that much free; free_inodes: None where none are counted.
 
     A fraction alone would stop a huge disk with hundreds of GiB to spare, so that much free is always enough.
     """
-    if total_bytes <= 0 or free_bytes >= settings.enough_free_mb << 20:
-        return Room.ENOUGH
-    used = 1 - free_bytes / total_bytes
+    plenty = total_bytes <= 0 or free_bytes >= settings.enough_free_mb << 20
+    used = 0.0 if plenty else 1 - free_bytes / total_bytes
+    inodes = FEW_INODES if free_inodes is None else free_inodes
     if used >= settings.stop:
         return Room.FULL
-    return Room.LITTLE if used >= settings.warn else Room.ENOUGH
+    if inodes < NO_INODES:
+        return Room.NO_FILES
+    if used >= settings.warn:
+        return Room.LITTLE
+    return Room.FEW_FILES if inodes < FEW_INODES else Room.ENOUGH
+
+
+def warnings(total_bytes: int, free_bytes: int, free_inodes: int | None, settings: DiskSettings) -> list[str]:
+    """What people are told of it: nothing where there is enough room."""
+    verdict = room(total_bytes, free_bytes, free_inodes, settings)
+    if verdict is Room.ENOUGH:
+        return []
+    if verdict in _OF_INODES:
+        stops = "; no new task starts until files are removed" if verdict.full else ""
+        return [f"{verdict.value}: {free_inodes} inodes are free, one for each new file{stops}"]
+    used = 100 - 100 * free_bytes // max(total_bytes, 1)
+    stops = "; no new task starts until space is freed" if verdict.full else ""
+    return [f"{_ABOUT}{used} % full{stops} ([disk] in spool.toml)"]
+
+
+def is_warning(text: str) -> bool:
+    """Whether this is one of these warnings, which whoever looks later knows better."""
+    return text.startswith(_ABOUT)

@@ -26,8 +26,13 @@ from spoold.rules.gates import (
     judge,
     judge_type,
 )
+from spoold.rules.lease import MISSING, MISSING_MEND
 from spoold.rules.takers import NAMED, room_now, some, suitable
 
+# West of Greenwich a task may name a moment that is beyond the years which can be written in UTC.
+_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+# What the task itself says ended it, so that the same task can only end so again.
+_SPENT = frozenset((Code.DEADLINE, Code.INVALID_TASK))
 _SHOWN_AS = {State.RETURNED: State.WAITING}
 
 
@@ -53,8 +58,7 @@ Answer = tuple[str, list[Reason]]
 def _pending(case: Case) -> Answer:
     reasons = list(_leadership(case))
     if case.problem is not None:
-        where = f"{case.problem.field}: " if case.problem.field else ""
-        wrong = f"the drop {where}{case.problem.problem}"
+        wrong = f"the drop {case.problem.told(case.id)}"
         if case.young:
             wrong = f"it may still be on its way; so far {wrong}"
             change = f"{case.problem.mend} It is rejected once it has been still for {case.grace_s:g} s."
@@ -99,7 +103,11 @@ def _claimed(case: Case) -> Answer:
         text = f"somebody asked to cancel it, and {claim.worker} has not stopped it yet"
         reasons.append(Reason("cancel", text, "its worker stops it within a beat"))
     if claim.alive:
-        return f"it runs on {claim.worker}{since}, attempt {case.attempt}", reasons
+        text = f"it runs on {claim.worker}{since}, attempt {case.attempt}"
+        if case.disk.full:
+            text = f"{text}, or has ended and cannot say so: {case.disk.value}, so no result can be written"
+            reasons.insert(0, Reason("disk", text, f"{case.disk.mend}; its worker tries again until then"))
+        return text, reasons
     text = f"worker {claim.worker} holds it{since} and has not been heard of lately"
     change = f"the leader takes it back after {case.dead_after_s:g} s of silence, and it runs again elsewhere"
     return text, [Reason("silent", text, change), *_leadership(case), *reasons]
@@ -114,21 +122,35 @@ def _failed(case: Case) -> Answer:
     if last is None:
         text = "it failed, and its result cannot be read"
         return text, [Reason("failed", text, "`spool fsck` says more")]
-    change = f"`spool retry {case.id}` gives it a fresh budget"
     if last.code == Code.DEPENDENCY_FAILED:
-        failed = [p for p in case.conditions.needs if case.parents.get(p) is Parent.FAILED]
-        first = "; ".join(f"`spool retry {p}`" for p in failed[:NAMED]) or "mend what it depends on"
-        change = f"{first}, then `spool retry {case.id}`"
+        change = _about_origins(case)
+    elif last.code in _SPENT:
+        change = f"{_anew(case.id)}, since a retry would fail as well"
+    else:
+        change = f"`spool retry {case.id}` gives it a fresh budget"
     text = f"it failed{_by(case)}, attempt {case.attempt}: {last.ending}"
     return text, [Reason("failed", text, change)]
+
+
+def _about_origins(case: Case) -> str:
+    """What to do about a task that failed since others did: first about those with which it began."""
+    named = dict(list(case.origins.items())[:NAMED])
+    first = "; ".join(_anew(task) if code in _SPENT else f"`spool retry {task}`" for task, code in named.items())
+    if any(code in _SPENT for code in named.values()):
+        return f"{first}; then this one, under another id too, with the new one among its dependencies"
+    between = "" if set(named) <= set(case.conditions.needs) else "what failed because of it, then "
+    return f"{first or 'mend what it depends on'}, then {between}`spool retry {case.id}`"
+
+
+def _anew(task: str) -> str:
+    return f"submit {task} again, corrected and under another id"
 
 
 def _rejected(case: Case) -> Answer:
     if case.problem is None:
         text = "it was rejected, and no reason is beside it"
         return text, [Reason("rejected", text, "put it into pending/ again and it is judged anew")]
-    where = f"{case.problem.field}: " if case.problem.field else ""
-    text = f"it was rejected: {where}{case.problem.problem}"
+    text = f"it was rejected: {case.problem.told(case.id)}"
     return text, [Reason("rejected", text, case.problem.mend)]
 
 
@@ -144,8 +166,10 @@ def _first(reasons: list[Reason], otherwise: str) -> str:
 
 def _leadership(case: Case) -> Iterator[Reason]:
     if case.leader is None:
-        text = "nobody leads the spool, so nothing is admitted, retried or taken back"
-        yield Reason("leader", text, "start `spool master` or `spool up` on any machine that mounts it")
+        why, change = "nobody leads the spool, so", "start `spool master` or `spool up` on any machine that mounts it"
+        if not case.token:
+            why, change = f"{MISSING}, and", MISSING_MEND
+        yield Reason("leader", f"{why} nothing is admitted, retried or taken back", change)
 
 
 def _task_gates(case: Case) -> Iterator[Reason]:
@@ -181,11 +205,12 @@ def _type_gates(case: Case, facts: LaneFacts) -> Iterator[Reason]:
 def _reason(case: Case, verdict: Wait | Refuse, about: tuple[str, ...] = ()) -> Reason:
     """A gate's verdict with its mend; about are the parents that it is about."""
     if isinstance(verdict, Refuse):
-        change = f"the leader fails it as {verdict.code}; mend the cause, then `spool retry {case.id}`"
+        then = _anew(case.id) if verdict.code in _SPENT else f"mend the cause, then `spool retry {case.id}`"
+        change = f"the leader fails it as {verdict.code}; {then}"
         return Reason(verdict.gate, verdict.reason, change)
     text, until = verdict.reason, verdict.until
     if until is not None:
-        stamp = datetime.fromtimestamp(until, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        stamp = datetime.fromtimestamp(min(until, _LAST), UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         text = f"{text}: {max(until - case.now, 0):.0f} s more, until {stamp}"
     if verdict.gate == "retry_delay" and case.last is not None:
         text = f"{text}; attempt {case.last.number} ended as {case.last.ending}"

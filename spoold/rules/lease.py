@@ -9,6 +9,10 @@ from dataclasses import dataclass
 
 from spoold.protocol.names import NOBODY, LeaseName
 
+# What people are told of a spool without a token: no master that is started can mend it.
+MISSING = "master/ has no token, so nobody can lead"
+MISSING_MEND = "stop all nodes and run `spool fsck --repair`"
+
 
 @dataclass(frozen=True, slots=True)
 class Swap:

@@ -16,6 +16,10 @@ class Free:
     mem_mb: int
     gpus: int
 
+    def without(self, lane: Lane) -> Free:
+        """What is left when a task of this lane runs, too."""
+        return Free(self.cpus - lane.cpus, self.mem_mb - lane.mem_mb, self.gpus - lane.gpus)
+
 
 def unfit(lane: Lane, worker: Capabilities) -> str | None:
     """Why this worker can never serve the lane, and what would change that; None when it can."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from spoold.protocol.lanes import Lane
 from spoold.rules.case import Case, Reason, Seen
-from spoold.rules.disk import Room
 from spoold.rules.matching import fits, free, unfit
 
 NAMED = 5
@@ -48,9 +47,8 @@ def room_now(case: Case, able: list[Seen]) -> list[Reason]:
     if not awake:
         nodes = some([worker.node for worker in able])
         return [Reason("drain", f"every worker that can run it is draining: {nodes}", "start another worker")]
-    if case.disk is Room.FULL:
-        text = "the share is full, so workers start nothing"
-        return [Reason("disk", text, "free some room, or set [disk] in spool.toml")]
+    if case.disk.full:
+        return [Reason("disk", f"{case.disk.value}, so workers start nothing", case.disk.mend)]
     idle = [worker for worker in awake if worker.running < worker.slots]
     if not idle:
         each = some([f"{w.node} ({w.running} of {w.slots} slots)" for w in awake])

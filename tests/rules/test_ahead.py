@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from spoold.rules.ahead import DEPTH, LATELY, SPAN_S, ahead
+from spoold.rules.ahead import DEPTH, LATELY, PATIENCE_S, ahead
 
 
 @pytest.mark.parametrize(
     ("longest", "many"),
     [
         (0.0, DEPTH),
-        (SPAN_S / DEPTH, DEPTH),
-        (SPAN_S / 4, 4),
-        (SPAN_S / 4 + 0.0001, 3),
-        (SPAN_S, 1),
-        (0.021, 0),
+        (PATIENCE_S / DEPTH, DEPTH),
+        (PATIENCE_S / 4, 4),
+        (PATIENCE_S / 4 + 0.0001, 3),
+        (PATIENCE_S, 1),
+        (PATIENCE_S + 0.001, 0),
         (60.0, 0),
     ],
 )

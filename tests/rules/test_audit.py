@@ -174,6 +174,16 @@ def test_what_completed_without_a_sound_result_runs_again() -> None:
         assert finding.fix == Rerun(token.path, LANE, 5000, False, name)
 
 
+def test_a_task_that_failed_with_a_success_was_moved_there_by_somebody() -> None:
+    name = EndedName("t", 3, "w-1")
+    survey = replace(SOUND, tokens=(ended(State.FAILED, name),), results=(record(name),))
+    finding = only(survey)
+    assert (finding.severity, finding.law, finding.fix) == (E, "result", None)
+    assert finding.problem == "it failed, but its result says success"
+    assert finding.mend.startswith("if somebody moved it here, move it back to completed/; else `spool retry t`")
+    assert audit(replace(survey, results=(record(name, "timeout"),))) == []
+
+
 def test_a_lost_result_is_only_reported_where_nothing_can_be_run_or_nobody_asked() -> None:
     name = EndedName("t", 3, "w-1")
     failed = only(replace(SOUND, tokens=(ended(State.FAILED, name),)))
@@ -242,6 +252,26 @@ def test_what_is_left_over_is_no_error() -> None:
         (I, "names", ("lost+found",)),
         (I, "tmp", ("tmp/cli-x",)),
     ]
+
+
+def test_a_task_file_in_the_wrong_place_says_which_task_and_how_to_get_it_back() -> None:
+    again = "drop its content into pending/ to run it again"
+    for name in (NAME.encode(), NAME.encode_returned("w-1")):
+        for path in (f"ready/{name}", f"completed/{name}", name):
+            finding = only(replace(SOUND, foreign=(path,)))
+            assert (finding.severity, finding.law, finding.paths) == (W, "names", (path,))
+            assert (finding.problem, finding.mend) == ("a task file in the wrong place (id t)", again)
+    done = EndedName("t", 1, "w-1")
+    for name in (done.encode(), done.archived("failed")):
+        finding = only(replace(SOUND, foreign=(f"ready/{LANE}/{name}",)))
+        assert finding.problem == "a task file or a result in the wrong place (id t)"
+        assert finding.mend == f"{again}; a result belongs into results/"
+
+
+def test_a_stray_task_file_whose_id_another_token_has_is_not_to_be_dropped_again() -> None:
+    upper = replace(NAME, id="T")
+    survey = replace(SOUND, tokens=(living(State.READY),), foreign=(f"waiting/{upper.encode()}",))
+    assert only(survey).mend == f"ready/{LANE}/{NAME.encode()} is that task: move this one away"
 
 
 def test_the_verdict_counts_what_matters() -> None:

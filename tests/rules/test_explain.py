@@ -13,10 +13,11 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
+from spoold.protocol.task import Task
 from spoold.rules.case import Attempt, Case, Claim, Explanation, Seen
 from spoold.rules.disk import Room
 from spoold.rules.explain import explain
-from spoold.rules.gates import Conditions, LaneFacts, Parent
+from spoold.rules.gates import Conditions, LaneFacts, Parent, conditions_of
 
 NOW = 1_760_000_000.0
 LANE = Lane("review")
@@ -88,6 +89,7 @@ def test_a_deadline_that_is_over_refuses_a_waiting_and_a_ready_task() -> None:
     for case in (WAITING, READY):
         answer = explain(replace(case, conditions=Conditions(deadline=NOW)))
         assert (answer.verdict, gates(answer)) == ("its deadline is over", ["deadline"])
+        assert answer.reasons[0].change.endswith("as DEADLINE; submit t again, corrected and under another id")
 
 
 def test_a_retry_delay_says_until_when_and_how_the_last_attempt_ended() -> None:
@@ -106,6 +108,13 @@ def test_a_moment_that_has_not_come_yet() -> None:
     (reason,) = explain(replace(WAITING, conditions=Conditions(not_before=NOW + 60))).reasons
     assert (reason.gate, reason.until) == ("not_before", NOW + 60)
     assert reason.reason == "its not_before has not come yet: 60 s more, until 2025-10-09T08:54:20Z"
+
+
+def test_a_moment_beyond_what_can_be_written_in_utc() -> None:
+    task = Task.model_validate({"command": "x", "not_before": "9999-12-31T23:00:00-05:00"})
+    (reason,) = explain(replace(WAITING, conditions=conditions_of(task))).reasons
+    assert reason.reason.endswith("until 9999-12-31T23:59:59Z")
+    assert reason.until == conditions_of(task).not_before
 
 
 @pytest.mark.parametrize(
@@ -136,6 +145,12 @@ def test_without_a_leader_what_waits_or_is_dropped_stays_and_what_is_ready_runs(
     assert gates(explain(replace(WAITING, leader=None))) == ["leader"]
     assert gates(explain(replace(WAITING, state=State.PENDING, leader=None))) == ["leader"]
     assert explain(replace(READY, leader=None)).reasons == ()
+
+
+def test_a_spool_without_its_token_is_not_mended_by_another_master() -> None:
+    (reason,) = explain(replace(WAITING, leader=None, token=False)).reasons
+    assert reason.reason == "master/ has no token, so nobody can lead, and nothing is admitted, retried or taken back"
+    assert (reason.gate, reason.change) == ("leader", "stop all nodes and run `spool fsck --repair`")
 
 
 def test_a_full_lane_says_what_stands_before_the_task() -> None:
@@ -179,6 +194,7 @@ def test_workers_that_could_and_do_not() -> None:
 
     assert verdict(replace(WORKER, draining=True)) == ("drain", "every worker that can run it is draining: w-1")
     assert verdict(WORKER, disk=Room.FULL) == ("disk", "the share is full, so workers start nothing")
+    assert verdict(WORKER, disk=Room.NO_FILES) == ("disk", "the share is out of inodes, so workers start nothing")
     busy = "every worker that can run it is busy: w-1 (2 of 2 slots)"
     assert verdict(replace(WORKER, running=2)) == ("busy", busy)
     assert verdict(replace(WORKER, running=2), ahead=3) == ("busy", f"{busy}; 3 tasks stand before it")
@@ -210,6 +226,7 @@ def test_a_rejection_gives_its_reason_and_its_mend() -> None:
     for problem, verdict in (
         (PROBLEM, "it was rejected: is not JSON: end of data."),
         (BadFile("a.json", "id", "is taken.", "m"), "it was rejected: id: is taken."),
+        (BadFile("b.jsonl line 2", "id", "is taken.", "m"), "it was rejected: b.jsonl line 2: id: is taken."),
         (None, "it was rejected, and no reason is beside it"),
     ):
         answer = explain(replace(rejected, problem=problem))
@@ -226,6 +243,17 @@ def test_a_claim_says_who_since_when_and_how_far() -> None:
         "it last reported: {'done': 3}",
         "somebody asked to cancel it, and w-1 has not stopped it yet",
     ]
+
+
+def test_a_claim_on_a_full_share_may_have_ended_long_ago() -> None:
+    case = replace(WAITING, state=State.CLAIMED, claim=Claim("w-1", progress=3), disk=Room.FULL)
+    answer = explain(case)
+    assert answer.verdict == (
+        "it runs on w-1, attempt 1, or has ended and cannot say so: the share is full, so no result can be written"
+    )
+    assert gates(answer) == ["disk", "progress"]
+    assert answer.reasons[0].change.startswith("free some room")
+    assert gates(explain(replace(case, disk=Room.LITTLE))) == ["progress"]
 
 
 def test_a_claim_of_a_silent_worker_says_when_it_is_taken_back_and_by_whom() -> None:
@@ -251,17 +279,32 @@ def test_what_ended_says_how() -> None:
     assert explain(replace(failed, last=None)).reasons[0].change == "`spool fsck` says more"
 
 
-def test_a_failed_dependency_is_to_be_retried_first() -> None:
+@pytest.mark.parametrize("code", ["DEADLINE", "INVALID_TASK"])
+def test_what_can_only_fail_again_is_to_be_submitted_anew(code: str) -> None:
+    failed = replace(WAITING, state=State.FAILED, last=Attempt(1, "failure", "m-1", code=code))
+    change = "submit t again, corrected and under another id, since a retry would fail as well"
+    assert explain(failed).reasons[0].change == change
+
+
+def test_the_dependency_with_which_it_began_is_to_be_mended_first() -> None:
     failed = replace(
         WAITING,
         state=State.FAILED,
         last=Attempt(1, "failure", "m-1", code="DEPENDENCY_FAILED", message="dependency bad failed"),
-        conditions=Conditions(needs=("good", "bad")),
-        parents={"good": Parent.COMPLETED, "bad": Parent.FAILED},
+        conditions=Conditions(needs=("good", "bad", "worse")),
     )
-    assert explain(failed).reasons[0].change == "`spool retry bad`, then `spool retry t`"
-    since_mended = replace(failed, parents={})
-    assert explain(since_mended).reasons[0].change == "mend what it depends on, then `spool retry t`"
+
+    def change(origins: dict[str, str]) -> str:
+        return explain(replace(failed, origins=origins)).reasons[0].change
+
+    assert change({"bad": "EXIT_NONZERO"}) == "`spool retry bad`, then `spool retry t`"
+    assert change({"bad": "", "worse": "TIMEOUT"}) == "`spool retry bad`; `spool retry worse`, then `spool retry t`"
+    assert change({"root": "TIMEOUT"}) == "`spool retry root`, then what failed because of it, then `spool retry t`"
+    assert change({"bad": "DEADLINE"}) == (
+        "submit bad again, corrected and under another id; "
+        "then this one, under another id too, with the new one among its dependencies"
+    )
+    assert change({}) == "mend what it depends on, then `spool retry t`"
 
 
 def test_sleepers_are_named_only_where_nobody_awake_can_run_it() -> None:

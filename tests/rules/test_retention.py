@@ -1,9 +1,9 @@
-"""What moves to the archive: the old and the too many, oldest first, a bounded piece at a time."""
+"""What moves to the archive: the old and the too many, oldest first."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.rules.retention import BATCH, due
+from spoold.rules.retention import due
 
 
 def test_nothing_is_due_that_is_young_and_few() -> None:
@@ -17,10 +17,6 @@ def test_the_old_are_due() -> None:
 
 def test_the_too_many_are_due_oldest_first_even_if_young() -> None:
     assert due({"a": 97, "b": 98, "c": 99}, 100, 10, 1) == ["a", "b"]
-
-
-def test_one_step_takes_a_bounded_piece() -> None:
-    assert len(due({str(number): 0 for number in range(3 * BATCH)}, 100, 0, 0)) == BATCH
 
 
 @given(st.lists(st.floats(0, 100), max_size=30).map(sorted), st.floats(0, 100), st.integers(0, 30))
