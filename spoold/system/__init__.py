@@ -5,13 +5,14 @@ here, so that the same code runs on a real share, in memory, and in the simulato
 room knows nothing of tasks, leases or leaders; it may touch the operating system, and imports nothing of
 spoold but itself.
 
-    filesystem   the port: ten verbs and a usage figure, Stat, Usage
+    filesystem   the port: eleven verbs and a usage figure, Stat, Usage
     posix        the port on a mounted directory
     touching     new times for what is polled on NFS, so that no old listing stays
     locks        the port for the one lock of a spool that claims by lock, and the kernel's on a file
     memory       the port in a dictionary, for tests and the simulator
     clock        the port for time: SystemClock, ManualClock
     errnos       what an OSError says about a rename, and what to tell the user
+    scratch      the port for a worker's local folders, one per attempt
     host         who this machine and this process are; whether a process still lives; Host, SystemHost, FakeHost
     probe        how big this machine is for this process, and how busy
     power        what its battery says; keeping it awake while tasks run

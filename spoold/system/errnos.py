@@ -1,7 +1,7 @@
 """What an OSError says about a rename (or another change of a name), and what to tell the user.
 
-Law: an errno is evidence, never a verdict. After any error the caller looks, by listing; the meaning says how long
-looking is worthwhile. Pure: touches nothing.
+Law: an errno is evidence, never a verdict, save the last three. After any other the caller looks, by listing; the
+meaning says how long looking is worthwhile. Pure: touches nothing.
 
     Meaning   errnos                                      what happened          what the caller does
     GONE      ENOENT                                      moved by a peer, or by list the own destination, then the

@@ -10,7 +10,7 @@ Law of the port:
 * Every verb works by path and keeps nothing open. A held directory descriptor never sees another NFS client's
   new names; opening a directory afresh does.
 
-Ten verbs, because each one more is one more thing that must be right on NFS, on SMB, in memory and under
+Eleven verbs, because each one more is one more thing that must be right on NFS, on SMB, in memory and under
 fault injection. What is missing is missing on purpose. There is no `exists()`: on NFS a name once seen absent
 stays absent for half a minute, and one once seen present stays present after it has moved, so the answer
 would be a rumour; list the directory instead. There is no `open()`: a handle outlives the truth, hides the
@@ -81,12 +81,19 @@ class Usage:
 
 
 class FileSystem(Protocol):
-    """Ten verbs and `usage`. They raise OSError as POSIX would, ValueError for a path out of the root."""
+    """Eleven verbs and `usage`. They raise OSError as POSIX would, ValueError for a path out of the root."""
 
     @property
     def remote(self) -> bool:
         """Whether a server holds the files. Then every look costs a round trip, and `flush` does not reach what was
         closed before: the server's own cache is out of reach, so there each file has to be written durable.
+        """
+        ...
+
+    @property
+    def forgets(self) -> bool:
+        """Whether a server, with its power, may forget renames and removals that it has answered for, while those
+        who asked live on. An SMB server may, for some seconds; an NFS server must not (RFC 1813, 4.8).
         """
         ...
 

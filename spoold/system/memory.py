@@ -141,7 +141,7 @@ class MemoryFileSystem:
         with self._lock:
             self._directory(components(path), path)
 
-    remote = False
+    remote = forgets = False
 
     def flush(self) -> None:
         """Nothing is left to make durable."""

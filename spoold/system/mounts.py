@@ -40,6 +40,11 @@ class Mount:
         """Whether other machines may change what is below."""
         return is_network(self.fstype)
 
+    @property
+    def nfs(self) -> bool:
+        """Whether it is NFS, of any version."""
+        return self.fstype.startswith("nfs")
+
 
 def is_network(fstype: str) -> bool:
     """Whether a file system of this type is served from elsewhere. An unknown FUSE counts as such."""

@@ -50,6 +50,10 @@ class PosixFileSystem:
     def remote(self) -> bool:
         return self.mount is None or self.mount.network
 
+    @property
+    def forgets(self) -> bool:
+        return self.remote and (self.mount is None or not self.mount.nfs)
+
     @cached_property
     def _unbuffered(self) -> int:
         """The flag with which a file is opened that is read once.
@@ -72,7 +76,7 @@ class PosixFileSystem:
 
     @cached_property
     def _touching(self) -> Touching | None:
-        if self.mount is None or not self.mount.fstype.startswith("nfs"):
+        if self.mount is None or not self.mount.nfs:
             return None
         return Touching("vers=3" in self.mount.options)
 

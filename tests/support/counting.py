@@ -35,6 +35,10 @@ class CountingFileSystem:
     def remote(self) -> bool:
         return self.inner.remote
 
+    @property
+    def forgets(self) -> bool:
+        return self.inner.forgets
+
     def list(self, path: str) -> list[str]:
         names = self.inner.list(path)
         self._note("list", path)

@@ -153,8 +153,12 @@ class FaultyFileSystem:
     def remote(self) -> bool:
         return self.inner.remote
 
+    @property
+    def forgets(self) -> bool:
+        return self.inner.forgets
+
     def flush(self) -> None:
-        self._call("flush", self.inner.flush)
+        self._call("flush", self.inner.flush, "")
 
     def usage(self) -> Usage:
         return self._call("usage", self.inner.usage)
