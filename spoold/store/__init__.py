@@ -1,12 +1,20 @@
 """Protocol × system: the effects that every actor of a spool shares.
 
     store       an open spool: marker, settings, this writer's tmp directory, reading and publishing
+    absence     what is really not there
     mover       one rename, and the truth about it afterwards
     lease       the tokens of leadership
     locked      the same renames inside the spool's lock, where the mount needs that
     doors       what stands in the doors of leaders
     lanes       the lane directories under waiting/ and ready/
+    drops       what lies in pending/ and rejected/, and which id each names
+    dependencies what a task's dependencies ended with
+    archive     old tasks with their results and logs
     beats       heartbeats: publish mine, list all
+    presence    a node's own heartbeat
+    looks       which look at the share is due
+    mounting    how nodes mount a spool, and what is wrong with that
+    reports     what the doctor found, as others read it
     control     requests: post, list, remove
     journal     events: append mine, read and follow all
     snapshots   status snapshots: publish, read the latest

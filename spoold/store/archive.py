@@ -8,6 +8,7 @@ from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, parse_archived
 from spoold.store import mover
+from spoold.store.absence import names_in
 from spoold.store.mover import Moved
 from spoold.store.store import Store, make_directory
 from spoold.system.filesystem import FileSystem
@@ -38,19 +39,15 @@ def find_archived(fs: FileSystem, task_id: str) -> str | None:
 
 
 def _bucket(fs: FileSystem, directory: str) -> Iterator[tuple[str, EndedName, str]]:
-    try:
-        names = fs.list(directory)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    for name in sorted(name for name in names if name.endswith(_TASK_ENDINGS)):
+    for name in sorted(name for name in names_in(fs, directory) if name.endswith(_TASK_ENDINGS)):
         parsed = parse_archived(name)
         if parsed is not None:
             yield layout.join(directory, name), *parsed
 
 
-def archive_task(store: Store, state: State, name: EndedName) -> Moved:
-    """Move an ended task's file into the archive; its result and logs go first."""
-    return store.move(layout.join(state, name.encode()), layout.join(layout.bucket(name.id), name.archived(state)))
+def archive_task(store: Store, state: State, file: str, name: EndedName) -> Moved:
+    """Move the task file of an ended task into the archive; its result and logs go first."""
+    return store.move(layout.join(state, file), layout.join(layout.bucket(name.id), name.archived(state)))
 
 
 def archive_record(store: Store, src: str, name: EndedName, file: str) -> Moved:

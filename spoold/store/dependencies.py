@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 
 from spoold.protocol import layout
@@ -10,6 +9,7 @@ from spoold.protocol.glance import ended_key_in
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key, parse_archived, parse_ended
 from spoold.protocol.task import Task
+from spoold.store import absence
 from spoold.store.archive import find_archived
 from spoold.system.filesystem import FileSystem
 
@@ -38,6 +38,7 @@ def write_dependencies(fs: FileSystem, task: Task, write: Callable[[str, bytes],
 def _copy(fs: FileSystem, parent: str, write: Callable[[str, bytes], None], *paths: str) -> None:
     """Write the first of these that is there; a record that somebody removed must not stop its children."""
     for path in paths:
-        with contextlib.suppress(FileNotFoundError):
-            write(f"deps/{parent}.json", fs.read(path))
+        data = absence.read(fs, path)
+        if data is not None:
+            write(f"deps/{parent}.json", data)
             return

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from spoold.protocol import layout
 from spoold.protocol.names import BatchName, DoorName, TaskName, parse_batch, parse_door, parse_task
+from spoold.store.absence import names_in
 from spoold.system.filesystem import FileSystem
 
 
@@ -25,11 +26,7 @@ def list_standing(fs: FileSystem) -> Iterator[Standing]:
         door = parse_door(directory)
         if door is None:
             continue
-        try:
-            names = fs.list(layout.join(layout.ADMITTING, directory))
-        except FileNotFoundError:
-            continue
-        for name in sorted(names):
+        for name in sorted(names_in(fs, layout.join(layout.ADMITTING, directory))):
             parsed = parse_task(name) or parse_batch(name)
             if parsed is not None:
                 yield Standing(layout.join(layout.ADMITTING, directory, name), door, parsed)

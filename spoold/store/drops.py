@@ -82,6 +82,14 @@ def read_reason(fs: FileSystem, path: str) -> dict[str, Any]:
         return {}
 
 
+def problem_in(reason: dict[str, Any]) -> BadFile | None:
+    """The error for which a drop was rejected, out of its reason; None when that does not say."""
+    if not reason.get("problem"):
+        return None
+    file, field, problem, mend = (str(reason.get(name) or "") for name in ("file", "field", "problem", "mend"))
+    return BadFile(file, field, problem, mend)
+
+
 _ID_FIELD = re.compile(rb'"id"\s*:\s*"([^"\\]{1,120})"')
 
 

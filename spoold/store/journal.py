@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from spoold.protocol import layout
+from spoold.protocol import codec, layout
 from spoold.protocol.event import Event
 from spoold.protocol.names import EventsName, parse_events
 from spoold.store.looks import Looks
@@ -58,7 +58,11 @@ class Journal:
         if detail:
             line["detail"] = detail
         log.debug("%s %s %s", event, task or "", detail or "")
-        self._lines.append(orjson.dumps(line, default=str) + b"\n")
+        try:
+            data = orjson.dumps(line, default=str)
+        except TypeError:
+            data = codec.dump(line)  # what a task said may be no UTF-8
+        self._lines.append(data + b"\n")
 
     def flush(self, *, last: bool = False) -> None:
         """Append what was noted, on a share once a second; `last`: at once, since nothing will follow.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from spoold.protocol import layout
 from spoold.protocol.lanes import Lane, parse_lane
 from spoold.protocol.names import TaskName, parse_task
+from spoold.store.absence import names_in
 from spoold.store.mover import Fate, Moved
 from spoold.store.store import Store, make_directory
 from spoold.system.filesystem import FileSystem
@@ -18,16 +19,8 @@ def list_lanes(fs: FileSystem, directory: str) -> dict[str, Lane]:
 
 def list_tasks(fs: FileSystem, directory: str) -> dict[str, TaskName]:
     """The task files of one directory: name → its fields; foreign files are passed over. Errors: OSError."""
-    parsed = {name: parse_task(name) for name in list_names(fs, directory)}
+    parsed = {name: parse_task(name) for name in names_in(fs, directory)}
     return {name: task for name, task in parsed.items() if task is not None}
-
-
-def list_names(fs: FileSystem, directory: str) -> list[str]:
-    """All names in a lane or claim directory; one that is gone again is empty. Errors: OSError."""
-    try:
-        return fs.list(directory)
-    except FileNotFoundError:
-        return []
 
 
 def move_into_lane(store: Store, src: str, directory: str, lane: str, name: str) -> Moved:

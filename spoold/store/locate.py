@@ -16,11 +16,12 @@ from spoold.protocol import layout
 from spoold.protocol.errors import NotFound
 from spoold.protocol.glance import key_in
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import EndedName, TaskName, key, parse_ended, parse_returned, parse_task
+from spoold.protocol.names import EndedName, TaskName, is_node, key, parse_ended, parse_returned, parse_task
 from spoold.store import drops
+from spoold.store.absence import names_in
 from spoold.store.archive import list_archived
 from spoold.store.doors import list_standing
-from spoold.store.lanes import list_lanes, list_names, list_tasks
+from spoold.store.lanes import list_lanes, list_tasks
 from spoold.store.store import Store
 
 PREFIX_MIN = 4
@@ -90,13 +91,19 @@ def iter_tasks(store: Store, states: Collection[State] = SHOWN, *, archived: boo
 def locate(store: Store, ref: str) -> Located:
     """The task with this id, or dropped under this name; else the only one whose id starts so.
 
+    Fewer than PREFIX_MIN characters are no beginning: a slip of the finger must not cancel what was not meant.
     Errors: NotFound; OSError.
     """
-    search = _Search({key(ref): ref}, prefix=key(ref) if len(ref) >= PREFIX_MIN else None)
+    short = len(ref) < PREFIX_MIN
+    search = _Search({key(ref): ref}, prefix=key(ref) or None, near_max=1 if short else None)
     search.run(store)
     if search.found:
         return search.found[key(ref)]
     near = list(search.near.values())
+    if near and short:
+        raise NotFound(
+            f"no task {ref!r} in this spool. Ids begin so, but a beginning needs {PREFIX_MIN} characters: say more."
+        )
     if len(near) == 1:
         return near[0]
     if near:
@@ -116,10 +123,11 @@ def locate_many(store: Store, refs: Collection[str]) -> dict[str, Located]:
 
 @dataclass(slots=True)
 class _Search:
-    """One look through the tree: wanted keys, what was found, and what begins with the prefix."""
+    """One look through the tree: wanted keys, what was found, and what begins with the prefix, near_max at most."""
 
     wanted: dict[str, str]
     prefix: str | None = None
+    near_max: int | None = None
     found: dict[str, Located] = field(default_factory=dict)
     near: dict[str, Located] = field(default_factory=dict)
 
@@ -152,7 +160,11 @@ class _Search:
 
     def _hit(self, task_key: str) -> bool:
         """Whether it is looked for; nothing else that waits is taken apart, since that may be a million tasks."""
-        return task_key in self.wanted or (self.prefix is not None and task_key.startswith(self.prefix))
+        return task_key in self.wanted or self._is_near(task_key)
+
+    def _is_near(self, task_key: str) -> bool:
+        room = self.near_max is None or len(self.near) < self.near_max
+        return room and self.prefix is not None and task_key.startswith(self.prefix)
 
     def _take(self, located: Located) -> None:
         task_key = key(located.id)
@@ -162,7 +174,7 @@ class _Search:
                 if located.state is not State.REJECTED or name not in self.found:
                     self.found[name] = located
                 return
-        if self.prefix is not None and task_key.startswith(self.prefix):
+        if self._is_near(task_key):
             self.near[task_key] = located
 
     def _batches(self, store: Store) -> Iterator[Located]:
@@ -185,7 +197,7 @@ def _pending(store: Store) -> Iterator[Located]:
 def _in_lanes(store: Store, state: State, hit: Callable[[str], bool] = lambda _: True) -> Iterator[Located]:
     """What stands in lanes; hit: which keys to tell of."""
     for lane in list_lanes(store.fs, state):
-        for file in list_names(store.fs, layout.join(state, lane)):
+        for file in names_in(store.fs, layout.join(state, lane)):
             name = parse_task(file) if hit(key_in(file)) else None
             if name is not None:
                 yield _living(state, layout.join(state, lane, file), name, lane=lane)
@@ -200,7 +212,7 @@ def _waiting(store: Store, hit: Callable[[str], bool] = lambda _: True) -> Itera
 
 
 def _claimed(store: Store) -> Iterator[Located]:
-    for worker in store.fs.list(layout.CLAIMED):
+    for worker in filter(is_node, store.fs.list(layout.CLAIMED)):
         for file, name in list_tasks(store.fs, layout.join(layout.CLAIMED, worker)).items():
             yield _living(State.CLAIMED, layout.claimed(worker, file), name, node=worker)
 

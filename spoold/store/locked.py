@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from spoold.protocol import layout
+from spoold.store.absence import listed
 from spoold.store.lease import read_lease
-from spoold.store.mover import listed
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem, Stat, Usage
 from spoold.system.locks import Lock
@@ -108,6 +108,10 @@ class LockedFileSystem:
     @property
     def remote(self) -> bool:
         return self._inner.remote
+
+    @property
+    def forgets(self) -> bool:
+        return self._inner.forgets
 
     def flush(self) -> None:
         self._inner.flush()

@@ -1,9 +1,9 @@
 """One rename, and the truth about it afterwards.
 
-Law: after any error, look; "the source is gone" alone proves nothing. The destination must be a name that nobody but
-the mover makes (or that means the same whoever made it), so: list the source, then the destination. Listed at the
-destination → done; else still listed at the source → not done, and it may still happen later; else → somebody else
-moved it. A lost race is an outcome, not an error.
+Law: after any error but a plain refusal (see `errnos`), look; "the source is gone" alone proves nothing. The
+destination must be a name that nobody but the mover makes (or that means the same whoever made it), so: list the
+source, then the destination. Listed at the destination → done; else still listed at the source → not done, and it may
+still happen later; else → somebody else moved it. A lost race is an outcome, not an error.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from spoold.store.absence import listed, stands
 from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import FileSystem
 
@@ -63,14 +64,13 @@ def move(fs: FileSystem, src: str, dst: str) -> Moved:
 
 def _judge(fs: FileSystem, src: str, dst: str, error: OSError) -> Moved:
     """The source is listed first: a rename that the network carries out between the two looks is then seen at its
-    end. The other way about it would be in neither place, and taken for somebody else's.
+    end. The other way about it would be in neither place, and taken for somebody else's. A directory that is gone
+    took the permission to move what was in it with it.
     """
     if classify(error) in (Meaning.FULL, Meaning.CONFIG, Meaning.BROKEN):
         return Moved(Fate.REFUSED, error)
     try:
-        still_there = listed(fs, src)
-    except FileNotFoundError:
-        still_there = False  # the directory itself is gone, and with it the permission to move what was in it
+        still_there = stands(fs, src)
     except OSError as looking:
         return Moved(Fate.UNKNOWN, looking)
     try:
@@ -86,9 +86,3 @@ def _judge(fs: FileSystem, src: str, dst: str, error: OSError) -> Moved:
 def _worth_another_try(error: OSError | None) -> bool:
     """A stale name or a peer's open handle passes; of what may still happen by itself, a second order is too much."""
     return error is not None and classify(error) in (Meaning.GONE, Meaning.STALE, Meaning.BUSY)
-
-
-def listed(fs: FileSystem, path: str) -> bool:
-    """Whether the directory of a path has that name in it, by a listing. Errors: OSError."""
-    directory, _, name = path.rpartition("/")
-    return name in fs.list(directory)

@@ -28,6 +28,7 @@ from spoold.rules.finding import (
     SetAside,
 )
 from spoold.store import journal
+from spoold.store.absence import listed
 from spoold.store.store import Store, make_directory
 from spoold.store.survey import survey
 from spoold.system.filesystem import FileSystem
@@ -180,8 +181,7 @@ def _fail(store: Store, fix: Fail) -> str:
 
 def _move(store: Store, path: str, target: str) -> None:
     """Move a token to a free name. Errors: OSError, also for a lost race: nobody else is to be at work."""
-    directory, _, name = target.rpartition("/")
-    if name in store.fs.list(directory):
+    if listed(store.fs, target):
         raise FileExistsError(errno.EEXIST, "the name is taken already", target)
     moved = store.move(path, target)
     if not moved:

@@ -23,12 +23,11 @@ def publish(store: Store, name: SnapshotName, snapshot: Snapshot) -> None:
             store.fs.unlink(layout.join(layout.STATUS, old.encode()))
 
 
-def clear(fs: FileSystem, keep: SnapshotName | None = None) -> None:
+def clear(fs: FileSystem) -> None:
     """Take away what former leaders left. Errors: OSError."""
     for name in list_snapshots(fs):
-        if keep is None or name < keep:
-            with contextlib.suppress(FileNotFoundError):
-                fs.unlink(layout.join(layout.STATUS, name.encode()))
+        with contextlib.suppress(FileNotFoundError):
+            fs.unlink(layout.join(layout.STATUS, name.encode()))
 
 
 def list_snapshots(fs: FileSystem) -> list[SnapshotName]:

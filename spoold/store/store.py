@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import get_args
+from typing import Any, get_args
 
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, LawBroken, ShutOut, Unavailable
 from spoold.protocol.heartbeat import MountFacts
 from spoold.protocol.lifecycle import allowed
 from spoold.protocol.report import Strategy
-from spoold.protocol.settings import Marker, Settings
-from spoold.store import mover
+from spoold.protocol.settings import DiskSettings, Marker, Settings
+from spoold.rules import disk
+from spoold.store import absence, mover
 from spoold.store.locked import LockedFileSystem
 from spoold.store.mover import Moved
 from spoold.system.clock import Clock
-from spoold.system.filesystem import FileSystem
+from spoold.system.filesystem import FileSystem, NotRegularError
 from spoold.system.locks import FileLock, Lock
 
 # One change waits for the lock at most this long (s), and at most half an interval: a wait must not cost a beat.
@@ -44,6 +46,18 @@ class Store:
     def stamp(self) -> str:
         """Now, as people read it: RFC 3339, UTC, milliseconds."""
         return stamp(self.clock.wall())
+
+    def room(self) -> disk.Room:
+        """How much room is on the share. Errors: OSError."""
+        return disk.room(*self._usage())
+
+    def room_warnings(self) -> list[str]:
+        """What people are told of the room on the share: nothing where there is enough. Errors: OSError."""
+        return disk.warnings(*self._usage())
+
+    def _usage(self) -> tuple[int, int, int | None, DiskSettings]:
+        usage = self.fs.usage()
+        return usage.total_bytes, usage.free_bytes, usage.free_inodes, self.settings.disk
 
     def move(self, src: str, dst: str) -> Moved:
         """Move a token, by a line of the lifecycle table. Errors: LawBroken for a move that is not in it."""
@@ -93,17 +107,41 @@ class Store:
 
         The directory above has to say so: a share that is not mounted has neither. Errors: OSError.
         """
-        if self.writer not in self.fs.list(above):
+        if not absence.listed(self.fs, layout.join(above, self.writer)):
             raise ShutOut(f"{above}/{self.writer} is gone: this node was taken for dead")
 
-    def publish(self, dst: str, data: bytes, *, durable: bool) -> None:
-        """Make a file appear whole under a name that nobody else makes. Errors: OSError, with nothing left behind."""
+    def publish(self, dst: str, data: bytes, *, durable: bool) -> str:
+        """Make a file appear whole under a name that nobody else makes; returns where it was before.
+
+        Errors: OSError, with nothing left behind; ShutOut.
+        """
         path = self.stage(data, durable=durable)
+        self._appear(path, dst)
+        return path
+
+    def _appear(self, path: str, dst: str) -> None:
         moved = mover.move(self.fs, path, dst)
         if not moved:
             with contextlib.suppress(OSError):
                 self.fs.unlink(path)
             raise moved.error or OSError(f"{dst}: publishing ended as {moved.fate}")
+
+    def settle(self, directory: str, published: Mapping[str, str]) -> None:
+        """Make all that was moved into a directory until now survive a power cut. Errors: OSError, ShutOut.
+
+        published: what this writer published there, by where it was before. Where a server may forget, nothing asks
+        it about a directory; but its disk keeps the order of all changes, so what comes before a durable file is
+        durable, too. What was forgotten before that is where it was, and is published again.
+        """
+        self.fs.sync(directory)
+        while self.fs.forgets:
+            self.fs.unlink(self.stage(b"", durable=True))
+            tmp = layout.join(layout.TMP, self.writer)
+            back = [path for name in self.fs.list(tmp) if (path := layout.join(tmp, name)) in published]
+            if not back:
+                return
+            for path in back:
+                self._appear(path, published[path])
 
 
 def stamp(wall: float) -> str:
@@ -133,24 +171,44 @@ def open_store(fs: FileSystem, clock: Clock, writer: str, where: str, lock: Lock
     if layout.MARKER not in names:
         hint = f"Is the share mounted? `spool init {where}` makes a new one."
         raise Unavailable(f"{where} is not a spool: it has no {layout.MARKER}. {hint}")
-    try:
-        marker = _marker(fs.read(layout.MARKER), f"{where}/{layout.MARKER}")
-        settings = Settings()
-        if layout.SETTINGS in names:
-            settings = codec.load_settings(fs.read(layout.SETTINGS), f"{where}/{layout.SETTINGS}")
-    except OSError as error:
-        raise Unavailable(
-            f"{where}: cannot read the spool: {error.strerror}. Check the permissions of the share."
-        ) from error
+    marker = _marker(_read(fs, layout.MARKER, where), f"{where}/{layout.MARKER}")
+    settings = Settings()
+    if layout.SETTINGS in names:
+        settings = codec.load_settings(_read(fs, layout.SETTINGS, where), f"{where}/{layout.SETTINGS}")
     if marker.claim == "lock":
         wait_s = min(settings.heartbeat.interval_s / 2, LOCK_WAIT_S)
         fs = LockedFileSystem(fs, lock or FileLock(f"{where}/{layout.LOCK}"), clock, writer, wait_s)
     return Store(fs, clock, writer, marker, settings)
 
 
+def _read(fs: FileSystem, name: str, where: str) -> bytes:
+    """A file at the root of the spool. Errors: Unavailable that names it; BadFile for what is no file."""
+    file = f"{where}/{name}"
+    try:
+        return fs.read(name)
+    except NotRegularError as error:
+        mend = "put a file in its place, since links and the like are never followed on a share."
+        raise BadFile(file, "", f"is {error.strerror}.", mend) from error
+    except OSError as error:
+        raise Unavailable(f"{file} cannot be read: {error.strerror}. Check the permissions of the share.") from error
+
+
 def _marker(data: bytes, file: str) -> Marker:
     """The marker, if this version knows what it asks for. Errors: BadFile."""
-    found = codec.load_object(data, file)
+    try:
+        return _known_marker(codec.load_object(data, file), file)
+    except BadFile as error:
+        if error.field in ("format", "claim"):
+            raise  # whole, and of another version
+        mend = (
+            "put back a copy of it; or, while no node runs, write "
+            f'{{"format": {layout.FORMAT_VERSION}, "spool_id": "NAME", "claim": "rename"}} into it, '
+            f'with "lock" where {layout.LOCK} stands beside it.'
+        )
+        raise BadFile(file, error.field, error.problem, mend) from error
+
+
+def _known_marker(found: dict[str, Any], file: str) -> Marker:
     # Before all else, since of a later format nothing else is known.
     form, claim = found.get("format", layout.FORMAT_VERSION), found.get("claim", "rename")
     if form != layout.FORMAT_VERSION:
@@ -169,24 +227,24 @@ def make_directory(fs: FileSystem, path: str) -> None:
         fs.mkdir(path)
 
 
-def clear_directory(fs: FileSystem, path: str) -> bool:
+def clear_directory(fs: FileSystem, path: str, rescue: Callable[[str], bool] = lambda path: False) -> bool:
     """Remove a directory of plain files, contents and all; True once it is gone. Errors: OSError.
 
     Removing the directory is what shuts the door: a writer that was thought dead can no longer put anything there.
+    rescue: takes a path in it; true for a file that is not to be removed, since it has been moved elsewhere.
     """
     for _ in range(3):
-        try:
-            names = fs.list(path)
-        except FileNotFoundError:
-            return True
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                fs.unlink(layout.join(path, name))
+        for file in [layout.join(path, name) for name in absence.names_in(fs, path)]:
+            if not rescue(file):
+                with contextlib.suppress(FileNotFoundError):
+                    fs.unlink(file)
         try:
             fs.rmdir(path)
         except FileNotFoundError:
-            return True
+            if not absence.stands(fs, path):
+                return True
         except OSError:
             continue  # something came in meanwhile: list again
-        return True
+        else:
+            return True
     return False

@@ -38,9 +38,10 @@ from spoold.protocol.result import Result
 from spoold.protocol.snapshot import TaskCounts
 from spoold.rules.policy import rank
 from spoold.rules.sighting import Content, Record, Survey, Token
+from spoold.store.absence import names_in
 from spoold.store.archive import list_archived
 from spoold.store.doors import list_standing
-from spoold.store.lanes import list_lanes, list_names, list_tasks
+from spoold.store.lanes import list_lanes, list_tasks
 from spoold.store.store import Store
 from spoold.system.filesystem import FileSystem
 
@@ -151,7 +152,7 @@ def census(fs: FileSystem) -> Census:
     number[State.PENDING] = sum(map(concerns_us, drops)) + sum(1 for _ in list_standing(fs))
     for state in (State.WAITING, State.READY):
         for name, lane in list_lanes(fs, state).items():
-            found = sum(map(is_task, list_names(fs, layout.join(state, name))))
+            found = sum(map(is_task, names_in(fs, layout.join(state, name))))
             number[state] += found
             if found:
                 kind = types.setdefault(lane.type, {"waiting": 0, "active": 0})

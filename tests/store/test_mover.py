@@ -120,9 +120,24 @@ def test_no_directory_to_move_to(fs: FaultyFileSystem) -> None:
 
 
 def test_no_directory_to_move_from(fs: FaultyFileSystem) -> None:
-    fs.unlink("from/x")
-    fs.rmdir("from")
-    assert move(fs).fate is Fate.LOST
+    assert mover.move(fs, "from/gone/x", "to/x").fate is Fate.LOST
+
+
+def test_a_directory_that_only_does_not_show_itself_is_not_gone(fs: FaultyFileSystem) -> None:
+    """The share is not mounted while the source is looked at, and mounted again before the destination is."""
+    fs.mkdir("from/mine")
+    fs.rename("from/x", "from/mine/x")
+    fs.fail("rename", "from/mine/x", errno.EIO)
+    fs.fail("list", "from/mine", errno.ENOENT)
+    assert mover.move(fs, "from/mine/x", "to/x").fate is not Fate.LOST
+    assert fs.list("from/mine") + fs.list("to") == ["x"]
+
+
+def test_a_share_without_any_of_its_directories_is_not_mounted(fs: FaultyFileSystem) -> None:
+    for directory in ("from", "to"):
+        fs.fail("list", directory, errno.ENOENT, times=mover.TRIES)
+    fs.fail("rename", "from/x", errno.ENOENT, times=mover.TRIES)
+    assert move(fs).fate is Fate.UNKNOWN
 
 
 @pytest.mark.parametrize("blind", ["to", "from"])

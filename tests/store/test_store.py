@@ -73,8 +73,28 @@ def test_what_is_no_spool_is_refused(memory: MemoryFileSystem, mount: FaultyFile
     mount.fail("read", layout.MARKER, errno.EACCES)
     with pytest.raises(Unavailable, match="Check the permissions"):
         open_store(mount, ManualClock(), "x", "/spool")
+    mount.fail("read", layout.SETTINGS, errno.EACCES)
+    with pytest.raises(Unavailable, match=r"^/spool/spool.toml cannot be read: .* Check the permissions"):
+        open_store(mount, ManualClock(), "x", "/spool")
     memory.write(layout.SETTINGS, b"[heartbeats]\n", durable=False)
     with pytest.raises(BadFile, match="did you mean 'heartbeat'"):
+        open_store(memory, ManualClock(), "x", "/spool")
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"format": 1, "spool_id": 5}'])
+def test_a_damaged_marker_is_named_with_how_to_restore_it(memory: MemoryFileSystem, data: bytes) -> None:
+    memory.write(layout.MARKER, data, durable=False)
+    with pytest.raises(BadFile) as caught:
+        open_store(memory, ManualClock(), "x", "/spool")
+    assert caught.value.file == "/spool/spool.json"
+    assert caught.value.mend.startswith("put back a copy of it; or, while no node runs, write {")
+
+
+@pytest.mark.parametrize("name", [layout.MARKER, layout.SETTINGS])
+def test_what_stands_in_the_place_of_a_file_is_named(memory: MemoryFileSystem, name: str) -> None:
+    memory.unlink(name)
+    memory.mkdir(name)
+    with pytest.raises(BadFile, match=f"^/spool/{name}: is not a regular file but a directory. Mend: put a file"):
         open_store(memory, ManualClock(), "x", "/spool")
 
 
@@ -156,3 +176,23 @@ def test_making_a_directory_that_is_there_is_no_error(memory: MemoryFileSystem) 
 def test_moments_are_written_for_people() -> None:
     assert stamp(0) == "1970-01-01T00:00:00.000Z"
     assert stamp(1_760_000_000.1234) == "2025-10-09T08:53:20.123Z"
+
+
+def test_what_a_server_forgot_before_it_was_settled_is_published_again(
+    store: Store, mount: FaultyFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MemoryFileSystem, "forgets", True)
+    published = {store.publish(path, b"{}", durable=True): path for path in ("pending/a.json", "pending/b.json")}
+    staged = next(iter(published))
+    mount.hang("write", "tmp/", lambda: mount.inner.rename("pending/a.json", staged))
+    store.settle("pending", published)
+    assert mount.list("pending") == ["a.json", "b.json"]
+    assert mount.list(f"tmp/{store.writer}") == []
+    # Once for what was forgotten, and once more for what was then published again.
+    assert mount.asked["write"] == 2 + 2
+
+
+def test_where_no_server_forgets_settling_makes_no_file(store: Store, mount: FaultyFileSystem) -> None:
+    published = {store.publish("pending/a.json", b"{}", durable=True): "pending/a.json"}
+    store.settle("pending", published)
+    assert mount.asked["write"] == mount.asked["sync"] == 1
