@@ -4,6 +4,8 @@
     pulse       has the loop made progress, or is it stuck inside the share?
     loop        step, wait, step: for a master or a worker, on a thread of its own
     processes   `spool master` and `spool worker`
+    signals     what asks a process to leave
+    nap         is this machine about to sleep?
     up          `spool up`: a master and workers as children of one process
     logs        what a daemon says on stderr
     eof         whoever started this process is gone
@@ -14,6 +16,6 @@
     notify      what systemd wants to hear
     units       the systemd units, rendered for a spool
 
-Law: the main thread keeps time and never touches the share; the loop's thread does nothing else. A hung mount can
-therefore stop neither the watchdog nor a signal.
+Law: the main thread keeps time and, once it has opened the spool, never touches the share; the loop's thread does
+nothing else. A hung mount can therefore stop neither the watchdog nor a signal.
 """

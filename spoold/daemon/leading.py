@@ -11,6 +11,7 @@ from spoold.daemon.naming import node_id
 from spoold.daemon.pulse import Pulse
 from spoold.master.master import Master
 from spoold.protocol import layout
+from spoold.rules.lease import MISSING
 from spoold.store.initialise import restore
 from spoold.system.bell import Bell, readable
 from spoold.system.hints import Hints
@@ -83,13 +84,19 @@ class MasterActor:
     def idle(self) -> bool:
         return True
 
+    @property
+    def trouble(self) -> str | None:
+        return None  # a step of which anything is refused fails as a whole
+
     def describe(self) -> str:
         if self._master is None:
             return ASLEEP
-        me = self._master.store.writer
-        if not self._master.leading:
-            return f"{me} stands by; {self._master.leadership.holder} leads"
-        return f"{me} leads epoch {self._master.leadership.epoch}"
+        me, leadership = self._master.store.writer, self._master.leadership
+        if self._master.leading:
+            return f"{me} leads epoch {leadership.epoch}"
+        if leadership.missing:
+            return f"{me} stands by; {MISSING}"
+        return f"{me} stands by; {leadership.holder or 'nobody'} leads"
 
 
 def _master(root: str, name: str | None, pulse: Pulse) -> Master:

@@ -70,6 +70,11 @@ class Actor(Protocol):
         """Whether it could go at once, as far as it knows without asking the share."""
         ...
 
+    @property
+    def trouble(self) -> str | None:
+        """What the share refuses again and again, though it answers; None for nothing."""
+        ...
+
     def describe(self) -> str:
         """One line for people: who this is and what it does."""
         ...

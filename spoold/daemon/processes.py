@@ -23,6 +23,7 @@ from spoold.daemon.nap import Nap
 from spoold.daemon.notify import Notifier
 from spoold.daemon.pulse import Pulse
 from spoold.daemon.signals import Signals
+from spoold.protocol.errors import BadFile
 from spoold.system.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ log = logging.getLogger("spoold")
 LOOK_S = 5.0
 # Somebody waits to be told that the machine may sleep.
 NAP_LOOK_S = 0.1
-STUCK_S = 30.0
+# No step of a loop takes so long unless the share is silent; people are told of it a while later.
+SILENT_S, STUCK_S = 5.0, 30.0
 HANG_S = 60.0
 WORKERS_IDLE = 0.7
 EXIT_OURS = 70
@@ -41,7 +43,7 @@ EXIT_UNAVAILABLE = 69
 
 
 def master_main(root: str, name: str | None = None, *, until_eof: bool = False) -> int:
-    """Run a master until a signal; returns the exit status. Errors: Unavailable, BadFile at the start."""
+    """Run a master until a signal; returns the exit status. Errors: Unavailable at the start, BadFile."""
     from spoold.daemon.leading import MasterActor  # a worker need not load a master, nor a master a worker
 
     configure()
@@ -52,7 +54,7 @@ def master_main(root: str, name: str | None = None, *, until_eof: bool = False) 
 
 
 def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> int:
-    """Run a worker until it is drained; returns the exit status. Errors: Unavailable, BadFile at the start."""
+    """Run a worker until it is drained; returns the exit status. Errors: Unavailable at the start, BadFile."""
     from spoold.daemon.working import WorkerActor
     from spoold.worker.runner import become_subreaper
 
@@ -67,7 +69,7 @@ def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> 
 
 
 def _run(loop: Loop, *, leave_within_s: float, until_eof: bool) -> int:
-    """Drive the loop on its thread and mind everything else here."""
+    """Drive the loop on its thread and mind everything else here. Errors: BadFile, as at the start."""
     loop.hinted = hinted(lambda: loop.actor)
     notifier = Notifier()
     signals = Signals()
@@ -100,24 +102,42 @@ def _run(loop: Loop, *, leave_within_s: float, until_eof: bool) -> int:
         if leaving_since is not None and (
             len(signals.numbers) > 2 or time.monotonic() - leaving_since > leave_within_s
         ):
-            log.error("leaving without an answer of the share; what was running is killed and will be run again")
+            why = _unfinished(loop)
+            log.error("leaving unfinished: %s; what runs is killed, and what is not committed runs again", why)
             os._exit(EXIT_UNAVAILABLE)
         if loop.over:
             thread.join()
+    if isinstance(loop.error, BadFile) and loop.actor is None:
+        raise loop.error  # it was to begin anew, and by now a file says what it cannot go by, as at the start
     if loop.error is not None:
         log.critical("this is a bug in spoold; please report it", exc_info=loop.error)
         return EXIT_OURS
     return 0
 
 
+def _trouble(loop: Loop) -> str | None:
+    """What the share refused last: a whole step, or what of it is tried again."""
+    actor: Actor | None = loop.actor
+    return loop.trouble or (actor.trouble if actor is not None else None)
+
+
+def _unfinished(loop: Loop) -> str:
+    """What keeps a loop from its end. A share that refuses, as a full one does, is not one that is silent."""
+    inside, age_s, trouble = loop.pulse.inside, loop.pulse.age_s, _trouble(loop)
+    if inside is not None and age_s > SILENT_S:
+        before = f", and before that: {trouble}" if trouble is not None else ""
+        return f"the share has not answered for {age_s:.0f} s ({inside}){before}"
+    return trouble or "what runs here has not ended yet"
+
+
 def _tell(loop: Loop, notifier: Notifier) -> None:
     """Ping the watchdog while the loop makes progress, or hangs where a restart would not help."""
-    inside, age_s = loop.pulse.inside, loop.pulse.age_s
+    inside, age_s, trouble = loop.pulse.inside, loop.pulse.age_s, _trouble(loop)
     actor: Actor | None = loop.actor
     if inside is not None and age_s > STUCK_S:
         notifier.status(f"waiting for the share for {age_s:.0f} s ({inside})")
-    elif loop.trouble is not None:
-        notifier.status(f"trouble with the share: {loop.trouble}")
+    elif trouble is not None:
+        notifier.status(f"trouble with the share: {trouble}")
     elif actor is not None:
         notifier.status(actor.describe())
     if inside is not None or age_s < HANG_S:

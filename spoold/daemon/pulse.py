@@ -39,7 +39,7 @@ _VERBS = ("list", "read", "write", "append", "rename", "unlink", "mkdir", "rmdir
 def pulsing(inner: FileSystem, pulse: Pulse) -> FileSystem:
     """The same file system, noting in the pulse which call the loop is in."""
     verbs = {verb: _noting(verb, getattr(inner, verb), pulse) for verb in _VERBS}
-    return cast(FileSystem, SimpleNamespace(remote=inner.remote, **verbs))
+    return cast(FileSystem, SimpleNamespace(remote=inner.remote, forgets=inner.forgets, **verbs))
 
 
 def _noting(verb: str, call: Callable[..., Any], pulse: Pulse) -> Callable[..., Any]:

@@ -23,7 +23,6 @@ POLICY = "etc/polkit-1/rules.d/50-spoold.rules"
 EXECUTABLE: dict[Scope, str] = {"system": "/usr/local/bin/spool", "user": "%h/.local/bin/spool"}
 # Where units go: from the root for the system, from ~/.config (or XDG_CONFIG_HOME) for a user.
 FOLDER: dict[Scope, str] = {"system": "etc/systemd/system", "user": "systemd/user"}
-HAND_OVER_S = 30  # time beyond the drain's grace: stop what did not end, hand it back, write a last heartbeat
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
 
@@ -33,23 +32,19 @@ def shipped(path: str) -> str:
     return resources.files("spoold.daemon").joinpath("systemd", *path.split("/")).read_text(encoding="utf-8")
 
 
-def render(
-    scope: Scope, spool_dir: str, name: str, executable: str | None = None, *, drain_s: int | None = None
-) -> dict[str, str]:
+def render(scope: Scope, spool_dir: str, name: str, executable: str | None = None) -> dict[str, str]:
     """Every file that a machine needs to serve a spool: path -> text, equal input giving equal output.
 
     spool_dir is absolute; name is the worker's instance (spool-worker@NAME, /etc/spoold/NAME.toml); executable is
-    the absolute path of `spool`, if not the usual one; drain_s is the grace in seconds that the worker's own
-    configuration gives running tasks at a stop, if not 60. Paths are relative: to / for the system, to ~/.config for
-    a user. Errors: ValueError, naming the mend.
+    the absolute path of `spool`, if not the usual one. Paths are relative: to / for the system, to ~/.config for a
+    user. Errors: ValueError, naming the mend.
     """
     _check(scope, spool_dir, name, executable)
     folder = FOLDER[scope]
     files = {f"{folder}/{unit}": _unit(scope, unit, executable) for unit in (MASTER, WORKER)}
     files[f"{folder}/{MASTER}.d/50-spool.conf"] = _drop_in(scope, spool_dir)
     instance = WORKER.replace("@", f"@{name}")
-    stop_s = None if drain_s is None else drain_s + HAND_OVER_S
-    files[f"{folder}/{instance}.d/50-spool.conf"] = _drop_in(scope, spool_dir, stop_s)
+    files[f"{folder}/{instance}.d/50-spool.conf"] = _drop_in(scope, spool_dir)
     if scope == "system":
         files["etc/sysusers.d/spoold.conf"] = shipped("sysusers.d/spoold.conf")
         files["etc/tmpfiles.d/spoold.conf"] = shipped("tmpfiles.d/spoold.conf")
@@ -67,15 +62,14 @@ def _unit(scope: Scope, unit: str, executable: str | None) -> str:
     return text.replace(f"ExecStart={EXECUTABLE[scope]} ", f"ExecStart={_quoted(executable)} ")
 
 
-def _drop_in(scope: Scope, spool_dir: str, stop_s: int | None = None) -> str:
+def _drop_in(scope: Scope, spool_dir: str) -> str:
     """What a unit has to know of the spool. The one place to change when the share is mounted elsewhere."""
     # Only the system's manager can mount what a unit wants; a user's would wait for nothing. RequiresMountsFor= would
     # have a share that comes late leave the unit down for good; wanted, the mount is tried again at every restart.
     mounts = " ".join(_mounts(spool_dir))
     mount = f"[Unit]\nWants={mounts}\nAfter={mounts}\n\n" if scope == "system" else ""
-    stop = "" if stop_s is None else f"TimeoutStopSec={stop_s}\n"
     variable = _quoted(f"SPOOL_DIR={spool_dir}")
-    return f"# Written by `spool install-units`.\n{mount}[Service]\nEnvironment={variable}\n{stop}"
+    return f"# Written by `spool install-units`.\n{mount}[Service]\nEnvironment={variable}\n"
 
 
 def _mounts(spool_dir: str) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from concurrent.futures import ThreadPoolExecutor
 
 from spoold.daemon.actors import ASLEEP, open_spool
 from spoold.daemon.loop import Beat
@@ -20,11 +19,9 @@ from spoold.worker.config import WorkerConfig
 from spoold.worker.runner import Runner
 from spoold.worker.sweep import sweep
 from spoold.worker.worker import Worker
+from spoold.worker.writers import Writers
 
 log = logging.getLogger("spoold")
-
-# So many results wait for the disk at once.
-WRITERS_MAX = 16
 
 
 class WorkerActor:
@@ -37,7 +34,7 @@ class WorkerActor:
         self._runner = Runner(slots)
         scratch = LocalScratch(store.writer, root, host)
         environ, inhibitor = dict(os.environ), SystemInhibitor() if config.laptop.inhibit_sleep else None
-        self._writers = ThreadPoolExecutor(min(slots, WRITERS_MAX), "writer") if store.durable else None
+        self._writers = Writers(slots) if store.durable else None
         self._worker = Worker(
             store,
             host,
@@ -118,11 +115,16 @@ class WorkerActor:
         self._offers.close()
         self._worker.close()
         if self._writers is not None:
-            self._writers.shutdown(wait=False)
+            self._writers.close()
 
     @property
     def idle(self) -> bool:
         return not self._worker.running
+
+    @property
+    def trouble(self) -> str | None:
+        ended = (attempt for attempt in self._worker.running if attempt.over)
+        return next((note for attempt in ended for note in attempt.notes), None)
 
     def describe(self) -> str:
         worker = self._worker

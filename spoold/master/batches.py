@@ -7,12 +7,12 @@ stood staged in it is gone, so a late rename finds no source. Only then it looks
 
 from __future__ import annotations
 
-import contextlib
+import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from spoold.master import doors
+from spoold.master import doors, takeover
 from spoold.master.desk import Desk
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import legible
@@ -20,11 +20,15 @@ from spoold.protocol.names import BatchName, key
 from spoold.rules import admission, batch
 from spoold.rules.admission import Reject, Young, taken
 from spoold.rules.batch import Accepted, Line
-from spoold.store.lanes import list_tasks, move_into_lane
+from spoold.store import absence
+from spoold.store.lanes import move_into_lane
+from spoold.system.errnos import Meaning, classify
 
-# Lines that are read, and lines that become tasks, in one step: few enough that all else goes on beside it.
+# Lines that are read, and lines that become tasks, in one step: few enough that all else goes on beside it. On a slow
+# share as many as can be written in this time (s), or in as long as all else took since the last ones.
 CHECKED_PER_STEP = 2000
 PER_STEP = 500
+STAGING_S = 2.0
 
 __all__ = ["Accepted", "Batches", "Judging", "accept", "promised"]
 
@@ -61,10 +65,10 @@ class Judging:
             desk.breathe()
             if key(line.name.id) not in sound.named or not desk.view.known(line.name.id):
                 continue
-            old = desk.read_known(line.name.id)
-            if old is None:
+            same = desk.says_the_same(line.name.id, codec.load(line.data, self._drop), alone=False)
+            if same is None:
                 return None
-            if not codec.same_content(codec.load(line.data, self._drop), old):
+            if not same:
                 return Reject(taken(f"{self._drop} line {line.number}", line.name.id))
         return sound
 
@@ -93,10 +97,12 @@ def accept(desk: Desk, drop: str, data: bytes, accepted: Accepted) -> None:
 
 @dataclass(slots=True)
 class _Open:
-    """A batch under way: its lines still to come."""
+    """A batch under way: its lines still to come. vanished: of the desk, when the first was read."""
 
     name: BatchName
     lines: Iterator[Line]
+    vanished: int
+    settled: bool = False
 
 
 class Batches:
@@ -106,23 +112,34 @@ class Batches:
         self._open: _Open | None = None
         self._staged: dict[str, Line] = {}
         self._written = 0
+        self._rested_at = math.inf
 
     def step(self, desk: Desk) -> int:
-        """Publish some lines. Returns how many batches are still open. Errors: OSError."""
+        """Publish some lines. Returns how many batches are still open, and not waiting for room. Errors: OSError."""
         self._resolve(desk)
         if self._open is None and desk.batches:
             name = min(desk.batches, key=lambda b: b.order)
-            try:
-                data = desk.store.fs.read(layout.join(desk.door, name.encode()))
-            except FileNotFoundError:
+            data = absence.read(desk.store.fs, layout.join(desk.door, name.encode()))
+            if data is None:
                 desk.batches.discard(name)  # finished by an unlink whose reply was lost, or taken over
                 return len(desk.batches)
             sound, settings = desk.promised.get(name), desk.store.settings
             found = batch.lines(data, name.encode(), name.order, name.prefix, settings, sound)
-            self._open = _Open(name, found)
-        if self._open is not None:
-            self._expand(desk, self._open)
+            self._open, self._rested_at = _Open(name, found, desk.vanished), math.inf
+        if self._open is not None and not self._expand_if_room(desk, self._open):
+            return 0
         return len(desk.batches)
+
+    def _expand_if_room(self, desk: Desk, under_way: _Open) -> bool:
+        """Expand it; False on a full share, where all else goes on that needs no room. Errors: OSError."""
+        try:
+            self._expand(desk, under_way)
+        except OSError as error:
+            if classify(error) is not Meaning.FULL:
+                raise
+            desk.notices.append(f"batch {under_way.name.prefix} waits for room on the share: {error.strerror}")
+            return False
+        return True
 
     def _expand(self, desk: Desk, under_way: _Open) -> None:
         """Stage some lines, make them durable together, then publish them one by one.
@@ -130,25 +147,53 @@ class Batches:
         Durable first: a published line may be run at once, and a power cut must not leave it without its content.
         """
         try:
-            lines = list(islice(under_way.lines, PER_STEP))
-            for line in lines:
-                if not desk.view.known(line.name.id):
-                    self._stage(desk, line)
+            all_read = self._stage_some(desk, under_way)
             if self._staged and desk.store.durable and not desk.store.fs.remote:
                 desk.store.fs.flush()
             for staged in list(self._staged):
+                desk.breathe()
                 self._publish(desk, staged)
-            if len(lines) < PER_STEP:
+            if all_read and (not desk.store.fs.forgets or self._kept(desk, under_way)):
                 self._finish(desk, under_way.name)
+            self._rested_at = desk.store.clock.monotonic()
         except BaseException:
             # Whatever stopped this line, the next step starts over: lines that exist are passed over.
             self._open = None
             raise
 
+    def _stage_some(self, desk: Desk, under_way: _Open) -> bool:
+        """Stage as many lines as one step may; whether there are no more. Errors: OSError, DoorShut."""
+        clock = desk.store.clock
+        now = clock.monotonic()
+        until = now + max(STAGING_S, now - self._rested_at)
+        count = 0
+        for line in islice(under_way.lines, PER_STEP):
+            count += 1
+            desk.breathe()
+            if not desk.view.known(line.name.id):
+                self._stage(desk, line)
+            if clock.monotonic() >= until:
+                return False
+        return count < PER_STEP
+
+    def _kept(self, desk: Desk, under_way: _Open) -> bool:
+        """Whether every line is a task, and no power cut of the server can undo that any more. Errors: OSError.
+
+        What it forgot before it had settled shows in listings, all of which come after that.
+        """
+        if not under_way.settled:
+            desk.store.settle(layout.WAITING, {})
+            desk.unsure = under_way.settled = True
+            return False
+        if not desk.missing:
+            takeover.relist(desk)
+        if not desk.missing and desk.vanished != under_way.vanished:
+            self._open = None  # once more from the first line: those that are there are passed over
+        return self._open is not None and not desk.missing
+
     def _finish(self, desk: Desk, name: BatchName) -> None:
         """All lines are tasks: the batch file has no more to say."""
-        with contextlib.suppress(FileNotFoundError):
-            desk.store.fs.unlink(layout.join(desk.door, name.encode()))
+        absence.remove(desk.store.fs, layout.join(desk.door, name.encode()))
         desk.batches.discard(name)
         desk.promised.pop(name, None)
         desk.busy = True
@@ -161,8 +206,9 @@ class Batches:
         self._staged[path] = line  # on record before it is there: an error does not say that it is not
         try:
             desk.store.fs.write(path, line.data, durable=desk.store.durable and desk.store.fs.remote)
-        except FileNotFoundError as error:
-            raise doors.DoorShut(desk.door) from error
+        except FileNotFoundError:
+            doors.check_open(desk)
+            raise
 
     def _publish(self, desk: Desk, staged: str) -> None:
         """One line becomes a task in waiting/."""
@@ -177,10 +223,9 @@ class Batches:
     def _resolve(self, desk: Desk) -> None:
         """What was not seen to be published may still be, until its source is gone: then look."""
         for staged, line in list(self._staged.items()):
-            with contextlib.suppress(FileNotFoundError):
-                desk.store.fs.unlink(staged)
+            absence.remove(desk.store.fs, staged)
             file = line.name.encode()
-            there = file in list_tasks(desk.store.fs, layout.join(layout.WAITING, line.lane))
+            there = absence.stands(desk.store.fs, layout.waiting(line.lane, file))
             if there and not desk.view.known(line.name.id):
                 _admitted(desk, line, file)
             del self._staged[staged]

@@ -11,6 +11,8 @@ import contextlib
 from spoold.master.desk import Desk
 from spoold.protocol import layout
 from spoold.protocol.names import key, parse_archived, parse_events, parse_log
+from spoold.store import absence
+from spoold.store.lanes import list_lanes
 from spoold.store.store import clear_directory
 
 EVERY_S = 60.0
@@ -53,7 +55,7 @@ def clear_bucket(desk: Desk, directory: str) -> float:
     Returns for how long (s) none is due, neither of those that are there nor of those that come. Errors: OSError.
     """
     groups: dict[str, list[str]] = {}
-    for name in sorted(desk.store.fs.list(directory)):
+    for name in sorted(absence.names_in(desk.store.fs, directory)):
         archived, log = parse_archived(name), parse_log(name)
         found = archived[0] if archived else log
         if found is not None:
@@ -70,8 +72,7 @@ def clear_bucket(desk: Desk, directory: str) -> float:
             rest_s = min(rest_s, max_age_s - age_s)
             continue
         for name in [*tasks, *records]:
-            with contextlib.suppress(FileNotFoundError):
-                desk.store.fs.unlink(layout.join(directory, name))
+            absence.remove(desk.store.fs, layout.join(directory, name))
         desk.view.archived.discard(task_key)
     return rest_s
 
@@ -116,9 +117,11 @@ def _remove_idle_lanes(desk: Desk) -> None:
 
     rmdir refuses a directory that something has just come into; whoever moves into a lane makes it if need be.
     """
-    fs, used = desk.store.fs, desk.backlog.per_lane()
-    for lane in [lane for lane, tasks in desk.view.ready.items() if not tasks and lane not in used]:
+    fs, ready, used = desk.store.fs, desk.view.ready, desk.backlog.per_lane()
+    for lane in sorted(ready.keys() | list_lanes(fs, layout.WAITING).keys()):
+        if ready.get(lane) or lane in used:
+            continue
         for directory in (layout.READY, layout.WAITING):
             with contextlib.suppress(OSError):
                 fs.rmdir(layout.join(directory, lane))
-        del desk.view.ready[lane]
+        ready.pop(lane, None)

@@ -19,6 +19,7 @@ from spoold.rules.backlog import Backlog, Entry, Now
 from spoold.rules.batch import Accepted
 from spoold.rules.gates import NO_CONDITIONS, conditions_of
 from spoold.rules.liveness import Watch
+from spoold.store import absence
 from spoold.store.archive import find_archived
 from spoold.store.journal import Journal
 from spoold.store.lanes import move_into_lane
@@ -32,14 +33,16 @@ class Desk:
     """One leader's working state in one epoch; all of it can be rebuilt from the tree.
 
     lanes: the lane of every task that is ready or claimed; deadlines: wall time (s) by key of tasks that have one;
-    active: how many tasks of each type are ready or claimed; missing: keys whose place is in doubt; half: files in
-    this leader's door that are to be admitted; promised: what was found in each batch under way, of those that
-    this leader accepted itself; door_in_doubt: more may have come into it; unlearned: keys
-    whose lane and deadline are to be looked up; now: the moment of this step; dead: nodes that were reaped, and
-    when (monotonic, s); busy: whether this step changed anything; taken: the names in rejected/, listed once a step
-    if need be; recorded: results that this leader wrote for moves it has not made yet; notices: what people should
-    know of this step; looks: when what is listed; listed: what this step has listed; unsure: the next step is to
-    list everything; breathe: to be called now and then in what may take seconds, so that the token does not grow old.
+    active: how many tasks of each type are ready or claimed; missing: keys whose place is in doubt; vanished: how
+    many of them were nowhere at last; half: files in this leader's door that are to be admitted; promised: what was
+    found in each batch under way, of those that this leader accepted itself; door_in_doubt: more may have come into
+    it; unlearned: keys whose lane and deadline are to be looked up; now: the moment of this step; dead: nodes that
+    were reaped, and when (monotonic, s); busy: whether this step changed anything; taken: the names in rejected/,
+    listed once a step if need be; recorded: results that this leader wrote for moves it has not made, by their
+    names; notices: what people should know of this step; looks: when what is listed; listed: what this step has
+    listed; unsure: the next step is to list everything; breathe: to be called between one thing and the next
+    wherever there may be many, so that on a slow share the token does not grow old; it raises OSError, DoorShut
+    when somebody else leads.
     """
 
     store: Store
@@ -52,6 +55,7 @@ class Desk:
     deadlines: dict[str, float] = field(default_factory=dict)
     active: Counter[str] = field(default_factory=Counter)
     missing: set[str] = field(default_factory=set)
+    vanished: int = 0
     unlearned: list[str] = field(default_factory=list)
     batches: set[BatchName] = field(default_factory=set)
     promised: dict[BatchName, Accepted] = field(default_factory=dict)
@@ -63,7 +67,7 @@ class Desk:
     notices: list[str] = field(default_factory=list)
     rejected: int = 0
     taken: set[str] | None = None
-    recorded: set[str] = field(default_factory=set)
+    recorded: dict[str, tuple[Status, Error]] = field(default_factory=dict)
     dead: dict[str, float] = field(default_factory=dict)
     looks: Looks = field(init=False)
     listed: Wanted = field(default_factory=Wanted)
@@ -83,6 +87,15 @@ class Desk:
     def known_elsewhere(self, task_id: str, place: Place) -> bool:
         """Whether the id belongs to a task that is not the one at this place."""
         return self.view.known(task_id) and self.view.place(key(task_id)) != place
+
+    def has_completed(self, task_id: str) -> bool:
+        """Whether a task of this id has completed. Success is for ever: any other token that has it is a copy that
+        somebody restored, unless the server forgot the commit, so that is looked up. Errors: OSError.
+        """
+        place, ended = self.view.place(key(task_id)), self.view.archived.state(key(task_id))
+        if place is not None and place.state is State.COMPLETED and absence.stands(self.store.fs, place.path):
+            return True
+        return ended is State.COMPLETED and find_archived(self.store.fs, task_id) is not None
 
     def doubt(self, task_key: str) -> None:
         """A task was not seen where it waits: as long as it stood in the backlog, nobody would miss it."""
@@ -104,10 +117,8 @@ class Desk:
 
     def read_task(self, path: str) -> Task | None:
         """The content of a token; None when it moved meanwhile. Errors: OSError, BadFile when it is no task."""
-        try:
-            return codec.load_task(self.store.fs.read(path), path)
-        except FileNotFoundError:
-            return None
+        data = absence.read(self.store.fs, path)
+        return None if data is None else codec.load_task(data, path)
 
     def task_at(self, place: Place, name: TaskName) -> Task | None:
         """The content of a token that nobody else holds; None when it moved, or is no task: then it fails."""
@@ -118,16 +129,24 @@ class Desk:
             self.fail(place, name, Error(code=Code.INVALID_TASK, message=str(error)), Status.FAILURE)
             return None
 
-    def read_known(self, task_id: str) -> Any | None:
-        """What the task with that id says, wherever it is; None when it is moving just now. Errors: OSError."""
+    def says_the_same(self, task_id: str, new: Any, *, alone: bool = True) -> bool | None:
+        """Whether the task with that id says what `new` does, wherever it is. Errors: OSError.
+
+        None when it is moving just now. A damaged file says something else: nobody knows what it was. alone: what is
+        new goes if it says the same, so where a server may have forgotten the other one, a listing has to show it.
+        """
         place = self.view.place(key(task_id))
+        path = find_archived(self.store.fs, task_id) if place is None else place.path
         try:
-            if place is not None:
-                return codec.load(self.store.fs.read(place.path), place.path)
-            found = find_archived(self.store.fs, task_id)
-            return None if found is None else codec.load(self.store.fs.read(found), found)
+            if path is None:
+                return None
+            same = codec.same_content(new, codec.load(self.store.fs.read(path), path))
+            doubtful = same and alone and self.store.fs.forgets
+            return None if doubtful and not absence.stands(self.store.fs, path) else same
         except FileNotFoundError:
             return None
+        except BadFile:
+            return False
 
     def enlist(self, file: str, lane: str, task: Task | None, delay_ms: int) -> None:
         """A token stands in waiting/: into the backlog with it. task is needed where the name is conditional.
@@ -160,9 +179,12 @@ class Desk:
         return bool(moved)
 
     def record(self, name: TaskName, error: Error, status: Status) -> EndedName:
-        """The leader's own result for an attempt that no worker can speak for; written once. Errors: OSError."""
+        """The leader's own result for an attempt that no worker can speak for; written once. Errors: OSError.
+
+        Written anew where the move that it was for was not made, and another one is to be made now.
+        """
         ended = name.ended(self.store.writer)
-        if ended.encode() not in self.recorded:
+        if self.recorded.get(ended.encode()) != (status, error):
             result = Result(
                 task_id=name.id,
                 attempt=name.attempt,
@@ -173,7 +195,7 @@ class Desk:
             )
             path = layout.join(layout.RESULTS, ended.encode())
             self.store.fs.write(path, codec.dump(result), durable=self.store.durable)
-            self.recorded.add(ended.encode())
+            self.recorded[ended.encode()] = (status, error)
         return ended
 
     def fail(self, place: Place, name: TaskName, error: Error, status: Status) -> bool:
@@ -182,7 +204,7 @@ class Desk:
         moved = self.store.move(place.path, layout.join(layout.FAILED, ended.encode()))
         if not self.went(moved, name.id):
             return False
-        self.recorded.discard(ended.encode())
+        self.recorded.pop(ended.encode(), None)
         self.view.forget_place(place)
         self.view.settle(name.id, State.FAILED, layout.FAILED, ended.encode())
         self.ended(key(name.id))

@@ -19,12 +19,13 @@ from spoold.master.view import Place
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import TaskName, parse_batch, parse_door, parse_task
+from spoold.protocol.names import TaskName, key, parse_batch, parse_door, parse_task
 from spoold.protocol.order import order_micros
 from spoold.rules import admission
 from spoold.rules.admission import Admit, Known
+from spoold.store import absence
 from spoold.store.mover import Fate
-from spoold.store.store import make_directory
+from spoold.store.store import clear_directory, make_directory
 
 LINE = ".line"
 
@@ -55,26 +56,22 @@ def shut_others(desk: Desk) -> None:
 
 
 def _shut(desk: Desk, door: str) -> None:
-    fs = desk.store.fs
-    for _ in range(3):
-        try:
-            names = fs.list(door)
-        except FileNotFoundError:
-            return
-        for name in names:
-            if parse_task(name) or parse_batch(name):
-                desk.store.move(layout.join(door, name), layout.join(desk.door, name))
-            else:
-                with contextlib.suppress(FileNotFoundError):
-                    fs.unlink(layout.join(door, name))
-        try:
-            fs.rmdir(door)
-        except FileNotFoundError:
-            return
-        except OSError:
-            continue  # something came in meanwhile: list again
-        return
-    raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), door)
+    def rescue(path: str) -> bool:
+        name = path.rpartition("/")[2]
+        if parse_task(name) is None and parse_batch(name) is None:
+            return False
+        if desk.store.move(path, layout.join(desk.door, name)).fate is Fate.NO_DIRECTORY:
+            check_open(desk)
+        return True
+
+    if not clear_directory(desk.store.fs, door, rescue):
+        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), door)
+
+
+def check_open(desk: Desk) -> None:
+    """Find out why this leader's own door was not found. Errors: DoorShut if it is gone; OSError."""
+    if not absence.stands(desk.store.fs, desk.door):
+        raise DoorShut(desk.door)
 
 
 def look_behind(desk: Desk) -> None:
@@ -82,8 +79,9 @@ def look_behind(desk: Desk) -> None:
     desk.door_in_doubt = False
     try:
         names = desk.store.fs.list(desk.door)
-    except FileNotFoundError as error:
-        raise DoorShut(desk.door) from error
+    except FileNotFoundError:
+        check_open(desk)
+        raise
     for name in names:
         task, batch = parse_task(name), parse_batch(name)
         if task is not None:
@@ -106,8 +104,8 @@ def through(desk: Desk, drop: str, name: str) -> bool:
     """Move a drop into this leader's door; True when it is there. Errors: OSError, DoorShut."""
     moved = desk.store.move(layout.join(layout.PENDING, drop), layout.join(desk.door, name))
     if moved.fate is Fate.NO_DIRECTORY:
-        raise DoorShut(desk.door)
-    if moved.fate is Fate.UNKNOWN:
+        check_open(desk)
+    if moved.fate in (Fate.UNKNOWN, Fate.NO_DIRECTORY):
         desk.door_in_doubt = True  # it may come in yet
     return desk.went(moved, drop)
 
@@ -117,6 +115,7 @@ def finish(desk: Desk) -> None:
     if desk.door_in_doubt:
         look_behind(desk)
     for file in sorted(desk.half):
+        desk.breathe()
         name = parse_task(file)
         assert name is not None
         _finish_one(desk, file, name)
@@ -125,10 +124,11 @@ def finish(desk: Desk) -> None:
 def _finish_one(desk: Desk, file: str, name: TaskName) -> None:
     place = Place(State.PENDING, desk.door, file)
     desk.last_micros = max(desk.last_micros, order_micros(name.order))
-    try:
-        data = desk.store.fs.read(place.path)
-    except FileNotFoundError:
+    data = absence.read(desk.store.fs, place.path)
+    if data is None:
         desk.half.discard(file)
+        if desk.view.place(key(name.id)) == place:
+            desk.missing.add(key(name.id))
         return
     try:
         task = codec.load_task(data, file)
@@ -146,13 +146,12 @@ def _finish_one(desk: Desk, file: str, name: TaskName) -> None:
 
 
 def _settle_duplicate(desk: Desk, place: Place, name: TaskName, new: object, data: bytes) -> None:
-    old = desk.read_known(name.id)
-    if old is None:
+    same = desk.says_the_same(name.id, new)
+    if same is None:
         return  # the other is moving just now: ask again in the next step
-    verdict = admission.judge_duplicate(f"{name.id}.json", name.id, new, old)
+    verdict = admission.judge_duplicate(f"{name.id}.json", name.id, same=same)
     if isinstance(verdict, Known):
-        with contextlib.suppress(FileNotFoundError):
-            desk.store.fs.unlink(place.path)
+        absence.remove(desk.store.fs, place.path)
         desk.journal.note("DUPLICATE", name.id)
     elif not reject(desk, place.path, f"{name.id}.json", verdict.error, data=data):
         return

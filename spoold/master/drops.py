@@ -75,6 +75,7 @@ class Drops:
         index = -1
         try:
             for index, drop in enumerate(drops):
+                desk.breathe()
                 young = self._growing.get(drop)
                 if young is not None and desk.now.monotonic < young.look_at:
                     continue
@@ -215,8 +216,8 @@ class Drops:
     @staticmethod
     def _duplicate(desk: Desk, drop: str, admit: Admit, new: Any) -> Known | Reject | None:
         """A drop whose id is taken. None: the other task is moving just now, ask again in the next step."""
-        old = desk.read_known(admit.name.id)
-        return None if old is None else admission.judge_duplicate(drop, admit.name.id, new, old)
+        same = desk.says_the_same(admit.name.id, new)
+        return None if same is None else admission.judge_duplicate(drop, admit.name.id, same=same)
 
     def _reject(self, desk: Desk, drop: str, error: BadFile, *, data: bytes = b"", size: int | None = None) -> None:
         if reject(desk, layout.join(layout.PENDING, drop), drop, error, data=data, size=size):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from spoold.protocol import layout
@@ -12,6 +13,8 @@ from spoold.store import mover
 from spoold.store.lease import list_leases
 from spoold.store.mover import Fate
 from spoold.store.store import Store
+
+log = logging.getLogger("spoold")
 
 _TOKEN = "token"
 
@@ -30,6 +33,8 @@ class Leadership:
         self._seen: LeaseName | None = None
         self._changes = 0
         self._renewed_at: float | None = None
+        self._missing_since: float | None = None
+        self._told = False
         self.token: LeaseName | None = None
 
     @property
@@ -43,6 +48,11 @@ class Leadership:
         """Who holds the token, as last seen."""
         seen = self.token or self._seen
         return seen.holder if seen else None
+
+    @property
+    def missing(self) -> bool:
+        """Whether there has been no token for as long as a lease lasts, so that nobody can lead."""
+        return self._told
 
     def hold(self, now: float, gone: Callable[[str], bool]) -> bool:
         """One look at the token and what follows from it; True when I lead. Errors: OSError (then I do not plan).
@@ -68,12 +78,20 @@ class Leadership:
             self.token = token
             return True
         self.token = None
+        self._mind_missing(isinstance(decision, lease.Missing), now)
         return False
 
     @property
     def renew_due(self) -> float:
         """When (monotonic, s) the token is to be renewed."""
         return 0.0 if self._renewed_at is None else self._renewed_at + self._renew_s
+
+    @property
+    def renew_must(self) -> float:
+        """When (monotonic, s) the token has to be renewed even in the middle of a step: it costs some round trips,
+        and half of the lease is then left for it.
+        """
+        return 0.0 if self._renewed_at is None else self._renewed_at + self._lease_s / 2
 
     def untrusted(self) -> None:
         """A look that failed proves nothing about the holder."""
@@ -84,6 +102,16 @@ class Leadership:
         if self.token is not None:
             token, self.token = self.token, None
             mover.move(self._store.fs, _path(token), _path(lease.resigned(token)))
+
+    def _mind_missing(self, missing: bool, now: float) -> None:
+        """Say once that nobody can lead. Between two names of the token a listing may show neither."""
+        if not missing:
+            self._missing_since, self._told = None, False
+            return
+        self._missing_since = now if self._missing_since is None else self._missing_since
+        if not self._told and now - self._missing_since >= self._lease_s:
+            self._told = True
+            log.warning("%s; %s", lease.MISSING, lease.MISSING_MEND)
 
     def _look(self, token: LeaseName | None, now: float) -> None:
         if token != self._seen:

@@ -7,6 +7,7 @@ environment ends the step, proves nothing about anybody, and the next step begin
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 from dataclasses import dataclass
 
@@ -61,6 +62,7 @@ class Master:
         self._journal = Journal(store)
         self._desk: Desk | None = None
         self._doors = 0
+        self._snapshots = itertools.count()
         self._due = 0.0
         self._stepped_at = 0.0
         self._followed = False
@@ -75,7 +77,7 @@ class Master:
         self._requests = Requests()
         self._retaining = Retaining()
         self._clearing = Clearing()
-        self._reporting = Reporting()
+        self._reporting = Reporting(self._snapshots)
         self._doubts: dict[str, int] = {}
         self._relist_at: float | None = None
 
@@ -209,7 +211,7 @@ class Master:
     def _breathe(self) -> None:
         """See to the token and the beat within a long step. Errors: OSError, DoorShut when I lead no more."""
         now, epoch = self.store.clock.monotonic(), self.leadership.epoch
-        if now >= self.leadership.renew_due:
+        if now >= self.leadership.renew_must:
             if not self.leadership.hold(now, self._holder_gone) or self.leadership.epoch != epoch:
                 raise doors.DoorShut(layout.ADMITTING)
             self._beat(now, "leader")

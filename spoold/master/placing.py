@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from spoold.master.desk import Desk
+from spoold.master.rejecting import reject_twin
 from spoold.master.view import Place, waiting_place
 from spoold.protocol import layout
 from spoold.protocol.errors import legible
@@ -26,7 +27,12 @@ PER_STEP = 1000
 def place_returned(desk: Desk) -> None:
     """Every attempt that was handed back waits again; its rest counts from now. Errors: OSError."""
     for name, task in sorted(desk.view.returned.items()):
+        desk.breathe()
         place = Place(State.RETURNED, layout.RETURNED, name)
+        if desk.has_completed(task.id):
+            if reject_twin(desk, place.path, task.id):
+                desk.view.forget_place(place)
+            continue
         content = desk.task_at(place, task)
         if content is None:
             continue
@@ -41,6 +47,7 @@ def fail_refused(desk: Desk) -> None:
     while failed < PER_STEP and (refused := desk.backlog.refused()):
         before = failed
         for entry, verdict in refused:
+            desk.breathe()
             place = waiting_place(entry.lane, entry.file)
             status = Status.TIMEOUT if verdict.code is Code.DEADLINE else Status.FAILURE
             failed += desk.fail(place, entry.name, Error(code=verdict.code, message=verdict.reason), status)
@@ -106,8 +113,11 @@ def hold_back(desk: Desk) -> None:
 
 
 def _hold(desk: Desk, task: TaskName, lane: str) -> None:
+    desk.breathe()
     place = Place(State.READY, layout.join(layout.READY, lane), task.encode())
-    content = desk.read_task(place.path) if task.conditional else None
+    content = desk.task_at(place, task) if task.conditional else None
+    if task.conditional and content is None:
+        return
     if desk.to_waiting(place.path, task, lane, content, "HELD"):
         desk.view.forget_place(place)
         desk.active[kind_of(lane)] -= 1
@@ -123,6 +133,7 @@ def promote(desk: Desk) -> int:
     chosen = promotions(desk.backlog, lanes, facts, desk.store.settings.ready.window)
     for index, entry in enumerate(chosen):
         try:
+            desk.breathe()
             _promote(desk, entry)
         except OSError:
             for left in chosen[index:]:
@@ -159,6 +170,10 @@ def place_admitted(desk: Desk, src: str, admit: Admit, drop: str) -> bool:
     if desk.went(moved, name.id):
         stands_ready(desk, name, file, admit.lane)
         desk.journal.note("ADMITTED", name.id, name.attempt, lane=admit.lane, drop=legible(drop))
+    else:
+        # It may be ready all the same, and claimed already: it counts until everything has been listed.
+        desk.active[kind_of(admit.lane)] += 1
+        desk.unsure = True
     return bool(moved)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from spoold.master.desk import Desk
+from spoold.master.rejecting import reject_twin
 from spoold.master.view import Place
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
@@ -19,6 +20,8 @@ from spoold.rules import retry
 from spoold.rules.outcome import worker_died
 from spoold.rules.policy import retry_policy
 from spoold.store import beats, control
+from spoold.store.absence import stands
+from spoold.store.lanes import list_tasks
 from spoold.store.store import clear_directory
 
 
@@ -67,12 +70,16 @@ def _reap_claims(desk: Desk, worker: str) -> bool:
     """True once the worker's claim directory is gone."""
     directory = layout.join(layout.CLAIMED, worker)
     for name, task in sorted(desk.view.claimed[worker].items()):
+        desk.breathe()
         _take_back(desk, Place(State.CLAIMED, directory, name), task, worker)
+    for name, task in list_tasks(desk.store.fs, directory).items():
+        if desk.has_completed(task.id):
+            reject_twin(desk, layout.join(directory, name), task.id)
     try:
         desk.store.fs.rmdir(directory)
-    except FileNotFoundError:
-        return True
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and not stands(desk.store.fs, directory):
+            return True
         # Something is still in it, or has come late: the next step lists it again.
         desk.notices.append(f"{directory} of a dead worker cannot be removed: {error.strerror}")
         return False
@@ -93,5 +100,5 @@ def _take_back(desk: Desk, place: Place, name: TaskName, worker: str) -> None:
     recorded = desk.record(name, verdict.error, outcome.status)
     back = layout.join(layout.RETURNED, verdict.name.encode_returned(desk.store.writer))
     if desk.went(desk.store.move(place.path, back), name.id):
-        desk.recorded.discard(recorded.encode())
+        desk.recorded.pop(recorded.encode(), None)
         desk.journal.note("RETURNED", name.id, name.attempt, code=Code.WORKER_DIED, worker=worker)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 
+import orjson
+
 from spoold.master.desk import Desk
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, legible
@@ -46,6 +48,12 @@ def reject(desk: Desk, path: str, drop: str, error: BadFile, *, data: bytes = b"
     desk.rejected += 1
     desk.journal.note("REJECTED", drop=reason["drop"], problem=f"{error.field}: {error.problem}", mend=error.mend)
     return True
+
+
+def reject_twin(desk: Desk, path: str, task_id: str) -> bool:
+    """Set a second token of a task aside, which only a copy made by hand can have brought about; True when it is."""
+    file = path.rpartition("/")[2]
+    return reject(desk, path, file, admission.taken(file, task_id), data=orjson.dumps({"id": task_id}))
 
 
 def _claimed_id(data: bytes) -> str | None:

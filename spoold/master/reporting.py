@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 
 from spoold.master.desk import Desk
 from spoold.master.leadership import Leadership
@@ -16,7 +17,6 @@ from spoold.protocol.names import BeatName, SnapshotName
 from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Leadership as LeadershipPart
 from spoold.protocol.snapshot import Rates, Snapshot, TaskCounts
-from spoold.rules.disk import Room, room
 from spoold.rules.matching import unfit
 from spoold.rules.nodes import ASLEEP, DEAD, count_workers, node_of
 from spoold.store import beats, snapshots
@@ -34,8 +34,9 @@ MOUNTS_EVERY_S = 30.0
 class Reporting:
     """Publishes snapshots: soon after a change (it is stale then), else every interval, on a share every other."""
 
-    def __init__(self) -> None:
-        self._seq = 0
+    def __init__(self, numbers: Iterator[int]) -> None:
+        """numbers: those of snapshots; whoever begins an epoch anew goes on counting."""
+        self._numbers = numbers
         self._published_at: float | None = None
         self.stale = True
         self._beats: dict[str, Heartbeat] = {}
@@ -45,10 +46,6 @@ class Reporting:
         self._mounts: dict[str, MountFacts] = {}
         self._mounts_at = 0.0
         self._disapproved: list[str] = []
-
-    def heartbeats(self) -> dict[str, Heartbeat]:
-        """The newest beat of each node that was read."""
-        return self._beats
 
     def asleep(self, desk: Desk) -> set[str]:
         """The nodes whose newest beat, as listed in this step, was read and says that they sleep."""
@@ -71,9 +68,8 @@ class Reporting:
             snapshots.clear(desk.store.fs)
         self._published_at, self.stale = now, False
         # A snapshot whose publishing failed may yet appear, so its name is never used again.
-        name, self._seq = SnapshotName(desk.epoch, self._seq), self._seq + 1
         try:
-            snapshots.publish(desk.store, name, snapshot)
+            snapshots.publish(desk.store, SnapshotName(desk.epoch, next(self._numbers)), snapshot)
         except OSError as error:
             # Moves need no room, a report does: on a full share the work goes on and the picture grows old.
             if classify(error) is not Meaning.FULL:
@@ -180,12 +176,7 @@ def _types(desk: Desk) -> dict[str, dict[str, int]]:
 
 def _warnings(desk: Desk, workers: list[Heartbeat], growing: dict[str, BadFile]) -> list[str]:
     warnings = list(dict.fromkeys(desk.notices))
-    usage = desk.store.fs.usage()
-    verdict = room(usage.total_bytes, usage.free_bytes, desk.store.settings.disk)
-    if verdict is not Room.ENOUGH:
-        used = 100 - 100 * usage.free_bytes // max(usage.total_bytes, 1)
-        stops = "; no new task starts until space is freed" if verdict is Room.FULL else ""
-        warnings.append(f"the share is {used} % full{stops} ([disk] in spool.toml)")
+    warnings += desk.store.room_warnings()
     warnings += [f"pending/{drop}: {error.problem} {error.mend}" for drop, error in sorted(growing.items())[:5]]
     waiting = sorted({*desk.backlog.lanes(), *(lane for lane, tasks in desk.view.ready.items() if tasks)})
     awake = [worker for worker in workers if worker.status not in ("draining", ASLEEP)]

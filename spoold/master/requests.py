@@ -16,7 +16,7 @@ from spoold.rules.policy import rank
 from spoold.store import control
 from spoold.store.archive import find_archived
 
-# A cancel may overtake the drop that it is meant for; after this long (s) nobody knows the id.
+# A cancel may overtake the drop that it is meant for; after this long (s) there is no such task.
 UNKNOWN_FOR_S = 10.0
 
 
@@ -42,11 +42,11 @@ class Requests:
                 self._done(desk, request)
 
     def _forget_unknown(self, desk: Desk, request: Request) -> None:
-        if desk.view.known(request.target):
+        if desk.view.known(request.target) and not _is_lost(desk, request):
             return
         since = self._unknown_since.setdefault(request.encode(), desk.now.monotonic)
         if desk.now.monotonic - since >= UNKNOWN_FOR_S:
-            desk.journal.note("IGNORED", request.target, request=request.verb, why="nobody knows this id")
+            desk.journal.note("IGNORED", request.target, request=request.verb, why="there is no such task")
             self._done(desk, request)
 
     def _done(self, desk: Desk, request: Request) -> None:
@@ -63,6 +63,11 @@ def reason_of(desk: Desk, request: Request) -> str:
     except (OSError, BadFile):
         return "asked for"
     return f"asked for by {body.by or 'somebody'}" + (f": {body.reason}" if body.reason else "")
+
+
+def _is_lost(desk: Desk, request: Request) -> bool:
+    """Whether somebody has removed the archived task that is to be tried again."""
+    return desk.view.place(key(request.target)) is None and find_archived(desk.store.fs, request.target) is None
 
 
 def _cancel(desk: Desk, request: Request) -> bool:
@@ -137,5 +142,4 @@ def _lift(desk: Desk, request: Request) -> None:
 
 def _draining(desk: Desk, target: str) -> bool:
     """Whether somebody whom a drain is meant for is still there."""
-    workers = set(desk.view.claimed)
-    return bool(workers) if target == EVERYTHING else target in workers
+    return any(target in (EVERYTHING, worker, worker.rpartition("-")[0]) for worker in desk.view.claimed)

@@ -5,7 +5,8 @@ The result and the logs of a task go into the archive before its file does: whoe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
 
 from spoold.master.clearing import clear_bucket
 from spoold.master.desk import Desk
@@ -20,9 +21,8 @@ from spoold.store.archive import archive_record, archive_task, make_buckets
 from spoold.store.mover import Fate
 
 LOOK_EVERY_S = 1.0
-# More than may stay by this part of it, and the next look is not waited for: quick work must not outrun us. Not at
-# every step, since each round costs a listing of results/.
-CROWDED = 0.1
+# So many tasks at one step: quick work must not outrun us, and nobody is to wait for it.
+BATCH = 500
 
 
 class Retaining:
@@ -30,28 +30,23 @@ class Retaining:
 
     def __init__(self) -> None:
         self._seen: dict[State, dict[str, float]] = {State.COMPLETED: {}, State.FAILED: {}}
+        self._due: dict[State, deque[str]] = {State.COMPLETED: deque(), State.FAILED: deque()}
         self._looked_at: float | None = None
 
     def step(self, desk: Desk) -> None:
-        """Archive what is due; when somebody asked for it, all there is. Errors: OSError."""
+        """Archive what was due at the last look; when somebody asked for it, all there is. Errors: OSError."""
         asked = [request for request in desk.view.requests if request.verb is Verb.GC]
+        ended = {State.COMPLETED: desk.view.completed, State.FAILED: desk.view.failed}
         rested = self._looked_at is None or desk.now.monotonic - self._looked_at >= LOOK_EVERY_S
-        settings = desk.store.settings.retention
-        crowded = settings.keep * (1 + CROWDED)
-        if not (asked or rested or max(len(desk.view.completed), len(desk.view.failed)) > crowded):
-            return
-        self._looked_at = desk.now.monotonic
-        ages = {State.COMPLETED: settings.completed_s, State.FAILED: settings.failed_s}
-        for state, names in ((State.COMPLETED, desk.view.completed), (State.FAILED, desk.view.failed)):
-            seen = self._seen[state]
-            for gone in [name for name in seen if name not in names]:
-                del seen[gone]
-            for name in names:
-                seen.setdefault(name, desk.now.monotonic)
-            max_age_s, keep = (0.0, 0) if asked else (ages[state], settings.keep)
-            due = retention.due(seen, desk.now.monotonic, max_age_s, keep)
-            if due:
-                _archive(desk, state, [names[name] for name in due])
+        if rested or (asked and not any(self._due.values())):
+            self._looked_at = desk.now.monotonic
+            for state, names in ended.items():
+                self._look(desk, state, names, all_of_them=bool(asked))
+        for state, names in ended.items():
+            due = self._due[state]
+            batch = [due.popleft() for _ in range(min(len(due), BATCH))]
+            if found := {file: names[file] for file in batch if file in names}:
+                _archive(desk, state, found)
         if asked and not desk.view.completed and not desk.view.failed:
             for request in asked:
                 for bucket in sorted(desk.store.fs.list(layout.ARCHIVE)):
@@ -59,25 +54,48 @@ class Retaining:
                 control.remove(desk.store.fs, request)
                 desk.busy = True
 
+    def _look(self, desk: Desk, state: State, names: Collection[str], *, all_of_them: bool) -> None:
+        """Find what is due."""
+        seen, settings = self._seen[state], desk.store.settings.retention
+        for gone in [name for name in seen if name not in names]:
+            del seen[gone]
+        for name in names:
+            seen.setdefault(name, desk.now.monotonic)
+        age_s = settings.completed_s if state is State.COMPLETED else settings.failed_s
+        max_age_s, keep = (0.0, 0) if all_of_them else (age_s, settings.keep)
+        self._due[state] = deque(retention.due(seen, desk.now.monotonic, max_age_s, keep))
 
-def _archive(desk: Desk, state: State, names: list[EndedName]) -> None:
-    make_buckets(desk.store.fs, (name.id for name in names))
-    ids = {key(name.id) for name in names}
+
+def _archive(desk: Desk, state: State, names: Mapping[str, EndedName]) -> None:
+    make_buckets(desk.store.fs, (name.id for name in names.values()))
+    ids = {key(name.id) for name in names.values()}
+    # What its first attempt completed has that one result, unless this leader wrote another and came too late. What
+    # there is of others only a listing tells, which costs more the more has ended.
+    late = {key(name.id) for name in map(parse_ended, desk.recorded) if name is not None}
+    first = state is State.COMPLETED
+    alone = {f: name for f, name in names.items() if first and name.attempt == 1 and key(name.id) not in late}
+    others = ids - {key(name.id) for name in alone.values()}
+    results = [*alone.items(), *_records(desk, layout.RESULTS, others, parse_ended)]
+    logs = _records(desk, layout.LOGS, ids, parse_log)
+    records = [(layout.join(layout.RESULTS, file), found, found.archived("result")) for file, found in results]
+    records += [(layout.join(layout.LOGS, file), found, file) for file, found in logs]
     stuck = set()
-    for file, found in _records(desk, layout.RESULTS, ids, parse_ended):
-        moved = archive_record(desk.store, layout.join(layout.RESULTS, file), found, found.archived("result"))
+    for path, found, archived in records:
+        desk.breathe()
+        moved = archive_record(desk.store, path, found, archived)
         if not moved and moved.fate is not Fate.LOST:
             stuck.add(key(found.id))  # its task stays where it is, too
-    for file, log in _records(desk, layout.LOGS, ids, parse_log):
-        archive_record(desk.store, layout.join(layout.LOGS, file), log, file)
-    for name in names:
-        if key(name.id) in stuck:
+        desk.recorded.pop(path.rpartition("/")[2], None)
+    for file, name in names.items():
+        desk.breathe()
+        task_key = key(name.id)
+        if task_key in stuck:
             continue
-        moved = archive_task(desk.store, state, name)
+        moved = archive_task(desk.store, state, file, name)
         if desk.went(moved, name.id):
-            desk.view.archived.add(key(name.id), state)
-            desk.view.where.pop(key(name.id), None)
-            (desk.view.completed if state is State.COMPLETED else desk.view.failed).pop(name.encode(), None)
+            desk.view.archived.add(task_key, state)
+            desk.view.where.pop(task_key, None)
+            (desk.view.completed if state is State.COMPLETED else desk.view.failed).pop(file, None)
             desk.journal.note("ARCHIVED", name.id, name.attempt)
 
 
@@ -85,6 +103,8 @@ def _records(
     desk: Desk, directory: str, ids: set[str], parse: Callable[[str], EndedName | None]
 ) -> list[tuple[str, EndedName]]:
     """The results or logs of these tasks; earlier attempts left some under names that only a listing tells."""
+    if not ids:
+        return []
     near = [name for name in desk.store.fs.list(directory) if ended_key_in(name) in ids]
     parsed = [(name, parse(name)) for name in sorted(near)]
     return [(name, found) for name, found in parsed if found is not None]

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import contextlib
 
-import orjson
-
 from spoold.master import doors
 from spoold.master.desk import Desk
-from spoold.master.rejecting import reject
+from spoold.master.rejecting import reject_twin
 from spoold.master.view import EVERYTHING, Place, Wanted, waiting_place
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
@@ -21,11 +19,11 @@ from spoold.protocol.glance import age_in, is_plain, is_task, key_in
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.protocol.order import order_micros
-from spoold.rules.admission import taken
 from spoold.rules.backlog import Entry
 from spoold.rules.gates import conditions_of
+from spoold.store.absence import names_in
 from spoold.store.archive import find_archived, list_archived
-from spoold.store.lanes import list_lanes, list_names
+from spoold.store.lanes import list_lanes
 
 VANISHED_AFTER = 3
 # How often (s) what is listed where looks cost round trips. UNDER_WAY, QUIET: everything, in heartbeat intervals.
@@ -70,7 +68,7 @@ def list_waiting(desk: Desk) -> Waiting:
     names = {}
     for lane in list_lanes(desk.store.fs, layout.WAITING):
         desk.breathe()
-        names[lane] = set(list_names(desk.store.fs, layout.join(layout.WAITING, lane)))
+        names[lane] = set(names_in(desk.store.fs, layout.join(layout.WAITING, lane)))
     return names
 
 
@@ -122,7 +120,7 @@ def _adopt_one(desk: Desk, file: str, lane: str, moving: dict[str, TaskName]) ->
     if moved is not None and moved.order == name.order and moved.attempt >= name.attempt:
         return  # it has moved on since waiting/ was listed
     if _archived(desk, name.id) or (other is not None and _twin(desk, place, name, other, moved)):
-        _reject_twin(desk, place, name)
+        reject_twin(desk, place.path, name.id)
         return
     desk.enlist(file, lane, task, name.delay_ms)
 
@@ -158,10 +156,6 @@ def _twin(desk: Desk, place: Place, name: TaskName, other: Place, moving: TaskNa
         return entry.name.order < name.order
     ended = desk.view.completed.get(other.name) or desk.view.failed.get(other.name)
     return ended is not None and ended.attempt >= name.attempt
-
-
-def _reject_twin(desk: Desk, place: Place, name: TaskName) -> None:
-    reject(desk, place.path, place.name, taken(place.name, name.id), data=orjson.dumps({"id": name.id}))
 
 
 def follow(desk: Desk) -> None:
@@ -294,4 +288,6 @@ def settle_missing(desk: Desk, doubts: dict[str, int]) -> None:
             desk.missing.discard(task_key)
             doubts.pop(task_key, None)
             desk.ended(task_key)
+            desk.vanished += 1
+            desk.door_in_doubt = True  # a server that lost its power may have forgotten that it had left there
             desk.journal.note("VANISHED", task_key, where=place.path if place else None)

@@ -20,6 +20,7 @@ from spoold.protocol.names import (
     BeatName,
     EndedName,
     TaskName,
+    is_node,
     key,
     parse_ended,
     parse_returned,
@@ -29,6 +30,7 @@ from spoold.protocol.request import Request
 from spoold.rules.backlog import Backlog
 from spoold.rules.gates import Parent
 from spoold.store import beats, control
+from spoold.store.absence import names_in
 from spoold.store.lanes import list_lanes
 from spoold.system.filesystem import FileSystem
 
@@ -164,7 +166,8 @@ class View:
             self._refresh_branches(fs, State.READY, self.ready, list(self.ready), found)
             self._entrust(found)
         if wanted.everything or (found.gone and wanted.ended) or len(found.gone) > before:
-            self._refresh_branches(fs, State.CLAIMED, self.claimed, fs.list(layout.CLAIMED), found)
+            workers = list(filter(is_node, fs.list(layout.CLAIMED)))
+            self._refresh_branches(fs, State.CLAIMED, self.claimed, workers, found)
         if wanted.ended:
             self._refresh_ended(fs, found)
             self._release()
@@ -249,11 +252,9 @@ class View:
             del branches[branch]
         for branch in sorted(listed):
             directory = layout.join(state, branch)
-            try:
-                names = fs.list(directory)
-            except FileNotFoundError:
-                names = []
-            self._differ(state, directory, branches.setdefault(branch, {}), parse_task, names, found)
+            self._differ(
+                state, directory, branches.setdefault(branch, {}), parse_task, names_in(fs, directory), found
+            )
 
     def _differ(
         self,
@@ -275,7 +276,9 @@ class View:
                 continue
             known[name] = task
             task_key = key(task.id)
-            self.where[task_key] = Place(state, directory, name)
+            before = self.where.get(task_key)
+            if before is None or before.state is not State.COMPLETED:  # success is for ever, so this is a copy
+                self.where[task_key] = Place(state, directory, name)
             found.changes.came.append(task_key)
             found.changes.any = True
             if state in _PARENT:

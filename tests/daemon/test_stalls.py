@@ -1,4 +1,4 @@
-"""A share that does not answer for less than the lease costs no task, no attempt, no line of a log.
+"""A share that is silent for less than the lease costs no task, no attempt, no line of a log; who gives up says why.
 
 Method: a master and a worker as their daemons drive them, on threads, with real supervisors and real commands over a
 real directory; the worker's mount has a gate, which blocks every call or refuses it while it is shut.
@@ -7,7 +7,9 @@ real directory; the worker's mount has a gate, which blocks every call or refuse
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +24,7 @@ from spoold.daemon.actors import hinted
 from spoold.daemon.leading import MasterActor
 from spoold.daemon.loop import Loop
 from spoold.daemon.nap import Nap
+from spoold.daemon.processes import _unfinished
 from spoold.daemon.pulse import Pulse, pulsing
 from spoold.daemon.working import WorkerActor
 from spoold.protocol.settings import Settings
@@ -50,7 +53,7 @@ class Gate:
     def over(self, inner: FileSystem) -> FileSystem:
         """The mount behind the gate."""
         verbs: dict[str, Any] = {verb: self._gated(getattr(inner, verb)) for verb in VERBS}
-        return cast(FileSystem, SimpleNamespace(remote=inner.remote, **verbs))
+        return cast(FileSystem, SimpleNamespace(remote=inner.remote, forgets=inner.forgets, **verbs))
 
     @contextlib.contextmanager
     def shut(self) -> Iterator[None]:
@@ -84,6 +87,51 @@ def driven(make: Callable[[Pulse], MasterActor | WorkerActor]) -> tuple[Loop, th
     thread = threading.Thread(target=loop.run, daemon=True)
     thread.start()
     return loop, thread
+
+
+def test_who_leaves_a_silent_share_says_how_long_and_in_which_call() -> None:
+    loop = Loop(lambda: pytest.fail("it is not to begin"), Settings().poll, Pulse(), bool, Nap(SystemClock()))
+    loop.pulse.calls[0] = ("write", "results/x")
+    loop.pulse.at -= 60
+    assert _unfinished(loop) == "the share has not answered for 60 s (write results/x)"
+    loop.trouble = "Host is down"
+    assert _unfinished(loop) == "the share has not answered for 60 s (write results/x), and before that: Host is down"
+    loop.pulse.calls.clear()
+    assert _unfinished(loop) == "Host is down"
+
+
+def test_who_leaves_a_full_share_says_what_it_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "spool"
+    root.mkdir()
+    initialise(PosixFileSystem(str(root)), SystemClock(), "test", str(root))
+    full = threading.Event()
+    full.set()
+
+    class Full(PosixFileSystem):
+        def write(self, path: str, data: bytes, *, durable: bool) -> None:
+            if path.startswith("results/") and full.is_set():
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+            super().write(path, data, durable=durable)
+
+    def open_full(path: str, writer: str, pulse: Pulse) -> Store:
+        return open_store(pulsing(Full(path), pulse), SystemClock(), writer, path)
+
+    for room in (actors, leading, working):
+        monkeypatch.setattr(room, "open_spool", open_full)
+    config = WorkerConfig(name="laptop", slots=1, allow_command=True, kill_grace_s=0, drain_grace_s=0)
+    (root / "pending/t.json").write_text(json.dumps({"id": "t", "command": ["true"]}))
+    leader, led = driven(lambda pulse: MasterActor(str(root), "desk", pulse))
+    worker, worked = driven(lambda pulse: WorkerActor(str(root), config, pulse))
+    try:
+        refused = "the result of t.1 cannot be written: No space left on device"
+        eventually(lambda: _unfinished(worker) == refused)
+        assert _unfinished(leader) == "what runs here has not ended yet"
+    finally:
+        full.clear()
+        for loop, thread in ((worker, worked), (leader, led)):
+            loop.leave(hurry=True)
+            thread.join(20)
+    assert [path.name.split(".")[0] for path in root.glob("completed/*")] == ["t"]
 
 
 @pytest.mark.parametrize("refuses", [False, True], ids=["blocks", "refuses"])

@@ -1,6 +1,7 @@
 """A batch becomes all of its tasks, each exactly once, wherever its leaders die."""
 
 import errno
+import json
 
 import pytest
 
@@ -105,3 +106,70 @@ def test_the_order_of_a_batch_is_the_order_of_its_lines() -> None:
     names = [parse_task(p.rpartition("/")[2]) for p in made.fs.files("ready")]
     orders = sorted((name.order, name.id) for name in names if name is not None)
     assert [task_id.rpartition("-")[2] for _, task_id in orders] == ["1", "2", "3", "4", "5", "6"]
+
+
+def test_on_a_share_that_is_slower_than_the_lease_one_leader_expands_it_all() -> None:
+    """Each write takes so long that two hundred take longer than a lease, in which a standby looks at the token."""
+    made = Cluster(remote=True)
+    slow = made.master("m1")
+    made.master("m2")
+    made.step("m1")
+    write = slow.fs.write
+
+    def late(path: str, data: bytes, *, durable: bool) -> None:
+        made.pass_time(0.3)
+        made.step("m2")
+        write(path, data, durable=durable)
+
+    slow.fs.write = late  # type: ignore[method-assign]
+    lines = [json.dumps({"command": ["work"], "name": f"n{number}"}) for number in range(200)]
+    made.submit("many.whole.jsonl", "\n".join(lines) + "\n")
+    for _ in range(60):
+        made.step("m1")
+    assert slow.master.leading
+    assert slow.master.leadership.epoch == 1
+    assert len(made.fs.files("waiting")) + len(made.fs.files("ready")) == 200
+    assert made.fs.files("admitting") == {}
+    assert made.troubles == []
+
+
+def test_a_batch_stays_until_no_power_cut_can_take_a_line_of_it_back() -> None:
+    """A server that forgets what it had answered for, while its leader lives on and knows better."""
+    made = Cluster("[heartbeat]\ninterval_s = 1\nmisses = 2\n", remote=True)
+    made.fs.forgets = True
+    made.master("m1")
+    made.step("m1")
+    made.submit("many.whole.jsonl", BATCH)
+    until_published(made)
+    assert [path for path in made.fs.files("admitting") if path.endswith(".jsonl")]
+    forgotten = next(path for path in made.fs.files() if path.startswith(("waiting/", "ready/")))
+    made.witness.losses_allowed = True
+    made.fs.unlink(forgotten)
+    made.advance(20)
+    assert sorted(commands(made)) == sorted(BATCH.splitlines())
+    assert made.fs.files("admitting") == {}
+
+
+def test_on_a_full_share_a_batch_waits_and_what_needs_no_room_goes_on() -> None:
+    made = cluster()
+    mount = made.nodes["m1"].fs
+    mount.fail("write", "admitting/", errno.ENOSPC, times=1000)
+    made.settle()
+    made.submit("a.json", '{"id": "a", "command": ["work"]}')
+    made.advance(3)
+    assert made.state("a") == "ready"
+    assert commands(made) == ['{"id": "a", "command": ["work"]}']
+    assert made.troubles == []
+    mount.faults.clear()
+    made.advance(3)
+    assert [line for line in commands(made) if '"a"' not in line] == BATCH.splitlines()
+
+
+def until_published(made: Cluster) -> None:
+    """Step the leader until the last line is a task."""
+    for _ in range(100):
+        if len(commands(made)) == LINES:
+            return
+        made.pass_time(0.5)
+        made.step("m1")
+    pytest.fail(f"{len(commands(made))} lines were published")

@@ -12,14 +12,19 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from spoold.protocol.settings import Settings
+from spoold.rules.ahead import DEPTH, LATELY
 from tests.support.cluster import Cluster, Node
 from tests.support.counting import CountingFileSystem
 
 DEPTHS, SHALLOWER = (100, 3000, 30_000), (100, 6000)
-SLOTS, MEASURED, WARM = 4, 100, 20
+SLOTS, MEASURED = 4, 100
+# From then on the worker claims ahead, and holds the same number of tasks.
+WARM = LATELY + 2 * SLOTS
 TICK_S = 0.01
 READY = Settings().ready.window
 WINDOW = READY + SLOTS
+# So many have left waiting/ by the end of a measurement.
+BEFORE = WARM + MEASURED + SLOTS * (1 + DEPTH) + READY
 # What goes on by the clock, heartbeats and snapshots, falls now into one count and now into another.
 SLACK = 0.1
 STATIONS: Mapping[str, Mapping[tuple[str, str], float]] = {
@@ -134,7 +139,7 @@ def test_release_claim_and_completion() -> None:
     leader, worker = [], []
     for depth in DEPTHS:
         pool = Pool()
-        pool.admit(plain(depth + 300))
+        pool.admit(plain(depth + BEFORE))
         pool.complete(WARM)
         pool.clear()
         pool.complete(MEASURED)
@@ -187,7 +192,7 @@ def test_a_new_leader_lists_each_name_once_and_opens_only_what_has_conditions(co
         asked = counted(second)
         while not second.master.leading:
             pool.turn(second)
-        assert asked.entries["waiting"] <= tasks + 1, "its names, and the one of their lane"
+        assert asked.entries["waiting"] <= tasks + 2, "its names, that of their lane, and that again: is it idle?"
         # What stands ready is listed before waiting/ and after it, and a third time when it plans.
         assert asked.entries["ready"] <= 3 * (WINDOW + 1)
         assert asked.verbs()["read"] <= reads * tasks + 5

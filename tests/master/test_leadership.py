@@ -178,3 +178,19 @@ def test_a_leader_taken_for_dead_is_shut_out() -> None:
     made.settle()
     assert made.gone["m1"].startswith("shut out")
     assert leaders(made) == ["m2"]
+
+
+def test_a_spool_without_a_token_is_told_once_and_not_for_a_moment(caplog: pytest.LogCaptureFixture) -> None:
+    made = Cluster()
+    made.master("m1")
+    made.master("m2")
+    made.settle()
+    (token,) = made.fs.list("master")
+    made.fs.unlink(f"master/{token}")
+    made.advance(2)
+    assert "fsck" not in caplog.text
+    made.advance(100)
+    assert caplog.text.count("master/ has no token, so nobody can lead") == 2
+    made.fs.write("master/9.nobody.0", b"", durable=False)
+    made.settle()
+    assert any(node.master.leading for node in made.nodes.values())

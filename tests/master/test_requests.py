@@ -145,3 +145,55 @@ def test_foreign_files_in_control_are_left_alone() -> None:
     made.advance(30)
     assert len(made.fs.list("control")) == 4
     assert made.state("a") == "claimed"
+
+
+def test_a_drain_by_the_name_that_a_worker_was_started_with_stands_until_it_has_left() -> None:
+    made = Cluster()
+    made.master("m1")
+    made.worker("laptop-0001", config={"name": "laptop"})
+    made.settle()
+    name = ask(made, "drain", "laptop")
+    made.step("m1")
+    assert made.fs.list("control") == [name]
+    made.settle()
+    assert made.gone["laptop-0001"] == "left"
+    assert made.fs.list("control") == []
+
+
+def test_a_retry_of_an_archived_task_that_somebody_removed_is_told_and_forgotten() -> None:
+    made = cluster("a")
+    made.finish("a", exit_code=1)
+    made.settle()
+    ask(made, "gc", "+all")
+    made.settle()
+    made.witness.losses_allowed = True
+    for path in made.fs.files("archive"):
+        made.fs.unlink(path)
+    ask(made, "retry", "a")
+    made.advance(5)
+    assert len(made.fs.list("control")) == 1
+    made.advance(10)
+    assert made.fs.list("control") == []
+    ignored = [event for event in Reader(made.fs).read() if event.event == "IGNORED"]
+    assert [event.detail["why"] for event in ignored] == ["there is no such task"]
+
+
+def test_a_cancel_that_came_too_late_is_not_what_an_attempt_ended_with() -> None:
+    """The leader wrote down that it was cancelled, a worker was quicker, and died later."""
+    made = cluster("a", "b")
+    made.nodes["w1"].frozen = True
+    request = ask(made, "cancel", "b")
+    made.nodes["m1"].fs.fail("rename", "ready/", errno.EIO)
+    made.step("m1")
+    assert made.fs.list("results") == ["b.1.m1.json"]
+    made.fs.unlink(f"control/{request}")
+    made.configure("[retry]\ncrash_limit = 1\n")
+    made.worker("w2")
+    made.step("w2")
+    assert made.state("b") == "claimed"
+    made.crash("w2")
+    made.nodes["w1"].frozen = False
+    made.advance(300)
+    made.settle()
+    results = [json.loads(made.fs.read(path)) for path in made.fs.files("results") if "/b.1." in path]
+    assert [result["error"]["code"] for result in results] == ["WORKER_DIED"]

@@ -1,5 +1,7 @@
 """Directories that a person removed under a running spool are made again; what is no spool is left alone."""
 
+import errno
+
 import pytest
 
 from spoold.protocol import layout
@@ -25,6 +27,37 @@ def test_a_leader_makes_again_what_was_removed_and_goes_on(directory: str) -> No
     made.advance(35)
     assert set(layout.TREE) <= set(made.fs.list(""))
     assert made.state("t") == "ready"
+
+
+def test_a_leader_whose_door_was_removed_begins_anew_and_uses_no_name_twice() -> None:
+    made = Cluster()
+    leader = made.master("m1").master
+    made.settle()
+    door, snapshots = made.fs.list("admitting"), set(made.fs.list("status"))
+    made.fs.rmdir(f"admitting/{door[0]}")
+    made.submit("t.json", '{"id": "t", "command": ["work"]}')
+    made.settle()
+    assert (made.state("t"), leader.leadership.epoch) == ("ready", 1)
+    assert set(door).isdisjoint(made.fs.list("admitting"))
+    made.advance(5)
+    assert snapshots.isdisjoint(made.fs.list("status"))
+    assert min(snapshots) < min(made.fs.list("status"))
+
+
+@pytest.mark.parametrize("drop", ["t.json", "t.whole.jsonl"])
+@pytest.mark.parametrize("verb", ["rename", "list", "write"])
+def test_a_door_that_does_not_show_itself_for_a_moment_is_not_gone(drop: str, verb: str) -> None:
+    """The share is not mounted just then; the whole tree need not be read again for it."""
+    made = Cluster()
+    leader = made.master("m1")
+    made.settle()
+    desk = leader.master.desk
+    made.submit(drop, '{"id": "t", "command": ["work"]}')
+    for away in {verb, "list"}:
+        leader.fs.fail(away, "admitting/", errno.ENOENT)
+    made.advance(3)
+    assert made.state("t") == "ready"
+    assert leader.master.desk is desk
 
 
 def test_what_is_no_spool_is_left_alone() -> None:

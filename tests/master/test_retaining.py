@@ -51,17 +51,52 @@ def test_gc_archives_all_there_is_at_once() -> None:
     assert len(archived(made)) == 9
 
 
-def test_a_result_that_cannot_be_moved_keeps_its_task() -> None:
-    """Whoever finds a task in the archive finds its result there too."""
-    made = ended("", count=2)
-    made.nodes["m1"].fs.fail("rename", "results/t0.", errno.EIO)
+@pytest.mark.parametrize(
+    ("directory", "file", "output", "moved"),
+    [("results", "t0.1.w1.json", "", 4), ("logs", "t0.1.w1.log", "x", 6)],
+)
+def test_a_record_that_cannot_be_moved_keeps_its_task(directory: str, file: str, output: str, moved: int) -> None:
+    """Whoever finds a task in the archive finds its result and its log there too."""
+    made = ended("", count=2, output=output)
+    made.nodes["m1"].fs.fail("rename", f"{directory}/t0.", errno.EIO)
     made.fs.write("control/gc.+all.1.json", b"{}", durable=False)
     made.step("m1")
     assert made.fs.list("completed") == ["t0.1.w1.json"]
-    assert made.fs.list("results") == ["t0.1.w1.json"]
+    assert made.fs.list(directory) == [file]
+    made.settle()
+    assert made.fs.list(directory) == []
+    assert len(archived(made)) == moved
+
+
+def test_what_the_leader_wrote_and_nobody_needed_goes_with_its_task() -> None:
+    """It recorded an attempt as cancelled; its worker was quicker, and completed it."""
+    made = ended("", count=0)
+    made.nodes["w1"].frozen = True
+    made.submit("t.json", '{"id": "t", "command": ["work"]}')
+    made.settle()
+    made.fs.write("control/cancel.t.1.json", b"{}", durable=False)
+    made.nodes["m1"].fs.fail("rename", "ready/", errno.EIO)
+    made.step("m1")
+    made.fs.unlink("control/cancel.t.1.json")
+    made.nodes["w1"].frozen = False
+    made.step("w1")
+    made.finish("t")
+    made.settle()
+    assert sorted(made.fs.list("results")) == ["t.1.m1.json", "t.1.w1.json"]
+    made.fs.write("control/gc.+all.2.json", b"{}", durable=False)
     made.settle()
     assert made.fs.list("results") == []
-    assert len(archived(made)) == 4
+    assert made.state("t") == "completed"
+
+
+def test_lanes_that_nothing_waits_in_are_removed_wherever_they_are() -> None:
+    made = ended("", count=0)
+    made.submit("t.json", '{"id": "t", "type": "odd", "not_before": "2199-01-01T00:00:00Z"}')
+    made.settle()
+    assert made.fs.list("waiting") == ["type=odd"]
+    made.fs.write("control/cancel.t.1.json", b"{}", durable=False)
+    made.advance(70)
+    assert made.fs.list("waiting") == made.fs.list("ready") == []
 
 
 @pytest.mark.parametrize("verb", ["rename", "mkdir"])

@@ -3,6 +3,8 @@
 import errno
 import json
 
+import pytest
+
 from spoold.protocol import layout
 from spoold.protocol.names import TaskName
 from tests.support.cluster import Cluster
@@ -54,6 +56,35 @@ def test_a_new_leader_goes_on_from_any_state() -> None:
     made.advance(15)
     assert made.state("claimed") in ("waiting", "ready")  # w9 has never been seen to live
     assert made.fs.list("claimed") == []
+
+
+CONDITIONAL = f"waiting/{LANE}/{name('a', conditional=True)}"
+
+
+@pytest.mark.parametrize(
+    ("token", "verb", "unseen"),
+    [
+        (f"waiting/{LANE}/{name('a')}", "list", f"waiting/{LANE}"),
+        (CONDITIONAL, "read", CONDITIONAL),
+        (f"{layout.bucket('a')}/a.1.w9.completed.json", "list", layout.bucket("a")),
+        (f"admitting/1.m9.1/{name('a')}", "list", "admitting/1.m9.1"),
+        (f"admitting/1.m9.1/{name('a')}", "rmdir", "admitting/1.m9.1"),
+    ],
+)
+def test_what_did_not_show_itself_for_a_moment_is_not_forgotten(token: str, verb: str, unseen: str) -> None:
+    """The share is away while a new leader reads the tree, and there again at its next look."""
+    made = cluster()
+    put(made, token, "a", not_before="2099-01-01T00:00:00Z")
+    body = {"task_id": "a", "attempt": 1, "worker_id": "w9", "status": "success", "completed_at": "x"}
+    if token.startswith("archive/"):
+        made.fs.write(token.replace("completed", "result"), json.dumps(body).encode(), durable=False)
+    made.submit("b.json", '{"id": "a", "command": ["other"]}')
+    leader = made.master("m1")
+    leader.fs.fail(verb, unseen, errno.ENOENT)
+    made.settle()
+    assert json.loads(made.fs.read(made.find("a").path))["command"] == ["work"]
+    assert "b.json" in made.fs.list("rejected")
+    assert [door.split(".")[1] for door in made.fs.list("admitting")] == ["m1"]
 
 
 def test_what_is_claimed_counts_for_its_type_though_its_lane_is_only_in_the_file() -> None:

@@ -1,0 +1,36 @@
+"""What a master says of itself, in one line, as its service manager shows it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from spoold.daemon.leading import MasterActor
+from spoold.daemon.pulse import Pulse
+from spoold.store.initialise import initialise
+from spoold.system.clock import SystemClock
+from spoold.system.posix import PosixFileSystem
+
+
+def test_a_standby_says_who_leads_or_that_nobody_can(tmp_path: Path) -> None:
+    initialise(PosixFileSystem(tmp_path), SystemClock(), "test", str(tmp_path))
+    (tmp_path / "spool.toml").write_text("[heartbeat]\ninterval_s = 0.05\nmisses = 2\n")
+    [token] = (tmp_path / "master").iterdir()
+    token = token.rename(tmp_path / "master" / "1.m-other-1.0")
+    actor = MasterActor(str(tmp_path), "desk", Pulse())
+    said = actor.describe
+    try:
+        me, _, words = said().partition(" ")
+        assert words == "stands by; nobody leads"
+        actor.step()
+        assert said() == f"{me} stands by; m-other-1 leads"
+        token.unlink()
+        actor.step()
+        assert said() == f"{me} stands by; nobody leads", "for a moment no name of the token may be seen"
+        until = time.monotonic() + 30
+        while "no token" not in said() and time.monotonic() < until:
+            time.sleep(0.02)
+            actor.step()
+        assert said() == f"{me} stands by; master/ has no token, so nobody can lead"
+    finally:
+        actor.close()

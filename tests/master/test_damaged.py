@@ -1,0 +1,141 @@
+"""What people and power cuts leave in the spool's own directories stops nobody but itself."""
+
+import json
+
+import pytest
+
+from spoold.protocol.errors import NotFound
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import TaskName
+from spoold.store import locate
+from spoold.store.store import open_store
+from tests.support.cluster import Cluster
+from tests.support.tokens import find
+
+LATER = '{"id": "a", "command": ["work"], "not_before": "2199-01-01T00:00:00Z"}'
+OTHER = '{"id": "b", "command": ["work"]}'
+
+
+def cluster(task: str = LATER) -> Cluster:
+    """A leader, a worker, and one task."""
+    made = Cluster()
+    made.master("m1")
+    made.worker("w1")
+    made.settle()
+    made.submit("a.json", task)
+    made.settle()
+    return made
+
+
+def works(made: Cluster) -> bool:
+    """Whether the leader still admits what comes, and the worker runs it."""
+    made.submit("b.json", OTHER)
+    made.settle()
+    made.finish("b")
+    made.settle()
+    return made.state("b") == "completed"
+
+
+@pytest.mark.parametrize("drop", ["again.json", "again.jsonl"])
+@pytest.mark.parametrize("damage", [b"", b"{", b'"\xff"'])
+def test_a_drop_whose_id_a_damaged_file_has_is_rejected(drop: str, damage: bytes) -> None:
+    made = cluster()
+    made.fs.write(made.find("a").path, damage, durable=False)
+    made.submit(drop, LATER + "\n")
+    made.settle()
+    made.advance(5)
+    (reason,) = [name for name in made.fs.list("rejected") if name.endswith(".reason.json")]
+    assert "'a' is taken by a task with other content" in json.loads(made.fs.read(f"rejected/{reason}"))["problem"]
+    assert find(made.fs, "a").state == "waiting"
+    assert works(made)
+
+
+def test_a_damaged_task_that_is_to_be_held_back_fails() -> None:
+    made = cluster('{"id": "a", "command": ["work"]}')
+    made.finish("a")
+    made.settle()
+    made.submit("c.json", '{"id": "c", "command": ["work"], "after": ["a"]}')
+    made.nodes["w1"].frozen = True
+    made.settle()
+    token = made.find("c")
+    assert token.state == "ready"
+    made.fs.write(token.path, b"", durable=False)
+    made.fs.write("control/pause.+all.1.json", b"{}", durable=False)
+    made.settle()
+    assert made.state("c") == "failed"
+    result = made.find("c").result
+    assert result is not None
+    assert result["error"]["code"] == "INVALID_TASK"
+    made.nodes["w1"].frozen = False
+    made.fs.write("control/resume.+all.2.json", b"{}", durable=False)
+    assert works(made)
+
+
+@pytest.mark.parametrize("directory", ["claimed", "archive", "waiting", "ready", "admitting", "tmp", "status"])
+@pytest.mark.parametrize("stray", [".DS_Store", "notes", "type=t", "0d"])
+def test_a_stray_file_where_directories_are_looked_for_is_passed_over(directory: str, stray: str) -> None:
+    made = cluster()
+    made.fs.write(f"{directory}/{stray}", b"", durable=False)
+    assert works(made)
+    made.fs.write("control/gc.+all.1.json", b"{}", durable=False)
+    made.settle()
+    made.advance(70)
+    assert made.fs.list("control") == []
+    assert made.fs.list("completed") == []
+    assert made.troubles == []
+    store = open_store(made.fs, made.clock, "cli-1", "/spool")
+    assert locate.locate(store, "a").state is State.WAITING
+    with pytest.raises(NotFound):
+        locate.locate(store, "nothing")
+
+
+def test_a_claim_restored_from_a_copy_neither_runs_nor_harms_what_was_committed() -> None:
+    made = cluster('{"id": "a", "command": ["work"]}')
+    path = made.find("a").path
+    copy = made.fs.read(path)
+    made.finish("a")
+    made.settle()
+    before = made.fs.files("results")
+    made.witness.twins_allowed = True
+    made.fs.write(path, copy, durable=False)
+    made.advance(10)
+    assert made.running() == {"w1": []}
+    assert made.fs.files("results") == before
+    assert works(made)
+    assert made.fs.list("returned") == made.fs.list("claimed/w1") == []
+    assert any(".a.a2f0c0." in name for name in made.fs.list("rejected"))
+    assert [name for name in made.fs.list("completed") if name.startswith("a.")] == ["a.1.w1.json"]
+
+
+def test_a_commit_that_the_server_forgot_with_its_power_is_made_up_for() -> None:
+    """All who live on know that it was committed; the tree, which says otherwise, is right."""
+    made = cluster('{"id": "a", "command": ["work"]}')
+    path = made.find("a").path
+    made.finish("a")
+    made.advance(3)
+    assert made.state("a") == "completed"
+    made.fs.rename(made.find("a").path, path)
+    made.advance(10)
+    assert made.running() == {"w1": ["a.2"]}
+    made.finish("a")
+    made.advance(3)
+    assert [name for name in made.fs.list("completed") if name.startswith("a.")] == ["a.2.w1.json"]
+    assert made.fs.list("rejected") == []
+
+
+def test_a_copy_of_a_task_that_was_archived_as_completed_is_set_aside_too() -> None:
+    made = cluster('{"id": "a", "command": ["work"]}')
+    copy = made.fs.read(made.find("a").path)
+    name = made.find("a").name
+    assert isinstance(name, TaskName)
+    made.finish("a")
+    made.settle()
+    made.fs.write("control/gc.+all.1.json", b"{}", durable=False)
+    made.settle()
+    made.witness.twins_allowed = True
+    again = name.again().encode_returned("w1")
+    made.fs.write(f"returned/{again}", copy, durable=False)
+    made.settle()
+    assert made.fs.list("returned") == []
+    assert any(".a.a2f0c0." in name for name in made.fs.list("rejected"))
+    assert made.running() == {"w1": []}
