@@ -7,10 +7,12 @@
     vacancies   for how many more tasks there is a place
     shyness     which tasks it leaves to others for a while
     claiming    ready/ → claimed/<me>/: which task is taken next
+    claims      what is mine, as the share shows it
     starting    a claimed token → a running job
     preparing   task + handler → program, environment, folder, limits
     attempt     one claimed attempt, from the claim to the commit
     settling    an ended attempt → its result → its commit
+    writers     the threads in which it waits for a disk or a server
     reporting   what the heartbeat says of running tasks
 
     job         what is run and how it ended: values, and the port behind which it runs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from spoold.rules.disk import Room, room
 from spoold.store.looks import Looks
 from spoold.store.store import Store
 from spoold.system.host import Host
@@ -40,9 +39,9 @@ class Appetite:
         return self.why is not None
 
     def _reason(self) -> str | None:
-        usage = self._store.fs.usage()
-        if room(usage.total_bytes, usage.free_bytes, self._store.settings.disk) is Room.FULL:
-            return "the share is full: nothing new is started"
+        room = self._store.room()
+        if room.full:
+            return f"{room.value}: nothing new is started"
         if self._config.max_load is None and not self._config.min_free_mb:
             return None
         load = self._host.load("/")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 
 from spoold.protocol import layout
@@ -11,13 +12,16 @@ from spoold.protocol.task import Task
 from spoold.rules.outcome import Outcome
 from spoold.worker.job import Ending
 
+log = logging.getLogger("spoold")
+
 
 @dataclass(slots=True)
 class Attempt:
     """What the worker knows of an attempt. started_at in seconds since 1970.
 
     stopping: why it is being stopped, which then is its outcome; ending: how its processes ended; decided: the
-    outcome when it never ran. fenced: the claim is gone, so nothing of this attempt may be committed.
+    outcome when it never ran. fenced: the claim is gone, so nothing of this attempt may be committed. notes: what
+    people should know of it now; told: what was said of it on stderr.
     """
 
     name: TaskName
@@ -31,9 +35,10 @@ class Attempt:
     decided: Outcome | None = None
     fenced: bool = False
     logged: int = 0
-    log_failed: bool = False
+    log_complete: bool = False
     result_written: bool = False
     notes: list[str] = field(default_factory=list)
+    told: set[str] = field(default_factory=set)
     # What its job is called, `ID.ATTEMPT`; its file while it runs; its file and its result's once it has ended.
     key: str = field(init=False)
     file: str = field(init=False)
@@ -43,6 +48,13 @@ class Attempt:
         self.key = f"{self.name.id}.{self.name.attempt}"
         self.file = self.name.encode()
         self.ended = self.name.ended(self.worker).encode()
+
+    def warn(self, note: str) -> None:
+        """Note what it waits for now that it is over, and tell it once here: on a full share no beat can."""
+        self.notes = [note]
+        if note not in self.told:
+            self.told.add(note)
+            log.warning("%s; it is tried again", note)
 
     @property
     def claim(self) -> str:

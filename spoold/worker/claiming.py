@@ -16,7 +16,8 @@ from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.rules.matching import fits, free, unfit
-from spoold.store.lanes import list_lanes, list_names
+from spoold.store.absence import names_in
+from spoold.store.lanes import list_lanes
 from spoold.store.looks import Looks
 from spoold.store.store import Store
 from spoold.system.errnos import Meaning, classify
@@ -67,7 +68,7 @@ class Claiming:
             if lane_name not in self._serves:
                 self._serves[lane_name] = unfit(lane, self._can) is None
             if self._serves[lane_name]:
-                names = list_names(self._store.fs, layout.join(layout.READY, lane_name))
+                names = names_in(self._store.fs, layout.join(layout.READY, lane_name))
                 found += [(name, lane_name) for name in names]
         found.sort()
         self._left = found
@@ -80,17 +81,17 @@ class Claiming:
         were tried are taken off the list. A claim that failed is not looked into here: nearly always somebody was
         quicker, and if it was carried out all the same, the next look at this worker's own directory finds it.
         """
-        left, taken, index = offers, list(running), self._begin(offers)
+        left, room, index = offers, free(self._can, running), self._begin(offers)
         while slots > 0 and left:
             index = index if index < len(left) else 0
             file, lane_name = left.pop(index)
             name, lane = parse_task(file), self._lanes[lane_name]
-            if name is None or key(name.id) in shy or not fits(lane, free(self._can, taken)):
+            if name is None or key(name.id) in shy or not fits(lane, room):
                 continue
             error = self._store.attempt(layout.ready(lane_name, file), layout.claimed(self._store.writer, file))
             slots -= 1  # also where it failed: it may be mine all the same
             if error is None:
-                taken.append(lane)
+                room = room.without(lane)
                 yield Claimed(name, lane)
                 continue
             self._doubt()

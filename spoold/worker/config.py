@@ -11,28 +11,46 @@ import os
 from pydantic import Field, field_validator, model_validator
 
 from spoold.protocol import codec
-from spoold.protocol.errors import BadFile
-from spoold.protocol.fields import MemMb, Seconds, SomeSeconds, Strict, Word, Words
+from spoold.protocol.errors import BadFile, WrongValue
+from spoold.protocol.fields import (
+    Callable,
+    Directory,
+    Env,
+    MemMb,
+    Seconds,
+    SomeSeconds,
+    Strict,
+    Word,
+    Words,
+    argv,
+)
 from spoold.rules.power import RunOnBattery
 
 
 class Handler(Strict):
     """How tasks of one type are run: a command in which {input.KEY}, {id} and the like are filled in, or a callable.
 
-    The command gets the task's input as JSON on stdin. timeout (s) holds unless the task names its own.
+    The command gets the task's input as JSON on stdin. timeout (s) holds unless the task names its own. What would
+    fail every task is refused here, before a worker takes any.
     """
 
     command: tuple[str, ...] = ()
-    python: str | None = Field(default=None, pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")
-    env: dict[str, str] = {}
-    cwd: str | None = None
+    python: Callable | None = None
+    env: Env = {}
+    cwd: Directory | None = None
     timeout: SomeSeconds | None = None
+
+    @field_validator("command")
+    @classmethod
+    def _command(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return value and argv(value)
 
     @model_validator(mode="after")
     def _one_of(self) -> Handler:
         if bool(self.command) == (self.python is not None):
-            raise ValueError(
-                "a handler has either a command (a list of words) or a python callable (module:function)"
+            raise WrongValue(
+                "a handler has either a command (a list of words) or a python callable (module:function)",
+                "give it one of the two",
             )
         return self
 
@@ -61,7 +79,7 @@ class Laptop(Strict):
     @classmethod
     def _one_of_three(cls, value: object) -> object:
         if not isinstance(value, bool) and value != "finish":
-            raise ValueError('not a policy; use true, "finish" or false')
+            raise WrongValue("not a policy", 'use true, "finish" or false')
         return value
 
 
@@ -82,7 +100,7 @@ class WorkerConfig(Strict):
     handlers: dict[Word, Handler] = {}
     python: PythonSettings = PythonSettings()
     laptop: Laptop = Laptop()
-    env: dict[str, str] = {}
+    env: Env = {}
     pass_env: tuple[str, ...] | None = None
     cpus: float | None = Field(default=None, gt=0)
     mem_mb: MemMb | None = None

@@ -6,11 +6,12 @@ touches the system, so a simulator can speak this language too. All durations ar
 
 from __future__ import annotations
 
-import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
+
+from spoold.protocol.errors import legible
 
 Kind = Literal[
     "exited",  # the main process exited by itself; exit_code tells how
@@ -38,7 +39,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A Python callable "module:qualname" with JSON arguments; `path` goes to the front of sys.path."""
+    """A Python callable "module:qualname" with arguments as in JSON; `path` goes to the front of sys.path."""
 
     target: str
     args: tuple[object, ...] = ()
@@ -83,22 +84,19 @@ class Job:
     def to_wire(self) -> dict[str, Any]:
         """The job as the supervisor gets it, but for `env`, which goes with it when it is another than before.
 
-        Raises TypeError or ValueError if a call's arguments are not JSON.
+        Its values are plain, and so a call's arguments have to be.
         """
         wire: dict[str, Any] = {name: getattr(self, name) for name in _SENT}
         wire["own"] = dict(self.own)
-        wire["stdin"] = binascii.b2a_base64(self.stdin, newline=False).decode()
         if isinstance(self.run, Command):
             wire["argv"] = list(self.run.argv)
         else:
-            # As text, so that the supervisor hands it on without looking into it.
-            call = {"target": self.run.target, "args": self.run.args, "kwargs": dict(self.run.kwargs)}
-            wire["call"] = json.dumps(call, allow_nan=False)
+            wire["call"] = (self.run.target, tuple(self.run.args), dict(self.run.kwargs))
             wire["path"] = list(self.run.path)
         return wire
 
 
-_SENT = tuple(name for name in Job.__dataclass_fields__ if name not in ("run", "env", "own", "stdin"))
+_SENT = tuple(name for name in Job.__dataclass_fields__ if name not in ("run", "env", "own"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +105,7 @@ class Ending:
 
     `exit_code` or `signal` is how the main process went, where known, whatever `kind` says about the reason.
     `output_bytes` counts all output, `output_dropped` the part that is not in the file; `tail` is the end of it,
-    `stdout` the end of what went to standard output.
+    `stdout` the end of what went to standard output. `returned` says that a call did, and `value` what.
     `max_rss_bytes` is 0 for what ended before anybody looked. `survivors` are pids that SIGKILL did not end in
     time (stuck in the kernel); they are still being killed.
     """
@@ -125,6 +123,7 @@ class Ending:
     tail: str = ""
     stdout: str = ""
     max_rss_bytes: int = 0
+    returned: bool = False
     value: object = None
     survivors: tuple[int, ...] = ()
 
@@ -133,9 +132,10 @@ class Ending:
         """The ending as the supervisor reported it; what it left out is as in an attempt that did nothing."""
         fields = dict(wire)
         fields["survivors"] = tuple(fields.get("survivors", ()))
+        fields["message"] = legible(fields["message"])
         text = fields.pop("value_text", None)
         try:
-            return cls(**fields, value=None if text is None else json.loads(text))
+            return cls(**fields, returned=text is not None, value=None if text is None else json.loads(text))
         except (ValueError, RecursionError) as problem:
             fields["exit_code"] = 1
             fields["message"] = f"the call returned a value that cannot be read back: {problem}"

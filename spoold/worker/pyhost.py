@@ -5,21 +5,25 @@ what it would see in a script. Requests and answers use private descriptors; wha
 the job's output. It is started as a script: `python -P -u pyhost.py REQUESTS ANSWERS`.
 """
 
-import binascii
 import contextlib
 import errno
 import importlib
 import io
 import json
+import marshal
 import os
+import re
 import sys
 import threading
 import traceback
 from typing import Any
 
+_LONG = re.compile("[0-9]{19}")
+_HEAD = 4  # as in the wire, of which nothing is imported here
+
 
 def main() -> None:
-    """Answers each line from the first descriptor with one line on the second."""
+    """Answers each message from the first descriptor with a line of JSON on the second."""
     requests, answers = int(sys.argv[1]), int(sys.argv[2])
     os.set_inheritable(requests, False)
     os.set_inheritable(answers, False)
@@ -28,11 +32,11 @@ def main() -> None:
     streams = _streams()
     environment = _Environment()
     alone = True
-    with open(requests, "rb") as lines:
-        for line in lines:
+    with open(requests, "rb") as wire:
+        while head := wire.read(_HEAD):
+            request = marshal.loads(wire.read(int.from_bytes(head, "little")))
             if not alone:
                 _reap()
-            request = json.loads(line)
             environment.set(request["own"])
             answer = _serve(request)
             if os.getpid() != own:
@@ -56,8 +60,8 @@ def _serve(request: dict[str, Any]) -> dict[str, Any]:
         code = 127 if problem.errno in (errno.ENOENT, errno.ENOTDIR) else 126
         return {"exit": code, "message": said, "value": None, "began": False}
     try:
-        call = json.loads(request["call"])
-        result = _resolve(call["target"])(*call["args"], **call["kwargs"])
+        target, args, kwargs = request["call"]
+        result = _resolve(target)(*args, **kwargs)
         answer = {"exit": 0, "message": "returned", "value": _encode(result)}
     except SystemExit as leaving:
         answer = _leave(leaving.code)
@@ -83,8 +87,7 @@ def _prepare(request: dict[str, Any]) -> None:
     os.chdir(request["cwd"])
     if request["stdin"]:
         # Read from memory by the function, and from nothing by the programs it starts.
-        stdin = binascii.a2b_base64(request["stdin"])
-        sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
+        sys.stdin = io.TextIOWrapper(io.BytesIO(request["stdin"]), encoding="utf-8")
     else:
         sys.stdin = sys.__stdin__
     for entry in reversed(request["path"]):
@@ -103,10 +106,19 @@ def _resolve(target: str) -> Any:
 def _encode(result: object) -> str:
     """The value as JSON text, or a TypeError that names the type which has no place in JSON."""
     try:
-        return json.dumps(result, allow_nan=False)
+        text = json.dumps(result, allow_nan=False)
+        if _LONG.search(text):
+            json.loads(text, parse_int=_exact)
+        return text
     except (TypeError, ValueError, RecursionError) as problem:
         said = f"the call returned a {type(result).__name__}, which is not JSON: {problem}"
     raise TypeError(said)
+
+
+def _exact(digits: str) -> None:
+    """Most readers of JSON would make another number of it (RFC 8259, section 6)."""
+    if len(digits) > 20 or not -(1 << 63) <= int(digits) < 1 << 64:
+        raise ValueError(f"{digits[:40]} has more than 64 bits; return it as text")
 
 
 def _leave(code: object) -> dict[str, Any]:

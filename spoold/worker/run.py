@@ -13,7 +13,7 @@ import time
 
 from spoold.worker.child import Child, Output, Refused
 from spoold.worker.launcher import Launched, Launcher
-from spoold.worker.wire import Wire
+from spoold.worker.wire import Answers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Host:
         finally:
             os.close(asked)
             os.close(answer)
-        self.wire = Wire(answered, ask)
+        self.wire = Answers(answered, ask)
         self._env, self._path = env, path
 
     @property
@@ -127,6 +127,8 @@ class Run:
                 kind = "spawn_failed"
         elif self.status is not None:
             code, number, ended = _read_status(self.status)
+            if "call" in self.job and not code and number is None:
+                code = 1  # whoever ends the process has not returned, whatever it says
             message = message or ("the Python process died: " if "call" in self.job else "") + ended
             if kind == "exited" and number is not None:
                 kind = "signaled"

@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from spoold.rules.ahead import DEPTH, SPAN_S
+from spoold.rules.ahead import DEPTH, PATIENCE_S
 from spoold.system.bell import Bell, readable
 from spoold.worker import tree
-from spoold.worker.job import Ending, Job
+from spoold.worker.job import Ending, Job, Kind
 from spoold.worker.slot import Slot, flavour
 from spoold.worker.sweep import sweep
 
@@ -44,6 +44,7 @@ class Runner:
         self._live: list[Slot] = []
         self._dying: list[Slot] = []
         self._endings: list[Ending] = []
+        self._keys: set[str] = set()  # of the jobs that were given to slots, and are not over
         self._lease: float | None = None
         self._selector = selectors.DefaultSelector()
         self._bell = Bell()
@@ -62,12 +63,12 @@ class Runner:
 
     def start(self, job: Job) -> None:
         """Gives a job to the slot with the least to do; see RunnerPort. OSError if no supervisor can be started."""
-        if any(job.key == other.key for slot in (*self._live, *self._dying) for other in slot.jobs):
+        if job.key in self._keys:
             raise ValueError(f"{job.key} is already running")
         if all(slot.jobs for slot in self._live):
             self.prestart(len(self._live) + 1)
         wanted = flavour(job)
-        slot = min(self._live, key=lambda slot: (slot.age >= SPAN_S, len(slot.jobs), slot.flavour != wanted))
+        slot = min(self._live, key=lambda slot: (slot.age >= PATIENCE_S, len(slot.jobs), slot.flavour != wanted))
         if len(slot.jobs) > DEPTH:
             raise RuntimeError("no slot is free")
         if not slot.jobs and readable(0, slot.wire.source):
@@ -76,6 +77,7 @@ class Runner:
             self.start(job)
             return
         slot.give(job, self._lease)
+        self._keys.add(job.key)
         if len(slot.jobs) == 1:
             self._listen(slot)
 
@@ -119,8 +121,7 @@ class Runner:
 
     def running(self) -> set[str]:
         """The keys of the jobs that were started and whose ending was not polled yet."""
-        begun = {job.key for slot in (*self._live, *self._dying) for job in slot.jobs}
-        return begun | {ending.key for ending in self._endings}
+        return self._keys | {ending.key for ending in self._endings}
 
     def waiting(self) -> set[str]:
         """The keys of the jobs that wait for the one before them."""
@@ -198,8 +199,11 @@ class Runner:
             ending = Ending.from_wire(message["ending"])
             self._endings.append(ending)
             slot.take(ending.key)
+            self._keys.discard(ending.key)
             if ending.survivors:
-                # It cannot take another job; left alone, it goes on killing until they are gone.
+                # It begins no other job; left alone, it goes on killing until they are gone.
+                why = "stopped before it began: the task before it left processes that cannot be killed"
+                self._give_up(slot, "stopped", why)
                 self._bury(slot, kill=False)
                 return
         if slot.wire.closed:
@@ -232,7 +236,13 @@ class Runner:
         message = f"its supervisor ended unexpectedly (status {slot.process.returncode})"
         if left:
             message += f"; could not be killed: {', '.join(map(str, left))}"
-        self._endings += slot.lost(message)
+        # Which of them had begun by then nobody can tell.
+        self._give_up(slot, "lost", message)
+
+    def _give_up(self, slot: Slot, kind: Kind, message: str) -> None:
+        given_up = slot.give_up(kind, message)
+        self._endings += given_up
+        self._keys.difference_update(ending.key for ending in given_up)
 
 
 def _reap(found: list[tree.Seen]) -> bool:

@@ -8,9 +8,10 @@ result away.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterable
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import orjson
@@ -29,11 +30,16 @@ from spoold.store.store import Store, stamp
 from spoold.system.scratch import Scratch
 from spoold.worker.attempt import Attempt
 from spoold.worker.job import Ending
+from spoold.worker.writers import Writers
 
 RESULT_MAX = 4 << 20
 LOG_CHUNK = 1 << 20
 # How often (s) new output is brought to the logs: where that costs round trips, and where it costs a look.
 LOGS_S, LOCAL_LOGS_S = 0.5, 0.1
+# So many results are made durable with one wait, where the disk is this machine's. That waits for what others have
+# written, too: after one that took longer (s), each waits for itself for a while (s).
+TOGETHER = 3
+LONG_S, APART_S = 0.25, 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +52,20 @@ class Verdict:
     extras: dict[str, Any]
 
 
+Judged = tuple[Attempt, Verdict]
+
+
 class Settling:
     """Commits ended attempts for one worker."""
 
-    def __init__(self, store: Store, scratch: Scratch, journal: Journal, writers: Executor | None) -> None:
-        """writers: threads that wait for the disk together: its journal makes durable what comes at once, at once."""
+    def __init__(self, store: Store, scratch: Scratch, journal: Journal, writers: Writers | None) -> None:
+        """writers: None where nobody waits for the disk."""
         self._writers = writers
         self._store = store
         self._scratch = scratch
         self._journal = journal
         self._looks = Looks(store)
+        self._apart_until = -math.inf
 
     def settle(self, attempts: list[Attempt]) -> list[Attempt]:
         """Commit what is over; returns those that are done with. The others stay for the next step.
@@ -65,7 +75,7 @@ class Settling:
         """
         # With a result out, the claim may be gone because an earlier commit was carried out late: commit looks.
         done: list[Attempt] = []
-        judged: list[tuple[Attempt, Verdict]] = []
+        judged: list[Judged] = []
         for attempt in attempts:
             if attempt.fenced and not attempt.result_written:
                 self._forget(attempt)
@@ -73,16 +83,7 @@ class Settling:
             else:
                 self.log(attempt)
                 judged.append((attempt, self._judge(attempt)))
-        each = map if self._writers is None or len(judged) < 2 else self._writers.map
-        ready = [pair for pair, written in zip(judged, each(self._written, judged), strict=True) if written]
-        try:
-            if ready and self._store.durable:
-                self._store.fs.sync(layout.RESULTS)
-        except OSError as error:
-            for attempt, _ in ready:
-                attempt.notes = [f"the result of {attempt.key} cannot be made durable: {error.strerror}"]
-            return done
-        return done + [attempt for attempt, verdict in ready if self._commit(attempt, verdict)]
+        return done + [attempt for attempt, verdict in self._publish(judged) if self._commit(attempt, verdict)]
 
     def bring_logs(self, attempts: Iterable[Attempt]) -> None:
         """Bring new output of what runs to the share, if it is time. Never raises OSError."""
@@ -96,17 +97,17 @@ class Settling:
         ending = attempt.ending
         if ending is not None and not ending.output_bytes and ending.kind != "lost":
             return  # it said nothing; of one that was lost nobody counted it
-        while not attempt.log_failed:
+        while not attempt.log_complete:
             chunk = self._scratch.read(attempt.key, "output", attempt.logged, LOG_CHUNK)
             if not chunk:
                 break
             if not self._append(attempt, chunk):
                 return
             attempt.logged += len(chunk)
-        if ending is not None and ending.output_dropped and attempt.logged and not attempt.log_failed:
+        if ending is not None and ending.output_dropped and attempt.logged and not attempt.log_complete:
             gap = f"\n[{ending.output_dropped} bytes left out here: log_max_mb of the worker]\n".encode()
             self._append(attempt, gap + ending.tail.encode())
-            attempt.log_failed = True  # the log is complete: nothing comes after its tail
+            attempt.log_complete = True  # the log is complete: nothing comes after its tail
 
     def _append(self, attempt: Attempt, data: bytes) -> bool:
         try:
@@ -133,7 +134,7 @@ class Settling:
             return ending.value, {}, None
         data = self._scratch.read(attempt.key, "result.json", 0, RESULT_MAX + 1)
         if not data.strip():
-            return ending.stdout, {}, None
+            return None if ending.returned else ending.stdout, {}, None
         if len(data) > RESULT_MAX:
             return ending.stdout, {}, f"SPOOL_RESULT_FILE has more than {RESULT_MAX:,} bytes"
         try:
@@ -147,17 +148,43 @@ class Settling:
             None,
         )
 
-    def _written(self, judged: tuple[Attempt, Verdict]) -> bool:
-        """Whether the result is out; called from several threads, each for another attempt."""
+    def _publish(self, judged: list[Judged]) -> list[Judged]:
+        """Those whose results are out, and survive a power cut where that is asked for. Never raises OSError."""
+        fs, durable, now = self._store.fs, self._store.durable, self._store.clock.monotonic
+        together = durable and not fs.remote and len(judged) >= TOGETHER and now() >= self._apart_until
+        write = partial(self._written, durable=durable and not together)
+        if self._writers is None or together:
+            written = [pair for pair in judged if write(pair)]
+        else:
+            written = self._writers.write(write, judged)
+        began = now()
+        try:
+            if together:
+                fs.flush()
+            elif durable and written:
+                fs.sync(layout.RESULTS)
+        except OSError as error:
+            for attempt, _ in written:
+                attempt.warn(f"the result of {attempt.key} cannot be made durable: {error.strerror}")
+            return []
+        finally:
+            if together and now() - began > LONG_S:
+                self._apart_until = now() + APART_S
+        for attempt, _ in written:
+            attempt.result_written = True
+        return written
+
+    def _written(self, judged: Judged, *, durable: bool) -> bool:
+        """Whether the result was written; called from several threads, each for another attempt."""
         attempt, verdict = judged
         try:
-            self._write_result(attempt, verdict)
+            self._write_result(attempt, verdict, durable=durable)
         except OSError as error:
-            attempt.notes = [f"the result of {attempt.key} cannot be written: {error.strerror}"]
+            attempt.warn(f"the result of {attempt.key} cannot be written: {error.strerror}")
             return False
         return True
 
-    def _write_result(self, attempt: Attempt, verdict: Verdict) -> None:
+    def _write_result(self, attempt: Attempt, verdict: Verdict, *, durable: bool) -> None:
         if attempt.result_written:
             return
         ending, outcome = attempt.ending, verdict.outcome
@@ -183,8 +210,7 @@ class Settling:
             "partial": outcome.status is not Status.SUCCESS and bool(verdict.output),
             "max_rss_mb": round(ending.max_rss_bytes / (1 << 20), 1) if ending and ending.max_rss_bytes else None,
         }
-        self._store.fs.write(attempt.result, codec.dump(result), durable=self._store.durable)
-        attempt.result_written = True
+        self._store.fs.write(attempt.result, codec.dump(result), durable=durable)
 
     def _commit(self, attempt: Attempt, verdict: Verdict) -> bool:
         decision = verdict.decision

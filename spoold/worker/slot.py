@@ -13,9 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from spoold.worker.job import Call, Ending, Job
+from spoold.worker.job import Call, Ending, Job, Kind
 from spoold.worker.wire import Wire
 
 # What a supervisor is comes through its wire and not as arguments: somebody who kills all that is called spoold must
@@ -25,28 +23,6 @@ _READ_BOOT = f"import os; exec(os.read(0, {_BOOT_BYTES}))"
 # Appended, not inserted: the supervisor needs the standard library and us, never a neighbour of ours by chance.
 _BOOT = "import sys; sys.path.append({root!r}); from spoold.worker.supervisor import main; main({worker})"
 _ROOT = str(Path(__file__).resolve().parents[2])
-
-
-class _SwiftWire(Wire):
-    """The worker's end, where there is a faster reader and writer of JSON than a supervisor may load.
-
-    What that one refuses (text that is no UTF-8, numbers beyond 64 bits) the other takes.
-    """
-
-    __slots__ = ()
-
-    def _encode(self, message: dict[str, Any]) -> bytes:
-        try:
-            return orjson.dumps(message)
-        except TypeError:
-            return super()._encode(message)
-
-    def _decode(self, line: bytes) -> dict[str, Any]:
-        try:
-            message: dict[str, Any] = orjson.loads(line)
-        except ValueError:
-            return super()._decode(line)
-        return message
 
 
 class Slot:
@@ -64,7 +40,7 @@ class Slot:
                 start_new_session=True,
             )
             descriptor = ours.detach()
-        self.wire = _SwiftWire(descriptor, descriptor)
+        self.wire = Wire(descriptor, descriptor)
         self.jobs: list[Job] = []
         self.began = 0.0
         self.began_wall = 0.0
@@ -79,8 +55,9 @@ class Slot:
         """Gives it a job, which begins once all before it are over; only the first is sent at once."""
         message: dict[str, Any] = {"do": "run", "job": job.to_wire(), "lease": lease}
         if self._env is not job.env and self._env != job.env:
-            message["env"], self._env = dict(job.env), job.env
+            message["env"] = dict(job.env)
         self.wire.put(message)
+        self._env = job.env
         self.jobs.append(job)
         self.flavour, self._relieved = flavour(job), False
         if len(self.jobs) == 1:
@@ -102,10 +79,11 @@ class Slot:
 
     def take(self, key: str) -> None:
         """This job of it is over."""
-        first = self.jobs[0].key == key
-        self.jobs = [job for job in self.jobs if job.key != key]
-        if first:
+        if self.jobs[0].key == key:
+            del self.jobs[0]
             self._first_begins()
+        else:
+            self.jobs = [job for job in self.jobs if job.key != key]
 
     def _first_begins(self) -> None:
         self.rss, self.began, self.began_wall, self._relieved = 0, time.monotonic(), time.time(), False
@@ -121,12 +99,13 @@ class Slot:
             self.wire.send({"do": "extend", "until": self.lease_due})
             self.lease_due = None
 
-    def lost(self, message: str) -> list[Ending]:
-        """The endings of the jobs whose supervisor is gone; which of them had begun by then nobody can tell."""
-        now, duration = time.time(), time.monotonic() - self.began
+    def give_up(self, kind: Kind, message: str) -> list[Ending]:
+        """The endings of all jobs that it still has, and that its supervisor says nothing more of."""
+        now, duration, jobs = time.time(), time.monotonic() - self.began, self.jobs
+        self.jobs = []
         return [
-            Ending(job.key, "lost", None, None, message, self.began_wall, now, duration, max_rss_bytes=self.rss)
-            for job in self.jobs
+            Ending(job.key, kind, None, None, message, self.began_wall, now, duration, max_rss_bytes=self.rss)
+            for job in jobs
         ]
 
 

@@ -6,7 +6,6 @@ neither counted, nor stopped, nor killed with the next one.
 
 from __future__ import annotations
 
-import binascii
 import select
 import time
 
@@ -47,12 +46,12 @@ class Staff:
             request = {name: job[name] for name in ("call", "cwd", "stdin", "path")}
             run.helper.wire.send({**request, "own": {**marks, **job["own"]}})
             return
-        stdin, environment = binascii.a2b_base64(job["stdin"]), {**env, **job["own"]}
+        environment = {**env, **job["own"]}
         if self._launches:
             self._launcher = run.helper = self._launcher or Launcher()
-            run.child = run.helper.launch(job["argv"], environment, job["cwd"], stdin)
+            run.child = run.helper.launch(job["argv"], environment, job["cwd"], job["stdin"])
         else:
-            run.child = Child(job["argv"], environment, job["cwd"], stdin)
+            run.child = Child(job["argv"], environment, job["cwd"], job["stdin"])
 
     def _host_for(self, env: dict[str, str], job: dict[str, Any]) -> Host:
         """A warm process that fits, or a new one."""

@@ -32,7 +32,8 @@ class Standing:
         self._inhibitor = inhibitor
         self._names = {store.writer, config.name or store.writer, EVERYTHING}
         self._halted = False
-        self._drain_until: float | None = None
+        self._leave_at: float | None = None  # for good
+        self._drained_at: float | None = None  # as long as people ask for it
         self._sleep_at: float | None = None
         self._battery = power.Verdict()
         self._battery_at: float | None = None
@@ -40,9 +41,9 @@ class Standing:
         self._idle_since = store.clock.monotonic()
 
     def drain(self, grace_s: float) -> None:
-        """Leave, after the grace. A later call may shorten it, never prolong it."""
+        """Leave for good, after the grace. A later call may shorten it, never prolong it."""
         until = self._clock.monotonic() + grace_s
-        self._drain_until = until if self._drain_until is None else min(self._drain_until, until)
+        self._leave_at = until if self._leave_at is None else min(self._leave_at, until)
 
     def fall_asleep(self) -> None:
         """The machine is about to sleep: nothing may run after the grace, until `wake_up`."""
@@ -56,8 +57,10 @@ class Standing:
     def obey(self, requests: list[Request], now: float) -> None:
         """What people ask for just now, and what the machine runs on."""
         self._halted = any(request.verb is Verb.HALT for request in requests)
-        if self._names & {request.target for request in requests if request.verb is Verb.DRAIN}:
-            self.drain(self._config.drain_grace_s)
+        if not self._names & {request.target for request in requests if request.verb is Verb.DRAIN}:
+            self._drained_at = None
+        elif self._drained_at is None:
+            self._drained_at = now + self._config.drain_grace_s
         if self._battery_at is None or now - self._battery_at >= BATTERY_EVERY_S:
             self._battery_at = now
             self._look_at_battery(now)
@@ -83,7 +86,7 @@ class Standing:
     @property
     def leaving(self) -> bool:
         """Whether it goes as soon as nothing runs."""
-        return self._drain_until is not None
+        return self._leave_at is not None or self._drained_at is not None
 
     @property
     def takes(self) -> bool:
@@ -110,7 +113,7 @@ class Standing:
         """Why what runs is to be handed back now; None as long as it may go on."""
         if self._halted:
             return outcomes.handed_back("the spool was halted")
-        if self._drain_until is not None and now >= self._drain_until:
+        if any(at is not None and now >= at for at in (self._leave_at, self._drained_at)):
             return outcomes.handed_back("its worker was drained")
         if self._sleep_at is not None and now >= self._sleep_at:
             return outcomes.handed_back("its worker's machine is going to sleep")

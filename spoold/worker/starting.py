@@ -61,13 +61,13 @@ class Starting:
         None when its file cannot be read just now, or when the lease is over: then the next listing of the claims
         tells whether it is still this worker's to start.
         """
-        worker, wall = self._store.writer, self._store.clock.wall()
-        path = layout.claimed(worker, name.encode())
+        worker, wall, file = self._store.writer, self._store.clock.wall(), name.encode()
+        path = layout.claimed(worker, file)
         try:
             data = self._store.fs.read(path)
         except OSError as error:
             return self._unreadable(name, error)
-        self._since.pop(name.encode(), None)
+        self._since.pop(file, None)
         try:
             task = codec.load_task(data, path)
         except BadFile as error:

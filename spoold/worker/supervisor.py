@@ -36,6 +36,7 @@ class Supervisor:
         self._control = Wire(control, control)
         self._run: Run | None = None
         self._waiting: list[dict[str, Any]] = []  # orders to run that came while another job ran
+        self._beset = False  # by what cannot be killed, so that no other job can run here
         self._lease: float | None = None
         self._env: dict[str, str] = {}
         self._told_env: dict[str, str] = {}
@@ -112,7 +113,7 @@ class Supervisor:
         """Does what the worker says."""
         run = self._run
         match message["do"]:
-            case "run":
+            case "run" if not self._beset:
                 self._lease = message["lease"]
                 self._told_env = message.setdefault("env", self._told_env)
                 self._waiting.append(message)
@@ -244,7 +245,8 @@ class Supervisor:
         ending = run.ending()
         self._staff.finish(run)
         if run.survivors:
-            self._waiting.clear()  # beside them no other job can run here; the worker knows, and lets go of this slot
+            self._beset = True
+            self._waiting.clear()  # the worker knows, and gives them elsewhere
         self._control.put({"ending": ending})
 
     def _below(self) -> list[tree.Seen]:

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Iterable
 
-from spoold.rules.ahead import FORGET_S, LATELY, PATIENCE_S, SPAN_S, ahead
+from spoold.rules.ahead import FORGET_S, LATELY, PATIENCE_S, ahead
 from spoold.worker.job import Ending, RunnerPort
 
 
@@ -31,7 +31,7 @@ class Vacancies:
         for ending in ended:
             self._lately.append(ending.duration_s)
             self._heard_at = now
-        self._engaged = self._runner.engaged(SPAN_S)
+        self._engaged = self._runner.engaged(PATIENCE_S)
         if held > self._slots:
             self._runner.relieve(PATIENCE_S)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from spoold.protocol import layout
@@ -40,6 +39,7 @@ from spoold.worker.shyness import Shyness
 from spoold.worker.standing import Standing
 from spoold.worker.starting import Starting
 from spoold.worker.vacancies import Vacancies
+from spoold.worker.writers import Writers
 
 # After a commit that the share refused, trying again at once would only load it more.
 REFUSED_RETRY_S = 0.5
@@ -72,7 +72,7 @@ class Worker:
         root: str,
         environ: Mapping[str, str],
         inhibitor: Inhibitor | None = None,
-        writers: Executor | None = None,
+        writers: Writers | None = None,
     ) -> None:
         self.store, self.host, self.runner, self.scratch = store, host, runner, scratch
         self.config, self.can, self.slots = config, can, slots
@@ -167,13 +167,12 @@ class Worker:
         adopted = self._adopt(late)
         claimed = self._claim(now)
         self._settling.bring_logs(self._attempts.values())
-        stuck = [attempt for attempt in self._attempts.values() if attempt.over]
         self._standing.mind(now, bool(self._attempts))
         told = (note for attempt in self._attempts.values() for note in attempt.notes)
         self.notes = (*self._standing.notes, *self._appetite.notes, *told)
-        done = self._standing.leaving and not self._attempts
-        retry = now + REFUSED_RETRY_S if stuck else math.inf
+        retry = now + REFUSED_RETRY_S if any(attempt.over for attempt in self._attempts.values()) else math.inf
         due = min(self._presence.next_due(), self.vacancies.due(now, len(self._attempts)), retry)
+        done = self._standing.leaving and not self._attempts
         return Step(bool(settled or adopted or claimed), now if self._status != self._word() else due, done)
 
     def _word(self) -> str:
@@ -251,22 +250,24 @@ class Worker:
                 self.runner.stop(attempt.key, "its claim was taken away", 0.0)
 
     def _settle(self) -> int:
-        over = [attempt for attempt in self._attempts.values() if attempt.over]
-        done = self._settling.settle(over)
+        done = self._settling.settle([attempt for attempt in self._attempts.values() if attempt.over])
         for attempt in done:
             del self._attempts[key(attempt.name.id)]
+            self._claims.spend(attempt.file)
             if attempt.ending is not None and attempt.ending.exit_code in outcomes.CANNOT_RUN:
                 self._shy.avoid(key(attempt.name.id))
         return len(done)
 
     def _adopt(self, late: set[str]) -> int:
-        """Claims that turned up though their rename was not seen to succeed: they are mine all the same.
+        """Claims whose rename was not seen to succeed: they are mine all the same. What is over here goes back.
 
-        Told from the rest before anything of this step was committed: a share may still show, by its old name, a
-        task that was committed a moment ago.
+        Told from the rest before this step's commits: a share may still show by its old name what was committed.
         """
-        found = [name for name in map(parse_task, sorted(late)) if name is not None]
-        return sum(self._start(name) for name in found if key(name.id) not in self._attempts)
+        back = [name for name in map(self._claims.give_back, sorted(late & self._claims.spent)) if name is not None]
+        for name in back:
+            self._journal.note("RETURNED", name.id, name.attempt, message="its claim was there again after its end")
+        new = [name for name in map(parse_task, sorted(late - self._claims.spent)) if name is not None]
+        return len(back) + sum(self._start(name) for name in new if key(name.id) not in self._attempts)
 
     def _claim(self, now: float) -> int:
         """Fill the free slots; how many moves were made for it, with those that failed and are to be looked into."""

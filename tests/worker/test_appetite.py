@@ -2,6 +2,10 @@
 
 from dataclasses import replace
 
+import pytest
+
+from spoold.store import snapshots
+from spoold.system.filesystem import Usage
 from spoold.system.host import Load
 from spoold.worker.config import WorkerConfig
 from tests.support.cluster import Cluster
@@ -39,6 +43,21 @@ def test_a_machine_short_of_memory_takes_nothing() -> None:
     made.settle()
     assert made.state("t") == "ready"
     machine.load = replace(machine.load, mem_available_mb=1024)
+    made.settle()
+    assert made.state("t") == "claimed"
+
+
+def test_a_share_without_inodes_takes_nothing_however_much_space_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = cluster()
+    with monkeypatch.context() as patch:
+        patch.setattr(made.fs, "usage", lambda: Usage(total_bytes=1 << 40, free_bytes=1 << 40, free_inodes=0))
+        made.settle()
+        assert made.state("t") == "ready"
+        assert made.nodes["w1"].worker.notes == ("the share is out of inodes: nothing new is started",)
+        made.advance(6)
+        found = snapshots.latest(made.fs)
+        assert found is not None
+        assert any(line.startswith("the share is out of inodes: 0 inodes") for line in found[1].warnings)
     made.settle()
     assert made.state("t") == "claimed"
 

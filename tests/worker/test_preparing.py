@@ -1,15 +1,17 @@
 """A claimed task becomes a job: what runs, where, with which environment, under which limits."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spoold.protocol.errors import BadFile
 from spoold.protocol.names import TaskName
 from spoold.protocol.result import Code
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
-from spoold.worker.config import WorkerConfig
+from spoold.worker.config import WorkerConfig, load_config
 from spoold.worker.job import Call, Command, Job
 from spoold.worker.preparing import CannotRun, Place, inherited, prepare
 
@@ -203,3 +205,27 @@ def test_limits_come_from_the_task_and_from_the_worker() -> None:
     assert job(task, {"max_memory_mb": 100}).memory_bytes == 2 << 30
     assert job(task).stall_s == 9
     assert job({"command": ["x"]}, {"max_memory_mb": "100M"}).memory_bytes == 100 << 20
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "problem"),
+    [
+        ('env = {"A=B" = "x"}', "env", "'A=B' cannot be the name of a variable"),
+        ('env = {A = "x\\u0000"}', "env", "or its value holds a NUL"),
+        ('[handlers.t]\ncommand = ["x"]\nenv = {"C=D" = "y"}', "handlers.t.env", "'C=D' cannot be the name"),
+        ('[handlers.t]\ncommand = ["x"]\ncwd = "rel"', "handlers.t.cwd", "not an absolute path"),
+        ('[handlers.t]\ncommand = ["x\\u0000"]', "handlers.t.command", "holds a NUL character"),
+        ('[handlers.t]\ncommand = [" "]', "handlers.t.command", "empty"),
+        ("[handlers.t]\ncommand = []", "handlers.t", "a handler has either a command"),
+    ],
+)
+def test_a_configuration_that_would_fail_every_task_is_refused(
+    said: str, field: str, problem: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "worker.toml"
+    file.write_text(said)
+    with pytest.raises(BadFile) as caught:
+        load_config(str(file))
+    assert (caught.value.file, caught.value.field) == (str(file), field)
+    assert problem in caught.value.problem
+    assert caught.value.mend != "correct this field."

@@ -27,7 +27,10 @@ def say(what):
 def fail(): raise ValueError("no such luck")
 def odd(): return {1, 2}
 def leave(code): sys.exit(code)
-def crash(): os._exit(9)
+def crash(code=9): os._exit(code)
+def nothing(): print("said")
+def huge(number): return [number, "1" * 30]
+def garble(): raise ValueError("x \\ud800")
 def linger(mark):
     subprocess.Popen(["sleep", mark])
     subprocess.Popen(["sleep", mark], start_new_session=True)
@@ -126,7 +129,7 @@ class TestCalls:
         assert ("too bad" in ending.tail) == (code == "too bad")
 
     def test_unknown_functions_and_modules_say_so(self, bench: Bench) -> None:
-        assert "AttributeError" in ended(bench, "nothing").message
+        assert "AttributeError" in ended(bench, "no_such_function").message
         assert "no_such_module" in bench.ended(bench.job(Call("no_such_module:f"))).message
 
     def test_a_process_that_dies_is_reported_and_replaced(self, bench: Bench) -> None:
@@ -134,6 +137,27 @@ class TestCalls:
         assert (ending.kind, ending.exit_code) == ("exited", 9)
         assert "Python process died" in ending.message
         assert ended(bench, "say", "again").tail == "again\n" * 3
+
+    def test_nothing_is_a_value_too(self, bench: Bench) -> None:
+        ending = ended(bench, "nothing")
+        assert (ending.exit_code, ending.returned, ending.value) == (0, True, None)
+
+    def test_whoever_ends_the_process_has_not_returned(self, bench: Bench) -> None:
+        ending = ended(bench, "crash", 0)
+        assert (ending.kind, ending.exit_code, ending.returned) == ("exited", 1, False)
+
+    @pytest.mark.parametrize("number", [(1 << 64) - 1, -(1 << 63)])
+    def test_numbers_of_64_bits_come_out_as_they_are(self, bench: Bench, number: int) -> None:
+        assert ended(bench, "huge", number).value == [number, "1" * 30]
+
+    @pytest.mark.parametrize("power", [64, 2000])
+    def test_larger_numbers_are_refused_and_not_made_others(self, bench: Bench, power: int) -> None:
+        ending = bench.ended(call(bench, "huge", 1 << power))
+        assert ending.exit_code == 1
+        assert "more than 64 bits; return it as text" in ending.message
+
+    def test_what_it_says_that_is_no_text_becomes_legible(self, bench: Bench) -> None:
+        assert ended(bench, "garble").message == "ValueError: x \\ud800"
 
     def test_children_left_behind_die_and_the_process_stays(self, bench: Bench) -> None:
         first = ended(bench, "linger", bench.mark)
@@ -160,7 +184,7 @@ class TestCalls:
         target = Call("functions:Deep.reach", (large,), path=(str(bench.where),))
         assert bench.ended(bench.job(target)).value == [[large], {}]
 
-    def test_arguments_that_are_not_json_are_refused_at_once(self, bench: Bench) -> None:
-        with pytest.raises(TypeError):
-            bench.runner.start(call(bench, "say", {1, 2}))
+    def test_arguments_that_are_no_plain_values_are_refused_at_once(self, bench: Bench) -> None:
+        with pytest.raises(ValueError, match="unmarshallable"):
+            bench.runner.start(call(bench, "say", object()))
         assert ended(bench, "say", "fine").exit_code == 0

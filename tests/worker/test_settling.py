@@ -3,7 +3,6 @@
 import errno
 import json
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from spoold.protocol.names import TaskName, parse_returned
 from spoold.protocol.result import Code
 from spoold.worker import settling
 from spoold.worker.job import Kind
+from spoold.worker.writers import Writers
 from tests.support.cluster import Cluster, Node
 
 SETTINGS = "[retry]\nbackoff_s = 10\njitter = 0\n"
@@ -128,6 +128,19 @@ def test_no_value_of_a_call_can_stop_the_commit(value: object) -> None:
     assert bench.cluster.state("a") == "completed"
     if value in ({"a": [1]}, "text", 0, False):
         assert result["output"] == value
+
+
+def test_a_call_that_returned_nothing_has_nothing_for_its_output() -> None:
+    assert Bench().end(returned=True, output="printed")["output"] is None
+    assert Bench().end(output="printed")["output"] == "printed"
+
+
+def test_what_a_task_said_that_is_no_utf_8_stops_neither_the_commit_nor_the_journal() -> None:
+    bench = Bench()
+    bench.end(exit_code=1, message="x \ud800")
+    assert bench.cluster.state("a") == "returned"
+    bench.cluster.settle()
+    assert "w1" in bench.cluster.nodes
 
 
 def test_output_that_is_no_json_is_a_failure_of_an_attempt_that_succeeded() -> None:
@@ -247,6 +260,21 @@ def test_a_result_that_cannot_be_written_is_tried_again_before_anything_else(ver
     assert bench.result()["output"] == "precious"
 
 
+def test_a_result_that_cannot_be_written_is_told_once_for_each_error(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench()
+    bench.node.fs.fail("write", "results", errno.ENOSPC, times=3)
+    bench.node.fs.fail("write", "results", errno.EIO)
+    bench.node.fs.fail("write", "results", errno.ENOSPC)
+    bench.cluster.finish("a")
+    for _ in range(6):
+        bench.cluster.step("w1")
+    assert bench.cluster.state("a") == "completed"
+    assert [line for line in caplog.messages if "result" in line] == [
+        "the result of a.1 cannot be written: No space left on device; it is tried again",
+        "the result of a.1 cannot be written: Input/output error; it is tried again",
+    ]
+
+
 def test_the_result_is_out_before_the_task_is_committed() -> None:
     bench = Bench()
     seen: list[bool] = []
@@ -274,22 +302,59 @@ def test_what_is_committed_leaves_nothing_in_the_scratch() -> None:
     assert bench.node.scratch.files == {}
 
 
-def test_results_are_written_at_once_and_each_is_committed_or_stays_by_itself() -> None:
-    made = Cluster()
+def several(remote: bool = False) -> tuple[Cluster, Node]:
+    """A worker that runs a, b and c."""
+    made = Cluster(remote=remote)
     made.master("m1")
-    with ThreadPoolExecutor(3) as writers:
-        node = made.worker("w1", 3)
-        node.worker._settling._writers = writers
-        for task_id in ("a", "b", "c"):
-            made.submit(f"{task_id}.json", json.dumps({"id": task_id, "command": ["work"]}))
-        made.step("m1")
-        made.step("w1")
-        together = threading.Barrier(3, timeout=30)
-        for task_id in ("a", "b", "c"):
-            node.fs.hang("write", f"results/{task_id}.1.w1.json", together.wait)
-            made.finish(task_id)
-        node.fs.fail("write", "results/b.1.w1.json", errno.EIO)
-        made.step("w1")
-        assert [made.state(task_id) for task_id in ("a", "b", "c")] == ["completed", "claimed", "completed"]
-        made.step("w1")
-        assert made.state("b") == "completed"
+    node = made.worker("w1", 3)
+    for task_id in ("a", "b", "c"):
+        made.submit(f"{task_id}.json", json.dumps({"id": task_id, "command": ["work"]}))
+    made.step("m1")
+    made.step("w1")
+    return made, node
+
+
+def test_results_are_written_at_once_and_each_is_committed_or_stays_by_itself() -> None:
+    made, node = several(remote=True)
+    node.worker._settling._writers = writers = Writers(3)
+    together = threading.Barrier(3, timeout=30)
+    for task_id in ("a", "b", "c"):
+        node.fs.hang("write", f"results/{task_id}.1.w1.json", together.wait)
+        made.finish(task_id)
+    node.fs.fail("write", "results/b.1.w1.json", errno.EIO)
+    made.step("w1")
+    assert [made.state(task_id) for task_id in ("a", "b", "c")] == ["completed", "claimed", "completed"]
+    made.step("w1")
+    assert made.state("b") == "completed"
+    writers.close()
+
+
+def test_where_the_disk_is_at_hand_results_wait_for_it_together() -> None:
+    made, node = several()
+    for task_id in ("a", "b", "c"):
+        made.finish(task_id)
+    node.fs.fail("flush", "", errno.EIO)
+    made.step("w1")
+    assert [made.state(task_id) for task_id in ("a", "b", "c")] == ["claimed"] * 3
+    assert any("cannot be made durable" in note for note in node.worker.notes)
+    before = node.fs.asked["write"]
+    made.step("w1")
+    assert [made.state(task_id) for task_id in ("a", "b", "c")] == ["completed"] * 3
+    assert (node.fs.asked["write"] - before, node.fs.asked["flush"], node.fs.asked["sync"]) == (3, 2, 0)
+
+
+def test_after_a_long_wait_for_what_others_wrote_each_result_waits_for_itself() -> None:
+    made, node = several()
+    node.fs.hang("flush", "", lambda: made.pass_time(settling.LONG_S * 2))
+    for task_id in ("a", "b", "c"):
+        made.finish(task_id)
+    made.step("w1")
+    for task_id in ("d", "e", "f"):
+        made.submit(f"{task_id}.json", json.dumps({"id": task_id, "command": ["work"]}))
+    made.step("m1")
+    made.step("w1")
+    for task_id in ("d", "e", "f"):
+        made.finish(task_id)
+    made.step("w1")
+    assert [made.state(task_id) for task_id in ("a", "d", "e", "f")] == ["completed"] * 4
+    assert (node.fs.asked["flush"], node.fs.asked["sync"]) == (1, 1)

@@ -52,7 +52,8 @@ def test_descendants_are_found_with_and_without_the_kernels_lists(
         process.kill()
         process.wait()
     assert left == []
-    assert marked(mark) == []
+    # Whoever lost its parent is nobody's here, since this process adopts none: killed, and out of sight as it dies.
+    eventually(lambda: marked(mark) == [])
 
 
 def test_the_spared_and_their_group_live() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.rules.ahead import DEPTH
+from spoold.rules.ahead import DEPTH, PATIENCE_S
 from spoold.worker.job import Call, Job
 from spoold.worker.runner import Runner
 from tests.worker.processes import Bench, endings, eventually
@@ -81,7 +82,7 @@ def test_a_long_job_is_relieved_of_what_waits_for_it(bench: Bench) -> None:
     bench.runner.relieve(3600.0)
     assert bench.runner.engaged(3600.0) == 0
     assert bench.runner.waiting() == {jobs[1].key, jobs[2].key}
-    eventually(lambda: bench.runner.engaged(0.05) == 1)
+    eventually(lambda: bench.runner.engaged(PATIENCE_S) == 1)
     bench.runner.relieve(0.05)
     bench.runner.relieve(0.05)
     found = endings(bench.runner, 2)
@@ -138,7 +139,7 @@ def test_leaving_ends_what_waits_as_well(tmp_path: Path) -> None:
 def test_a_slot_whose_job_is_long_gets_the_next_one_last(tmp_path: Path) -> None:
     bench = Bench(Runner(2), tmp_path)
     gate, _ = held(bench, 0)
-    eventually(lambda: bench.runner.engaged(0.05) == 1)
+    eventually(lambda: bench.runner.engaged(PATIENCE_S) == 1)
     quick = [bench.shell("true") for _ in range(4)]
     for job in quick:
         bench.runner.start(job)
@@ -146,3 +147,39 @@ def test_a_slot_whose_job_is_long_gets_the_next_one_last(tmp_path: Path) -> None
     gate.touch()
     bench.next()
     bench.runner.close(0)
+
+
+BESET = """#!{python}
+import os, select, sys, time
+sys.path.append({root!r})
+from spoold.worker.wire import Wire
+os.read(0, 8192)
+wire, orders = Wire(0, 0), []
+while not wire.closed:
+    select.select([0], [], [])
+    orders += wire.receive()
+    if len(orders) == 3:
+        ending = {{"key": orders[0]["job"]["key"], "kind": "exited", "exit_code": 0, "signal": None, "message": ""}}
+        times = {{"started_at": time.time(), "ended_at": time.time(), "duration_s": 0.0}}
+        wire.send({{"ending": {{**ending, **times, "survivors": [4711]}}}})
+"""
+
+
+def test_where_processes_cannot_be_killed_nothing_more_begins_and_what_waits_is_given_back(tmp_path: Path) -> None:
+    supervisor = tmp_path / "supervisor"
+    supervisor.write_text(BESET.format(python=sys.executable, root=str(Path(__file__).parents[2])))
+    supervisor.chmod(0o755)
+    bench = Bench(Runner(1, python=str(supervisor)), tmp_path)
+    jobs = [bench.shell("true") for _ in range(3)]
+    for job in jobs:
+        bench.runner.start(job)
+    found = endings(bench.runner, 3)
+    assert [(ending.key, ending.kind) for ending in found] == [
+        (jobs[0].key, "exited"),
+        (jobs[1].key, "stopped"),
+        (jobs[2].key, "stopped"),
+    ]
+    assert found[0].survivors == (4711,)
+    assert "stopped before it began" in found[1].message
+    assert bench.runner.running() == set()
+    assert bench.runner.close(0) == []
