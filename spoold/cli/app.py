@@ -44,8 +44,8 @@ VERBS = {
 
 EPILOG = """Example: spool --spool /mnt/spool submit --type review --input '{"file": "a.py"}'
 
-Exit codes: 0 well, 1 a task failed, 2 usage or a bad file, 4 not found, 69 the spool is unavailable,
-124 a wait timed out, 130 interrupted."""
+Exit codes: 0 well, 1 a task failed or a check found something, 2 usage or a bad file, 4 not found,
+69 the spool is unavailable, 70 a bug of ours, 124 a wait timed out, 130 interrupted."""
 
 
 def build(argv: Sequence[str]) -> typer.Typer:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
-from spoold.cli.output import JsonOption, one_line, print_json, print_line
+from spoold.cli.output import JsonOption, TaskArgument, one_line, print_json, print_line
 from spoold.cli.session import session
 
 EPILOG = """Example: spool explain review-3f9a
@@ -21,7 +19,7 @@ def register(app: typer.Typer) -> None:
 
 def explain(
     ctx: typer.Context,
-    task: Annotated[str, typer.Argument(metavar="ID", help="The task's id, or an unambiguous beginning of it.")],
+    task: TaskArgument,
     as_json: JsonOption = False,
 ) -> None:
     """Say why a task is where it is, and what would change it.

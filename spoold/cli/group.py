@@ -1,8 +1,8 @@
 """What holds for every verb: errors become a sentence on stderr and an exit code, global options may stand anywhere.
 
-0 well, 1 some task failed, 2 usage, configuration or a bad file, 4 not found, 69 the spool is unavailable, 124 a wait
-timed out, 130 interrupted. Scripts rely on these; nothing else is ever returned, save by `spool run`, which returns
-its task's own code.
+0 well, 1 some task failed or a check found something, 2 usage, configuration or a bad file, 4 not found, 69 the spool
+is unavailable, 70 a daemon met a bug of ours, 124 a wait timed out, 130 interrupted. Scripts rely on these; nothing
+else is ever returned, save by `spool run`, which returns its task's own code.
 """
 
 from __future__ import annotations

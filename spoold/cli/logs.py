@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 def logs(
     ctx: typer.Context,
-    task_id: Annotated[str, typer.Argument(metavar="ID", help="A task: its id, or the beginning of it.")],
+    task_id: output.TaskArgument,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the task has ended.")] = False,
     attempt: Annotated[
         int | None, typer.Option("--attempt", min=1, metavar="N", help="Of this attempt; else of the last one.")

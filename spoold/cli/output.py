@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from spoold.protocol.result import Result
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+TaskArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="A task: its id, or the beginning of it, from 4 characters on.")
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print ids only, one a line.")]
 
 
@@ -30,6 +36,11 @@ def print_line(text: str) -> None:
     """One line of data; what the terminal's encoding cannot say is shown as an escape."""
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
+def why_ended(result: Result) -> str:
+    """Why an attempt ended as it did: a code and a sentence; its status where nothing else is known."""
+    return f"{result.error.code}: {result.error.message}" if result.error else str(result.status)
 
 
 def remark(text: str) -> None:

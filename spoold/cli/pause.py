@@ -32,7 +32,7 @@ def pause(ctx: typer.Context, kind: Kind = None, reason: Reason = "") -> None:
     Of one type, or none at all; what runs goes on."""
     with session(ctx).spool() as spool:
         spool.pause(kind, reason=reason)
-    output.remark(f"{f'tasks of type {kind}' if kind else 'all tasks'} will be held until `spool resume`")
+    output.remark(f"{_tasks(kind)} will be held until `spool resume`")
 
 
 def resume(ctx: typer.Context, kind: Kind = None, reason: Reason = "") -> None:
@@ -41,4 +41,11 @@ def resume(ctx: typer.Context, kind: Kind = None, reason: Reason = "") -> None:
     Without a type, all pauses and a halt."""
     with session(ctx).spool() as spool:
         spool.resume(kind, reason=reason)
-    output.remark(f"{f'tasks of type {kind}' if kind else 'all tasks'} may start again")
+    output.remark(f"{_tasks(kind)} may start again")
+
+
+def _tasks(kind: str | None) -> str:
+    """Which tasks a type means, as tasks themselves spell it."""
+    from spoold.protocol.request import kind_target
+
+    return "all tasks" if kind is None else f"tasks of type {kind_target(kind)}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from spoold.cli import output
@@ -22,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 def result(
     ctx: typer.Context,
-    task_id: Annotated[str, typer.Argument(metavar="ID", help="A task: its id, or the beginning of it.")],
+    task_id: output.TaskArgument,
     as_json: output.JsonOption = False,
 ) -> None:
     """Print what a task ended with.
@@ -40,6 +38,6 @@ def result(
         output.print_json(found.output)
     if found.status != "success":
         if not as_json:
-            why = f"{found.error.code}: {found.error.message}" if found.error else str(found.status)
+            why = output.why_ended(found)
             output.remark(f"{found.task_id} failed: {why}")
         raise typer.Exit(TASK_FAILED)

@@ -46,6 +46,8 @@ def run(
     Shows what it prints and exits with its exit code. It runs on whichever worker takes it, once unless
     --retries says more. Ctrl-C cancels it.
     """
+    from spoold.protocol.errors import SpoolError
+
     fields = drafting.Options(
         kind, input_json, task_id, name, priority, after, timeout, retries, requires, batch, env, cwd
     ).fields()
@@ -53,9 +55,17 @@ def run(
     draft = fields if command is None and kind else drafting.with_command(fields, command or [])
     with session(ctx).spool() as spool:
         submitted = spool.submit_from("the command", draft)
+        mine = task_id is None
         try:
+            refused = spool.refusal(submitted)
+            if refused is not None:
+                raise SpoolError(output.why_ended(refused))
+            mine = True
             code = _attend(spool, submitted)
         except KeyboardInterrupt:
+            if not mine:
+                output.remark(f"spool: nobody has taken {submitted} in yet, so it is left alone; it may be another's")
+                raise typer.Exit(INTERRUPTED) from None
             spool.cancel(submitted, reason="Ctrl-C in spool run")
             output.remark(f"spool: {submitted} is being cancelled")
             raise typer.Exit(INTERRUPTED) from None
@@ -70,6 +80,5 @@ def _attend(spool: Spool, task_id: str) -> int:
     result = spool.result(task_id)
     if result.status == "success":
         return 0
-    why = f"{result.error.code}: {result.error.message}" if result.error else str(result.status)
-    output.remark(f"spool: {task_id} failed: {why}")
+    output.remark(f"spool: {task_id} failed: {output.why_ended(result)}")
     return result.exit_code or TASK_FAILED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 def show(
     ctx: typer.Context,
-    task_id: Annotated[str, typer.Argument(metavar="ID", help="A task: its id, or the beginning of it.")],
+    task_id: output.TaskArgument,
     as_json: output.JsonOption = False,
 ) -> None:
     """Show all about one task.

@@ -37,10 +37,14 @@ def wait(
     Exits with 1 if any of them failed, with 124 if the time was over first."""
     from spoold.cli.progress import wait_with_bar
     from spoold.cli.values import duration
+    from spoold.protocol.lifecycle import State
 
     timeout_s = duration(timeout, "--timeout") if timeout is not None else None
     with session(ctx).spool() as spool:
-        results = wait_with_bar(spool, [located.id for located in spool.locate_all(ids)], timeout_s)
+        located = spool.locate_all(ids)
+        rejected = {one.drop: spool.result(one.drop) for one in located if one.state is State.REJECTED}
+        lasting = [one.id for one in located if one.state is not State.REJECTED]
+        results = {**rejected, **wait_with_bar(spool, lasting, timeout_s)}
     if as_json:
         output.print_json(results)
     if report_failures(results):
@@ -51,7 +55,7 @@ def report_failures(results: dict[str, Result]) -> bool:
     """Say which tasks failed and why; whether any did."""
     failed = [(task_id, result) for task_id, result in results.items() if result.status != "success"]
     for task_id, result in failed[:FAILURES_SHOWN]:
-        why = f"{result.error.code}: {result.error.message}" if result.error else str(result.status)
+        why = output.why_ended(result)
         output.remark(f"{task_id} failed: {output.one_line(why, 300)}")
     if len(failed) > FAILURES_SHOWN:
         output.remark(f"… and {len(failed) - FAILURES_SHOWN} more")

@@ -5,6 +5,10 @@
     location     which directory is meant when none is said
     submission   from what a caller wrote to what is dropped: ids, validation, batches
     info         all that can be said of one task
+    explain      why a task is not running
+    origins      with which tasks a failure by dependency began
+    status       the picture of the cluster, also without a leader
+    fsck         audits a spool, and has it mended
     waiting      results as they come in, found by listing
     pace         how often to look
     logs         what attempts wrote, read and followed

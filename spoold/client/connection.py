@@ -8,15 +8,16 @@ import secrets
 import socket
 import threading
 import weakref
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import Self
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Self, TypeVar
 
 from spoold.client import submission
 from spoold.client.location import spool_directory
 from spoold.protocol import layout
-from spoold.protocol.errors import Unavailable
-from spoold.protocol.names import slug
+from spoold.protocol.errors import ShutOut, Unavailable
+from spoold.protocol.names import key, slug
 from spoold.protocol.order import base36
 from spoold.protocol.request import Verb
 from spoold.store import control
@@ -24,6 +25,10 @@ from spoold.store.store import Store, open_store
 from spoold.system.clock import Clock, SystemClock
 from spoold.system.errnos import advice
 from spoold.system.filesystem import FileSystem
+
+T = TypeVar("T")
+# So many of the ids that callers chose.
+REMEMBERED = 10_000
 
 
 class Connection:
@@ -51,6 +56,7 @@ class Connection:
         self.store: Store = open_store(filesystem, clock or SystemClock(), writer_id(), self.directory)
         self._writing = threading.Lock()
         self._tmp_open = False
+        self.dropped: dict[str, str] = {}  # under which name, by key of the ids that a caller chose, the last ones
         self._last_micros = 0
         # What is left in tmp/ when a program ends without `close` is taken away as well.
         self._finalizer = weakref.finalize(self, self.store.close_tmp)
@@ -85,23 +91,47 @@ class Connection:
 
     def publish(self, drops: Iterable[submission.Drop]) -> None:
         """Make drops appear in pending/, safe from a power cut if the settings ask for that."""
-        durable = self.store.durable
+        durable, published = self.store.durable, {}
         with self.reaching(), self._writing:
-            self._open_tmp()
             for drop in drops:
-                self.store.publish(layout.join(layout.PENDING, drop.name), drop.data, durable=durable)
+                path = layout.join(layout.PENDING, drop.name)
+                staged = self._through_tmp(partial(self.store.publish, path, drop.data, durable=durable))
+                published[staged] = path
+                self._remember(drop)
             if durable:
-                self.store.fs.sync(layout.PENDING)
+                with suppress(ShutOut):  # what was published is out of reach, and not lost
+                    self.store.settle(layout.PENDING, published)
+
+    def _remember(self, drop: submission.Drop) -> None:
+        """Where an id was chosen, another task may have it, and what becomes of the drop is to be told from that."""
+        for task_id in drop.chosen:
+            self.dropped.pop(key(task_id), None)
+            self.dropped[key(task_id)] = drop.name
+        while len(self.dropped) > REMEMBERED:
+            del self.dropped[next(iter(self.dropped))]
 
     def post(self, verb: Verb, target: str, reason: str) -> None:
         """Put a request into control/. Errors: BadName for a target that cannot stand in a name."""
         unique = f"{base36(self.micros(), 10)}-{submission.suffix()}"
         with self.reaching(), self._writing:
+            self._through_tmp(partial(control.post, self.store, verb, target, unique, by=_caller(), reason=reason))
+
+    def _through_tmp(self, write: Callable[[], T]) -> T:
+        """Write something that is staged first. Only for that a tmp directory is needed: looking works on a share
+        that is mounted read-only.
+
+        The leader takes away the directory of a client that has not written for long; then nothing was written now,
+        and it begins again under a new name.
+        """
+        try:
             self._open_tmp()
-            control.post(self.store, verb, target, unique, by=_caller(), reason=reason)
+            return write()
+        except ShutOut:
+            self.store.writer, self._tmp_open = writer_id(), False
+            self._open_tmp()
+            return write()
 
     def _open_tmp(self) -> None:
-        """Only who writes needs a tmp directory: looking works on a share that is mounted read-only."""
         if not self._tmp_open:
             self.store.open_tmp()
             self._tmp_open = True

@@ -13,7 +13,8 @@ from datetime import datetime
 
 import orjson
 
-from spoold.client.status import Sleep, is_silent, status
+from spoold.client.origins import origins
+from spoold.client.status import Sleep, is_silent, status, sure_lease
 from spoold.client.waiting import read_result
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, BadName, NotFound
@@ -23,12 +24,11 @@ from spoold.protocol.lanes import Lane, parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key, parse_ended, parse_events
 from spoold.protocol.request import EVERYTHING, Request, Verb
-from spoold.protocol.result import Result
+from spoold.protocol.result import Code, Result
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import Task
 from spoold.rules import admission, batch
 from spoold.rules.case import Attempt, Case, Claim, Explanation, Seen
-from spoold.rules.disk import room
 from spoold.rules.explain import explain as judge_case
 from spoold.rules.gates import LaneFacts, Parent, conditions_of
 from spoold.rules.matching import unfit
@@ -57,10 +57,11 @@ def explain(store: Store, host: Host, clock: Clock, ref: str, *, sleep: Sleep = 
 def gather(store: Store, host: Host, clock: Clock, ref: str, *, sleep: Sleep = time.sleep) -> Case:
     """What is known of the task. Errors: NotFound, OSError."""
     picture = status(store, host, clock, sleep=sleep)
+    token = picture.master.leader is not None or sure_lease(store.fs, sleep) is not None
     for _ in range(TRIES):
         located = locate(store, ref)
         with contextlib.suppress(FileNotFoundError):
-            return _Gathering(store, host, clock, located, picture).case()
+            return replace(_Gathering(store, host, clock, located, picture).case(), token=token)
     raise NotFound(f"task {ref!r} keeps moving; ask again.")
 
 
@@ -119,10 +120,7 @@ class _Gathering:
 
     def _rejected(self) -> Case:
         reason = drops.read_reason(self._store.fs, self._located.path)
-        if not reason.get("problem"):
-            return self._base
-        words = {name: str(reason.get(name) or "") for name in ("file", "field", "problem", "mend")}
-        return replace(self._base, problem=BadFile(**words))
+        return replace(self._base, problem=drops.problem_in(reason))
 
     def _ended(self) -> Case:
         case = self._base
@@ -130,6 +128,8 @@ class _Gathering:
             case = replace(case, last=_attempt(read_result(self._store, self._located)))
         with contextlib.suppress(BadFile):
             case = self._with_parents(case, self._read())
+        if case.last is not None and case.last.code == Code.DEPENDENCY_FAILED:
+            case = replace(case, origins=origins(self._store, self._located))
         return case
 
     def _claimed(self) -> Case:
@@ -147,7 +147,7 @@ class _Gathering:
         elif self._located.name is not None:
             # Beats are some seconds apart; the worker's journal knows of a claim at once.
             claim = replace(claim, since=self._told_at(worker, "CLAIMED", self._located.name))
-        return replace(self._base, claim=claim)
+        return replace(self._base, claim=claim, disk=self._store.room())
 
     def _queued(self) -> Case:
         name = self._located.name
@@ -167,14 +167,13 @@ class _Gathering:
             active=self._picture.types.get(kind, {}).get("active", 0),
         )
         last = self._last_attempt(name)
-        usage = self._store.fs.usage()
         return replace(
             self._with_lane(case, lane, name),
             type=facts,
             last=_attempt(last) if last is not None else None,
             rest_s=self._rest_s(name, last),
             workers=tuple(self._workers(lane)),
-            disk=room(usage.total_bytes, usage.free_bytes, self._store.settings.disk),
+            disk=self._store.room(),
         )
 
     def _read(self) -> Task:

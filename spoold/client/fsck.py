@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from spoold.client.status import Sleep, living
+from spoold.client.status import LOOK_AGAIN_S, Sleep, living
 from spoold.protocol.errors import SpoolError
 from spoold.rules.audit import audit, confirmed, counts, verdict
 from spoold.rules.finding import Finding, Severity
@@ -18,9 +18,6 @@ from spoold.store.store import Store
 from spoold.store.survey import survey
 from spoold.system.clock import Clock
 from spoold.system.host import Host
-
-# Long enough for a move to be over on a slow share, and for its directories to be listed anew.
-LOOK_AGAIN_S = 0.5
 
 
 class StillAlive(SpoolError):

@@ -17,7 +17,8 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key, parse_archived, parse_ended
 from spoold.protocol.order import order_micros, rank_of
 from spoold.protocol.result import Result
-from spoold.store import beats, locate
+from spoold.store import beats, drops, locate
+from spoold.store.absence import names_in
 from spoold.store.locate import Located
 from spoold.store.store import Store, stamp
 
@@ -95,13 +96,12 @@ def list_attempts(store: Store, located: Located) -> list[Result]:
         return []
     directory = layout.bucket(located.id) if located.archived else layout.RESULTS
     found = []
-    with contextlib.suppress(FileNotFoundError):
-        for file in store.fs.list(directory):
-            archived = parse_archived(file)
-            name = parse_ended(file) if archived is None else archived[0] if archived[1] == "result" else None
-            if name is not None and key(name.id) == key(located.id):
-                path = layout.join(directory, file)
-                found.append((path == located.result, name.attempt, path))
+    for file in names_in(store.fs, directory):
+        archived = parse_archived(file)
+        name = parse_ended(file) if archived is None else archived[0] if archived[1] == "result" else None
+        if name is not None and key(name.id) == key(located.id):
+            path = layout.join(directory, file)
+            found.append((path == located.result, name.attempt, path))
     attempts = []
     for _, _, path in sorted(found):
         with contextlib.suppress(OSError, BadFile):
@@ -125,9 +125,8 @@ def read_content(store: Store, located: Located) -> dict[str, Any]:
 
 def _reason(store: Store, located: Located, last: Result | None) -> str:
     if located.state is State.REJECTED:
-        reason = locate.reason_of(store, located)
-        where = f"{reason['field']}: " if reason.get("field") else ""
-        return f"{where}{reason.get('problem', 'rejected')} Mend: {reason.get('mend', '')}".strip()
+        problem = drops.problem_in(locate.reason_of(store, located))
+        return f"{problem.told(located.id)} Mend: {problem.mend}" if problem is not None else "rejected"
     if located.state is State.COMPLETED or last is None or last.error is None:
         return ""
     why = f"{last.error.code}: {last.error.message}"

@@ -14,6 +14,7 @@ from spoold.protocol import layout
 from spoold.protocol.errors import NotFound
 from spoold.protocol.names import EndedName, key, parse_log
 from spoold.store import locate
+from spoold.store.absence import names_in
 from spoold.store.store import Store
 
 TAIL_BYTES = 4000
@@ -32,11 +33,7 @@ def list_logs(store: Store, task_id: str) -> list[tuple[EndedName, str]]:
     """The logs of a task, oldest attempt first: name and path, wherever they are now. Errors: OSError."""
     found = []
     for directory in (layout.LOGS, layout.bucket(task_id)):
-        try:
-            names = store.fs.list(directory)
-        except FileNotFoundError:
-            continue
-        for file in names:
+        for file in names_in(store.fs, directory):
             name = parse_log(file)
             if name is not None and key(name.id) == key(task_id):
                 found.append((name, layout.join(directory, file)))

@@ -14,7 +14,7 @@ from spoold.client.logs import Piece
 from spoold.client.waiting import Waiter
 from spoold.protocol.errors import NotFound, SpoolError, WaitTimeout
 from spoold.protocol.lifecycle import State
-from spoold.protocol.request import EVERYTHING, Verb
+from spoold.protocol.request import EVERYTHING, Verb, kind_target
 from spoold.protocol.result import Result
 from spoold.store import beats, locate
 from spoold.store.journal import Reader
@@ -97,25 +97,23 @@ class Spool(Connection):
     ) -> dict[str, Result]:
         """Wait until all the tasks have ended; returns their results in the order of the ids.
 
-        A rejected one counts as ended, with an error that says why. timeout in seconds; progress is told of results
-        as they come. A share that is away for a minute is borne with. Errors: NotFound for an unknown id, WaitTimeout
-        (the tasks go on).
+        A rejected one counts as ended, with an error that says why; also where another task has the id that this
+        client chose. timeout in seconds; progress is told of results as they come. A share that is away for a minute
+        is borne with. Errors: NotFound for an unknown id, WaitTimeout (the tasks go on).
         """
         wanted = [ids] if isinstance(ids, str) else list(dict.fromkeys(ids))
         clock = self.store.clock
         give_up_at = None if timeout is None else clock.monotonic() + timeout
         results: dict[str, Result] = {}
         nothing: dict[str, Result] = {}
-        waiter = Waiter(self.store, wanted)
+        waiter = Waiter(self.store, wanted, self.dropped)
         checked = False
         while True:
             with self.reaching():
                 came = waiter.pace.forgiving(waiter.poll, nothing)
                 if waiter.pending and not checked:
-                    checked = True
-                    waiter.check_known()
-                    waiter.look_in_archive()
-                    came = {**came, **waiter.poll()}
+                    checked = waiter.pace.forgiving(waiter.look_elsewhere, False)
+                    came = {**came, **waiter.pace.forgiving(waiter.poll, nothing)}
             results.update(came)
             if came and progress is not None:
                 progress(came)
@@ -129,10 +127,27 @@ class Spool(Connection):
                 )
             time.sleep(min(waiter.pace.pause_s(), left_s) if left_s is not None else waiter.pace.pause_s())
 
+    def refusal(self, task_id: str) -> Result | None:
+        """Why what this client dropped last under this id was rejected; None when it was not.
+
+        Waits until a leader has judged the drop, if its id was chosen: another task may have it. Errors: Unavailable.
+        """
+        waiter = Waiter(self.store, [task_id], self.dropped)
+        while True:
+            with self.reaching():
+                if not waiter.pace.forgiving(waiter.unjudged, {task_id}):
+                    return waiter.refusals().get(task_id)
+            time.sleep(waiter.pace.pause_s())
+
     def cancel(self, ids: str | Iterable[str], *, reason: str = "") -> list[str]:
-        """Ask for tasks to be ended, running or not; returns their ids. Errors: NotFound; then none is asked for."""
+        """Ask for tasks to be ended, running or not; returns their ids.
+
+        Errors: NotFound, SpoolError for a drop that was rejected; then none is asked for.
+        """
         found = self.locate_all(ids)
         for located in found:
+            if located.state is State.REJECTED:
+                raise SpoolError(f"rejected/{located.drop} was rejected: there is nothing to cancel.")
             if located.state is State.PENDING and located.id == located.drop:
                 raise NotFound(
                     f"pending/{located.drop} has no id yet; delete the file, or cancel it once it has one."
@@ -153,12 +168,12 @@ class Spool(Connection):
         return self._post_each(Verb.RETRY, found, reason)
 
     def pause(self, kind: str | None = None, *, reason: str = "") -> None:
-        """Start no more tasks of a type, or none at all; what runs goes on."""
-        self.post(Verb.PAUSE, kind or EVERYTHING, reason)
+        """Start no more tasks of a type, or none at all; what runs goes on. Errors: BadName for what is no type."""
+        self.post(Verb.PAUSE, kind_target(kind), reason)
 
     def resume(self, kind: str | None = None, *, reason: str = "") -> None:
-        """Take back a pause; without a type every pause, and a halt."""
-        self.post(Verb.RESUME, kind or EVERYTHING, reason)
+        """Take back a pause; without a type every pause, and a halt. Errors: BadName for what is no type."""
+        self.post(Verb.RESUME, kind_target(kind), reason)
 
     def drain(self, worker: str | None = None, *, reason: str = "") -> list[str]:
         """Let a worker (by id, or by the name it was started with), or all, finish what they have and take no more.

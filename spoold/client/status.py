@@ -16,6 +16,8 @@ from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import NOBODY, LeaseName
 from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Leadership, Node, Snapshot
+from spoold.rules.disk import is_warning
+from spoold.rules.lease import MISSING, MISSING_MEND
 from spoold.rules.nodes import ASLEEP, count_workers, node_of
 from spoold.store import beats, control, snapshots
 from spoold.store.lease import read_lease
@@ -30,6 +32,8 @@ from spoold.system.host import Host
 FRESH_S = 15.0
 RENEWED_WITHIN_S = 3.0
 LOOK_EVERY_S = 0.1
+# Long enough for a move to be over on a slow share, and for its directories to be listed anew.
+LOOK_AGAIN_S = 0.5
 # Stamps are of other machines' clocks: a node is called dead by them only when they are far behind.
 PATIENCE = 2.0
 
@@ -37,14 +41,24 @@ Sleep = Callable[[float], None]
 
 
 def status(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep) -> Snapshot:
-    """The cluster now; up to 0.3 s old where a leader lives, which may take 3 s to find out. Errors: OSError."""
-    lease = read_lease(store.fs)
+    """The cluster now; up to 0.3 s old where a leader lives, which may take 3 s to find out. Errors: OSError.
+
+    The room on the share is looked at here: on a full one no leader can publish what it sees.
+    """
+    picture = _picture(store, host, clock, sleep)
+    others = (warning for warning in picture.warnings if not is_warning(warning))
+    return picture.model_copy(update={"warnings": (*store.room_warnings(), *others)})
+
+
+def _picture(store: Store, host: Host, clock: Clock, sleep: Sleep) -> Snapshot:
+    """The leader's picture, while it lives, else one made by listing."""
+    lease = sure_lease(store.fs, sleep)
     nodes = beats.read_all(store.fs)
     if lease is None or lease.holder == NOBODY:
-        return _listing(store, host, clock, None, nodes)
+        return _listing(store, host, clock, lease, nodes)
     holder = nodes.get(lease.holder)
     if holder is not None and provably_gone(holder, host):
-        return _listing(store, host, clock, None, nodes)
+        return _listing(store, host, clock, lease, nodes)
     told = _told(store.fs, lease)
     # On this host the stamp is of our own clock, and only says whether the leader has not stopped.
     patience_s = max(FRESH_S, 2 * holder.interval_s) if holder is not None and _here(holder, host) else FRESH_S
@@ -52,8 +66,18 @@ def status(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep)
         return told
     if _renewed(store.fs, lease, clock, sleep):
         now = read_lease(store.fs) or lease
-        return _told(store.fs, now) or _listing(store, host, clock, now, beats.read_all(store.fs))
-    return _listing(store, host, clock, None, nodes)
+        told = None if store.room().full else _told(store.fs, now)
+        return told or _listing(store, host, clock, now, beats.read_all(store.fs), leads=True)
+    return _listing(store, host, clock, lease, nodes)
+
+
+def sure_lease(fs: FileSystem, sleep: Sleep) -> LeaseName | None:
+    """The token of leadership; None where two looks show none: one between two of its names may show neither."""
+    lease = read_lease(fs)
+    if lease is None:
+        sleep(LOOK_AGAIN_S)
+        lease = read_lease(fs)
+    return lease
 
 
 def is_silent(beat: Heartbeat, host: Host, clock: Clock) -> bool:
@@ -151,9 +175,15 @@ def _renewed(fs: FileSystem, lease: LeaseName, clock: Clock, sleep: Sleep) -> bo
 
 
 def _listing(
-    store: Store, host: Host, clock: Clock, leader: LeaseName | None, nodes: dict[str, Heartbeat]
+    store: Store,
+    host: Host,
+    clock: Clock,
+    lease: LeaseName | None,
+    nodes: dict[str, Heartbeat],
+    *,
+    leads: bool = False,
 ) -> Snapshot:
-    """The picture made by listing, and a warning that says why."""
+    """The picture made by listing, and a warning that says why. leads: whether the lease's holder does."""
     counted = census(store.fs)
     requests = control.list_requests(store.fs)
     workers = [beat for _, beat in sorted(nodes.items()) if beat.role == "worker"]
@@ -163,9 +193,8 @@ def _listing(
     types = {kind: dict(states) for kind, states in counted.types.items()}
     for task in (task for node in shown for task in node.tasks if "type" in task):
         types.setdefault(task["type"], {"waiting": 0, "active": 0})["active"] += 1
-    lease = leader or read_lease(store.fs)
     masters = [n for n, beat in sorted(nodes.items()) if beat.role == "master" and not is_silent(beat, host, clock)]
-    name = leader.holder if leader is not None else None
+    name = lease.holder if lease is not None and leads else None
     mounts = mounts_of({n: beat for n, beat in nodes.items() if not is_silent(beat, host, clock)})
     return Snapshot(
         generated_at=store.stamp(),
@@ -180,14 +209,15 @@ def _listing(
         types=dict(sorted(types.items())),
         paused=tuple(sorted({r.target for r in requests if r.verb is Verb.PAUSE})),
         halted=any(r.verb is Verb.HALT for r in requests),
-        warnings=(_why_listed(name), *mount_warnings(store, mounts)),
+        warnings=(_why_listed(name, lease), *mount_warnings(store, mounts)),
     )
 
 
-def _why_listed(leader: str | None) -> str:
+def _why_listed(leader: str | None, lease: LeaseName | None) -> str:
     if leader is not None:
-        return f"{leader} leads but has told nothing yet; these figures were counted just now"
-    return (
-        "no leader is seen, so nothing is admitted, retried or taken back; these figures were counted just now. "
-        "Start `spool master` or `spool up` on any machine that mounts the spool"
-    )
+        return f"{leader} leads but has told nothing new; these figures were counted just now"
+    why, mend = "no leader is seen, so", "start `spool master` or `spool up` on any machine that mounts the spool"
+    if lease is None:
+        why, mend = f"{MISSING}, and", MISSING_MEND
+    counted = "these figures were counted just now"
+    return f"{why} nothing is admitted, retried or taken back; {counted}. {mend[0].upper()}{mend[1:]}"

@@ -31,11 +31,12 @@ _ANY_ORDER = encode_order(0, 1)
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """One file for pending/: its name, its bytes, the ids in it."""
+    """One file for pending/: its name, its bytes, the ids in it, and which of them its caller chose."""
 
     name: str
     data: bytes
     ids: tuple[str, ...]
+    chosen: tuple[str, ...] = ()
 
 
 def one(
@@ -56,7 +57,7 @@ def one(
     refused = admission.judge_kind(name, "file", len(data), settings)
     if refused is not None:
         raise BadFile(file, refused.error.field, refused.error.problem, refused.error.mend)
-    return Drop(name, data, (task_id,))
+    return Drop(name, data, (task_id,), () if task.get("id") is None else (task_id,))
 
 
 def many(
@@ -70,19 +71,21 @@ def many(
     drops: list[Drop] = []
     lines: list[bytes] = []
     ids: list[str] = []
+    chosen: list[str] = []
     size = 0
     shared = suffix()
     for number, task in enumerate(tasks, 1):
         draft = complete(task, f"{_stem(task)}-{shared}-{number}", stamp)
         line = _dump(draft, f"{file} line {number}")
         if lines and size + len(line) + 1 > settings.drop.max_batch_bytes:
-            drops.append(_batch(lines, ids, settings, micros + len(drops), f"{shared}-{len(drops)}", file))
-            lines, ids, size = [], [], 0
+            drops.append(_batch(lines, ids, chosen, settings, micros + len(drops), f"{shared}-{len(drops)}", file))
+            lines, ids, chosen, size = [], [], [], 0
         lines.append(line)
         ids.append(str(draft["id"]))
+        chosen += [] if task.get("id") is None else ids[-1:]
         size += len(line) + 1
     if lines:
-        drops.append(_batch(lines, ids, settings, micros + len(drops), f"{shared}-{len(drops)}", file))
+        drops.append(_batch(lines, ids, chosen, settings, micros + len(drops), f"{shared}-{len(drops)}", file))
     return drops
 
 
@@ -98,7 +101,9 @@ def suffix() -> str:
     return base36(secrets.randbelow(36**8), 8)
 
 
-def _batch(lines: list[bytes], ids: list[str], settings: Settings, micros: int, name: str, file: str) -> Drop:
+def _batch(
+    lines: list[bytes], ids: list[str], chosen: list[str], settings: Settings, micros: int, name: str, file: str
+) -> Drop:
     data = b"\n".join([*lines, b""])
     verdict = batch.check(data, file, settings)
     if not isinstance(verdict, batch.Accepted):
@@ -107,7 +112,7 @@ def _batch(lines: list[bytes], ids: list[str], settings: Settings, micros: int, 
     refused = admission.judge_kind(drop, "file", len(data), settings)
     if refused is not None:
         raise BadFile(file, refused.error.field, refused.error.problem, refused.error.mend)
-    return Drop(drop, data, tuple(ids))
+    return Drop(drop, data, tuple(ids), tuple(chosen))
 
 
 def _stem(task: Mapping[str, Any], said: str = "") -> str:

@@ -6,7 +6,7 @@ an answer too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from spoold.client.pace import Pace
 from spoold.protocol import codec, layout
@@ -15,6 +15,7 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, parse_ended
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.store import drops
+from spoold.store.absence import listed
 from spoold.store.archive import list_archived
 from spoold.store.locate import Located, locate_many
 from spoold.store.store import Store
@@ -26,8 +27,10 @@ ARCHIVE_EVERY_S = 5.0
 class Waiter:
     """Awaits tasks by id. `add` ids at any time, `poll` for results, rest for `pace`; not for several threads."""
 
-    def __init__(self, store: Store, ids: Iterable[str] = ()) -> None:
+    def __init__(self, store: Store, ids: Iterable[str] = (), dropped: Mapping[str, str] | None = None) -> None:
+        """dropped: under which name this client dropped a task, by key of ids that it chose and others may have."""
         self._store = store
+        self._dropped = {} if dropped is None else dropped
         self._wanted: dict[str, str] = {}
         self._came: dict[str, Result] = {}
         self._listed: dict[State, set[str]] = {State.COMPLETED: set(), State.FAILED: set()}
@@ -51,10 +54,11 @@ class Waiter:
     def poll(self) -> dict[str, Result]:
         """The results that came since the last poll, by id. Errors: OSError; the next poll has what this one lost."""
         if self._wanted:
+            unjudged = self.unjudged()
             self._list_ended()
-            for task_key in self._wanted.keys() & self._ended.keys():
-                self._take(self._ended[task_key])
             self._look_rejected()
+            for task_key in (self._wanted.keys() & self._ended.keys()) - unjudged:
+                self._take(self._ended[task_key])
             if self._wanted and self._store.clock.monotonic() >= self._archive_at:
                 self.look_in_archive()
         came, self._came = self._came, {}
@@ -62,14 +66,34 @@ class Waiter:
             self.pace.something_happened()
         return came
 
-    def check_known(self) -> None:
-        """Make sure that all ids still awaited are in the spool. Errors: NotFound that names them; OSError."""
+    def unjudged(self) -> set[str]:
+        """The keys whose drop by this client still stands in pending/: a task that has the id may be another one.
+
+        Errors: OSError.
+        """
+        own = self._wanted.keys() & self._dropped.keys()
+        standing = set(self._store.fs.list(layout.PENDING)) if own else ()
+        return {task_key for task_key in own if self._dropped[task_key] in standing}
+
+    def refusals(self) -> dict[str, Result]:
+        """Those that were rejected, by id. Errors: OSError."""
+        self._look_rejected()
+        came, self._came = self._came, {}
+        return came
+
+    def look_elsewhere(self) -> bool:
+        """Make sure that all ids still awaited are in the spool, and look in its archive, too. Always True.
+
+        Errors: NotFound that names those that are nowhere; OSError.
+        """
         found = locate_many(self._store, self.pending)
         missing = [task_id for task_id in self.pending if task_id not in found]
         if missing:
             raise NotFound(
                 f"no task {', '.join(map(repr, missing[:5]))}{' …' if len(missing) > 5 else ''} in this spool."
             )
+        self.look_in_archive()
+        return True
 
     def look_in_archive(self) -> None:
         """Have the next poll tell of what has been archived. Errors: OSError."""
@@ -93,14 +117,19 @@ class Waiter:
             self._listed[state] = now
 
     def _look_rejected(self) -> None:
-        for path, task_id, _ in drops.list_reasons(self._store.fs, self._reasons):
+        for path, task_id, drop in drops.list_reasons(self._store.fs, self._reasons):
             self._reasons.add(path)
             self._rejected[key(task_id)] = path
+            for own in [k for k in self._wanted.keys() & self._dropped.keys() if self._dropped[k] == drop]:
+                self._reject(own, path)
         for task_key in self._wanted.keys() & self._rejected.keys():
             path = self._rejected.pop(task_key)
             if not self._lives(self._wanted[task_key]):
-                task_id = self._wanted.pop(task_key)
-                self._came[task_id] = rejection(task_id, drops.read_reason(self._store.fs, path))
+                self._reject(task_key, path)
+
+    def _reject(self, task_key: str, path: str) -> None:
+        task_id = self._wanted.pop(task_key)
+        self._came[task_id] = rejection(task_id, drops.read_reason(self._store.fs, path))
 
     def _lives(self, task_id: str) -> bool:
         """Whether a task has this id: then it was a second drop of the id that was rejected."""
@@ -111,8 +140,7 @@ class Waiter:
         try:
             result = read_result(self._store, located)
         except (NotFound, BadFile) as error:
-            directory, _, file = located.path.rpartition("/")
-            if not located.archived and file not in self._store.fs.list(directory):
+            if not located.archived and not listed(self._store.fs, located.path):
                 return  # it was archived, or retried, between listing and reading
             result = _unreadable(located, error)
         self._came[self._wanted.pop(key(located.id))] = result

@@ -19,7 +19,7 @@ import orjson
 
 from spoold.doctor.child import Order
 from spoold.doctor.records import compose
-from spoold.protocol.errors import Unavailable, WaitTimeout
+from spoold.protocol.errors import BadName, Unavailable, WaitTimeout, legible
 from spoold.protocol.report import Report
 from spoold.store.store import stamp
 from spoold.system.host import this_host
@@ -34,8 +34,12 @@ def examine(order: Order, say: Say = lambda text: None, *, silent_s: float = SIL
     """Make the trials in a process of their own. say gets a line now and then for the person who waits.
 
     silent_s: no call returned for that long, and the share counts as not answering, which is a report too.
-    Errors: WaitTimeout when too few machines came, Unavailable when there is nothing to examine.
+    Errors: WaitTimeout when too few machines came, Unavailable when there is nothing to examine, BadName for a path
+    that no report could name.
     """
+    if order.directory != legible(order.directory):
+        where = legible(order.directory)
+        raise BadName(f"{where} is not UTF-8, which configurations and reports are. Mend: rename the directory.")
     command = [sys.executable, "-m", "spoold.doctor.child", order.encode()]
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
     try:

@@ -44,6 +44,16 @@ def test_warnings_are_no_failure(directory: Path) -> None:
     assert result.stdout.splitlines()[-1] == "1 warning: 1 ready, 1 rejected"
 
 
+def test_a_task_file_moved_by_hand_is_told_from_what_is_nobodys(directory: Path) -> None:
+    (task,) = (directory / "ready" / "type=review").iterdir()
+    task.rename(directory / "ready" / task.name)
+    result = spool(directory, "fsck")
+    assert result.stdout.splitlines()[0].startswith(
+        f"warning: ready/{task.name}: a task file in the wrong place (id a)"
+    )
+    assert "into pending/" in result.stdout
+
+
 def test_errors_are_and_a_repair_mends_them(directory: Path) -> None:
     name = misplace(directory)
     result = spool(directory, "fsck")

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from spoold.cli.app import VERBS, verb_of
+from spoold.store.locate import PREFIX_MIN
 from tests.cli.commands import spool
 
 
@@ -36,6 +37,11 @@ def test_every_option_is_explained(verb: str) -> None:
     for number in options:
         explained = re.search(r"\S {2,}\S", lines[number]) or lines[number + 1].startswith(" " * 10)
         assert explained, lines[number]
+
+
+@pytest.mark.parametrize("verb", ["show", "explain", "result", "logs"])
+def test_the_help_says_how_much_of_an_id_is_a_beginning(verb: str) -> None:
+    assert f"from {PREFIX_MIN} characters on" in " ".join(spool(verb, "--help").out.split())
 
 
 def test_an_unknown_verb_is_a_usage_error_that_guesses() -> None:

@@ -38,6 +38,13 @@ def test_a_spool_is_made_with_the_report_of_its_mount_and_nothing_else(tmp_path:
     assert not list((root / "tmp").iterdir())
 
 
+def test_a_directory_that_no_report_could_name_is_refused(tmp_path: Path) -> None:
+    result = spool(tmp_path, "init", f"{tmp_path}/\udcff")
+    assert result.exit_code == 2
+    assert "\\udcff is not UTF-8, which configurations and reports are. Mend: rename" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("against", "wanted", "force", "made"),
     [

@@ -165,7 +165,9 @@ def test_stdin_is_one_task_or_a_line_each(root: Path, run: Run, stdin: bytes, co
         (["ls", "--state", "gone"], b"", "'gone' is no state. Mend: use one of pending, waiting"),
         (["drain"], b"", "one WORKER or --all"),
         (["wait", "x", "--timeout", "-3"], b"", "is no time"),
-        (["pause", "no/type"], b"", "cannot be the target"),
+        (["pause", "no such"], b"", "'no such' is no type of tasks: not a plain word; use 1 to 48 of"),
+        (["pause", "+all"], b"", "or name none, to mean all"),
+        (["resume", ""], b"", "or name none, to mean all"),
     ],
 )
 def test_a_mistake_is_exit_2_and_a_sentence(root: Path, run: Run, words: list[str], stdin: bytes, why: str) -> None:
@@ -252,7 +254,7 @@ def test_requests_go_to_control(root: Path, run: Run) -> None:
     put(root, "heartbeats/lap-aaaaa.3.json", {})
     assert run("cancel", "open", "--reason", "r").lines == ["open"]
     assert json.loads(run("retry", "bad", "--json").out) == {"retry": ["bad"]}
-    for words in ("pause t", "pause", "resume", "drain lap", "drain --all --undo", "halt", "gc"):
+    for words in ("pause T", "pause", "resume", "drain lap", "drain --all --undo", "halt", "gc"):
         assert run(*words.split()).code == 0, words
     assert requests(root) == [
         ("cancel", "open"),
@@ -268,9 +270,11 @@ def test_requests_go_to_control(root: Path, run: Run) -> None:
 
 
 def test_what_is_not_there_is_exit_4(run: Run) -> None:
-    for words in ("show x", "result x", "logs x", "cancel x", "retry x", "wait x", "drain x"):
+    for words in ("show x", "result x", "explain x", "logs x", "cancel x", "retry x", "wait x", "drain x"):
         done = run(*words.split())
         assert (done.code, done.out, len(done.err.splitlines())) == (4, "", 1), words
+        odd = run(words.split()[0], "\udcff")
+        assert (odd.code, odd.out, "Traceback" in odd.err) == (4, "", False), words
 
 
 def test_one_unknown_id_among_others_cancels_nothing(root: Path, run: Run) -> None:

@@ -9,10 +9,12 @@ import pytest
 
 from spoold.client.explain import explain
 from spoold.client.fsck import StillAlive, check, mend
+from spoold.client.info import describe
 from spoold.protocol.errors import NotFound
 from spoold.protocol.request import Verb
 from spoold.rules.case import Explanation
 from spoold.store import control
+from spoold.system.filesystem import Usage
 from spoold.system.host import FakeHost
 from tests.client.cluster import Cluster
 
@@ -150,11 +152,49 @@ def test_a_task_that_runs_and_one_that_ended() -> None:
     assert failed.reasons[0].change == "`spool retry a`, then `spool retry b`"
 
 
+def test_a_claim_on_a_share_without_inodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.worker()
+    cluster.drop("a")
+    cluster.drop("b")
+    cluster.steps(master)
+    cluster.claim("a")
+    monkeypatch.setattr(cluster.fs, "usage", lambda: Usage(total_bytes=1 << 40, free_bytes=1 << 40, free_inodes=0))
+    assert ask(cluster, "a").verdict.endswith("the share is out of inodes, so no result can be written")
+    assert ask(cluster, "b").verdict == "the share is out of inodes, so workers start nothing"
+
+
+def test_a_failure_is_followed_to_the_task_with_which_it_began() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.worker()
+    cluster.drop("root")
+    cluster.drop("left", dependencies=["root"])
+    cluster.drop("right", dependencies=["root"])
+    cluster.drop("top", dependencies=["left", "right"])
+    cluster.steps(master)
+    cluster.claim("root")
+    cluster.end("root", "failed", status="failure", error={"code": "EXIT_NONZERO", "message": "exit code 65"})
+    cluster.steps(master, 4)
+    change = "`spool retry root`, then what failed because of it, then `spool retry top`"
+    assert ask(cluster, "top").reasons[0].change == change
+    for path in cluster.tree("results"):
+        if "/left" in path or "/right" in path:
+            cluster.fs.write(path, b"?", durable=False)
+    assert "`spool retry left`; `spool retry right`, then" in ask(cluster, "top").reasons[0].change
+    for path in cluster.tree("failed"):
+        if "/top" in path:
+            cluster.fs.write(path, b"?", durable=False)
+    assert ask(cluster, "top").reasons[0].change == "mend what it depends on, then `spool retry top`"
+
+
 def test_drops_that_are_young_wrong_well_and_rejected() -> None:
     cluster = Cluster()
     cluster.fs.write("pending/young.json", b'{"type": "rev', durable=False)
     cluster.fs.write("pending/wrong.json", b'{"tpye": "review"}', durable=False)
     cluster.fs.write("pending/many.jsonl", b'{"type": "review", "id": "m1"}\n{', durable=False)
+    cluster.fs.write("pending/bad.jsonl", b'{"type": "review"}\n{"type": "review", "id": "m2", }\n', durable=False)
     cluster.drop("well")
     assert gates(ask(cluster, "young.json")) == ["leader", "young"]
     assert gates(ask(cluster, "wrong.json")) == ["leader", "drop"]
@@ -167,6 +207,9 @@ def test_drops_that_are_young_wrong_well_and_rejected() -> None:
     assert answer.state == "rejected"
     assert answer.verdict == "it was rejected: tpye: unknown field."
     assert answer.reasons[0].change == "did you mean 'type'?"
+    line = "bad.jsonl line 2: is not JSON: trailing comma is not allowed (column 30)."
+    assert ask(cluster, "bad.jsonl").verdict == f"it was rejected: {line}"
+    assert describe(cluster.store, "bad.jsonl").reason.startswith(f"{line} Mend: mend it there; ")
 
 
 def test_without_a_leader_nothing_waiting_moves() -> None:
@@ -177,6 +220,16 @@ def test_without_a_leader_nothing_waiting_moves() -> None:
     cluster.steps(master)
     master.close()
     assert gates(ask(cluster, "a")) == ["not_before", "leader"]
+
+
+def test_without_a_token_nobody_is_told_to_start_a_master() -> None:
+    cluster = Cluster()
+    cluster.steps(cluster.master())
+    cluster.drop("a")
+    for path in cluster.tree("master"):
+        cluster.fs.unlink(path)
+    (reason,) = ask(cluster, "a").reasons
+    assert (reason.gate, reason.change) == ("leader", "stop all nodes and run `spool fsck --repair`")
 
 
 def test_an_unknown_task_is_not_found() -> None:

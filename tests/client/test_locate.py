@@ -103,8 +103,16 @@ def test_the_beginning_of_an_id_will_do_if_there_is_only_one(tree: Tree) -> None
     tree.waits("review-2b2b")
     with pytest.raises(NotFound, match="2 ids: review-1f3a, review-2b2b"):
         locate(store, "review")
-    with pytest.raises(NotFound, match="no task 'rev'"):
+    with pytest.raises(NotFound, match=r"no task 'rev'.* a beginning needs 4 characters"):
         locate(store, "rev")
+    with pytest.raises(NotFound, match=r"no task 'rex'.*spool ls"):
+        locate(store, "rex")
+
+
+def test_text_that_is_no_utf_8_is_no_task(tree: Tree) -> None:
+    tree.ready("a")
+    with pytest.raises(NotFound, match=r"no task '\\udcff'"):
+        locate(store_of(tree), "\udcff")
 
 
 def test_an_exact_id_goes_before_longer_ones(tree: Tree) -> None:

@@ -51,7 +51,7 @@ def test_why_a_task_failed_or_was_rejected(tree: Tree) -> None:
     assert (failed.state, failed.reason) == ("failed", "MAX_RETRIES: it broke")
     assert failed.completed_at == "2026-02-03T04:05:06Z"
     assert (rejected.state, rejected.attempt) == ("rejected", 0)
-    assert rejected.reason == "tpye: unknown field. Mend: type?"
+    assert rejected.reason == "bad.json: tpye: unknown field. Mend: type?"
     assert (archived.state, archived.archived, archived.reason, len(archived.attempts)) == ("completed", True, "", 1)
 
 
@@ -127,7 +127,7 @@ def test_every_request_has_its_verb_and_target(tree: Tree) -> None:
     tree.put("heartbeats/lap1-bbbbb.3.json", {})
     with tree.spool() as spool:
         spool.retry("f")
-        spool.pause("review")
+        spool.pause(" Review")
         spool.pause()
         spool.resume()
         assert spool.drain("lap1") == ["lap1-aaaaa", "lap1-bbbbb"]
@@ -195,3 +195,27 @@ def test_each_client_is_a_writer_of_its_own(tree: Tree) -> None:
     writers = {tree.spool().store.writer for _ in range(5)}
     assert len(writers) == 5
     assert all(is_node(writer) and writer.startswith("cli-") for writer in writers)
+
+
+def test_a_client_that_was_silent_for_so_long_that_its_directory_is_gone_begins_again(tree: Tree) -> None:
+    with tree.spool() as spool:
+        spool.submit(command="true")
+        writer = spool.store.writer
+        for again in (lambda: spool.submit(command="true"), spool.gc):
+            tree.fs.rmdir(f"tmp/{spool.store.writer}")
+            again()
+        assert spool.store.writer != writer
+    assert len(tree.fs.list("pending")) == 2
+    assert asked(tree) == [("gc", "+all")]
+    assert tree.fs.list("tmp") == []
+
+
+def test_a_rejected_drop_cannot_be_cancelled_nor_the_task_whose_id_it_named(tree: Tree) -> None:
+    tree.ready("a")
+    tree.rejects("again.json", "a")
+    with tree.spool() as spool:
+        with pytest.raises(SpoolError, match=r"rejected/again\.json was rejected"):
+            spool.cancel("again.json")
+        assert asked(tree) == []
+        spool.cancel("a")
+        assert asked(tree) == [("cancel", "a")]

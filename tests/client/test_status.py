@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from spoold.client.status import RENEWED_WITHIN_S, living, roster, status
 from spoold.master.master import Master
 from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Snapshot
 from spoold.store import control
+from spoold.system.filesystem import Usage
 from spoold.system.host import FakeHost
 from tests.client.cluster import Cluster
 
@@ -111,6 +114,22 @@ def test_a_spool_without_any_token_of_leadership_can_still_be_counted() -> None:
         cluster.fs.unlink(path)
     picture, _ = look(cluster)
     assert (picture.source, picture.master.epoch) == ("listing", 0)
+    (warning,) = picture.warnings
+    assert warning.startswith("master/ has no token, so nobody can lead, and nothing is admitted")
+    assert warning.endswith("Stop all nodes and run `spool fsck --repair`")
+
+
+def test_a_listing_between_two_names_of_the_token_does_not_hide_the_leader() -> None:
+    cluster, _ = cluster_of()
+    (token,) = cluster.tree("master")
+    cluster.fs.unlink(token)
+
+    def sleep(seconds: float) -> None:
+        cluster.clock.advance(seconds)
+        cluster.fs.write(token, b"", durable=False)
+
+    picture = status(cluster.store, cluster.host, cluster.clock, sleep=sleep)
+    assert (picture.source, picture.master.leader) == ("leader", "m-0001")
 
 
 def test_a_leader_that_has_told_nothing_yet_is_named_and_the_figures_are_counted() -> None:
@@ -124,8 +143,43 @@ def test_a_leader_that_has_told_nothing_yet_is_named_and_the_figures_are_counted
 
     picture = status(cluster.store, cluster.host, cluster.clock, sleep=sleep)
     assert (picture.source, picture.master.leader) == ("listing", "m-0001")
-    assert "m-0001 leads but has told nothing yet" in picture.warnings[0]
+    assert "m-0001 leads but has told nothing new" in picture.warnings[0]
     assert picture.master.standbys == ()
+
+
+def usage(monkeypatch: pytest.MonkeyPatch, cluster: Cluster, free_percent: int, inodes: int | None = None) -> None:
+    """From now on the share of 1,000 bytes has so much room."""
+    monkeypatch.setattr(cluster.fs, "usage", lambda: Usage(1000, 10 * free_percent, inodes))
+
+
+def test_a_share_that_fills_up_is_told_though_its_leader_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster("[disk]\nenough_free_mb = 1\n")
+    master = cluster.master()
+    usage(monkeypatch, cluster, 15)
+    cluster.steps(master)
+    assert look(cluster)[0].warnings == ("the share is 85 % full ([disk] in spool.toml)",)
+    usage(monkeypatch, cluster, 1)
+    picture, _ = look(cluster)
+    assert picture.source == "leader"
+    assert picture.warnings == (
+        "the share is 99 % full; no new task starts until space is freed ([disk] in spool.toml)",
+    )
+
+
+def test_a_leader_that_cannot_tell_what_is_new_is_not_believed_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, master = cluster_of(FakeHost("there"))
+    usage(monkeypatch, cluster, 50, inodes=0)
+    cluster.clock.advance(60)
+    cluster.drop("late")
+
+    def sleep(seconds: float) -> None:
+        cluster.clock.advance(seconds)
+        master.leadership.hold(cluster.clock.monotonic(), lambda _: False)
+
+    picture = status(cluster.store, cluster.host, cluster.clock, sleep=sleep)
+    assert (picture.source, picture.master.leader, picture.tasks.pending) == ("listing", "m-0001", 1)
+    assert picture.warnings[0].startswith("the share is out of inodes: 0 inodes are free, one for each new file; no")
+    assert picture.warnings[1].startswith("m-0001 leads but has told nothing new")
 
 
 def test_what_was_counted_agrees_with_what_the_leader_said() -> None:

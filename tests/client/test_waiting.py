@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from spoold.client import connection
 from spoold.client.failures import NotFinished
 from spoold.client.waiting import Waiter
 from spoold.protocol import layout
@@ -163,3 +164,59 @@ def test_the_result_of_an_archived_task_is_found(tree: Tree) -> None:
     with tree.spool() as spool:
         assert spool.result("a").status is Status.SUCCESS
         assert spool.result("b").attempt == 0
+
+
+@pytest.mark.parametrize("directory", ["completed", "waiting", "archive"])
+def test_a_share_that_does_not_answer_at_first_is_borne_with(tree: Tree, directory: str) -> None:
+    tree.ends_archived("a")
+    listing = tree.fs.list
+    failed: list[str] = []
+
+    def once_away(path: str) -> list[str]:
+        if path == directory and not failed:
+            failed.append(path)
+            raise OSError(116, "Stale file handle", path)
+        return listing(path)
+
+    with tree.spool() as spool:
+        tree.fs.list = once_away  # type: ignore[method-assign]
+        assert spool.wait("a", timeout=10)["a"].status is Status.SUCCESS
+    assert failed == [directory]
+
+
+def test_what_became_of_an_own_drop_is_not_told_from_the_task_that_has_its_id(tree: Tree) -> None:
+    tree.ends("a", output="another's")
+    with tree.spool() as spool:
+        spool.submit(id="a", type="t")
+        (drop,) = tree.fs.list("pending")
+        waiter = Waiter(spool.store, ["a"], spool.dropped)
+        assert waiter.poll() == {}, "it is not judged yet"
+        tree.rejects(drop, "a")
+        assert waiter.poll()["a"].status is Status.FAILURE
+        refusal = spool.refusal("a")
+        assert refusal is not None
+        assert refusal.error is not None
+        assert refusal.error.code is Code.INVALID_TASK
+        assert spool.wait("a", timeout=10)["a"].status is Status.FAILURE
+    with tree.spool() as other:
+        assert other.refusal("a") is None
+        assert other.wait("a", timeout=10)["a"].output == "another's"
+
+
+def test_an_own_drop_that_says_what_the_task_says_is_that_task(tree: Tree) -> None:
+    tree.ends("a", output="mine")
+    with tree.spool() as spool:
+        spool.submit_many([{"id": "a", "type": "t"}, {"type": "t"}])
+        (drop,) = tree.fs.list("pending")
+        soon(tree.fs.unlink, f"pending/{drop}")
+        assert spool.refusal("a") is None
+        assert spool.wait("a", timeout=10)["a"].output == "mine"
+        assert list(spool.dropped) == ["a"]
+
+
+def test_only_so_many_own_drops_are_remembered(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "REMEMBERED", 2)
+    with tree.spool() as spool:
+        for task_id in ("a", "b", "a", "c"):
+            spool.submit(id=task_id, type="t")
+        assert list(spool.dropped) == ["a", "c"]

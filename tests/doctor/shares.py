@@ -26,7 +26,7 @@ class CopyingShare(Share):
         except OSError:
             super().rename(src, dst)  # a directory, or nothing there
             return
-        threading.Event().wait(0.001)
+        threading.Event().wait(0.003)
         self.write(dst, data, durable=False)
         try:
             self.unlink(src)
