@@ -6,6 +6,7 @@ each belongs to a step in which its maker held the token. A node is taken for de
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -19,6 +20,8 @@ from tests.sim.server import Server
 # Three intervals of a second without a beat, less the one in which the beat may have come after the look began, and
 # clocks that run one per cent fast (s).
 SILENCE_S = 1.9
+# So long (s) at most until each has looked again.
+AMAZED_S = 6.0
 ALIVE = ("waiting", "ready", "claimed", "returned")
 
 
@@ -40,7 +43,9 @@ class Node(Protocol):
 
 @dataclass(slots=True)
 class Conduct:
-    """Looks at who made each change. strangers: keys in ready/ or claimed/ of which the leader could not know."""
+    """Looks at who made each change. strangers: keys in ready/ or claimed/ of which the leader could not know;
+    forgot_at: when (s) a server last forgot what it had answered for.
+    """
 
     scheduler: Scheduler
     server: Server
@@ -50,6 +55,12 @@ class Conduct:
     _held_until: dict[str, float] = field(default_factory=dict)
     _beats: dict[str, list[float]] = field(default_factory=dict)
     _made: set[str] = field(default_factory=set)
+    forgot_at: float = -math.inf
+
+    @property
+    def amazed(self) -> bool:
+        """Whether nodes may still act on what a server has forgotten a moment ago: one leads that no longer does."""
+        return self.scheduler.now < self.forgot_at + AMAZED_S
 
     def renamed(self, src: str, dst: str) -> None:
         """After a rename. Errors: Broken."""
@@ -91,6 +102,8 @@ class Conduct:
         if path.startswith("master/"):
             raise Broken(f"leadership: the token {path} was removed")
         request = parse_request(path.removeprefix("control/")) if path.startswith("control/") else None
+        if self.amazed:
+            return
         if request is not None and request.verb is Verb.CANCEL and where.partition("/")[0] in ALIVE:
             raise Broken(f"cancel: {path} was removed, and the task stands at {where}")
 
@@ -104,6 +117,8 @@ class Conduct:
     def rebuilt(self) -> None:
         """After a power cut."""
         self._made.clear()
+        if self.server.forgets and not self.server.rolls_back:
+            self.forgot_at = self.scheduler.now
         tokens = [token for name in self.server.fs.list("master") if (token := parse_lease(name)) is not None]
         self.holder = max(tokens).holder
 
@@ -123,12 +138,12 @@ class Conduct:
 
     def _must_lead(self, node: str, what: str) -> None:
         began = self.machines[self.scheduler.current.name].step_began if self.scheduler.current else 0.0
-        if node != self.holder and self._held_until.get(node, -1.0) < began:
+        if not self.amazed and node != self.holder and self._held_until.get(node, -1.0) < began:
             raise Broken(f"leadership: {node} did not lead in this step, {self.holder or 'nobody'} does: {what}")
 
     def _must_be_silent(self, node: str, owner: str, dst: str) -> None:
         """Whoever is taken for dead has not been heard of for long, or its process is gone."""
-        if not any(machine.up and machine.name == owner for machine in self.machines.values()):
+        if self.amazed or not any(machine.up and machine.name == owner for machine in self.machines.values()):
             return
         observer = next(machine for machine in self.machines.values() if machine.name == node)
         beats = self._beats.get(owner, [])

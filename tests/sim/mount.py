@@ -16,6 +16,7 @@ Survivable, and therefore injected:
   nap, fall      a machine that stands still, or dies, just before or after the change that the seed aims at
   torn           a file half written when its writer died
   unmounted      the empty folder below: nothing is in it, and nothing is found (while the machine's share is away)
+  away           a share that is unmounted, and mounted again after a few calls
   nolock         a lock that the server has none of just now, in a spool that claims by lock
 Not survivable, and therefore not injected here: a listing that does not show what stood there before it began and
 stands there still, a rename that two machines both win, a durable file that is lost. Such a mount is not fit for a
@@ -98,8 +99,10 @@ class Mount:
         self._attributes: dict[str, tuple[float, Stat]] = {}
 
     def list(self, path: str) -> list[str]:
+        began = self._scheduler.now
         names: list[str] = self._call("list", path)
-        if self._strikes("scan"):
+        # A directory that was opened is of one mount: it cannot be the empty folder first and the share's then.
+        if self._machine.away_until <= began and self._strikes("scan"):
             names = [*self._scan(path, names)]
         for absent in [p for p in self._absent if p.rpartition("/")[0] == path]:
             del self._absent[absent]
@@ -178,6 +181,10 @@ class Mount:
     def remote(self) -> bool:
         return not self._server.rolls_back
 
+    @property
+    def forgets(self) -> bool:
+        return self._server.forgets and self.remote
+
     def flush(self) -> None:
         self._call("flush")
 
@@ -222,7 +229,7 @@ class Mount:
             if verb in CHANGES and self._strikes("orphan"):
                 self._later(act)
             raise
-        if self._machine.away_until > self._scheduler.now:
+        if self._away():
             return _below(verb, args)
         if verb in ("write", "append", "mkdir") and self._server.full:
             raise _error(errno.ENOSPC, str(args[0]))
@@ -240,6 +247,14 @@ class Mount:
             self._scheduler.sleep(0.02 * self._weather.draw("back", *self._key()))
         return answer
 
+    def _away(self) -> bool:
+        """Whether the share is not mounted."""
+        now = self._scheduler.now
+        if self._strikes("away"):
+            moment = 0.02 * self._weather.draw("how long away", *self._key())
+            self._machine.away_until = max(self._machine.away_until, now + moment)
+        return self._machine.away_until > now
+
     def _aim(self, verb: str, rooms: Sequence[str]) -> None:
         """Whether this is the change that the seed aims at, or a look at where that begins or ends."""
         aim = self._weather.aim
@@ -248,7 +263,10 @@ class Mount:
 
     def _scan(self, path: str, earlier: Sequence[str]) -> Sequence[str]:
         """A directory is read piece by piece: some of its names are those of a moment ago."""
+        began = self._scheduler.now
         later: Sequence[str] = self._call("list", path)
+        if self._machine.away_until > began:
+            return earlier
         split = self._weather.draw("split", *self._key())
 
         def first(name: str) -> bool:
@@ -283,8 +301,11 @@ class Mount:
 
     def _later(self, act: Callable[[], Any]) -> None:
         """The network keeps the change and carries it out when it likes, whoever is still there to care."""
+        cuts = self._server.cuts
 
         def deliver() -> None:
+            if self._server.forgets and self._server.cuts != cuts:
+                return  # what it had not carried out yet it forgot first
             try:
                 act()
             except OSError:

@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
+from tests.sim.mutants_forgetful import forgetful
 from tests.sim.mutants_leader import leader
 from tests.sim.mutants_locks import locks
 from tests.sim.mutants_moves import moves
 from tests.sim.mutation import Mutant
 from tests.sim.worlds import simulate_in
 
-MUTANTS: tuple[Mutant, ...] = (*moves.all, *leader.all, *locks.all)
-BUDGET = 600
+MUTANTS: tuple[Mutant, ...] = (*moves.all, *leader.all, *locks.all, *forgetful.all)
+BUDGET = 1500
 # Of a mutant that breaks nothing but policy, so many seeds are to find nothing.
 HARMLESS_BUDGET = 40
 

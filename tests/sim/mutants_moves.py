@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from spoold.master import reaping
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Heartbeat
@@ -16,13 +17,13 @@ from spoold.protocol.names import BeatName, SnapshotName, TaskName
 from spoold.protocol.result import Status
 from spoold.protocol.snapshot import Snapshot
 from spoold.rules.outcome import Outcome
-from spoold.store import beats, mover, snapshots
+from spoold.store import absence, beats, mover, snapshots
 from spoold.store.mover import DONE, Fate, Moved
 from spoold.store.store import Store, make_directory
 from spoold.system.filesystem import FileSystem
 from spoold.worker.attempt import Attempt
 from spoold.worker.claims import Claims
-from spoold.worker.settling import Settling, Verdict
+from spoold.worker.settling import Judged, Settling, Verdict
 from spoold.worker.worker import Worker
 from tests.sim.mutation import Mutations, Swap
 
@@ -36,14 +37,24 @@ def commit_before_result() -> list[Swap]:
     def first(self: Settling, attempt: Attempt, verdict: Verdict) -> bool:
         done = commit(self, attempt, verdict)
         with contextlib.suppress(OSError):
-            write(self, attempt, verdict)
+            write(self, attempt, verdict, durable=True)
         return done
 
-    return [(Settling, "_write_result", lambda *_: None), (Settling, "_commit", first)]
+    return [(Settling, "_write_result", lambda *_, **__: None), (Settling, "_commit", first)]
 
 
-class _Forgetful:
-    """A file system whose writes are not waited for."""
+@moves.add("result before commit", "The result is written, and not made durable before the commit.")
+def result_not_durable() -> list[Swap]:
+    write = Settling._write_result
+
+    def hasty(self: Settling, attempt: Attempt, verdict: Verdict, *, durable: bool) -> None:
+        write(self, attempt, verdict, durable=False)
+
+    return [(Settling, "_write_result", hasty)]
+
+
+class _Hasty:
+    """A file system on which nobody waits for what was written."""
 
     def __init__(self, fs: FileSystem) -> None:
         self._fs = fs
@@ -51,24 +62,24 @@ class _Forgetful:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._fs, name)
 
-    def write(self, path: str, data: bytes, *, durable: bool) -> None:
-        self._fs.write(path, data, durable=False)
+    def flush(self) -> None:
+        pass
 
 
-@moves.add("result before commit", "The result is written, and not made durable before the commit.")
-def result_not_durable() -> list[Swap]:
-    write = Settling._write_result
+@moves.add("result before commit", "Results that could wait for the disk together do not wait before their commits.")
+def results_not_flushed() -> list[Swap]:
+    publish = Settling._publish
 
-    def hasty(self: Settling, attempt: Attempt, verdict: Verdict) -> None:
+    def hasty(self: Settling, judged: list[Judged]) -> list[Judged]:
         store = self._store
         self._store = copy.copy(store)
-        self._store.fs = _Forgetful(store.fs)
+        self._store.fs = _Hasty(store.fs)
         try:
-            write(self, attempt, verdict)
+            return publish(self, judged)
         finally:
             self._store = store
 
-    return [(Settling, "_write_result", hasty)]
+    return [(Settling, "_publish", hasty)]
 
 
 @moves.add("the source name is the permission", "A worker whose claim was taken away commits by writing the file.")
@@ -191,7 +202,8 @@ def unopened_claim_is_gone() -> list[Swap]:
     return [(Worker, "_start", start_or_forget), (Worker, "_adopt", adopt_others)]
 
 
-@moves.add("discover by listing", "A listing of the claims that fails is taken for an empty one.")
+# What runs is stopped for nothing, and its claim goes back when it shows again: that costs an attempt and no task.
+@moves.add("discover by listing", "A listing of the claims that fails is taken for an empty one.", harmless=True)
 def failed_listing_is_empty() -> list[Swap]:
     claims = Claims.list
 
@@ -212,6 +224,17 @@ def unmounted_is_shut_out() -> list[Swap]:
         raise ShutOut(f"{above}/{self.writer} was not found")
 
     return [(Store, "check_kept", believe)]
+
+
+@moves.add("discover by listing", "What is not found is gone: an unmounted share is a spool in which nothing stands.")
+def not_found_is_gone() -> list[Swap]:
+    def believe(fs: FileSystem, path: str) -> bool:
+        try:
+            return absence.listed(fs, path)
+        except FileNotFoundError:
+            return False
+
+    return [(module, "stands", believe) for module in (absence, mover, reaping)]
 
 
 @moves.add("the door is shut", "A worker that was taken for dead makes its directories anew and goes on.")
@@ -235,7 +258,7 @@ def claim_directory_made_again() -> list[Swap]:
     return [(Claims, "list", go_on), (Store, "stage", stage_anyway)]
 
 
-@moves.add("one token", "Claims that came late are told from the rest after the commits of the same step.")
+@moves.add("one token", "What shows as a claim after its commit is run: told after the commits, and nobody knows it.")
 def adoption_after_commit() -> list[Swap]:
     adopt, claims = Worker._adopt, Claims.list
     listed: dict[str, set[str]] = {}
@@ -248,7 +271,8 @@ def adoption_after_commit() -> list[Swap]:
         found = listed.pop(self.store.writer, set())
         return adopt(self, found - {a.name.encode() for a in self.running})
 
-    return [(Claims, "list", remember), (Worker, "_adopt", afterwards)]
+    nothing = property(lambda self: set())
+    return [(Claims, "list", remember), (Worker, "_adopt", afterwards), (Claims, "spent", nothing)]
 
 
 @moves.add("unknown may still happen", "Claims that turn up late are not adopted.")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from spoold.rules.ahead import DEPTH, SPAN_S
+from spoold.rules.ahead import DEPTH, PATIENCE_S
 from spoold.system.clock import Clock
 from spoold.worker.job import Ending, Job, Kind
 from tests.sim.weather import Weather
@@ -60,7 +60,7 @@ class Programs:
 
     def start(self, job: Job) -> None:
         self.lapse()
-        slot = min(self._slots, key=lambda jobs: (self._age(jobs) >= SPAN_S, len(jobs)))
+        slot = min(self._slots, key=lambda jobs: (self._age(jobs) >= PATIENCE_S, len(jobs)))
         if len(slot) > DEPTH:
             raise RuntimeError("no slot is free")
         slot.append(job)

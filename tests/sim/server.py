@@ -4,7 +4,7 @@ Law: nothing is ever renamed onto an existing name. A server here refuses nothin
 
 A power cut comes in two kinds. A file server that exports synchronously keeps every name, and of every file that was
 not made durable only the name. A local disk goes back, names and all, to some moment since the last thing that was
-made durable: journals of file systems keep their order.
+made durable: journals of file systems keep their order. So does a server that `forgets`, and who asked it lives on.
 """
 
 from __future__ import annotations
@@ -49,8 +49,10 @@ class Server:
     def __init__(self, clock: object, rolls_back: bool) -> None:
         self.fs = MemoryFileSystem(clock)  # type: ignore[arg-type]
         self.rolls_back = rolls_back
+        self.forgets = rolls_back
         self.onlooker: Onlooker | None = None
         self.full = False
+        self.cuts = 0
         self.by_hand: set[str] = set()
         self.heard: Callable[[str, tuple[object, ...], BaseException | None], None] | None = None
         self.holder: Process | None = None
@@ -144,14 +146,15 @@ class Server:
             return False
 
     def _remember(self) -> None:
-        """On a local disk any moment since the last durable one may be what a power cut leaves."""
-        if self.rolls_back:
+        """Where it goes back, any moment since the last durable one may be what a power cut leaves."""
+        if self.forgets:
             self._history.append(self.fs.snapshot())
             del self._history[:-KEPT]
 
     def cut_power(self, draw: Callable[[], float]) -> None:
         """What was not made durable is forgotten."""
-        if self.rolls_back:
+        self.cuts += 1
+        if self.forgets:
             if self._history:
                 kept = self._history[int(draw() * len(self._history))]
                 self.fs._root, self.fs._used = kept.snapshot()._root, kept._used

@@ -18,7 +18,7 @@ def test_some_crash_points_of_every_story_and_the_schedules_with_one_preemption(
 def test_a_commit_without_its_result_is_noticed_and_can_be_replayed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Settling, "_write_result", lambda *_: None)
+    monkeypatch.setattr(Settling, "_write_result", lambda *_, **__: None)
     assert exhaustive.main(["--replay", "crash/first task/w1:1:before:there"]) == 1
     assert exhaustive.main(["--replay", "schedule/a commit and its child/0:w1"]) == 1
     assert "result before commit" in capsys.readouterr().out

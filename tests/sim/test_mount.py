@@ -278,6 +278,13 @@ def test_an_unmounted_share_is_an_empty_folder() -> None:
     assert sorted(world.fs.files()) == ["a/one"]
 
 
+def test_away() -> None:
+    world = World("away")
+    assert world.refused(rename(world)) == errno.ENOENT
+    assert 0.0 < world.machine.away_until < 1.0
+    assert sorted(world.fs.files()) == ["a/one"]
+
+
 @pytest.mark.parametrize(("kind", "came"), [("nap", (True, 0)), ("fall", (False, 1))])
 def test_nap_and_fall_come_at_the_change_that_the_seed_aims_at(
     kind: str, came: tuple[bool, int], monkeypatch: pytest.MonkeyPatch
@@ -341,5 +348,6 @@ def test_no_fault_is_without_a_test_here() -> None:
     told = {
         "slow", "stall", "down", "lost", "late", "orphan", "busy", "eio", "estale", "eintr", "full", "quota",
         "negative", "positive", "attributes", "scan", "torn", "nap", "fall", "nolock",
+        "away",
     }  # fmt: skip
     assert set().union(*(CALLS[flavour] for flavour in FLAVOURS)) == told

@@ -14,7 +14,7 @@ QUICK = {
     "attempt-number-reused": "fencing",
     "shared-claim-directory": "own directory",
     "heartbeat-replaced": "written once",
-    "reaping-by-wall-clock": "liveness",
+    "reaping-by-wall-clock": "silence",
     "takeover-without-swap": "one token",
     "dependencies-skipped": "dependencies",
     "duplicates-not-checked": "one token",

@@ -75,6 +75,14 @@ class TwoWinners(Server):
         super()._rename(src, dst)
 
 
+class NamesLost(Server):
+    """Answers for a rename before it is on its disk, as SMB servers do: for a few seconds a power cut can undo it."""
+
+    def __init__(self, clock: object, rolls_back: bool) -> None:
+        super().__init__(clock, rolls_back)
+        self.forgets = True
+
+
 class Forgetful(Server):
     """Says that a file is durable, and keeps it in memory only."""
 

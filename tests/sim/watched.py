@@ -78,6 +78,8 @@ class GatedFileSystem:
     def remote(self) -> bool:
         return not self._cluster.server.rolls_back
 
+    forgets = False
+
     def flush(self) -> None:
         self._call("flush")
 

@@ -18,6 +18,7 @@ CALLS: dict[str, dict[str, float]] = {
     "local": {
         "nap": 0.0,
         "fall": 0.0,
+        "away": 0.01,
         "slow": 0.01,
         "full": 0.002,
         "quota": 0.002,
@@ -28,6 +29,7 @@ CALLS: dict[str, dict[str, float]] = {
     "nfs": {
         "nap": 0.0,
         "fall": 0.0,
+        "away": 0.01,
         "slow": 0.02,
         "stall": 0.001,
         "nolock": 0.01,
@@ -47,6 +49,7 @@ CALLS: dict[str, dict[str, float]] = {
     "smb": {
         "nap": 0.0,
         "fall": 0.0,
+        "away": 0.01,
         "slow": 0.02,
         "stall": 0.001,
         "nolock": 0.01,

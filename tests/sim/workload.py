@@ -87,7 +87,7 @@ class Client:
             if index < MADE:
                 self._submit_made(self._task(f"made-{name}", names[:index]))
         # Nobody makes a copy durable, and so a local disk may forget it with the power.
-        if not (self._server.rolls_back and "power" in self._weather.blows):
+        if not (self._server.forgets and "power" in self._weather.blows):
             self._copy(self._task("by-hand", names))
         for task in (CHILD_OF_NOBODY, GOES_ON):
             self._cancel(task["id"])

@@ -9,8 +9,8 @@ from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from tests.sim import machine, universe, workload
-from tests.sim.unfit import Credulous, TwoWinners
+from tests.sim import machine, universe, weather, workload
+from tests.sim.unfit import Credulous, NamesLost, TwoWinners
 from tests.sim.universe import Outcome, simulate
 
 Change = tuple[Any, str, Any]
@@ -21,8 +21,13 @@ _UNFIT: tuple[Change, ...] = (
     (machine, "Mount", Credulous),
     (workload, "Mount", Credulous),
 )
+_FORGETFUL: tuple[Change, ...] = (
+    (universe, "Server", NamesLost),
+    (weather, "BLOWS", {**weather.BLOWS, "power": 6.0}),
+)
 WORLDS: dict[str, tuple[Change, ...]] = {
     "fit": (),
+    "forgetful": _FORGETFUL,
     "lock": _BY_LOCK,
     "two-winners": _UNFIT,
     "two-winners-lock": (*_UNFIT, *_BY_LOCK),

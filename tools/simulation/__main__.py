@@ -81,7 +81,10 @@ def _parse() -> argparse.Namespace:
     where.add_argument("--from", dest="begin", type=int, default=0, metavar="S", help="the first seed (default: 0)")
     where.add_argument("--fresh", action="store_true", help="begin at a random seed, which is printed")
     parser.add_argument(
-        "--world", choices=WORLDS, default="fit", help="how the spool claims, and whether two may win one rename"
+        "--world",
+        choices=WORLDS,
+        default="fit",
+        help="how the spool claims, whether two may win one rename, whether a server forgets",
     )
     parser.add_argument("--time", type=float, metavar="S", help="begin no seed after that many real seconds")
     parser.add_argument(
