@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.benchmark.__main__ import main
+from tools.benchmark.__main__ import _read, main
 from tools.benchmark.bench import SCALES
 from tools.benchmark.figure import Figure, Target
 from tools.benchmark.parts import PARTS
@@ -20,8 +20,9 @@ MACHINE = {
 }
 
 
-def written(path: Path, *figures: Figure) -> str:
-    path.write_text(json.dumps({"machine": MACHINE, "figures": [figure.as_json() for figure in figures]}))
+def written(path: Path, *figures: Figure, places: tuple[str, ...] = ("ext4",)) -> str:
+    machine = {**MACHINE, "places": places}
+    path.write_text(json.dumps({"machine": machine, "figures": [figure.as_json() for figure in figures]}))
     return str(path)
 
 
@@ -33,6 +34,13 @@ def test_earlier_runs_are_read_together(tmp_path: Path, capsys: pytest.CaptureFi
     assert "held" in said
     assert "missed" in said
     assert said.endswith("1 of 2 targets hold\n")
+
+
+def test_what_was_measured_in_other_places_is_not_left_out(tmp_path: Path) -> None:
+    both = written(tmp_path / "1.json", places=("ext4", "tmpfs"))
+    one = written(tmp_path / "2.json", places=("ext4",))
+    machine, _ = _read([both, one])
+    assert machine["places"] == ["ext4", "tmpfs"]
 
 
 def test_a_missed_target_is_an_error_only_if_asked(tmp_path: Path) -> None:

@@ -157,3 +157,18 @@ def test_a_pipe_that_is_closed_early_is_no_error(shared: Pool) -> None:
         ["bash", "-c", f"set -o pipefail; {line}"], capture_output=True, env=shared.env, check=False
     )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_what_became_of_a_drop_is_not_told_from_the_task_that_has_its_id(shared: Pool) -> None:
+    shared.finish(shared.submit("mine", ["echo", "1"]))
+    refused = shared.run("run", "--id", "mine", "--", "echo", "9")
+    assert (refused.returncode != 0, refused.stdout) == (True, "")
+    assert "'mine' is taken by a task with other content" in refused.stderr
+    assert "is taken" in shared.run("submit", "--wait", "--id", "mine", "--", "sh", "-c", "exit 5").stderr
+    shared.drop("other.json", {"id": "mine", "command": ["echo", "7"]})
+    wait_for(lambda: "other.json" in shared.listing("rejected"), "it is rejected")
+    waited = shared.run("wait", "other.json")
+    assert (waited.returncode, "is taken" in waited.stderr) == (1, True)
+    assert "was rejected" in shared.run("cancel", "other.json").stderr
+    assert shared.run("run", "--id", "mine", "--", "true").returncode != 0
+    assert shared.json("show", "mine")["state"] == "completed"

@@ -129,3 +129,15 @@ def test_a_supervisor_that_dies_costs_an_attempt_and_not_the_worker(pool: Pool) 
     assert pool.finish("orphan")["attempt"] == 2
     assert worker.running
     pool.fsck()
+
+
+def test_who_begins_again_and_finds_settings_that_it_cannot_go_by_says_so_and_stays_down(pool: Pool) -> None:
+    pool.master()
+    worker = pool.worker("w1")
+    pool.ready("w1")
+    (pool.root / "spool.toml").write_text("[poll]\nbusy = 1\n")
+    (node,) = pool.nodes("w1")
+    (pool.root / "claimed" / node).rmdir()
+    assert worker.ends() == 2
+    assert "spool.toml" in worker.log.read_text()
+    assert "bug in spoold" not in worker.log.read_text()

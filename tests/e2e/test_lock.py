@@ -55,6 +55,7 @@ def test_whoever_does_not_give_the_lock_back_stops_all_moves_and_no_beat(locked:
     master = locked.master()
     locked.worker("a")
     locked.ready("a")
+    wait_for(lambda: locked.nodes("m-desk"), "the master beats")
     nodes = [*locked.nodes("a"), *locked.nodes("m-desk")]
     with FileLock(str(locked.root / "spool.lock")).held(PATIENCE_S):
         locked.submit("later", ["true"])  # whoever drops a task needs no lock

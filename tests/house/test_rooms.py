@@ -1,7 +1,9 @@
 """Every room of the package is small, named for what it holds, and says what it is."""
 
 import ast
+import re
 
+from spoold.cli.app import VERBS
 from tests.house.sources import modules
 
 FILE_LINES = 300
@@ -48,8 +50,31 @@ def test_every_room_and_every_public_name_says_what_it_is() -> None:
     assert not found, "a docstring is missing:\n" + "\n".join(found)
 
 
+def unlisted(package: str, docstring: str, stems: list[str]) -> list[str]:
+    """Modules that the map in a package's docstring leaves out; a package without a map lists none."""
+    rows = [line for line in docstring.splitlines() if line.startswith("    ")]
+    told = set(re.findall(r"\w+", " ".join(rows)))
+    return [f"{package}/{stem}" for stem in stems if told and stem not in told]
+
+
+def test_every_map_of_a_house_shows_all_its_rooms() -> None:
+    maps: dict[str, str] = {}
+    rooms: dict[str, list[str]] = {}
+    for path, _, tree in modules():
+        package, _, name = path.rpartition("/")
+        if name == "__init__.py":
+            maps[package] = ast.get_docstring(tree, clean=False) or ""
+        else:
+            rooms.setdefault(package, []).append(name.removesuffix(".py"))
+    rooms["spoold"].remove("__main__")
+    rooms["spoold/cli"] = [stem for stem in rooms["spoold/cli"] if stem not in VERBS.values()]
+    found = [room for package, text in maps.items() for room in unlisted(package, text, rooms.get(package, []))]
+    assert not found, f"not in the docstring of their package: {found}"
+
+
 def test_the_checks_see() -> None:
     body = "\n".join("    x = 1" for _ in range(FUNCTION_LINES))
     assert long_functions(ast.parse(f"def f():\n{body}")) == [f"1: f has {FUNCTION_LINES + 1} lines"]
     assert not long_functions(ast.parse(f"def f():\n{body.removesuffix('    x = 1')}"))
+    assert unlisted("p", "p: it\n\n    a, b    two\n    c       one\n", ["a", "b", "c", "d"]) == ["p/d"]
     assert silent(ast.parse("def f(): ...\ndef _g(): ...\nclass C: ...")) == ["1: the module", "1: f", "3: C"]

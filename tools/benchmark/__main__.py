@@ -46,16 +46,18 @@ Record = tuple[dict[str, Any], list[Figure]]
 
 
 def _read(files: Sequence[str]) -> Record:
-    """What earlier calls wrote: all of their figures, and the machine of the last."""
+    """What earlier calls wrote: all of their figures and places, and the rest of the machine as the last saw it."""
     machine: dict[str, Any] = {}
     figures: list[Figure] = []
     commands: list[str] = []
+    measured: dict[str, None] = {}
     for file in files:
         record = json.loads(Path(file).read_text())
         machine = record["machine"]
         commands += machine["commands"]
+        measured |= dict.fromkeys(machine["places"])
         figures += [Figure.from_json(found) for found in record["figures"]]
-    return {**machine, "commands": commands}, joined(figures)
+    return {**machine, "commands": commands, "places": list(measured)}, joined(figures)
 
 
 def _command(options: argparse.Namespace, asked: Sequence[str]) -> str:

@@ -150,10 +150,18 @@ class Cluster:
     def _spawn(self, name: str, *arguments: str) -> None:
         # Should we be killed ourselves, their standard input ends, and --until-eof lets them leave.
         command = [*self._command(*arguments), "--until-eof"]
-        log = (self.folder / f"{name}.log").open("wb")
-        with log:
+        # A worker's scratch lies there, too: on another disk it would be that one's speed, and what was removed there
+        # before (see `Place.scratch`), that is measured with it.
+        environment = {**os.environ, "TMPDIR": str(self.folder)}
+        with (self.folder / f"{name}.log").open("wb") as log:
             self.processes[name] = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=self.folder, start_new_session=True
+                command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                env=environment,
+                start_new_session=True,
             )
 
     def _command(self, *arguments: str) -> list[str]:

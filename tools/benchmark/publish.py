@@ -1,7 +1,7 @@
-"""The README's section on speed, and the chart in it, written anew from one run.
+"""The README's section on speed, and the chart in it, written anew.
 
-Law: only what stands between the two marks is touched, and every figure there is of that one run. Touches: README.md
-and growth.svg.
+Law: only what stands between the two marks is touched, and every figure there is of the calls that it names. Touches:
+README.md and growth.svg.
 """
 
 from __future__ import annotations
