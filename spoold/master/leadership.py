@@ -13,6 +13,7 @@ from spoold.store import mover
 from spoold.store.lease import list_leases
 from spoold.store.mover import Fate
 from spoold.store.store import Store
+from spoold.system.errnos import Meaning, classify
 
 log = logging.getLogger("spoold")
 
@@ -35,6 +36,7 @@ class Leadership:
         self._renewed_at: float | None = None
         self._missing_since: float | None = None
         self._told = False
+        self._kept_epoch: int | None = None
         self.token: LeaseName | None = None
 
     @property
@@ -73,10 +75,10 @@ class Leadership:
         )
         if isinstance(decision, lease.Swap):
             assert token is not None
-            return self._swap(token, decision.to, now)
+            return self._swap(token, decision.to, now) and self._kept()
         if isinstance(decision, lease.Keep):
             self.token = token
-            return True
+            return self._kept()
         self.token = None
         self._mind_missing(isinstance(decision, lease.Missing), now)
         return False
@@ -128,6 +130,27 @@ class Leadership:
         if moved.fate is Fate.REFUSED and moved.error is not None:
             raise moved.error  # the environment's fault: without a token nobody leads, and people must hear why
         return False
+
+    def _kept(self) -> bool:
+        """Whether no power cut of the server can undo any more that the epoch is mine. Errors: OSError.
+
+        An epoch that was led in and forgotten would be taken once more, and two leaders could give one name to two
+        things. One that nobody has led in yet may be forgotten.
+        """
+        assert self.token is not None
+        if self.token.epoch == self._kept_epoch or not self._store.fs.forgets:
+            return True
+        try:
+            self._store.settle(layout.MASTER, {})
+        except OSError as error:
+            # A full share needs a leader more than most, and what asks for no room goes on there.
+            if classify(error) is not Meaning.FULL:
+                raise
+        if self.token not in list_leases(self._store.fs):
+            self.token = None
+            return False
+        self._kept_epoch = self.token.epoch
+        return True
 
 
 def _path(token: LeaseName) -> str:

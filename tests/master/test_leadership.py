@@ -77,6 +77,35 @@ def test_of_two_standbys_one_takes_over() -> None:
     assert token(made)[0].startswith("2.")
 
 
+def forgetting() -> Cluster:
+    """A master at a share whose server may forget, with its power, what it has answered for."""
+    made = Cluster(remote=True)
+    made.fs.forgets = True
+    made.master("m1")
+    return made
+
+
+def test_a_leader_whose_token_was_forgotten_before_it_led_has_not_led() -> None:
+    made = forgetting()
+    made.during("m1", "write", "tmp/m1/", lambda: made.fs.rename("master/1.m1.0", "master/0.nobody.0"))
+    made.step("m1")
+    assert leaders(made) == []
+    assert made.fs.list("admitting") == []
+    made.step("m1")
+    assert leaders(made) == ["m1"]
+    assert token(made) == ["1.m1.0"]
+
+
+@pytest.mark.parametrize(("code", "led"), [(errno.ENOSPC, True), (errno.EIO, False)])
+def test_only_a_full_share_is_led_without_a_durable_file(code: int, led: bool) -> None:
+    made = forgetting()
+    made.nodes["m1"].fs.fail("write", "tmp/m1/", code)
+    made.step("m1")
+    assert bool(made.fs.list("admitting")) == led
+    made.advance(3)
+    assert made.fs.list("admitting")
+
+
 @pytest.mark.parametrize("how", ["refused", "done", "late"])
 @pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.ENOENT, errno.ETIMEDOUT])
 def test_a_renewal_in_doubt_is_settled_by_looking(how: How, code: int) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from spoold.protocol import glance
-from spoold.protocol.names import TaskName, key, parse_task
+from spoold.protocol.names import EndedName, TaskName, key, parse_task
 from tests.protocol import strategies as some
 
 NAME = "5000.hff58yhhc0-3.a.a1f0c0.json"
@@ -18,6 +18,11 @@ def test_a_glance_at_a_name_sees_what_its_fields_say(task: TaskName) -> None:
     assert glance.rank_in(name) == task.rank
     assert glance.age_in(name).startswith(f"{task.order}.{task.id}.")
     assert glance.is_plain(name) == (not task.conditional and not task.delay_ms)
+
+
+@given(some.ended_names)
+def test_a_glance_at_a_name_of_what_has_ended_sees_whose_it_is(ended: EndedName) -> None:
+    assert glance.ended_key_in(ended.encode()) == key(ended.id)
 
 
 @pytest.mark.parametrize("name", ["notes.txt", f"{NAME}.tmp", NAME.replace("a1", "a01"), NAME[1:], ""])

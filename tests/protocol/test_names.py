@@ -230,6 +230,11 @@ def test_a_node_is_lower_case_without_dots() -> None:
     assert not any(names.is_node(text) for text in ("", "Laptop", "a.b", "-a", "nul", "n" * 41, "a\n"))
 
 
+def test_a_beat_whose_content_is_older_says_which_beat_wrote_it() -> None:
+    assert BeatName("laptop", 7).content == 7
+    assert BeatName("laptop", 7, 3).content == 3
+
+
 def test_ids_that_differ_by_case_alone_are_one() -> None:
     assert names.key("Build-A") == names.key("build-a")
 

@@ -48,6 +48,7 @@ def test_children_are_those_that_wait_and_nothing_is_left_behind(steps: list[tup
         if add:
             graph.add(child, parents)
             known[child] = parents
+        assert bool(graph) == bool(known)
         for parent in "abcdef":
             assert graph.children(parent) == sorted(c for c, ps in known.items() if parent in ps)
             assert (parent in graph) == (parent in known)

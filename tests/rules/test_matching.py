@@ -107,6 +107,7 @@ def test_what_is_taken_while_it_fits_is_never_more_than_there_is(wanted: list[La
         if fits(lane, free(WORKER, running)):
             running.append(lane)
     left = free(WORKER, running)
+    assert all(left.without(lane) == free(WORKER, [*running, lane]) for lane in running)
     assert min(left.cpus, left.mem_mb, left.gpus) >= 0
     refused = [lane for lane in wanted if lane not in running]
     assert all(not fits(lane, left) for lane in refused)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from spoold.protocol.lifecycle import Mover, allowed
-from spoold.protocol.names import key, parse_beat, parse_lease, parse_returned, parse_task
+from spoold.protocol.names import key, parse_beat, parse_door, parse_lease, parse_returned, parse_task
 from spoold.protocol.request import Verb, parse_request
 from tests.sim.scheduler import Scheduler
 from tests.sim.server import Server
@@ -55,6 +55,7 @@ class Conduct:
     _held_until: dict[str, float] = field(default_factory=dict)
     _beats: dict[str, list[float]] = field(default_factory=dict)
     _made: set[str] = field(default_factory=set)
+    _leaders: dict[int, str] = field(default_factory=dict)
     forgot_at: float = -math.inf
 
     @property
@@ -109,6 +110,9 @@ class Conduct:
 
     def made(self, path: str) -> None:
         """After a mkdir. Errors: Broken."""
+        door = parse_door(path.removeprefix("admitting/")) if path.startswith("admitting/") else None
+        if door is not None and self._leaders.setdefault(door.epoch, door.holder) != door.holder:
+            raise Broken(f"leadership: {path} is made, and {self._leaders[door.epoch]} has led in that epoch")
         if path.startswith(("claimed/", "tmp/", "admitting/")):
             if path in self._made:
                 raise Broken(f"shut door: {path} was taken away, and made again")
@@ -117,7 +121,9 @@ class Conduct:
     def rebuilt(self) -> None:
         """After a power cut."""
         self._made.clear()
-        if self.server.forgets and not self.server.rolls_back:
+        if self.server.rolls_back:
+            self._leaders.clear()  # they died with it
+        elif self.server.forgets:
             self.forgot_at = self.scheduler.now
         tokens = [token for name in self.server.fs.list("master") if (token := parse_lease(name)) is not None]
         self.holder = max(tokens).holder

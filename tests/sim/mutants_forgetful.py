@@ -5,6 +5,7 @@ from __future__ import annotations
 from spoold.master import batches, doors
 from spoold.master.batches import Batches
 from spoold.master.desk import Desk
+from spoold.master.leadership import Leadership
 from spoold.store.store import Store
 from spoold.worker.claims import Claims
 from tests.sim.mutation import Mutations, Swap
@@ -49,3 +50,8 @@ def own_door_not_looked_behind() -> list[Swap]:
 @forgetful.add("nothing is remembered", "A submitter does not look whether what it published is still there.")
 def submission_not_settled() -> list[Swap]:
     return [(Store, "settle", lambda *_: None)]
+
+
+@forgetful.add("leadership", "A leader begins before a power cut can no longer undo that its epoch is its own.")
+def epoch_not_kept() -> list[Swap]:
+    return [(Leadership, "_kept", lambda *_: True)]
