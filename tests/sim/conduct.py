@@ -14,6 +14,7 @@ from typing import Protocol
 from spoold.protocol.lifecycle import Mover, allowed
 from spoold.protocol.names import key, parse_beat, parse_door, parse_lease, parse_returned, parse_task
 from spoold.protocol.request import Verb, parse_request
+from spoold.store.locked import SHARED
 from tests.sim.scheduler import Scheduler
 from tests.sim.server import Server
 
@@ -43,12 +44,13 @@ class Node(Protocol):
 
 @dataclass(slots=True)
 class Conduct:
-    """Looks at who made each change. strangers: keys in ready/ or claimed/ of which the leader could not know;
-    forgot_at: when (s) a server last forgot what it had answered for.
+    """Looks at who made each change. by_lock: the spool claims by lock; strangers: keys in ready/ or claimed/ of
+    which the leader could not know; forgot_at: when (s) a server last forgot what it had answered for.
     """
 
     scheduler: Scheduler
     server: Server
+    by_lock: bool
     machines: dict[str, Node] = field(default_factory=dict)
     holder: str = ""
     strangers: set[str] = field(default_factory=set)
@@ -84,7 +86,7 @@ class Conduct:
             raise Broken(f"own name: {node} hands back as {dst}")
         movers = {line.mover for line in allowed(source, target)}
         if Mover.LEADER in movers and node != owner and (owner is not None or Mover.WORKER not in movers):
-            self._must_lead(node, f"{src} → {dst}")
+            self._must_lead(node, f"{src} → {dst}", at_once=self.by_lock and source not in SHARED)
             if owner is not None:
                 self._must_be_silent(node, owner, dst)
 
@@ -142,9 +144,11 @@ class Conduct:
         self._held_until[self.holder] = self.scheduler.now
         self.holder = token.holder
 
-    def _must_lead(self, node: str, what: str) -> None:
+    def _must_lead(self, node: str, what: str, at_once: bool) -> None:
+        """at_once: it does not help to have led when the step began."""
         began = self.machines[self.scheduler.current.name].step_began if self.scheduler.current else 0.0
-        if not self.amazed and node != self.holder and self._held_until.get(node, -1.0) < began:
+        led = not at_once and self._held_until.get(node, -1.0) >= began
+        if not self.amazed and node != self.holder and not led:
             raise Broken(f"leadership: {node} did not lead in this step, {self.holder or 'nobody'} does: {what}")
 
     def _must_be_silent(self, node: str, owner: str, dst: str) -> None:

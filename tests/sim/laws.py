@@ -34,11 +34,12 @@ class Asked:
 
 @dataclass(slots=True)
 class Laws:
-    """Looks at every change. limits: how many of a type may be claimed at once."""
+    """Looks at every change. limits: how many of a type may be claimed at once; by_lock: the spool claims by lock."""
 
     scheduler: Scheduler
     server: Server
     limits: dict[str, int]
+    by_lock: bool
     asked: dict[str, Asked] = field(default_factory=dict)
     tokens: dict[str, str] = field(default_factory=dict)
     attempts: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -48,7 +49,7 @@ class Laws:
     conduct: Conduct = field(init=False)
 
     def __post_init__(self) -> None:
-        self.conduct = Conduct(self.scheduler, self.server)
+        self.conduct = Conduct(self.scheduler, self.server, self.by_lock)
 
     def renamed(self, src: str, dst: str, replaced: bool) -> None:
         """After every rename."""

@@ -55,7 +55,7 @@ def source_not_listed() -> list[Swap]:
     return [(LockedFileSystem, "_stands", lambda *_: True)]
 
 
-@locks.add("written once", "Who led once and leads no more still moves what only leaders move.")
+@locks.add("leadership", "Who led once and leads no more still moves what only leaders move.")
 def former_leader_moves() -> list[Swap]:
     stands = LockedFileSystem._stands
 

@@ -65,7 +65,7 @@ class Universe:
         self.scheduler = Scheduler()
         self.clock = Clocks(self.scheduler, 0.0, 0.0, 1.0)
         self.server = Server(self.clock, rolls_back=self.weather.flavour == "local")
-        self.laws = Laws(self.scheduler, self.server, LIMITS)
+        self.laws = Laws(self.scheduler, self.server, LIMITS, by_lock=CLAIM == "lock")
         self.executions: list[Execution] = []
         initialise(self.server.fs, self.clock, "sim", "/spool", CLAIM)
         self.server.fs.write("spool.toml", SETTINGS, durable=True)

@@ -101,7 +101,7 @@ class WatchedCluster(Cluster):
         self._scheduler = Scheduler()
         self.server = Server(self.clock, rolls_back=True)
         self.server.fs = self.fs
-        self.laws = Laws(self._scheduler, self.server, {})
+        self.laws = Laws(self._scheduler, self.server, {}, by_lock=False)
         self.server.onlooker = cast("Onlooker", _Attentive(self))
 
     def pass_time(self, seconds: float, but: str = "") -> None:
