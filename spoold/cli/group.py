@@ -96,5 +96,5 @@ def sentence(error: Exception) -> str:
 
         where = f"{error.filename}: " if error.filename else ""
         name = errno.errorcode.get(error.errno or 0, "unknown error")
-        return f"{where}{error.strerror or error} ({name}). {advice(error.errno)}"
+        return f"{where}{error.strerror or error} ({name}). {advice(error)}"
     return str(error)

@@ -80,7 +80,7 @@ class Connection:
             raise  # no file system says this; it is the caller's own output
         except OSError as error:
             where = f"{error.filename}: " if isinstance(error.filename, str) else ""
-            raise Unavailable(f"{self.directory}: {where}{error.strerror or error}. {advice(error.errno)}") from error
+            raise Unavailable(f"{self.directory}: {where}{error.strerror or error}. {advice(error)}") from error
 
     def micros(self, count: int = 1) -> int:
         """Microseconds since 1970, never the same twice; with count, that many in a row are taken."""

@@ -119,7 +119,12 @@ class Batches:
         self._resolve(desk)
         if self._open is None and desk.batches:
             name = min(desk.batches, key=lambda b: b.order)
-            data = absence.read(desk.store.fs, layout.join(desk.door, name.encode()))
+            path = layout.join(desk.door, name.encode())
+            try:
+                data = absence.read(desk.store.fs, path)
+            except OSError as error:
+                desk.tell(path, error)
+                return 0
             if data is None:
                 desk.batches.discard(name)  # finished by an unlink whose reply was lost, or taken over
                 return len(desk.batches)

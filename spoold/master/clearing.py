@@ -7,8 +7,10 @@ written by its submitter, so the age of an archived task is that of the newest t
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 
 from spoold.master.desk import Desk
+from spoold.master.rejecting import take_away
 from spoold.protocol import layout
 from spoold.protocol.names import key, parse_archived, parse_events, parse_log
 from spoold.store import absence
@@ -72,7 +74,7 @@ def clear_bucket(desk: Desk, directory: str) -> float:
             rest_s = min(rest_s, max_age_s - age_s)
             continue
         for name in [*tasks, *records]:
-            absence.remove(desk.store.fs, layout.join(directory, name))
+            take_away(desk, layout.join(directory, name))
         desk.view.archived.discard(task_key)
     return rest_s
 
@@ -95,8 +97,7 @@ def _clear_journals(desk: Desk) -> None:
     for name in sorted(fs.list(layout.EVENTS)):
         events, path = parse_events(name), layout.join(layout.EVENTS, name)
         if events is not None and events.writer != desk.store.writer and _age_s(desk, path) > max_age_s:
-            with contextlib.suppress(FileNotFoundError):
-                fs.unlink(path)
+            take_away(desk, path)
 
 
 def _clear_abandoned(desk: Desk) -> None:
@@ -108,8 +109,7 @@ def _clear_abandoned(desk: Desk) -> None:
     for writer in sorted(set(fs.list(layout.TMP)) - desk.view.beats.keys() - {desk.store.writer}):
         path = layout.join(layout.TMP, writer)
         if _age_s(desk, path) > max_age_s:
-            with contextlib.suppress(NotADirectoryError):
-                clear_directory(fs, path)
+            clear_directory(fs, path, partial(take_away, desk))
 
 
 def _remove_idle_lanes(desk: Desk) -> None:

@@ -26,6 +26,10 @@ from spoold.store.lanes import move_into_lane
 from spoold.store.looks import Looks
 from spoold.store.mover import Fate, Moved
 from spoold.store.store import Store
+from spoold.system.errnos import concerns_one_file
+from spoold.system.filesystem import NotRegularError
+
+OF_ONE_FILE_MEND = "let the user that the master runs as read and remove it (chmod, chown), or move it away"
 
 
 @dataclass(slots=True)
@@ -117,17 +121,34 @@ class Desk:
 
     def read_task(self, path: str) -> Task | None:
         """The content of a token; None when it moved meanwhile. Errors: OSError, BadFile when it is no task."""
-        data = absence.read(self.store.fs, path)
+        try:
+            data = absence.read(self.store.fs, path)
+        except NotRegularError as error:
+            raise BadFile(path, "", f"is {error.strerror}.", "drop tasks as plain files into pending/.") from error
         return None if data is None else codec.load_task(data, path)
 
     def task_at(self, place: Place, name: TaskName) -> Task | None:
-        """The content of a token that nobody else holds; None when it moved, or is no task: then it fails."""
+        """The content of a token that nobody else holds; None when it moved, may not be read, or is no task: the last
+        fails, and one that may not be read stays where it is.
+        """
         try:
             return self.read_task(place.path)
         except BadFile as error:
             self.view.where[key(name.id)] = place
             self.fail(place, name, Error(code=Code.INVALID_TASK, message=str(error)), Status.FAILURE)
-            return None
+        except PermissionError as error:
+            self.view.where[key(name.id)] = place
+            self.tell(place.path, error)
+        return None
+
+    def tell(self, path: str, error: OSError) -> None:
+        """One file stands in the way of nothing but itself: people hear of it, and all else goes on.
+
+        Errors: the error itself, where it says more than that about the share.
+        """
+        if not concerns_one_file(error):
+            raise error
+        self.notices.append(f"{path}: {error.strerror}; {OF_ONE_FILE_MEND}")
 
     def says_the_same(self, task_id: str, new: Any, *, alone: bool = True) -> bool | None:
         """Whether the task with that id says what `new` does, wherever it is. Errors: OSError.
@@ -145,8 +166,11 @@ class Desk:
             return None if doubtful and not absence.stands(self.store.fs, path) else same
         except FileNotFoundError:
             return None
-        except BadFile:
+        except (BadFile, NotRegularError):
             return False
+        except PermissionError as error:
+            self.tell(path or task_id, error)
+            return None
 
     def enlist(self, file: str, lane: str, task: Task | None, delay_ms: int) -> None:
         """A token stands in waiting/: into the backlog with it. task is needed where the name is conditional.
@@ -174,7 +198,7 @@ class Desk:
         """Whether a move was made; a refused one is told to people, a lost one is seen at the next listing."""
         if moved:
             self.busy = True
-        elif moved.fate is Fate.REFUSED:
+        elif moved.fate is Fate.REFUSED or isinstance(moved.error, PermissionError):
             self.notices.append(f"task {task_id} cannot be moved: {moved.error}")
         return bool(moved)
 
@@ -199,8 +223,12 @@ class Desk:
         return ended
 
     def fail(self, place: Place, name: TaskName, error: Error, status: Status) -> bool:
-        """End a task that no worker holds any more: the leader's result, then the move."""
-        ended = self.record(name, error, status)
+        """End a task that no worker holds any more: the leader's result, then the move; True when it has ended."""
+        try:
+            ended = self.record(name, error, status)
+        except OSError as trouble:
+            self.tell(place.path, trouble)
+            return False
         moved = self.store.move(place.path, layout.join(layout.FAILED, ended.encode()))
         if not self.went(moved, name.id):
             return False

@@ -14,7 +14,7 @@ import os
 
 from spoold.master.desk import Desk
 from spoold.master.placing import place_admitted
-from spoold.master.rejecting import reject
+from spoold.master.rejecting import reject, take_away
 from spoold.master.view import Place
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
@@ -56,15 +56,14 @@ def shut_others(desk: Desk) -> None:
 
 
 def _shut(desk: Desk, door: str) -> None:
-    def rescue(path: str) -> bool:
+    def take(path: str) -> None:
         name = path.rpartition("/")[2]
         if parse_task(name) is None and parse_batch(name) is None:
-            return False
-        if desk.store.move(path, layout.join(desk.door, name)).fate is Fate.NO_DIRECTORY:
+            take_away(desk, path)
+        elif desk.store.move(path, layout.join(desk.door, name)).fate is Fate.NO_DIRECTORY:
             check_open(desk)
-        return True
 
-    if not clear_directory(desk.store.fs, door, rescue):
+    if not clear_directory(desk.store.fs, door, take):
         raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), door)
 
 
@@ -124,7 +123,11 @@ def finish(desk: Desk) -> None:
 def _finish_one(desk: Desk, file: str, name: TaskName) -> None:
     place = Place(State.PENDING, desk.door, file)
     desk.last_micros = max(desk.last_micros, order_micros(name.order))
-    data = absence.read(desk.store.fs, place.path)
+    try:
+        data = absence.read(desk.store.fs, place.path)
+    except OSError as error:
+        desk.tell(place.path, error)
+        return
     if data is None:
         desk.half.discard(file)
         if desk.view.place(key(name.id)) == place:

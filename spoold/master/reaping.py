@@ -7,9 +7,10 @@ carries out late. Whatever the dead worker still does then finds its sources and
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 
 from spoold.master.desk import Desk
-from spoold.master.rejecting import reject_twin
+from spoold.master.rejecting import reject_twin, take_away
 from spoold.master.view import Place
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
@@ -55,15 +56,25 @@ def reap(desk: Desk, dead: list[str]) -> None:
         worker = node in desk.view.claimed
         if worker and not _reap_claims(desk, node):
             continue
-        clear_directory(desk.store.fs, layout.join(layout.TMP, node))
-        beats.remove(desk.store.fs, node)
-        desk.view.beats.pop(node, None)
+        if not _remove_traces(desk, node):
+            continue
         if worker:
             desk.dead[node] = desk.now.monotonic
-        for request in [r for r in desk.view.requests if r.target == node and r.verb in (Verb.REAP, Verb.DRAIN)]:
-            control.remove(desk.store.fs, request)
         desk.journal.note("REAPED", node=node, silent_s=round(desk.watch.silent_s(node), 1))
         desk.busy = True
+
+
+def _remove_traces(desk: Desk, node: str) -> bool:
+    """All that is left of a node but its claims; True when nothing is. Errors: OSError."""
+    tmp = layout.join(layout.TMP, node)
+    if not clear_directory(desk.store.fs, tmp, partial(take_away, desk)):
+        desk.notices.append(f"{tmp} of a dead node cannot be removed: it is not empty")
+    for path in beats.paths(desk.store.fs, node):
+        if not take_away(desk, path):
+            return False
+    desk.view.beats.pop(node, None)
+    requests = [r for r in desk.view.requests if r.target == node and r.verb in (Verb.REAP, Verb.DRAIN)]
+    return all(take_away(desk, control.path(request)) for request in requests)
 
 
 def _reap_claims(desk: Desk, worker: str) -> bool:

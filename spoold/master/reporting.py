@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from spoold.master.desk import Desk
 from spoold.master.leadership import Leadership
 from spoold.master.placing import is_halted, kind_of
+from spoold.master.rejecting import take_away
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Heartbeat, MountFacts
@@ -65,7 +66,8 @@ class Reporting:
         self._judge_mounts(desk)
         snapshot = self._snapshot(desk, leadership, growing)
         if self._published_at is None:
-            snapshots.clear(desk.store.fs)
+            for name in snapshots.list_snapshots(desk.store.fs):  # of former leaders
+                take_away(desk, layout.join(layout.STATUS, name.encode()))
         self._published_at, self.stale = now, False
         # A snapshot whose publishing failed may yet appear, so its name is never used again.
         try:

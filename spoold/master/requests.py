@@ -6,6 +6,7 @@ A request that is done is removed; a pause, a halt or a drain stands while it la
 from __future__ import annotations
 
 from spoold.master.desk import Desk
+from spoold.master.rejecting import take_away
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
@@ -50,9 +51,9 @@ class Requests:
             self._done(desk, request)
 
     def _done(self, desk: Desk, request: Request) -> None:
-        control.remove(desk.store.fs, request)
-        self._unknown_since.pop(request.encode(), None)
-        desk.busy = True
+        if take_away(desk, control.path(request)):
+            self._unknown_since.pop(request.encode(), None)
+            desk.busy = True
 
 
 def reason_of(desk: Desk, request: Request) -> str:
@@ -136,7 +137,7 @@ def _lift(desk: Desk, request: Request) -> None:
     lifted = {Verb.RESUME: (Verb.PAUSE, Verb.HALT), Verb.UNDRAIN: (Verb.DRAIN,)}[request.verb]
     for other in desk.view.requests:
         if other.verb in lifted and request.target in (other.target, EVERYTHING):
-            control.remove(desk.store.fs, other)
+            take_away(desk, control.path(other))
     desk.view.requests = control.list_requests(desk.store.fs)
 
 

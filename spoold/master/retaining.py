@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from spoold.master.clearing import clear_bucket
 from spoold.master.desk import Desk
+from spoold.master.rejecting import take_away
 from spoold.protocol import layout
 from spoold.protocol.glance import ended_key_in
 from spoold.protocol.lifecycle import State
@@ -51,8 +52,7 @@ class Retaining:
             for request in asked:
                 for bucket in sorted(desk.store.fs.list(layout.ARCHIVE)):
                     clear_bucket(desk, layout.join(layout.ARCHIVE, bucket))
-                control.remove(desk.store.fs, request)
-                desk.busy = True
+                desk.busy = take_away(desk, control.path(request)) or desk.busy
 
     def _look(self, desk: Desk, state: State, names: Collection[str], *, all_of_them: bool) -> None:
         """Find what is due."""

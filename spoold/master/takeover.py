@@ -259,7 +259,7 @@ def _learn(desk: Desk, task_key: str, place: Place) -> None:
     unknown_lane = task_key not in desk.lanes
     if name is None or not (unknown_lane or (name.conditional and task_key not in desk.deadlines)):
         return
-    with contextlib.suppress(BadFile):
+    with contextlib.suppress(BadFile, PermissionError):
         task = desk.read_task(place.path)
         if task is not None:
             desk.lanes[task_key] = task.lane.encode()

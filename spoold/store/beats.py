@@ -98,10 +98,7 @@ def read_all(fs: FileSystem) -> dict[str, Heartbeat]:
     return dict(sorted(found.items()))
 
 
-def remove(fs: FileSystem, node: str) -> None:
-    """Take all beats of a node away: it has left, or is reaped. Errors: OSError."""
-    for name in fs.list(layout.HEARTBEATS):
-        parsed = parse_beat(name)
-        if parsed is not None and parsed.node == node:
-            with contextlib.suppress(FileNotFoundError):
-                fs.unlink(layout.join(layout.HEARTBEATS, name))
+def paths(fs: FileSystem, node: str) -> list[str]:
+    """All beats of a node, to be taken away: it has left, or is reaped. Errors: OSError."""
+    found = [name for name in map(parse_beat, fs.list(layout.HEARTBEATS)) if name is not None]
+    return [_path(name) for name in found if name.node == node]

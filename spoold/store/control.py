@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-
 from spoold.protocol import codec, layout
 from spoold.protocol.request import Request, RequestBody, Verb, parse_request
 from spoold.store.store import Store
@@ -17,7 +15,7 @@ def post(store: Store, verb: Verb, target: str, unique: str, *, by: str = "", re
     """
     request = Request(verb, target, unique)
     body = RequestBody(by=by or store.writer, at=store.stamp(), reason=reason)
-    store.publish(layout.join(layout.CONTROL, request.encode()), codec.dump(body), durable=False)
+    store.publish(path(request), codec.dump(body), durable=False)
     return request
 
 
@@ -27,7 +25,6 @@ def list_requests(fs: FileSystem) -> list[Request]:
     return [request for request in parsed if request is not None]
 
 
-def remove(fs: FileSystem, request: Request) -> None:
-    """The request is done. Errors: OSError other than its being gone."""
-    with contextlib.suppress(FileNotFoundError):
-        fs.unlink(layout.join(layout.CONTROL, request.encode()))
+def path(request: Request) -> str:
+    """Where it stands until it is done."""
+    return layout.join(layout.CONTROL, request.encode())

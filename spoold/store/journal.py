@@ -17,6 +17,7 @@ from spoold.protocol.event import Event
 from spoold.protocol.names import EventsName, parse_events
 from spoold.store.looks import Looks
 from spoold.store.store import Store
+from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import FileSystem
 
 log = logging.getLogger("spoold")
@@ -99,7 +100,9 @@ class Reader:
             try:
                 start = self._read.get(name, 0)
                 data = self._fs.read(layout.join(layout.EVENTS, name), offset=start)
-            except FileNotFoundError:
+            except OSError as error:
+                if not isinstance(error, FileNotFoundError) and not concerns_one_file(error):
+                    raise
                 continue
             end = data.rfind(b"\n") + 1
             self._read[name] = start + end

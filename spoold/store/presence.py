@@ -91,7 +91,8 @@ class Presence:
     def leave(self) -> None:
         """Take the heartbeat away: nobody need wait for this node. Never raises OSError."""
         with contextlib.suppress(OSError):
-            beats.remove(self._store.fs, self._store.writer)
+            for path in beats.paths(self._store.fs, self._store.writer):
+                self._store.fs.unlink(path)
 
 
 def host_id(identity: HostIdentity) -> HostId:

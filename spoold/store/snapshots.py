@@ -9,6 +9,7 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.names import SnapshotName, parse_snapshot
 from spoold.protocol.snapshot import Snapshot
 from spoold.store.store import Store
+from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import FileSystem
 
 KEPT = 2
@@ -21,13 +22,6 @@ def publish(store: Store, name: SnapshotName, snapshot: Snapshot) -> None:
     if old.seq >= 0:
         with contextlib.suppress(OSError):
             store.fs.unlink(layout.join(layout.STATUS, old.encode()))
-
-
-def clear(fs: FileSystem) -> None:
-    """Take away what former leaders left. Errors: OSError."""
-    for name in list_snapshots(fs):
-        with contextlib.suppress(FileNotFoundError):
-            fs.unlink(layout.join(layout.STATUS, name.encode()))
 
 
 def list_snapshots(fs: FileSystem) -> list[SnapshotName]:
@@ -43,6 +37,9 @@ def latest(fs: FileSystem) -> tuple[SnapshotName, Snapshot] | None:
             try:
                 data = fs.read(layout.join(layout.STATUS, name.encode()))
                 return name, codec.load_model(Snapshot, data, name.encode())
-            except (FileNotFoundError, BadFile):
+            except BadFile:
                 continue
+            except OSError as error:
+                if not isinstance(error, FileNotFoundError) and not concerns_one_file(error):
+                    raise
     return None

@@ -227,17 +227,20 @@ def make_directory(fs: FileSystem, path: str) -> None:
         fs.mkdir(path)
 
 
-def clear_directory(fs: FileSystem, path: str, rescue: Callable[[str], bool] = lambda path: False) -> bool:
-    """Remove a directory of plain files, contents and all; True once it is gone. Errors: OSError.
+def clear_directory(fs: FileSystem, path: str, take: Callable[[str], object] | None = None) -> bool:
+    """Remove a directory of plain files, contents and all; True once it is gone. Errors: OSError, those of `take`.
 
     Removing the directory is what shuts the door: a writer that was thought dead can no longer put anything there.
-    rescue: takes a path in it; true for a file that is not to be removed, since it has been moved elsewhere.
+    take: takes away, or moves elsewhere, what is at a path in it; without it every file is removed.
     """
+
+    def unlink(file: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            fs.unlink(file)
+
     for _ in range(3):
-        for file in [layout.join(path, name) for name in absence.names_in(fs, path)]:
-            if not rescue(file):
-                with contextlib.suppress(FileNotFoundError):
-                    fs.unlink(file)
+        for name in absence.names_in(fs, path):
+            (take or unlink)(layout.join(path, name))
         try:
             fs.rmdir(path)
         except FileNotFoundError:

@@ -21,6 +21,8 @@ from __future__ import annotations
 import errno
 from enum import Enum
 
+from spoold.system.filesystem import NotRegularError
+
 # Linux's ERESTARTSYS, which must not leave the kernel, and once did after an NFS server's restart.
 ERESTARTSYS = 512
 
@@ -79,7 +81,7 @@ _ADVICE_BY_MEANING = {
     Meaning.FULL: "The file system or the quota is full; nothing was lost. Free some room, for instance with a "
     "shorter retention.",
     Meaning.CONFIG: "The mount cannot do what a spool needs; run `spool doctor` to see what is wrong.",
-    Meaning.BROKEN: "Something that is not spoold's stands where spoold wanted to put a file; run `spool doctor` and "
+    Meaning.BROKEN: "Something that is not spoold's stands where a file of spoold's should be; run `spool fsck` and "
     "move it away by hand.",
 }
 
@@ -102,6 +104,15 @@ _ADVICE_BY_ERRNO = {
 }
 
 
+# What one file or directory says of itself: its mode, its owner, its kind. A share that is away says none of these.
+_OF_ONE_FILE = frozenset((errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ELOOP))
+
+
+def concerns_one_file(error: OSError) -> bool:
+    """Whether the error is about the one file that was asked for, so that work on others can go on."""
+    return isinstance(error, NotRegularError) or error.errno in _OF_ONE_FILE
+
+
 def meaning(code: int | None) -> Meaning:
     """The meaning of an errno. None, and whatever is not in the table, is UNKNOWN: the one that promises nothing."""
     return _MEANING_OF.get(code, Meaning.UNKNOWN) if code is not None else Meaning.UNKNOWN
@@ -112,7 +123,10 @@ def classify(error: OSError) -> Meaning:
     return meaning(error.errno)
 
 
-def advice(code: int | None) -> str:
+def advice(error: OSError) -> str:
     """A sentence or two for the user: what happened and what to do. Never empty."""
+    if isinstance(error, NotRegularError):
+        return _ADVICE_BY_MEANING[Meaning.BROKEN]
+    code = error.errno
     specific = _ADVICE_BY_ERRNO.get(code) if code is not None else None
     return specific or _ADVICE_BY_MEANING[meaning(code)]

@@ -95,7 +95,7 @@ def test_busy_draining_and_dead_workers() -> None:
     assert ask(cluster, "c").verdict == "every worker that can run it is busy: w-0001 (2 of 2 slots)"
     request = control.post(cluster.open("cli-here-0002"), Verb.DRAIN, "w", "1")
     assert gates(ask(cluster, "c")) == ["drain"]
-    control.remove(cluster.fs, request)
+    cluster.fs.unlink(control.path(request))
     host.die()
     assert gates(ask(cluster, "c")) == ["workers"]
     answer = ask(cluster, "a")

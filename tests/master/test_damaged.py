@@ -1,5 +1,6 @@
 """What people and power cuts leave in the spool's own directories stops nobody but itself."""
 
+import errno
 import json
 
 import pytest
@@ -8,7 +9,7 @@ from spoold.protocol.errors import NotFound
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName
 from spoold.store import locate
-from spoold.store.store import open_store
+from spoold.store.store import make_directory, open_store
 from tests.support.cluster import Cluster
 from tests.support.tokens import find
 
@@ -87,6 +88,75 @@ def test_a_stray_file_where_directories_are_looked_for_is_passed_over(directory:
     assert locate.locate(store, "a").state is State.WAITING
     with pytest.raises(NotFound):
         locate.locate(store, "nothing")
+
+
+STRAYS = {
+    "tmp/gone/@eaDir": "a node that left no more than this",
+    "admitting/0.m0.1/sub": "a door of a leader before",
+    "heartbeats/ghost.5.json": "a beat",
+    "waiting/type=work,run=command/5000.hbva7ku4tx-1.x.a1f0c0d.json": "a task that waits",
+    "returned/5000.hbva7ku4tx-1.x.a2f0c0.w9.json": "a task that was handed back",
+    "ready/type=work,run=command/5000.hbva7ku4tx-1.x.a1f0c0d.json": "a task that is ready",
+    "control/resume.+all.x.json": "a request that is done at once",
+    "control/cancel.b.x.json": "a request that is done in the end",
+    "completed/a.1.w.json": "the task that has the id of a drop",
+    "status/9-0.json": "a snapshot",
+    "events/old.0.jsonl": "a journal",
+    "archive/00/old.1.w.completed.json": "an archived task",
+}
+
+
+@pytest.mark.parametrize("started", [True, False], ids=["under a leader", "before he leads"])
+@pytest.mark.parametrize("path", STRAYS)
+def test_a_directory_in_the_place_of_a_file_stops_nothing_else(path: str, started: bool) -> None:
+    made = Cluster("[retention]\nevents_s = 60\ntmp_s = 60\n")
+    made.witness.twins_allowed = True
+    nodes = ("m1", made.master), ("w1", made.worker)
+    if started:
+        for name, start in nodes:
+            start(name)
+        made.settle()
+    room, *below = path.split("/")
+    for part in below:
+        room = f"{room}/{part}"
+        make_directory(made.fs, room)
+    made.fs.write(f"{path}/kept", b"whose is this?", durable=False)
+    if not started:
+        for name, start in nodes:
+            start(name)
+    made.settle()
+    made.submit("a.json", LATER)
+    made.advance(200)
+    assert works(made)
+    assert made.nodes["m1"].master.leading
+    assert made.troubles == []
+    assert [text for text in made.fs.files().values() if text == b"whose is this?"]
+
+
+@pytest.mark.parametrize(
+    "place", ["returned/", "ready/", "waiting/", "control/", "admitting/", "results/", "heartbeats/"]
+)
+@pytest.mark.parametrize("verb", ["read", "unlink", "write"])
+def test_a_file_that_its_owner_alone_may_touch_stops_nothing_else(place: str, verb: str) -> None:
+    made = cluster('{"id": "a", "command": ["work"], "retry": {"max": 1, "backoff_s": 0}}')
+    mount = made.nodes["m1"].fs
+    mount.fail(verb, place, errno.EACCES, times=10_000)
+    made.submit("c.json", '{"id": "c", "command": ["work"], "after": ["a"]}')
+    made.settle()
+    made.finish("a", exit_code=1)
+    made.fs.write("control/cancel.nobody.1.json", b"{}", durable=False)
+    made.advance(30)
+    again = "a.2" in made.running()["w1"]
+    assert made.nodes["m1"].master.leading
+    assert made.troubles == []
+    mount.faults.clear()
+    assert again or (verb, place) == ("read", "returned/")
+    made.advance(60)
+    made.finish("a")
+    made.advance(3)
+    made.finish("c")
+    made.settle()
+    assert works(made)
 
 
 def test_a_claim_restored_from_a_copy_neither_runs_nor_harms_what_was_committed() -> None:

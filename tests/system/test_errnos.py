@@ -49,6 +49,6 @@ def test_the_table_in_the_docstring_is_the_one_that_is_used() -> None:
 
 
 def test_everybody_gets_a_sentence_of_their_own_kind() -> None:
-    sentences = {code: advice(code) for code in [*errno.errorcode, ERESTARTSYS, None]}
+    sentences = {code: advice(OSError(code, "")) for code in [*errno.errorcode, ERESTARTSYS, None]}
     assert all(len(sentence) > 30 and sentence.endswith(".") for sentence in sentences.values())
-    assert len({advice(getattr(errno, names.split()[0])) for names in TABLE.values()}) == len(Meaning)
+    assert len({advice(OSError(getattr(errno, names.split()[0]), "")) for names in TABLE.values()}) == len(Meaning)
