@@ -86,7 +86,7 @@ class MasterActor:
 
     @property
     def trouble(self) -> str | None:
-        return None  # a step of which anything is refused fails as a whole
+        return None  # a step in which the share fails it fails as a whole
 
     def describe(self) -> str:
         if self._master is None:

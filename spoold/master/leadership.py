@@ -37,6 +37,8 @@ class Leadership:
         self._missing_since: float | None = None
         self._told = False
         self._kept_epoch: int | None = None
+        self._failing_since: float | None = None
+        self._aside_until = 0.0
         self.token: LeaseName | None = None
 
     @property
@@ -73,7 +75,7 @@ class Leadership:
             renew=renew,
             gone=token is not None and token.holder != self._store.writer and gone(token.holder),
         )
-        if isinstance(decision, lease.Swap):
+        if isinstance(decision, lease.Swap) and (now >= self._aside_until or decision.to.epoch == self.epoch):
             assert token is not None
             return self._swap(token, decision.to, now) and self._kept()
         if isinstance(decision, lease.Keep):
@@ -98,6 +100,21 @@ class Leadership:
     def untrusted(self) -> None:
         """A look that failed proves nothing about the holder."""
         self._watch.untrusted()
+
+    def came_to(self, error: OSError | None, now: float) -> None:
+        """What a step in which I led came to: nothing, for `error`, or all that was due.
+
+        A lease of steps that all failed, on a share that shows me my token: what hinders me, my rights or my mount,
+        may not hinder others. I resign, and leave them the time of two leases to take over.
+        """
+        if error is None:
+            self._failing_since = None
+        elif self._failing_since is None:
+            self._failing_since = now
+        elif now - self._failing_since >= self._lease_s:
+            log.warning("no step has succeeded for %.0f s, another master may lead: %s", self._lease_s, error)
+            self._failing_since, self._aside_until = None, now + 2 * self._lease_s
+            self.resign()
 
     def resign(self) -> None:
         """Give the token to nobody, so that a standby need not wait for the lease. Errors: OSError."""

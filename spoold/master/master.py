@@ -28,6 +28,7 @@ from spoold.store.initialise import restore
 from spoold.store.journal import Journal
 from spoold.store.presence import Presence, provably_gone
 from spoold.store.store import Store
+from spoold.system.errnos import Meaning, classify
 from spoold.system.host import Host
 
 log = logging.getLogger("spoold")
@@ -94,7 +95,7 @@ class Master:
     def step(self) -> Step:
         """One round. Errors: OSError (the next step goes on), ShutOut (begin again under a new name)."""
         now = Now(self.store.clock.monotonic(), self.store.clock.wall())
-        self._followed = False
+        self._followed = led = False
         try:
             if self._nothing_new(now):
                 return Step(False, self._due, leading=True)
@@ -103,9 +104,12 @@ class Master:
                     self._desk = None  # else the token is mine and only its renewal is in doubt: do not plan
                 self._beat(now.monotonic, "standby")
                 return Step(False, self._presence.next_due(), leading=False)
+            led = True
             desk = self._seat(now)
             self._beat(now.monotonic, "leader")
-            return self._lead(desk)
+            step = self._lead(desk)
+            self.leadership.came_to(None, now.monotonic)
+            return step
         except doors.DoorShut:
             self._desk = None  # whoever still leads begins its epoch anew
             raise
@@ -115,6 +119,8 @@ class Master:
                 self._desk.watch.untrusted()
             if isinstance(error, FileNotFoundError):
                 self._restore()
+            if led and classify(error) is not Meaning.FULL:  # a full share is full for everybody
+                self.leadership.came_to(error, now.monotonic)
             raise
         finally:
             self._journal.flush()

@@ -181,6 +181,37 @@ def test_a_holder_that_is_gone_from_this_host_need_not_be_waited_for() -> None:
     assert leaders(made) == ["m2"]
 
 
+def test_a_leader_whose_every_step_fails_makes_room_for_another() -> None:
+    made = two()
+    made.nodes["m1"].fs.fail("list", "pending", errno.EACCES, times=100_000)
+    made.submit("a.json", '{"id": "a", "command": ["work"]}')
+    made.advance(120)
+    assert leaders(made) == ["m2"]
+    assert made.state("a") == "ready"
+
+
+def test_a_leader_who_was_hindered_for_a_moment_stays_the_leader() -> None:
+    made = two()
+    for _ in range(4):
+        made.nodes["m1"].fs.fail("list", "pending", errno.EACCES, times=3)
+        made.advance(10)
+    assert leaders(made) == ["m1"]
+    assert token(made)[0].startswith("1.m1.")
+
+
+def test_alone_with_its_trouble_a_leader_comes_back_when_it_is_over() -> None:
+    made = Cluster()
+    made.master("m1")
+    made.settle()
+    made.nodes["m1"].fs.fail("list", "pending", errno.EACCES, times=100_000)
+    made.advance(120)
+    made.nodes["m1"].fs.faults.clear()
+    made.submit("a.json", '{"id": "a", "command": ["work"]}')
+    made.advance(60)
+    assert leaders(made) == ["m1"]
+    assert made.state("a") == "ready"
+
+
 def test_who_resigns_gives_the_token_to_nobody() -> None:
     made = two()
     made.stop("m1")
