@@ -24,6 +24,7 @@ from spoold.protocol.order import order_micros
 from spoold.rules import admission
 from spoold.rules.admission import Admit, Known
 from spoold.store import absence
+from spoold.store.lease import read_lease
 from spoold.store.mover import Fate
 from spoold.store.store import clear_directory, make_directory
 
@@ -50,9 +51,18 @@ def shut_others(desk: Desk) -> None:
         door, path = parse_door(name), layout.join(layout.ADMITTING, name)
         if door is None or path == desk.door:
             continue
-        if door.epoch > desk.epoch:
+        if door.epoch > desk.epoch and _has_been_led(desk, door.epoch):
             raise DoorShut(desk.door)
-        _shut(desk, path)
+        if desk.store.fs.stat(path).kind == "dir":
+            _shut(desk, path)
+        else:
+            take_away(desk, path)
+
+
+def _has_been_led(desk: Desk, epoch: int) -> bool:
+    """Whether the token says so, which comes before any door of that epoch: others may make a directory, too."""
+    token = read_lease(desk.store.fs)
+    return token is None or token.epoch >= epoch
 
 
 def _shut(desk: Desk, door: str) -> None:

@@ -158,6 +158,7 @@ class Master:
         watch = Watch(beat.interval_s, beat.dead_after_s)
         desk = Desk(self.store, self._journal, epoch, now, watch, door_number=self._doors, breathe=self._breathe)
         takeover.take_over(desk)
+        placing.reject_copies(desk)
         # The leader before may have made one last move after this: list waiting/ again once its lease is over.
         self._relist_at = now.monotonic + beat.dead_after_s
         self._journal.note("LEADING", holder=self.store.writer, waiting=len(desk.backlog))
@@ -211,6 +212,7 @@ class Master:
             doors.shut_others(desk)
             doors.look_behind(desk)
             takeover.relist(desk)
+            placing.reject_copies(desk)
             spent_s = self.store.clock.monotonic() - desk.now.monotonic
             self._relist_at = desk.now.monotonic + max(RELIST_EVERY_S, spent_s / RELIST_SHARE)
 

@@ -123,6 +123,15 @@ def _hold(desk: Desk, task: TaskName, lane: str) -> None:
         desk.active[kind_of(lane)] -= 1
 
 
+def reject_copies(desk: Desk) -> None:
+    """What stands ready though its task has completed was restored from a copy, and goes. Errors: OSError."""
+    for lane, tasks in desk.view.ready.items():
+        for file, task in list(tasks.items()):
+            place = Place(State.READY, layout.join(layout.READY, lane), file)
+            if desk.has_completed(task.id) and reject_twin(desk, place.path, task.id):
+                desk.view.forget_place(place)
+
+
 def promote(desk: Desk) -> int:
     """Fill the windows of ready/ with what may run now; with how many. Errors: OSError."""
     lanes = {

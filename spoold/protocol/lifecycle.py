@@ -79,6 +79,7 @@ MOVES: tuple[Move, ...] = (
     Move("returned", "failed", L, "FAILED", "cancelled, or it is no task"),
     Move("waiting", "rejected", L, "REJECTED", "a second token with an id that is already taken"),
     Move("returned", "rejected", L, "REJECTED", "the same, of a task that has completed"),
+    Move("ready", "rejected", L, "REJECTED", "the same"),
     Move("claimed", "rejected", L, "REJECTED", "the same, when its worker is dead"),
     Move("failed", "waiting", L, "RETRIED", "`spool retry`: the next attempt, with a fresh budget"),
     Move("archive", "waiting", L, "RETRIED", "the same, for a task that was archived as failed"),

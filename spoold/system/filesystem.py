@@ -121,7 +121,7 @@ class FileSystem(Protocol):
 
     def append(self, path: str, data: bytes) -> None:
         """Add `data` at the end of the file, creating it if need be. One writer per file: NFS appends do not
-        mix.
+        mix. What went in before an error is taken back, as far as that is seen and can be done.
         """
         ...
 

@@ -129,7 +129,14 @@ class PosixFileSystem:
     def append(self, path: str, data: bytes) -> None:
         fd = os.open(self._full(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND | _WARY, 0o666)
         try:
-            _write_all(fd, data)
+            before = os.fstat(fd).st_size
+            try:
+                _write_all(fd, data)
+            except OSError:
+                # What went in before the disk was full would come once more with the next try.
+                with suppress(OSError):
+                    os.ftruncate(fd, before)
+                raise
         finally:
             os.close(fd)
 

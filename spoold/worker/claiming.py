@@ -20,7 +20,7 @@ from spoold.store.absence import names_in
 from spoold.store.lanes import list_lanes
 from spoold.store.looks import Looks
 from spoold.store.store import Store
-from spoold.system.errnos import Meaning, classify
+from spoold.system.errnos import Meaning, classify, concerns_one_file
 
 JUMP, SPREAD = 7, 32
 # How often (s) new lanes are looked for, and how long a list of tasks is used, where a look costs a round trip.
@@ -49,6 +49,7 @@ class Claiming:
         self._serves: dict[str, bool] = {}
         self._looks = Looks(store)
         self._lanes: dict[str, Lane] = {}
+        self._refused: dict[str, str] = {}
         self.lost = 0
         self._begun = 0
         self._left: list[Offer] = []
@@ -71,6 +72,8 @@ class Claiming:
                 names = names_in(self._store.fs, layout.join(layout.READY, lane_name))
                 found += [(name, lane_name) for name in names]
         found.sort()
+        if self._refused:
+            self._refused = {file: self._refused[file] for file, _ in found if file in self._refused}
         self._left = found
         return found
 
@@ -89,8 +92,12 @@ class Claiming:
             if name is None or key(name.id) in shy or not fits(lane, room):
                 continue
             error = self._store.attempt(layout.ready(lane_name, file), layout.claimed(self._store.writer, file))
+            if error is not None and concerns_one_file(error):
+                self._refused.setdefault(file, f"task {name.id} cannot be claimed: {error.strerror}")
+                continue
             slots -= 1  # also where it failed: it may be mine all the same
             if error is None:
+                self._refused.pop(file, None)
                 room = room.without(lane)
                 yield Claimed(name, lane)
                 continue
@@ -99,6 +106,11 @@ class Claiming:
                 return
             self.lost += 1
             index = self._jump(len(left))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What people should know: what stands ready and lets nobody claim it."""
+        return tuple(self._refused.values())
 
     def _begin(self, offers: list[Offer]) -> int:
         """Where to begin: with the oldest of the most urgent; on a share, where a lost race costs round trips, with

@@ -169,7 +169,7 @@ class Worker:
         self._settling.bring_logs(self._attempts.values())
         self._standing.mind(now, bool(self._attempts))
         told = (note for attempt in self._attempts.values() for note in attempt.notes)
-        self.notes = (*self._standing.notes, *self._appetite.notes, *told)
+        self.notes = (*self._standing.notes, *self._appetite.notes, *self._claiming.notes, *told)
         retry = now + REFUSED_RETRY_S if any(attempt.over for attempt in self._attempts.values()) else math.inf
         due = min(self._presence.next_due(), self.vacancies.due(now, len(self._attempts)), retry)
         done = self._standing.leaving and not self._attempts
@@ -285,7 +285,10 @@ class Worker:
         for mine in self._claiming.claim(offers, free, demands, self._shy.keys() | self._attempts.keys()):
             self._journal.note("CLAIMED", mine.name.id, mine.name.attempt)
             claimed += 1
-            self._start(mine.name)
+            if mine.name.encode() in self._claims.spent:
+                self._claims.doubt()  # a copy of it was ready: the next look gives it back
+            else:
+                self._start(mine.name)
         return claimed + self._claiming.lost - lost
 
     def _start(self, name: TaskName) -> bool:

@@ -177,6 +177,68 @@ def test_a_claim_restored_from_a_copy_neither_runs_nor_harms_what_was_committed(
     assert [name for name in made.fs.list("completed") if name.startswith("a.")] == ["a.1.w1.json"]
 
 
+def test_a_copy_that_stands_ready_again_neither_runs_nor_harms_what_was_committed() -> None:
+    made = Cluster()
+    made.master("m1")
+    made.submit("a.json", '{"id": "a", "command": ["work"]}')
+    made.settle()
+    (path,) = made.fs.files("ready")
+    copy = made.fs.read(path)
+    made.worker("w1")
+    made.settle()
+    made.finish("a")
+    made.settle()
+    before = made.fs.files("results")
+    made.witness.twins_allowed = True
+    made.fs.write(path, copy, durable=False)
+    made.step("w1")
+    made.advance(10)
+    assert made.running() == {"w1": []}
+    assert made.fs.files("results") == before
+    assert made.fs.files("claimed") == made.fs.files("ready") == {}
+    assert [name for name in made.fs.list("completed") if name.startswith("a.")] == ["a.1.w1.json"]
+    assert any(".a.a2f0c0." in name for name in made.fs.list("rejected"))
+
+
+def test_a_backup_of_what_was_ready_does_not_run_under_a_leader_who_knows_better() -> None:
+    made = Cluster()
+    made.master("m1")
+    made.submit("a.json", '{"id": "a", "command": ["work"]}')
+    made.settle()
+    (path,) = made.fs.files("ready")
+    copy = made.fs.read(path)
+    made.worker("w1")
+    made.settle()
+    made.finish("a")
+    made.settle()
+    made.stop("w1")
+    made.stop("m1")
+    made.witness.twins_allowed = True
+    made.fs.write(path, copy, durable=False)
+    made.master("m2")
+    made.settle()
+    assert made.fs.files("ready") == {}
+    made.worker("w2")
+    made.settle()
+    assert made.running()["w2"] == []
+    assert any(".a.a1f0c0." in name for name in made.fs.list("rejected"))
+
+
+@pytest.mark.parametrize("kind", ["file", "directory"])
+@pytest.mark.parametrize("epoch", [0, 99])
+def test_a_door_that_no_leader_made_keeps_nobody_from_leading(kind: str, epoch: int) -> None:
+    made = Cluster()
+    if kind == "file":
+        made.fs.write(f"admitting/{epoch}.m7.1", b"", durable=False)
+    else:
+        made.fs.mkdir(f"admitting/{epoch}.m7.1")
+    made.master("m1")
+    made.worker("w1")
+    made.settle()
+    assert works(made)
+    assert len(made.fs.list("admitting")) == 1
+
+
 def test_a_commit_that_the_server_forgot_with_its_power_is_made_up_for() -> None:
     """All who live on know that it was committed; the tree, which says otherwise, is right."""
     made = cluster('{"id": "a", "command": ["work"]}')

@@ -319,6 +319,12 @@ class TestPosix:
         assert refused(fs, lambda fs: fs.write("big", b"x" * (small_files + 1), durable=False)) == errno.EFBIG
         assert fs.list("") == ["fits"]
 
+    def test_an_append_cut_short_takes_back_what_went_in(self, tmp_path: Path, small_files: int) -> None:
+        fs = PosixFileSystem(tmp_path)
+        fs.append("journal", b"one\n")
+        assert refused(fs, lambda fs: fs.append("journal", b"x" * small_files)) == errno.EFBIG
+        assert fs.read("journal") == b"one\n"
+
     @pytest.mark.parametrize("call", ["fsync", "close"])
     def test_an_error_of_fsync_or_close_removes_the_file(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str

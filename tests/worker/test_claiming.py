@@ -159,3 +159,19 @@ def test_on_a_share_a_crowd_begins_at_different_places_and_never_below_the_most_
     firsts = {made.nodes[name].worker._claiming._begin(made.nodes[name].worker._claiming.offers()) for name in names}
     assert len(firsts) > 1
     assert max(firsts) < 8
+
+
+def test_what_lets_nobody_claim_it_is_told_and_passed_over() -> None:
+    made = cluster({}, {}, {})
+    node = made.worker("w1", 2)
+    (path,) = [path for path in made.fs.files("ready") if ".t0." in path]
+    node.fs.fail("rename", path, errno.EPERM, times=1000)
+    made.step("w1")
+    assert runs(node) == ["t1", "t2"]
+    assert node.worker.notes == ("task t0 cannot be claimed: Operation not permitted",)
+    made.finish("t1")
+    node.fs.faults.clear()
+    made.advance(2)
+    assert sorted(runs(node)) == ["t0", "t2"]
+    made.advance(2)
+    assert node.worker.notes == ()
