@@ -285,15 +285,14 @@ class Worker:
         for mine in self._claiming.claim(offers, free, demands, self._shy.keys() | self._attempts.keys()):
             self._journal.note("CLAIMED", mine.name.id, mine.name.attempt)
             claimed += 1
-            if mine.name.encode() in self._claims.spent:
-                self._claims.doubt()  # a copy of it was ready: the next look gives it back
-            else:
-                self._start(mine.name)
+            self._start(mine.name)
         return claimed + self._claiming.lost - lost
 
     def _start(self, name: TaskName) -> bool:
-        """Start a task whose token is in my directory. False when it cannot be read just now: adopted later."""
-        attempt = self._starting.start(name)
+        """Start a task whose token is in my directory. False when it cannot be read just now, or was here before and
+        is over, so that a copy was claimed: the next look at my directory adopts the one and gives the other back.
+        """
+        attempt = None if name.encode() in self._claims.spent else self._starting.start(name)
         if attempt is None:
             self._claims.doubt()
             return False

@@ -174,4 +174,4 @@ def test_what_lets_nobody_claim_it_is_told_and_passed_over() -> None:
     made.advance(2)
     assert sorted(runs(node)) == ["t0", "t2"]
     made.advance(2)
-    assert node.worker.notes == ()
+    assert not node.worker.notes
