@@ -1,17 +1,20 @@
 """What people asked for in control/.
 
-A request that is done is removed; a pause, a halt or a drain stands while it lasts.
+A request that is done is removed; a pause, a halt or a drain stands while it lasts. Who asked and why is told by the
+journal, once by each leader: nowhere else would it outlive the request.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from spoold.master.desk import Desk
 from spoold.master.rejecting import take_away
-from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
+from spoold.protocol.event import ASKED
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key, parse_archived, parse_ended, parse_returned, parse_task
-from spoold.protocol.request import EVERYTHING, Request, RequestBody, Verb
+from spoold.protocol.request import EVERYTHING, Request, Verb
 from spoold.protocol.result import Code, Error, Status
 from spoold.rules.policy import rank
 from spoold.store import control
@@ -26,9 +29,11 @@ class Requests:
 
     def __init__(self) -> None:
         self._unknown_since: dict[str, float] = {}
+        self._told: set[Request] = set()
 
     def step(self, desk: Desk) -> None:
         """Do what can be done now. Errors: OSError; what was not done stands for the next step."""
+        self._tell(desk)
         for request in desk.view.requests:
             if request.verb in (Verb.CANCEL, Verb.RETRY):
                 act = _cancel if request.verb is Verb.CANCEL else _retry
@@ -42,6 +47,19 @@ class Requests:
             elif request.verb is Verb.DRAIN and not _draining(desk, request.target):
                 self._done(desk, request)
 
+    def _tell(self, desk: Desk) -> None:
+        """Note every request when it is first seen, before it is carried out and gone; a reap is told by REAPED."""
+        self._told &= set(desk.view.requests)
+        for request in desk.view.requests:
+            if request.verb is Verb.REAP or request in self._told:
+                continue
+            desk.breathe()  # people cancel by the thousand
+            self._told.add(request)
+            body = control.read(desk.store.fs, request)
+            task = request.target if request.verb in (Verb.CANCEL, Verb.RETRY) else None
+            known: dict[str, Any] = {name: said for name, said in (("by", body.by), ("reason", body.reason)) if said}
+            desk.journal.note(ASKED, task, request=request.verb, target=request.target, **known)
+
     def _forget_unknown(self, desk: Desk, request: Request) -> None:
         if desk.view.known(request.target) and not _is_lost(desk, request):
             return
@@ -54,16 +72,6 @@ class Requests:
         if take_away(desk, control.path(request)):
             self._unknown_since.pop(request.encode(), None)
             desk.busy = True
-
-
-def reason_of(desk: Desk, request: Request) -> str:
-    """Who asked and why, for the record; a request that cannot be read is still a request."""
-    path = layout.join(layout.CONTROL, request.encode())
-    try:
-        body = codec.load_model(RequestBody, desk.store.fs.read(path), path)
-    except (OSError, BadFile):
-        return "asked for"
-    return f"asked for by {body.by or 'somebody'}" + (f": {body.reason}" if body.reason else "")
 
 
 def _is_lost(desk: Desk, request: Request) -> bool:
@@ -83,7 +91,7 @@ def _cancel(desk: Desk, request: Request) -> bool:
     name = _name_at(place.name)
     if name is None:
         return False
-    error = Error(code=Code.CANCELLED, message=reason_of(desk, request))
+    error = Error(code=Code.CANCELLED, message=control.read(desk.store.fs, request).told)
     return desk.fail(place, name, error, Status.CANCELLED)
 
 

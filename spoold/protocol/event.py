@@ -6,6 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+# A request was seen in control/: in detail its verb as `request`, its `target`, and `by` and `reason` if it has them.
+ASKED = "ASKED"
+
 
 class Event(BaseModel):
     """What happened, when (RFC 3339, the writer's clock), who wrote it, in which order on that writer."""

@@ -81,3 +81,8 @@ class RequestBody(BaseModel):
     by: str = ""
     at: str = ""
     reason: str = ""
+
+    @property
+    def told(self) -> str:
+        """Who asked and why, as a task that was cancelled says it."""
+        return f"asked for by {self.by or 'somebody'}" + (f": {self.reason}" if self.reason else "")

@@ -72,9 +72,9 @@ def handed_back(message: str) -> Outcome:
     return Outcome(Status.HANDED_BACK, Code.HANDED_BACK, message)
 
 
-def cancelled(message: str) -> Outcome:
-    """Somebody asked for it."""
-    return Outcome(Status.CANCELLED, Code.CANCELLED, message, final=True)
+def cancelled(told: str) -> Outcome:
+    """Somebody asked for it; told: who, and why."""
+    return Outcome(Status.CANCELLED, Code.CANCELLED, f"cancelled while it ran, as {told}", final=True)
 
 
 def past_deadline(message: str) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile
 from spoold.protocol.request import Request, RequestBody, Verb, parse_request
 from spoold.store.store import Store
 from spoold.system.filesystem import FileSystem
@@ -28,3 +29,11 @@ def list_requests(fs: FileSystem) -> list[Request]:
 def path(request: Request) -> str:
     """Where it stands until it is done."""
     return layout.join(layout.CONTROL, request.encode())
+
+
+def read(fs: FileSystem, request: Request) -> RequestBody:
+    """Who asked, and why; nobody in particular where that cannot be read, since it is a request all the same."""
+    try:
+        return codec.load_model(RequestBody, fs.read(path(request)), path(request))
+    except (OSError, BadFile):
+        return RequestBody()

@@ -228,11 +228,11 @@ class Worker:
     def _obey(self, requests: list[Request], now: float) -> None:
         """What people asked for, what the machine can do, and what follows from it for what runs."""
         self._standing.obey(requests, now)
-        cancels = {key(request.target) for request in requests if request.verb is Verb.CANCEL}
+        cancels = {key(request.target): request for request in requests if request.verb is Verb.CANCEL}
         recall = self._standing.recall(now)
         for attempt in self._attempts.values():
-            if key(attempt.name.id) in cancels:
-                self._stop(attempt, outcomes.cancelled("cancelled while it ran"))
+            if attempt.stopping is None and (cancel := cancels.get(key(attempt.name.id))) is not None:
+                self._stop(attempt, outcomes.cancelled(control.read(self.store.fs, cancel).told))
             elif recall is not None:
                 self._stop(attempt, recall)
 

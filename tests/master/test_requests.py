@@ -3,6 +3,9 @@
 import errno
 import json
 
+import pytest
+
+from spoold.protocol.event import Event
 from spoold.store.journal import Reader
 from tests.support.cluster import Cluster
 
@@ -14,6 +17,11 @@ def ask(made: Cluster, verb: str, target: str, body: bytes = b"{}") -> str:
     name = f"{verb}.{target}.{next(_numbers)}.json"
     made.fs.write(f"control/{name}", body, durable=False)
     return name
+
+
+def asked(made: Cluster) -> list[Event]:
+    """What the journals tell of requests."""
+    return [event for event in Reader(made.fs).read() if event.event == "ASKED"]
 
 
 def cluster(*ids: str, slots: int = 1) -> Cluster:
@@ -79,11 +87,50 @@ def test_cancelling_says_who_asked_and_why() -> None:
     ask(made, "cancel", "b", b'{"by": "ann", "reason": "wrong input"}')
     ask(made, "cancel", "c", b"not json")
     made.settle()
-    for task_id, message in (("b", "asked for by ann: wrong input"), ("c", "asked for")):
+    for task_id, message in (("b", "asked for by ann: wrong input"), ("c", "asked for by somebody")):
         token = made.find(task_id)
         assert token.result is not None
         assert token.result["error"] == {"code": "CANCELLED", "message": message, "cause": None}
         assert token.result["status"] == "cancelled"
+
+
+def test_a_task_that_runs_ends_with_who_cancelled_it_and_why() -> None:
+    made = cluster("a")
+    ask(made, "cancel", "a", b'{"by": "ann", "reason": "wrong input"}')
+    made.settle()
+    result = made.find("a").result
+    assert result is not None
+    assert result["error"]["message"] == "cancelled while it ran, as asked for by ann: wrong input"
+
+
+@pytest.mark.parametrize(
+    ("verb", "target"),
+    [("pause", "mail"), ("halt", "+all"), ("drain", "w1"), ("resume", "mail"), ("undrain", "+all"), ("gc", "+all")],
+)
+def test_every_request_is_told_once_with_who_asked_and_why(verb: str, target: str) -> None:
+    made = cluster()
+    ask(made, verb, target, b'{"by": "ann", "reason": "quota used up"}')
+    made.advance(30)
+    assert [(event.task, event.detail) for event in asked(made)] == [
+        (None, {"request": verb, "target": target, "by": "ann", "reason": "quota used up"})
+    ]
+
+
+@pytest.mark.parametrize("verb", ["cancel", "retry"])
+def test_what_is_asked_of_a_task_is_told_among_its_events(verb: str) -> None:
+    made = cluster("a")
+    ask(made, verb, "a", b"not json")
+    made.settle()
+    assert [(event.task, event.detail) for event in asked(made)] == [("a", {"request": verb, "target": "a"})]
+
+
+def test_a_reap_is_told_by_what_comes_of_it_alone() -> None:
+    made = cluster()
+    made.crash("w1")
+    ask(made, "reap", "w1")
+    made.settle()
+    assert asked(made) == []
+    assert [event.detail["node"] for event in Reader(made.fs).read() if event.event == "REAPED"] == ["w1"]
 
 
 def test_a_task_between_two_attempts_can_be_cancelled() -> None:

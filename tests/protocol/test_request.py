@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spoold.protocol.errors import BadName
-from spoold.protocol.request import EVERYTHING, Request, Verb, kind_target, parse_request
+from spoold.protocol.request import EVERYTHING, Request, RequestBody, Verb, kind_target, parse_request
 from tests.protocol import strategies as some
 
 
@@ -70,3 +70,8 @@ def test_a_type_is_aimed_at_as_tasks_have_it() -> None:
     for other, why in (("+all", "name none, to mean all"), ("", "use 1 to 48"), ("con", "another type")):
         with pytest.raises(BadName, match=why):
             kind_target(other)
+
+
+def test_who_asked_and_why_is_told_as_far_as_it_is_known() -> None:
+    assert RequestBody(by="ann", reason="wrong input").told == "asked for by ann: wrong input"
+    assert RequestBody().told == "asked for by somebody"
