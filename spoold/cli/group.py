@@ -1,7 +1,7 @@
 """What holds for every verb: errors become a sentence on stderr and an exit code, global options may stand anywhere.
 
 0 well, 1 some task failed or a check found something, 2 usage, configuration or a bad file, 4 not found, 69 the spool
-is unavailable, 70 a daemon met a bug of ours, 124 a wait timed out, 130 interrupted. Scripts rely on these; nothing
+is unavailable, 70 a bug of ours, 124 a wait timed out, 130 interrupted. Scripts rely on these; nothing
 else is ever returned, save by `spool run`, which returns its task's own code.
 """
 
@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from spoold.protocol.errors import NotFound, SpoolError, Unavailable, WaitTimeout
 
-TASK_FAILED, USAGE, NOT_FOUND, UNAVAILABLE, TIMED_OUT, INTERRUPTED = 1, 2, 4, 69, 124, 130
+TASK_FAILED, USAGE, NOT_FOUND, UNAVAILABLE, OURS, TIMED_OUT, INTERRUPTED = 1, 2, 4, 69, 70, 124, 130
 COMMAND = "spoold.command"
 
 
@@ -48,6 +48,15 @@ class SpoolGroup(TyperGroup):
                 traceback.print_exc()
             typer.echo(f"spool: {sentence(error)}", err=True)
             raise typer.Exit(exit_code(error)) from None
+        except Exception as error:
+            if isinstance(error, typer.Abort) or hasattr(error, "exit_code"):
+                raise  # the parser's own, which knows how it ends
+            import traceback
+
+            # Left alone it would end with 1, by which scripts know a task that failed.
+            traceback.print_exc()
+            typer.echo("spool: this is a bug in spoold; please report it.", err=True)
+            raise typer.Exit(OURS) from None
         return value
 
 

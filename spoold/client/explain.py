@@ -19,7 +19,7 @@ from spoold.client.waiting import read_result
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, BadName, NotFound
 from spoold.protocol.event import Event
-from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.lanes import Lane, parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key, parse_ended, parse_events
@@ -240,17 +240,18 @@ class _Gathering:
 
     def _workers(self, lane: Lane) -> list[Seen]:
         nodes = beats.read_all(self._store.fs)
-        return [self._seen(beat, lane) for _, beat in sorted(nodes.items()) if beat.role == "worker"]
+        # Who does not say what it can serve cannot be judged.
+        told = [(beat, can) for _, beat in sorted(nodes.items()) if (can := beat.capabilities) is not None]
+        return [self._seen(beat, can, lane) for beat, can in told if beat.role == "worker"]
 
-    def _seen(self, beat: Heartbeat, lane: Lane) -> Seen:
+    def _seen(self, beat: Heartbeat, can: Capabilities, lane: Lane) -> Seen:
         """A worker, with its claims as they are now: a beat may be some seconds old."""
-        assert beat.capabilities is not None
         alive = not is_silent(beat, self._host, self._clock)
         claims = list_tasks(self._store.fs, layout.join(layout.CLAIMED, beat.node)) if alive else {}
-        hungry = (lane.cpus or lane.mem_mb or lane.gpus) and unfit(lane, beat.capabilities) is None
+        hungry = (lane.cpus or lane.mem_mb or lane.gpus) and unfit(lane, can) is None
         return Seen(
             beat.node,
-            beat.capabilities,
+            can,
             slots=beat.slots,
             running=len(claims),
             alive=alive,

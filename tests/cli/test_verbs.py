@@ -314,3 +314,16 @@ def test_debug_shows_where_an_error_came_from(run: Run) -> None:
     assert (quiet.code, loud.code) == (4, 4)
     assert "Traceback" not in quiet.err
     assert "Traceback" in loud.err
+
+
+def test_a_bug_of_ours_is_shown_and_is_no_failed_task(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("spoold.client.info.describe", broken)
+    done = run("show", "x")
+    assert done.code == 70
+    assert "ZeroDivisionError" in done.err
+    assert "bug in spoold" in done.err
+    wrong = run("show", "--nonsense")
+    assert (wrong.code, "Traceback" in wrong.err) == (2, False)

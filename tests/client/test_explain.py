@@ -82,6 +82,17 @@ def test_no_worker_with_a_gpu_and_then_one_whose_gpu_is_taken() -> None:
     assert ask(cluster, "b").verdict == "no worker has type=review gpu=1 free just now: w-0002"
 
 
+def test_a_worker_that_does_not_say_what_it_can_serve_is_passed_over() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.worker("w-0001", capabilities=None)
+    cluster.drop("a")
+    cluster.steps(master)
+    assert gates(ask(cluster, "a")) == ["workers"]
+    cluster.worker("w-0002")
+    assert ask(cluster, "a").verdict == "it is ready: a worker takes it within moments"
+
+
 def test_busy_draining_and_dead_workers() -> None:
     cluster = Cluster()
     master = cluster.master()
