@@ -23,12 +23,13 @@ from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.lanes import Lane, parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key, parse_ended, parse_events
-from spoold.protocol.request import EVERYTHING, Request, Verb
+from spoold.protocol.request import Request, Verb
 from spoold.protocol.result import Code, Result
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import Task
 from spoold.rules import admission, batch
 from spoold.rules.case import Attempt, Case, Claim, Explanation, Seen
+from spoold.rules.drain import is_meant
 from spoold.rules.explain import explain as judge_case
 from spoold.rules.gates import LaneFacts, Parent, conditions_of
 from spoold.rules.matching import unfit
@@ -287,6 +288,5 @@ def _place(located: Located) -> str:
 
 
 def _drained(node: str, requests: list[Request]) -> bool:
-    """Whether a drain stands for the worker: by its id, by its name without the suffix, or for all."""
-    names = {node, node.rpartition("-")[0], EVERYTHING}
-    return any(request.verb is Verb.DRAIN and request.target in names for request in requests)
+    """Whether a drain stands for the worker."""
+    return any(request.verb is Verb.DRAIN and is_meant(request.target, node) for request in requests)

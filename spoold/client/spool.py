@@ -16,6 +16,7 @@ from spoold.protocol.errors import NotFound, SpoolError, WaitTimeout
 from spoold.protocol.lifecycle import State
 from spoold.protocol.request import EVERYTHING, Verb, kind_target
 from spoold.protocol.result import Result
+from spoold.rules.drain import is_meant
 from spoold.store import beats, locate
 from spoold.store.journal import Reader
 from spoold.store.locate import Located
@@ -178,12 +179,12 @@ class Spool(Connection):
     def drain(self, worker: str | None = None, *, reason: str = "") -> list[str]:
         """Let a worker (by id, or by the name it was started with), or all, finish what they have and take no more.
 
-        Returns the ids of the workers that were asked; of all, none is named. Errors: NotFound.
+        Returns the ids of those that were asked; of all, none is named. Errors: NotFound; SpoolError for a master.
         """
         return self._ask_workers(Verb.DRAIN, worker, reason)
 
     def undrain(self, worker: str | None = None, *, reason: str = "") -> list[str]:
-        """Take back a drain. Errors: NotFound."""
+        """Take back a drain. Errors: NotFound, SpoolError for a master."""
         return self._ask_workers(Verb.UNDRAIN, worker, reason)
 
     def halt(self, *, reason: str = "") -> None:
@@ -240,8 +241,14 @@ class Spool(Connection):
             self.post(verb, EVERYTHING, reason)
             return []
         with self.reaching():
-            nodes = sorted(beats.list_beats(self.store.fs))
-        meant = [node for node in nodes if node == worker] or [n for n in nodes if n.rpartition("-")[0] == worker]
+            roles = dict.fromkeys(beats.list_beats(self.store.fs), "worker")  # one whose beat cannot be read, too
+            roles |= {node: beat.role for node, beat in beats.read_all(self.store.fs).items()}
+        meant = [node for node, role in sorted(roles.items()) if is_meant(worker, node, role)]
+        masters = [node for node, role in sorted(roles.items()) if role == "master" and is_meant(worker, node)]
+        if masters and not meant:
+            raise SpoolError(
+                f"{masters[0]} is a master, which runs no tasks. Stop its process, and another one leads."
+            )
         if not meant:
             raise NotFound(f"no worker {worker!r} is alive. `spool workers` shows those there are.")
         for node in meant:

@@ -16,6 +16,7 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key, parse_archived, parse_ended, parse_returned, parse_task
 from spoold.protocol.request import EVERYTHING, Request, Verb
 from spoold.protocol.result import Code, Error, Status
+from spoold.rules.drain import is_meant
 from spoold.rules.policy import rank
 from spoold.store import control
 from spoold.store.archive import find_archived
@@ -151,4 +152,4 @@ def _lift(desk: Desk, request: Request) -> None:
 
 def _draining(desk: Desk, target: str) -> bool:
     """Whether somebody whom a drain is meant for is still there."""
-    return any(target in (EVERYTHING, worker, worker.rpartition("-")[0]) for worker in desk.view.claimed)
+    return any(is_meant(target, worker) for worker in desk.view.claimed)

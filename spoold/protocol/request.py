@@ -26,8 +26,8 @@ class Verb(StrEnum):
     RETRY = "retry"  # a failed task
     PAUSE = "pause"  # a type, or +all
     RESUME = "resume"  # a type, or +all
-    DRAIN = "drain"  # a worker, or +all
-    UNDRAIN = "undrain"  # a worker, or +all
+    DRAIN = "drain"  # a worker, by its id or its own name, or +all
+    UNDRAIN = "undrain"  # as for drain
     REAP = "reap"  # a worker that its own host knows to be gone
     HALT = "halt"  # +all: kill what runs, hand it back, start nothing
     GC = "gc"  # +all: apply retention now

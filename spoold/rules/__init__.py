@@ -14,6 +14,7 @@
     batch       a .jsonl drop as tasks
     disk        is there room on the share?
     power       what a battery lets a worker do
+    drain       whom a drain is meant for
     retention   what moves to the archive
     nodes       heartbeats as status shows them
     explain     why a task is not running, in words; case is what is known of it, takers the workers' side

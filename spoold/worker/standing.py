@@ -6,9 +6,10 @@ monotonic clock, which stands still while the machine sleeps, so that a grace is
 
 from __future__ import annotations
 
-from spoold.protocol.request import EVERYTHING, Request, Verb
+from spoold.protocol.request import Request, Verb
 from spoold.rules import outcome as outcomes
 from spoold.rules import power
+from spoold.rules.drain import is_meant
 from spoold.rules.outcome import Outcome
 from spoold.rules.power import Course
 from spoold.store.store import Store
@@ -30,7 +31,7 @@ class Standing:
         self._host = host
         self._config = config
         self._inhibitor = inhibitor
-        self._names = {store.writer, config.name or store.writer, EVERYTHING}
+        self._node = store.writer
         self._halted = False
         self._leave_at: float | None = None  # for good
         self._drained_at: float | None = None  # as long as people ask for it
@@ -57,7 +58,7 @@ class Standing:
     def obey(self, requests: list[Request], now: float) -> None:
         """What people ask for just now, and what the machine runs on."""
         self._halted = any(request.verb is Verb.HALT for request in requests)
-        if not self._names & {request.target for request in requests if request.verb is Verb.DRAIN}:
+        if not any(request.verb is Verb.DRAIN and is_meant(request.target, self._node) for request in requests):
             self._drained_at = None
         elif self._drained_at is None:
             self._drained_at = now + self._config.drain_grace_s

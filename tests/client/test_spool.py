@@ -3,11 +3,13 @@
 import orjson
 import pytest
 
+from spoold.client.spool import Spool
 from spoold.protocol import layout
 from spoold.protocol.errors import BadName, NotFound, SpoolError, Unavailable
 from spoold.protocol.names import is_node
 from spoold.protocol.result import Code
 from spoold.store.control import list_requests
+from tests.client.cluster import Cluster
 from tests.client.trees import WORKER, Tree, soon
 
 
@@ -147,6 +149,17 @@ def test_every_request_has_its_verb_and_target(tree: Tree) -> None:
         ("retry", "f"),
         ("undrain", "lap1-bbbbb"),
     ]
+
+
+@pytest.mark.parametrize("target", ["m-desk", "m-desk-00001"])
+def test_a_master_is_not_drained_and_says_so(target: str) -> None:
+    cluster = Cluster()
+    cluster.master("m-desk-00001")
+    cluster.worker("desk-00001")
+    with Spool("spool", filesystem=cluster.fs) as spool:
+        with pytest.raises(SpoolError, match="m-desk-00001 is a master, which runs no tasks"):
+            spool.drain(target)
+        assert spool.drain("Desk") == ["desk-00001"]
 
 
 def test_what_cannot_be_asked_is_said(tree: Tree) -> None:

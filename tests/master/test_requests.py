@@ -194,10 +194,11 @@ def test_foreign_files_in_control_are_left_alone() -> None:
     assert made.state("a") == "claimed"
 
 
-def test_a_drain_by_the_name_that_a_worker_was_started_with_stands_until_it_has_left() -> None:
+@pytest.mark.parametrize("config", [{"name": "laptop"}, {}], ids=["named", "called as its host"])
+def test_a_drain_by_the_own_name_of_a_worker_stands_until_it_has_left(config: dict[str, str]) -> None:
     made = Cluster()
     made.master("m1")
-    made.worker("laptop-0001", config={"name": "laptop"})
+    made.worker("laptop-0001", config=config)
     made.settle()
     name = ask(made, "drain", "laptop")
     made.step("m1")
