@@ -122,10 +122,12 @@ class Loop:
                 pass
         except BaseException as error:  # noqa: BLE001  whatever it was, the main thread has to tell of it
             self.error = error
-        finally:
+        try:
             if self.actor is not None:
                 self.actor.close()
-            self.over = True
+        except BaseException as error:  # noqa: BLE001  a service manager starts again only what ends with an error
+            self.error = self.error or error
+        self.over = True
 
     def _round(self) -> bool:
         """One step and one wait; True when there is nothing left to do."""

@@ -96,13 +96,21 @@ class _Family:
         now = time.monotonic()
         if child.process is None:
             if now - child.ended_at >= AGAIN_AFTER_S:
-                child.start()
+                self._start(child, now)
             return
         status = child.process.poll()
         if status is None or status == 0:
             return
         log.warning("%s ended with status %d; it is started again", child.label, status)
         child.process, child.ended_at = None, now
+
+    def _start(self, child: Child, now: float) -> None:
+        """A machine without memory or processes to spare costs no child that runs: it is tried again."""
+        try:
+            child.start()
+        except OSError as error:
+            log.warning("%s cannot be started: %s; it is tried again", child.label, error)
+            child.ended_at = now
 
     def _leave(self) -> int:
         """Workers first: what they hand back should still find a leader."""
