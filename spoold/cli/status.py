@@ -42,7 +42,8 @@ def status(
 ) -> None:
     """Show how many tasks are in which state, who leads, and what the workers run.
 
-    The figures are the leader's own, up to 0.3 s old; where nobody leads they are counted now, and a warning says so.
+    The figures are the leader's own, up to 0.3 s old on a local disk, on a share a second or some; where nobody leads
+    they are counted now, and a warning says so.
     """
     from spoold.client.status import status as look
     from spoold.system.clock import SystemClock

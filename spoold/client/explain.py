@@ -23,7 +23,7 @@ from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.lanes import Lane, parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key, parse_ended, parse_events
-from spoold.protocol.request import Request, Verb
+from spoold.protocol.request import Request, Verb, halted_by, paused_by
 from spoold.protocol.result import Code, Result
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import Task
@@ -162,8 +162,8 @@ class _Gathering:
             return case
         kind = lane.type
         facts = LaneFacts(
-            paused=frozenset(r.target for r in self._requests if r.verb is Verb.PAUSE),
-            halted=any(r.verb is Verb.HALT for r in self._requests),
+            paused=paused_by(self._requests),
+            halted=halted_by(self._requests),
             limit=self._store.settings.of(kind).max_concurrent,
             active=self._picture.types.get(kind, {}).get("active", 0),
         )

@@ -14,7 +14,7 @@ from datetime import datetime
 
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import NOBODY, LeaseName
-from spoold.protocol.request import Verb
+from spoold.protocol.request import halted_by, paused_by
 from spoold.protocol.snapshot import Leadership, Node, Snapshot
 from spoold.rules.disk import is_warning
 from spoold.rules.lease import MISSING, MISSING_MEND
@@ -22,7 +22,7 @@ from spoold.rules.nodes import ASLEEP, count_workers, node_of
 from spoold.store import beats, control, snapshots
 from spoold.store.lease import read_lease
 from spoold.store.mounting import mount_warnings, mounts_of
-from spoold.store.presence import provably_gone
+from spoold.store.presence import SAY_AGAIN, provably_gone, runs_here
 from spoold.store.store import Store
 from spoold.store.survey import census, list_claims
 from spoold.system.clock import Clock
@@ -41,8 +41,9 @@ Sleep = Callable[[float], None]
 
 
 def status(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep) -> Snapshot:
-    """The cluster now; up to 0.3 s old where a leader lives, which may take 3 s to find out. Errors: OSError.
+    """The cluster now; up to 0.3 s old where a leader lives, on a share a second or some. Errors: OSError.
 
+    Whether a leader lives may take 3 s to find out.
     The room on the share is looked at here: on a full one no leader can publish what it sees.
     """
     picture = _picture(store, host, clock, sleep)
@@ -61,7 +62,7 @@ def _picture(store: Store, host: Host, clock: Clock, sleep: Sleep) -> Snapshot:
         return _listing(store, host, clock, lease, nodes)
     told = _told(store.fs, lease)
     # On this host the stamp is of our own clock, and only says whether the leader has not stopped.
-    patience_s = max(FRESH_S, 2 * holder.interval_s) if holder is not None and _here(holder, host) else FRESH_S
+    patience_s = max(FRESH_S, 2 * holder.interval_s) if holder is not None and runs_here(holder, host) else FRESH_S
     if told is not None and abs(_age_s(told.generated_at, clock)) < patience_s:
         return told
     if _renewed(store.fs, lease, clock, sleep):
@@ -87,7 +88,11 @@ def is_silent(beat: Heartbeat, host: Host, clock: Clock) -> bool:
     """
     if provably_gone(beat, host):
         return True
-    return beat.status != ASLEEP and _age_s(beat.at, clock) > PATIENCE * beat.interval_s * 3 and not _here(beat, host)
+    return (
+        beat.status != ASLEEP
+        and _age_s(beat.at, clock) > PATIENCE * beat.interval_s * SAY_AGAIN
+        and not runs_here(beat, host)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +134,7 @@ def living(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep)
     Takes up to one and a half heartbeat intervals where there are nodes of other hosts.
     """
     before, nodes = beats.list_beats(store.fs), beats.read_all(store.fs)
-    alive = {node for node, beat in nodes.items() if _here(beat, host)}
+    alive = {node for node, beat in nodes.items() if runs_here(beat, host)}
     doubtful = {node: beat for node, beat in nodes.items() if node not in alive and not provably_gone(beat, host)}
     until = clock.monotonic() + 1.5 * max((beat.interval_s for beat in doubtful.values()), default=0.0)
     while doubtful and clock.monotonic() < until:
@@ -144,15 +149,6 @@ def _told(fs: FileSystem, lease: LeaseName) -> Snapshot | None:
     """What the holder of the token told last; None when it has told nothing in its epoch."""
     found = snapshots.latest(fs)
     return found[1] if found is not None and found[0].epoch == lease.epoch else None
-
-
-def _here(beat: Heartbeat, host: Host) -> bool:
-    """Whether the node's process runs on this very host, as far as the host can tell."""
-    if provably_gone(beat, host):
-        return False
-    here = host.identity()
-    then = beat.host
-    return here.boot_id == then.boot_id != "" and here.pid_namespace == then.pid_namespace != ""
 
 
 def _age_s(stamp: str, clock: Clock) -> float:
@@ -207,8 +203,8 @@ def _listing(
         workers=count_workers(node.state for node in shown),
         nodes=shown,
         types=dict(sorted(types.items())),
-        paused=tuple(sorted({r.target for r in requests if r.verb is Verb.PAUSE})),
-        halted=any(r.verb is Verb.HALT for r in requests),
+        paused=tuple(sorted(paused_by(requests))),
+        halted=halted_by(requests),
         warnings=(_why_listed(name, lease), *mount_warnings(store, mounts)),
     )
 

@@ -13,7 +13,7 @@ from spoold.protocol.errors import legible
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key
-from spoold.protocol.request import Verb
+from spoold.protocol.request import halted_by, paused_by
 from spoold.protocol.result import Code, Error, Status
 from spoold.rules.admission import Admit
 from spoold.rules.backlog import Entry, LaneView, displaced, holdbacks, promotions
@@ -79,7 +79,7 @@ def count_active(desk: Desk) -> None:
 
 def type_facts(desk: Desk, kinds: Iterable[str]) -> dict[str, LaneFacts]:
     """What holds for each of these types."""
-    paused = frozenset(request.target for request in desk.view.requests if request.verb is Verb.PAUSE)
+    paused = paused_by(desk.view.requests)
     halted, settings = is_halted(desk), desk.store.settings
     return {
         kind: LaneFacts(paused, halted, settings.of(kind).max_concurrent, desk.active[kind])
@@ -89,7 +89,7 @@ def type_facts(desk: Desk, kinds: Iterable[str]) -> dict[str, LaneFacts]:
 
 def is_halted(desk: Desk) -> bool:
     """Whether a halt stands."""
-    return any(request.verb is Verb.HALT for request in desk.view.requests)
+    return halted_by(desk.view.requests)
 
 
 @lru_cache(maxsize=4096)

@@ -15,7 +15,7 @@ from spoold.protocol.heartbeat import Heartbeat, MountFacts
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import BeatName, SnapshotName
-from spoold.protocol.request import Verb
+from spoold.protocol.request import paused_by
 from spoold.protocol.snapshot import Leadership as LeadershipPart
 from spoold.protocol.snapshot import Rates, Snapshot, TaskCounts
 from spoold.rules.matching import unfit
@@ -125,7 +125,7 @@ class Reporting:
             nodes=nodes,
             rates=self._rates(desk, counts),
             types=_types(desk),
-            paused=tuple(sorted({r.target for r in desk.view.requests if r.verb is Verb.PAUSE})),
+            paused=tuple(sorted(paused_by(desk.view.requests))),
             halted=is_halted(desk),
             warnings=(*_warnings(desk, workers, growing), *self._disapproved),
         )

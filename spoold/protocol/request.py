@@ -7,6 +7,7 @@ the leader once they are done. control/ is a blackboard: leader and workers list
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -44,6 +45,16 @@ def kind_target(kind: str | None) -> str:
     if not is_id(target):
         raise BadName(f"{kind!r} is no name on a Windows server; pause all, or give the tasks another type.")
     return target
+
+
+def paused_by(requests: Iterable[Request]) -> frozenset[str]:
+    """The types that are paused; +all stands for all of them."""
+    return frozenset(request.target for request in requests if request.verb is Verb.PAUSE)
+
+
+def halted_by(requests: Iterable[Request]) -> bool:
+    """Whether a halt stands."""
+    return any(request.verb is Verb.HALT for request in requests)
 
 
 _NAME = re.compile(rf"({'|'.join(Verb)})\.(.+)\.([a-z0-9-]{{1,40}})\.json")

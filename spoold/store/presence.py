@@ -10,7 +10,7 @@ from spoold.protocol.names import BeatName
 from spoold.protocol.version import __version__
 from spoold.store import beats
 from spoold.store.store import Store
-from spoold.system.host import Host, HostIdentity, ProcessIdentity, surely_gone
+from spoold.system.host import Host, HostIdentity, ProcessIdentity, same_host, surely_gone
 
 # What changes without being news: a beat that differs from the one before in these alone need not be written again,
 # until it is this many intervals old. Looks at a single stamp call a node dead at twice that age.
@@ -113,5 +113,13 @@ def gone_workers(store: Store, host: Host) -> list[str]:
 
 def provably_gone(beat: Heartbeat, host: Host) -> bool:
     """Whether the process behind a heartbeat ran on this very host and is no more. False in doubt."""
-    then = HostIdentity(beat.host.hostname, beat.host.machine_id, beat.host.boot_id, beat.host.pid_namespace)
-    return surely_gone(then, ProcessIdentity(beat.pid, int(beat.process_start)), host)
+    return surely_gone(_identity(beat), ProcessIdentity(beat.pid, int(beat.process_start)), host)
+
+
+def runs_here(beat: Heartbeat, host: Host) -> bool:
+    """Whether the node's process runs on this very host, as far as the host can tell."""
+    return same_host(_identity(beat), host.identity()) and not provably_gone(beat, host)
+
+
+def _identity(beat: Heartbeat) -> HostIdentity:
+    return HostIdentity(beat.host.hostname, beat.host.machine_id, beat.host.boot_id, beat.host.pid_namespace)

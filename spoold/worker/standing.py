@@ -6,7 +6,7 @@ monotonic clock, which stands still while the machine sleeps, so that a grace is
 
 from __future__ import annotations
 
-from spoold.protocol.request import Request, Verb
+from spoold.protocol.request import Request, Verb, halted_by
 from spoold.rules import outcome as outcomes
 from spoold.rules import power
 from spoold.rules.drain import is_meant
@@ -57,7 +57,7 @@ class Standing:
 
     def obey(self, requests: list[Request], now: float) -> None:
         """What people ask for just now, and what the machine runs on."""
-        self._halted = any(request.verb is Verb.HALT for request in requests)
+        self._halted = halted_by(requests)
         if not any(request.verb is Verb.DRAIN and is_meant(request.target, self._node) for request in requests):
             self._drained_at = None
         elif self._drained_at is None:

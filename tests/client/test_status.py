@@ -5,6 +5,7 @@ Method: a real master on a spool in memory; the asker's clock moves only when it
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Snapshot
 from spoold.store import control
 from spoold.system.filesystem import Usage
-from spoold.system.host import FakeHost
+from spoold.system.host import FakeHost, FakeMachine
 from tests.client.cluster import Cluster
 
 
@@ -223,6 +224,16 @@ def test_who_lives_here_is_known_by_its_process() -> None:
     cluster.host.machine.running.clear()
     assert living(cluster.store, cluster.host, cluster.clock, sleep=cluster.sleep) == []
     assert cluster.clock.monotonic() == before
+
+
+def test_a_machine_that_only_boots_alike_is_not_this_one() -> None:
+    cluster, _ = cluster_of()
+    here = cluster.host.identity()
+    alike = FakeHost(machine=FakeMachine(replace(here, machine_id="another")))
+    cluster.worker("w-0002", alike)
+    cluster.clock.advance(120)
+    workers = roster(cluster.store, cluster.host, cluster.clock).workers
+    assert [node.worker for node in workers if node.state == "dead"] == ["w-0002"]
 
 
 def test_who_lives_elsewhere_is_known_by_a_beat_that_comes_and_not_by_its_stamp() -> None:

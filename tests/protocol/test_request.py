@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spoold.protocol.errors import BadName
-from spoold.protocol.request import EVERYTHING, Request, RequestBody, Verb, kind_target, parse_request
+from spoold.protocol.request import (
+    EVERYTHING,
+    Request,
+    RequestBody,
+    Verb,
+    halted_by,
+    kind_target,
+    parse_request,
+    paused_by,
+)
 from tests.protocol import strategies as some
 
 
@@ -75,3 +84,10 @@ def test_a_type_is_aimed_at_as_tasks_have_it() -> None:
 def test_who_asked_and_why_is_told_as_far_as_it_is_known() -> None:
     assert RequestBody(by="ann", reason="wrong input").told == "asked for by ann: wrong input"
     assert RequestBody().told == "asked for by somebody"
+
+
+def test_what_is_paused_and_halted_is_what_is_asked_for() -> None:
+    asked = [Request(Verb.PAUSE, "mail", "1"), Request(Verb.PAUSE, EVERYTHING, "2"), Request(Verb.DRAIN, "w", "3")]
+    assert paused_by(asked) == {"mail", EVERYTHING}
+    assert not halted_by(asked)
+    assert halted_by([*asked, Request(Verb.HALT, EVERYTHING, "4")])
