@@ -44,7 +44,9 @@ def find_lines(fs: FileSystem, wanted: Collection[str]) -> Iterator[tuple[str, i
     """
     if not wanted:
         return
-    pending = [layout.join(layout.PENDING, name) for name in fs.list(layout.PENDING) if name.endswith(".jsonl")]
+    pending = [
+        layout.join(layout.PENDING, name) for name in fs.list(layout.PENDING) if name.lower().endswith(".jsonl")
+    ]
     batches = [found.path for found in list_standing(fs) if isinstance(found.name, BatchName)]
     for path in sorted(pending) + sorted(batches):
         batch = parse_batch(path.rpartition("/")[2])

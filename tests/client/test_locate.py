@@ -18,6 +18,7 @@ PLACES: list[tuple[Callable[[Tree], Any], str, int, str]] = [
     (lambda t: t.put(f"pending/{task_drop(5, 'x-1', unique=False)}", {"type": "t", "id": "x-1"}), "pending", 0, ""),
     (lambda t: t.put("pending/by-hand.json", {"type": "t", "id": "x-1"}), "pending", 0, ""),
     (lambda t: t.put("pending/many.jsonl", b'{"type":"t","id":"a"}\n\n{"type":"t","id":"x-1"}\n'), "pending", 0, ""),
+    (lambda t: t.put("pending/many.JSONL", b'{"type":"t","id":"x-1"}\n'), "pending", 0, ""),
     (lambda t: t.put("admitting/1.m-1-aaaaa.1/0000000001-1.x.jsonl", b'{"type":"t"}\n'), "pending", 0, ""),
     (lambda t: t.waits("x-1"), "waiting", 1, ""),
     (lambda t: t.ready("x-1", attempt=2), "ready", 2, ""),
