@@ -12,6 +12,8 @@ from spoold.store.store import make_directory, stamp
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem
 
+UNFINISHED = f"{layout.MARKER}.new"
+
 SETTINGS_TEMPLATE = b"""\
 # Settings of this spool, read by every node when it starts. Every line shows the default; times are in seconds.
 # timeout = 1800            # one attempt of a task that does not say otherwise
@@ -66,14 +68,19 @@ SETTINGS_TEMPLATE = b"""\
 
 
 def initialise(fs: FileSystem, clock: Clock, spool_id: str, where: str, claim: Strategy = "rename") -> Marker:
-    """Make a spool in an existing directory. Errors: Unavailable when it is one already, or cannot be written.
+    """Make a spool in an empty directory. Errors: Unavailable when it is one, is not empty, or cannot be written.
 
     claim: how moves are made in it for ever after. The marker comes last: a directory with a marker is a whole
     spool, and a half-made one can be made again.
     """
     try:
-        if layout.MARKER in fs.list(""):
+        names = fs.list("")
+        if layout.MARKER in names:
             raise Unavailable(f"{where} is a spool already (it has {layout.MARKER}).")
+        strange = [name for name in sorted(names) if not _may_be_there(name)]
+        if strange:
+            # A leader clears tmp/, events/ and archive/ by age: they must not be somebody's own.
+            raise Unavailable(f"{where} is not empty (it has {strange[0]}). Name a new or empty directory.")
         for directory in layout.TREE:
             make_directory(fs, directory)
         if not list_leases(fs):
@@ -83,14 +90,20 @@ def initialise(fs: FileSystem, clock: Clock, spool_id: str, where: str, claim: S
         if claim == "lock" and layout.LOCK not in fs.list(""):
             fs.write(layout.LOCK, b"", durable=True)
         marker = Marker.model_validate({"spool_id": spool_id, "claim": claim, "created_at": stamp(clock.wall())})
-        fs.write(f"{layout.MARKER}.new", codec.dump(marker) + b"\n", durable=True)
-        fs.rename(f"{layout.MARKER}.new", layout.MARKER)
+        fs.write(UNFINISHED, codec.dump(marker) + b"\n", durable=True)
+        fs.rename(UNFINISHED, layout.MARKER)
         fs.sync("")
     except OSError as error:
         raise Unavailable(
             f"{where}: cannot make a spool: {error.strerror}. Check the permissions of the share."
         ) from error
     return marker
+
+
+def _may_be_there(name: str) -> bool:
+    """Whether a directory with this in it is as good as empty: a half-made spool, or what file servers hide."""
+    ours = {*layout.TREE, layout.SETTINGS, layout.LOCK, UNFINISHED}
+    return name in ours or name.startswith(".") or name == "lost+found"
 
 
 def restore(fs: FileSystem) -> list[str]:

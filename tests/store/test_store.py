@@ -196,3 +196,16 @@ def test_where_no_server_forgets_settling_makes_no_file(store: Store, mount: Fau
     published = {store.publish("pending/a.json", b"{}", durable=True): "pending/a.json"}
     store.settle("pending", published)
     assert mount.asked["write"] == mount.asked["sync"] == 1
+
+
+def test_a_spool_is_made_only_where_nothing_of_anybody_else_is() -> None:
+    fs = MemoryFileSystem()
+    fs.mkdir("tmp")
+    fs.mkdir("lost+found")
+    fs.mkdir(".snapshot")
+    fs.write("thesis.tex", b"", durable=False)
+    with pytest.raises(Unavailable, match=r"not empty \(it has thesis.tex\)"):
+        initialise(fs, ManualClock(), "s", "/spool")
+    assert sorted(fs.list("")) == [".snapshot", "lost+found", "thesis.tex", "tmp"]
+    fs.unlink("thesis.tex")
+    initialise(fs, ManualClock(), "s", "/spool")
