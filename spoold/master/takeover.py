@@ -188,21 +188,21 @@ def _wanted(desk: Desk) -> Wanted:
     if desk.unsure or desk.missing:
         looks.hasten("everything")
         looks.hasten("ended")
-    if looks.due("everything", every_s):
+    if looks.take("everything", every_s):
         if looks.rationed:
             return EVERYTHING
         pending_s = PENDING_LOCAL_S * max(0, len(view.pending) - FEW)
-        return Wanted(pending=looks.due("pending", 0.0, pending_s), ended=looks.due("ended", 0.0, _ended_s(desk)))
+        return Wanted(pending=looks.take("pending", 0.0, pending_s), ended=looks.take("ended", 0.0, _ended_s(desk)))
     # An end that others wait for is looked for at once. The longer the list of what has ended, the rarer it is read.
     ended_s = max(0.0 if desk.backlog.awaits else ENDED_S, ENDED_EACH_S * (len(view.completed) + len(view.failed)))
     # With tasks standing ready, one more would only queue behind them.
     pending_s = PENDING_S if any(view.ready.values()) else 0.0
     return Wanted(
-        pending=looks.due("pending", pending_s),
-        ready=any(view.ready.values()) and looks.due("ready", 0.0 if _thirsty(desk) else READY_S),
-        ended=under_way and looks.due("ended", ended_s),
-        requests=looks.due("requests", REQUESTS_S if under_way else REQUESTS_QUIET_S),
-        beats=looks.due("beats", interval_s / 2 if under_way else interval_s),
+        pending=looks.take("pending", pending_s),
+        ready=any(view.ready.values()) and looks.take("ready", 0.0 if _thirsty(desk) else READY_S),
+        ended=under_way and looks.take("ended", ended_s),
+        requests=looks.take("requests", REQUESTS_S if under_way else REQUESTS_QUIET_S),
+        beats=looks.take("beats", interval_s / 2 if under_way else interval_s),
         everything=False,
     )
 

@@ -6,7 +6,7 @@ Adding a gate: a function here, its place in `judge`, its line in `spool_layout.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -89,8 +89,8 @@ def judge(conditions: Conditions, facts: Facts) -> Verdict:
     """The verdict of the gates that look at the task alone; the first that does not pass speaks."""
     if conditions is NO_CONDITIONS and facts.rest_s <= 0:
         return PASS
-    gates = (deadline, dependencies, dependencies_ended, not_before, retry_delay)
-    verdicts: Sequence[Verdict] = [gate(conditions, facts) for gate in gates]
+    gates = (deadline, dependencies, dependencies_ended, not_before)
+    verdicts = [*(gate(conditions, facts) for gate in gates), retry_delay(facts)]
     refused = next((v for v in verdicts if isinstance(v, Refuse)), None)
     return refused or next((v for v in verdicts if isinstance(v, Wait)), PASS)
 
@@ -122,7 +122,7 @@ def not_before(conditions: Conditions, facts: Facts) -> Verdict:
     return PASS
 
 
-def retry_delay(conditions: Conditions, facts: Facts) -> Verdict:
+def retry_delay(facts: Facts) -> Verdict:
     """The rest between two attempts."""
     if facts.rest_s > 0:
         return Wait("retry_delay", "it rests before its next attempt", facts.now + facts.rest_s)

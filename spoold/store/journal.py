@@ -1,6 +1,6 @@
 """Events: one file per writer, appended in batches; for people and tools, never the truth.
 
-A journal that cannot be written never stops a task: what is lost is a line of history, and the writer says so in its
+A journal that cannot be written never stops a task: what is lost is a line of history, and a master says so in its
 heartbeat.
 """
 
@@ -70,7 +70,7 @@ class Journal:
 
         Never raises OSError: held back for the next flush, up to a bound.
         """
-        if not self._lines or not (self._looks.due("journal", GATHER_S) or last):
+        if not self._lines or not (self._looks.take("journal", GATHER_S) or last):
             return
         data = b"".join(self._lines)
         name = EventsName(self._store.writer, self._segment).encode()

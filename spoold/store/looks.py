@@ -20,7 +20,7 @@ class Looks:
         self._clock = store.clock
         self._taken: dict[str, float] = {}
 
-    def due(self, look: str, every_s: float, local_s: float = 0.0) -> bool:
+    def take(self, look: str, every_s: float, local_s: float = 0.0) -> bool:
         """Whether to look now; then it counts as taken, whatever comes of it.
 
         local_s: how often where files are local, for a look that costs something there, too.

@@ -34,7 +34,7 @@ class Appetite:
         """
         if not offered:
             self.why = None
-        elif self._looks.due("room", EVERY_S):
+        elif self._looks.take("room", EVERY_S):
             self.why = self._reason()
         return self.why is not None
 

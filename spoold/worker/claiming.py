@@ -60,10 +60,10 @@ class Claiming:
 
         On a share a long list is used for a moment: a claim out of it fails if somebody was quicker.
         """
-        if not self._looks.due("ready", READY_S) and len(self._left) >= SPREAD:
+        if not self._looks.take("ready", READY_S) and len(self._left) >= SPREAD:
             return self._left
         found: list[Offer] = []
-        if self._looks.due("lanes", LANES_S):
+        if self._looks.take("lanes", LANES_S):
             self._lanes = list_lanes(self._store.fs, layout.READY)
         for lane_name, lane in self._lanes.items():
             if lane_name not in self._serves:

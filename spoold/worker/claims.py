@@ -31,9 +31,9 @@ class Claims:
         self._directory = layout.join(layout.CLAIMED, store.writer)
         self._spent: dict[str, None] = {}
 
-    def due(self, *, working: bool) -> bool:
-        """Whether to look in this step."""
-        return self._looks.due(_LOOK, self._every_s if working else IDLE_S)
+    def take(self, *, working: bool) -> bool:
+        """Whether to look in this step; then the look counts as taken."""
+        return self._looks.take(_LOOK, self._every_s if working else IDLE_S)
 
     def doubt(self) -> None:
         """A move into it or out of it ended nobody knows how: look in the next step."""

@@ -87,7 +87,7 @@ class Settling:
 
     def bring_logs(self, attempts: Iterable[Attempt]) -> None:
         """Bring new output of what runs to the share, if it is time. Never raises OSError."""
-        if self._looks.due("logs", LOGS_S, LOCAL_LOGS_S):
+        if self._looks.take("logs", LOGS_S, LOCAL_LOGS_S):
             for attempt in attempts:
                 if not attempt.over:
                     self.log(attempt)

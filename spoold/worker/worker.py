@@ -199,7 +199,7 @@ class Worker:
 
     def _late_claims(self) -> set[str]:
         """Look at my tokens: stop what runs without one, return those that nothing runs for. Errors: ShutOut."""
-        if not self._claims.due(working=bool(self._attempts)):
+        if not self._claims.take(working=bool(self._attempts)):
             return set()
         try:
             claims = self._claims.list()
@@ -212,7 +212,7 @@ class Worker:
     def _hear_people(self, now: float, every_s: float) -> None:
         if self._heard:
             return
-        if self._looks.due("requests", every_s):
+        if self._looks.take("requests", every_s):
             self._requests = control.list_requests(self.store.fs)
             self._heard = True
         self._obey(self._requests, now)
