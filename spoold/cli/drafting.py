@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -42,7 +43,7 @@ CWD = Annotated[
         "--cwd",
         metavar="DIR",
         help="Where the command starts, on the worker's machine; else in a scratch directory of its own. "
-        "The caller's directory is never sent along: other machines may not have it.",
+        "The caller's directory is not sent along unless asked for, as by '--cwd .': other machines may not have it.",
     ),
 ]
 ID = Annotated[
@@ -79,7 +80,7 @@ class Options:
             "priority": _priority(self.priority),
             "max_retries": self.retries,
             "batch": self.batch,
-            "cwd": self.cwd,
+            "cwd": _directory(self.cwd),
             "dependencies": list(self.after) if self.after else None,
             "timeout": values.duration(self.timeout, "--timeout") if self.timeout is not None else None,
             "requires": values.requirements(self.requires) if self.requires else None,
@@ -98,6 +99,11 @@ def with_command(fields: Mapping[str, Any], command: Sequence[str]) -> dict[str,
     if not command:
         raise BadFile("the command line", "", "has nothing after '--'.", "put the command there: -- CMD ARG …")
     return {**fields, "command": list(command)}
+
+
+def _directory(path: str | None) -> str | None:
+    """A path that begins where the caller stands, which a worker cannot know, from the root; any other as it is."""
+    return os.path.abspath(path) if path and not path.startswith("/") else path
 
 
 def _priority(text: str | None) -> int | str | None:

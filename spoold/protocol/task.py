@@ -14,6 +14,7 @@ from pydantic import AliasChoices, Field, field_validator, model_validator
 from spoold.protocol.errors import WrongValue
 from spoold.protocol.fields import (
     Callable,
+    Directory,
     Env,
     MemMb,
     OptionalWord,
@@ -71,7 +72,7 @@ class Task(Strict):
     kwargs: dict[str, Any] = Field(default_factory=dict)
     stdin: str | None = None
     env: Env = Field(default_factory=dict)
-    cwd: str | None = Field(default=None, max_length=4096)
+    cwd: Directory | None = Field(default=None, max_length=4096)
     dependencies: tuple[TaskId, ...] = Field(
         default=(), validation_alias=AliasChoices("dependencies", "after"), max_length=DEPENDENCIES_MAX
     )

@@ -133,13 +133,7 @@ def _stdin(task: Task, handler: Handler | None) -> bytes:
 
 
 def _cwd(task: Task, handler: Handler | None, place: Place) -> str:
-    wanted = task.cwd or (handler.cwd if handler else None)
-    if wanted is None:
-        return f"{place.folder}/work"
-    if not wanted.startswith("/"):
-        message = f"cwd {wanted!r} is not an absolute path"
-        raise CannotRun(failure(Code.INVALID_TASK, message, final=True))
-    return wanted
+    return task.cwd or (handler.cwd if handler else None) or f"{place.folder}/work"
 
 
 def _environment(task: Task, handler: Handler | None, base: Mapping[str, str]) -> Mapping[str, str]:

@@ -105,6 +105,22 @@ def test_submit_prints_ids_and_writes_what_was_said(root: Path, run: Run) -> Non
     }
 
 
+def test_a_directory_that_begins_where_the_caller_stands_is_sent_from_the_root(
+    root: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in (".", "below/here", "/link/../there"):
+        assert run("submit", "--cwd", path, "--", "x").code == 0
+    assert {task["cwd"] for task in pending(root)} == {str(tmp_path), f"{tmp_path}/below/here", "/link/../there"}
+
+
+def test_a_file_whose_directory_is_relative_is_not_submitted(root: Path, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text('{"type": "t", "cwd": "src"}')
+    done = run("submit", str(tmp_path / "one.json"))
+    assert (done.code, pending(root)) == (2, [])
+    assert "cwd: not an absolute path. Given: 'src'. Mend: begin it with /" in done.err
+
+
 def test_a_command_is_what_follows_the_dashes_whatever_it_looks_like(root: Path, run: Run) -> None:
     assert run("submit", "--id", "c", "--", "make", "--spool", "x", "--help", "--", "-j").code == 0
     assert pending(root) == [{"id": "c", "command": ["make", "--spool", "x", "--help", "--", "-j"]}]
