@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-INT_MIN, INT_MAX = -(1 << 63), (1 << 64) - 1
+from spoold.protocol.codec import is_exact
+
 DEPTH_MAX = 100
 
 
@@ -71,7 +72,7 @@ def _check_plain(value: Any, where: str) -> None:
         )
     if kind is str and not value.isascii() and value.encode(errors="replace").decode() != value:
         raise TypeError(f"{where} holds half a character (a lone surrogate), which JSON cannot say.")
-    if kind is int and not INT_MIN <= value <= INT_MAX:
+    if kind is int and not is_exact(value):
         raise TypeError(f"{where} is an integer beyond 64 bits; pass it as a string.")
     if kind is float and not math.isfinite(value):
         raise TypeError(f"{where} is {value}, which JSON cannot say; pass None or a string.")

@@ -57,7 +57,7 @@ def _plain(value: Any, levels: int) -> Any:
     if value is None or isinstance(value, bool | float):
         return value
     if isinstance(value, int):
-        return value if -(1 << 63) <= value < 1 << 64 else str(value)
+        return value if is_exact(value) else str(value)
     return legible(str(value))
 
 
@@ -91,9 +91,13 @@ def load(data: bytes, file: str) -> Any:
     return value
 
 
+def is_exact(number: int) -> bool:
+    """Whether JSON keeps an integer: of more than 64 bits most readers make a fraction (RFC 8259, section 6)."""
+    return -(1 << 63) <= number < 1 << 64
+
+
 def _exact(file: str, digits: str) -> None:
-    """The parser makes a fraction of what has more than 64 bits, as most readers of JSON do (RFC 8259, section 6)."""
-    if len(digits) > 20 or not -(1 << 63) <= int(digits) < 1 << 64:
+    if len(digits) > 20 or not is_exact(int(digits)):
         raise BadFile(file, "", f"has the number {digits[:40]}, of more than 64 bits.", "put it in as a string.")
 
 

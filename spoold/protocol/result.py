@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from spoold.protocol.fields import Count
+
 
 class Status(StrEnum):
     """How an attempt ended."""
@@ -68,8 +70,8 @@ class Result(BaseModel):
     exit_code: int | None = None
     output: Any = None
     error: Error | None = None
-    tokens_used: int | None = None
-    cost_usd: float | None = None
+    tokens_used: Count | None = None
+    cost_usd: Count | None = None
     log: str | None = None
     type: str | None = None
     batch: str | None = None

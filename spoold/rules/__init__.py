@@ -2,6 +2,7 @@
 
     policy      a task's own wishes over the type's settings over the spool's
     outcome     how an attempt ended, as one of a few classes
+    figures     what an attempt says that it cost
     retry       outcome → another attempt, or the end
     gates       may this task run now? Pass, Wait(reason, until), Refuse(reason)
     graph       which tasks wait for which, and cycles among them

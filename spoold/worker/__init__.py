@@ -12,6 +12,7 @@
     preparing   task + handler → program, environment, folder, limits
     attempt     one claimed attempt, from the claim to the commit
     settling    an ended attempt → its result → its commit
+    output      what it hands over: returned, written as its result, or printed
     writers     the threads in which it waits for a disk or a server
     reporting   what the heartbeat says of running tasks
 

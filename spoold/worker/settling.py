@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import orjson
-
 from spoold.protocol import codec, layout
 from spoold.protocol.lifecycle import State
 from spoold.protocol.result import Code, Error, Status
@@ -30,9 +28,9 @@ from spoold.store.store import Store, stamp
 from spoold.system.scratch import Scratch
 from spoold.worker.attempt import Attempt
 from spoold.worker.job import Ending
+from spoold.worker.output import Output, output_of
 from spoold.worker.writers import Writers
 
-RESULT_MAX = 4 << 20
 LOG_CHUNK = 1 << 20
 # How often (s) new output is brought to the logs: where that costs round trips, and where it costs a look.
 LOGS_S, LOCAL_LOGS_S = 0.5, 0.1
@@ -48,8 +46,7 @@ class Verdict:
 
     outcome: Outcome
     decision: retry.Again | retry.End
-    output: Any
-    extras: dict[str, Any]
+    output: Output
 
 
 Judged = tuple[Attempt, Verdict]
@@ -119,34 +116,11 @@ class Settling:
 
     def _judge(self, attempt: Attempt) -> Verdict:
         policy = retry_policy(attempt.task, self._store.settings)
-        output, extras, fault = self._output(attempt)
-        outcome = outcome_of(attempt, policy, extras.get("retry_after_s"))
-        if fault is not None and outcome.status is Status.SUCCESS:
-            outcome = outcomes.failure(Code.OUTPUT_INVALID, fault)
-        return Verdict(outcome, retry.decide(attempt.name, outcome, policy), output, extras)
-
-    def _output(self, attempt: Attempt) -> tuple[Any, dict[str, Any], str | None]:
-        """The output of an attempt, what its result file says beside it, and what is wrong with that file."""
-        ending = attempt.ending
-        if ending is None:
-            return None, {}, None
-        if ending.value is not None:
-            return ending.value, {}, None
-        data = self._scratch.read(attempt.key, "result.json", 0, RESULT_MAX + 1)
-        if not data.strip():
-            return None if ending.returned else ending.stdout, {}, None
-        if len(data) > RESULT_MAX:
-            return ending.stdout, {}, f"SPOOL_RESULT_FILE has more than {RESULT_MAX:,} bytes"
-        try:
-            value = orjson.loads(data)
-        except orjson.JSONDecodeError as error:
-            return ending.stdout, {}, f"SPOOL_RESULT_FILE is not JSON: {error}"
-        extras = {name: value.get(name) for name in _EXTRAS} if isinstance(value, dict) else {}
-        return (
-            value,
-            {n: v for n, v in extras.items() if isinstance(v, int | float) and not isinstance(v, bool)},
-            None,
-        )
+        output = output_of(attempt, self._scratch)
+        outcome = outcome_of(attempt, policy, output.figures.retry_after_s)
+        if output.fault is not None and outcome.status is Status.SUCCESS:
+            outcome = outcomes.failure(Code.OUTPUT_INVALID, output.fault)
+        return Verdict(outcome, retry.decide(attempt.name, outcome, policy), output)
 
     def _publish(self, judged: list[Judged]) -> list[Judged]:
         """Those whose results are out, and survive a power cut where that is asked for. Never raises OSError."""
@@ -187,9 +161,8 @@ class Settling:
     def _write_result(self, attempt: Attempt, verdict: Verdict, *, durable: bool) -> None:
         if attempt.result_written:
             return
-        ending, outcome = attempt.ending, verdict.outcome
+        ending, outcome, output = attempt.ending, verdict.outcome, verdict.output
         error = verdict.decision.error
-        tokens, cost = verdict.extras.get("tokens_used"), verdict.extras.get("cost_usd")
         # The fields of a Result. Made of values that are checked already, so no model need check them again.
         result = {
             "task_id": attempt.name.id,
@@ -200,14 +173,14 @@ class Settling:
             "completed_at": stamp(ending.ended_at) if ending else self._store.stamp(),
             "duration_s": round(ending.duration_s, 6) if ending else 0.0,
             "exit_code": ending.exit_code if ending else None,
-            "output": verdict.output,
+            "output": output.value,
             "error": error.model_dump(mode="json") if error else None,
-            "tokens_used": int(tokens) if tokens is not None else None,
-            "cost_usd": float(cost) if cost is not None else None,
+            "tokens_used": output.figures.tokens_used,
+            "cost_usd": output.figures.cost_usd,
             "log": attempt.log.rpartition("/")[2] if attempt.logged else None,
             "type": attempt.task.kind,
             "batch": attempt.task.batch,
-            "partial": outcome.status is not Status.SUCCESS and bool(verdict.output),
+            "partial": outcome.status is not Status.SUCCESS and bool(output.value),
             "max_rss_mb": round(ending.max_rss_bytes / (1 << 20), 1) if ending and ending.max_rss_bytes else None,
         }
         self._store.fs.write(attempt.result, codec.dump(result), durable=durable)
@@ -239,9 +212,6 @@ class Settling:
             with contextlib.suppress(OSError):
                 self._store.fs.unlink(attempt.result)
         self._scratch.close(attempt.key)
-
-
-_EXTRAS = ("tokens_used", "cost_usd", "retry_after_s")
 
 
 def _detail(ending: Ending | None, error: Error | None) -> dict[str, Any]:

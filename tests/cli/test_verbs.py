@@ -228,6 +228,21 @@ def test_show_has_what_scripts_rely_on(root: Path, run: Run) -> None:
     assert "w-aaaaa" in text
 
 
+@pytest.mark.parametrize("count", [5.7, 7, 1e308, "1" * 309])
+def test_a_result_tells_any_number_that_an_attempt_may_have_cost(root: Path, run: Run, count: float | str) -> None:
+    end(root, "a", tokens_used=count, cost_usd=count)
+    done = run("result", "a", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["tokens_used"] == json.loads(done.out)["cost_usd"] == float(count)
+
+
+@pytest.mark.parametrize("count", [-1, "many"])
+def test_a_result_whose_cost_is_no_number_is_a_bad_file(root: Path, run: Run, count: float | str) -> None:
+    end(root, "a", tokens_used=count)
+    done = run("result", "a")
+    assert (done.code, "tokens_used" in done.err) == (2, True)
+
+
 def test_result_prints_output_and_tells_how_it_ended(root: Path, run: Run) -> None:
     end(root, "text", output="two\nlines\n")
     end(root, "value", output={"n": 1})

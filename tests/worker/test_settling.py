@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from spoold.protocol import codec
 from spoold.protocol.names import TaskName, parse_returned
-from spoold.protocol.result import Code
-from spoold.worker import settling
+from spoold.protocol.result import Code, Result
+from spoold.worker import output, settling
 from spoold.worker.job import Kind
 from spoold.worker.writers import Writers
 from tests.support.cluster import Cluster, Node
@@ -105,20 +106,41 @@ def test_any_json_will_do(text: bytes) -> None:
     assert bench.end()["output"] == json.loads(text)
 
 
-@pytest.mark.parametrize("text", [b'{"tokens_used": "many", "cost_usd": true}', b'{"tokens_used": null}'])
-def test_counts_that_are_no_numbers_are_only_output(text: bytes) -> None:
+@pytest.mark.parametrize("count", [0, 7, 5.7, 1e308, (1 << 64) - 1, None])
+def test_what_an_attempt_cost_is_told_as_it_told_it(count: float | None) -> None:
     bench = Bench()
-    bench.put("result.json", text)
+    bench.put("result.json", json.dumps({"tokens_used": count, "cost_usd": count}).encode())
     result = bench.end()
-    assert (result["tokens_used"], result["cost_usd"]) == (None, None)
+    assert (result["tokens_used"], result["cost_usd"], bench.cluster.state("a")) == (count, count, "completed")
+    assert codec.load_model(Result, json.dumps(result).encode(), "r").tokens_used == count
 
 
-@pytest.mark.parametrize("text", [b'{"tokens_used": 1e300, "cost_usd": 1e300}', b"[" * 300 + b"]" * 300])
-def test_no_output_can_stop_the_commit(text: bytes) -> None:
+@pytest.mark.parametrize("count", ['"many"', "true", "-1", "[]"])
+@pytest.mark.parametrize("name", ["tokens_used", "cost_usd"])
+def test_a_cost_that_is_no_number_is_bad_output(name: str, count: str) -> None:
+    bench = Bench()
+    bench.put("result.json", f'{{"{name}": {count}, "answer": 1}}'.encode())
+    result = bench.end()
+    assert (result["error"]["code"], result[name]) == (Code.OUTPUT_INVALID, None)
+    assert f"{name} that is no finite number" in result["error"]["message"]
+    assert (result["output"]["answer"], result["partial"]) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (b"[" * 300 + b"]" * 300, "nested deeper than 200 levels"),
+        (b'{"id": 36893488147419103233}', "of more than 64 bits"),
+        (b'{"cost_usd": 1e999}', "is not JSON"),
+        (b'"\xff"', "is not UTF-8"),
+    ],
+)
+def test_what_json_cannot_keep_as_it_is_is_bad_output_and_not_changed(text: bytes, why: str) -> None:
     bench = Bench()
     bench.put("result.json", text)
-    bench.end()
-    assert bench.cluster.state("a") == "completed"
+    error = bench.end()["error"]
+    assert (error["code"], why in error["message"]) == (Code.OUTPUT_INVALID, True), error
+    assert bench.cluster.state("a") == "returned"
 
 
 @pytest.mark.parametrize("value", [2**100, float("nan"), "half a \ud800 pair", {"a": [1]}, "text", 0, False])
@@ -148,13 +170,13 @@ def test_output_that_is_no_json_is_a_failure_of_an_attempt_that_succeeded() -> N
     bench.put("result.json", b'{"half": ')
     result = bench.end(output="so far")
     assert (result["status"], result["error"]["code"]) == ("failure", Code.OUTPUT_INVALID)
-    assert "SPOOL_RESULT_FILE is not JSON" in result["error"]["message"]
+    assert "SPOOL_RESULT_FILE: is not JSON" in result["error"]["message"]
     assert (result["output"], result["partial"]) == ("so far", True)
     assert bench.returned().failures == 1
 
 
 def test_output_that_is_too_large_is_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settling, "RESULT_MAX", 10)
+    monkeypatch.setattr(output, "RESULT_MAX", 10)
     bench = Bench()
     bench.put("result.json", b'"0123456789"')
     assert "more than 10 bytes" in bench.end()["error"]["message"]

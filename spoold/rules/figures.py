@@ -1,0 +1,46 @@
+"""What an attempt may say in its result file beside its output: what it cost, and how long it wants to be left alone.
+
+These names belong to us wherever the result is an object, and are part of its output all the same.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+_COUNTS = ("tokens_used", "cost_usd")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """None for what it did not say. retry_after_s in seconds; below 0 it means at once."""
+
+    tokens_used: float | None = None
+    cost_usd: float | None = None
+    retry_after_s: float | None = None
+
+
+NONE = Figures()
+
+
+def figures_in(result: Any) -> tuple[Figures, str | None]:
+    """The figures in what an attempt wrote as its result, and what is wrong with a count of it."""
+    if not isinstance(result, dict):
+        return NONE, None
+    counts = {name: result[name] for name in _COUNTS if result.get(name) is not None}
+    wrong = [name for name, value in counts.items() if not _is_count(value)]
+    rest = result.get("retry_after_s")
+    figures = Figures(
+        **{name: value for name, value in counts.items() if name not in wrong},
+        retry_after_s=rest if _is_number(rest) else None,
+    )
+    return figures, f"has {wrong[0]} that is no finite number of 0 or more" if wrong else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and value >= 0
