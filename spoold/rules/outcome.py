@@ -14,6 +14,8 @@ from spoold.protocol.result import Code, Status
 TRY_LATER = 75
 PERMANENT = frozenset({64, 65, 77, 78})
 CANNOT_RUN = frozenset({126, 127})
+# What another worker may end otherwise: it should have the first choice of the next attempt.
+ELSEWHERE = CANNOT_RUN | {TRY_LATER}
 
 
 class Charge(StrEnum):

@@ -1,6 +1,7 @@
-"""Tasks that this worker could not run, and leaves to others for a while.
+"""Tasks that this worker could not run, or was asked to try later, and leaves to others for a while.
 
-A program that is not on this machine may be on another, whose worker should have the first choice.
+A program that is not on this machine may be on another, and what a task lacks here just now it may find there: the
+other's worker should have the first choice.
 """
 
 from __future__ import annotations

@@ -254,7 +254,7 @@ class Worker:
         for attempt in done:
             del self._attempts[key(attempt.name.id)]
             self._claims.spend(attempt.file)
-            if attempt.ending is not None and attempt.ending.exit_code in outcomes.CANNOT_RUN:
+            if attempt.ending is not None and attempt.ending.exit_code in outcomes.ELSEWHERE:
                 self._shy.avoid(key(attempt.name.id))
         return len(done)
 
