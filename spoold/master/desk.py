@@ -25,6 +25,7 @@ from spoold.store.journal import Journal
 from spoold.store.lanes import move_into_lane
 from spoold.store.looks import Looks
 from spoold.store.mover import Fate, Moved
+from spoold.store.regular import regular
 from spoold.store.store import Store
 from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import NotRegularError
@@ -121,10 +122,8 @@ class Desk:
 
     def read_task(self, path: str) -> Task | None:
         """The content of a token; None when it moved meanwhile. Errors: OSError, BadFile when it is no task."""
-        try:
+        with regular(path):
             data = absence.read(self.store.fs, path)
-        except NotRegularError as error:
-            raise BadFile(path, "", f"is {error.strerror}.", "drop tasks as plain files into pending/.") from error
         return None if data is None else codec.load_task(data, path)
 
     def task_at(self, place: Place, name: TaskName) -> Task | None:
@@ -161,7 +160,9 @@ class Desk:
         try:
             if path is None:
                 return None
-            same = codec.same_content(new, codec.load(self.store.fs.read(path), path))
+            with regular(path):
+                data = self.store.fs.read(path)
+            same = codec.same_content(new, codec.load(data, path))
             doubtful = same and alone and self.store.fs.forgets
             return None if doubtful and not absence.stands(self.store.fs, path) else same
         except FileNotFoundError:

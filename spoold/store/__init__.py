@@ -2,6 +2,7 @@
 
     store       an open spool: marker, settings, this writer's tmp directory, reading and publishing
     absence     what is really not there
+    regular     what is no regular file is a bad one
     mover       one rename, and the truth about it afterwards
     lease       the tokens of leadership
     locked      the same renames inside the spool's lock, where the mount needs that

@@ -18,8 +18,9 @@ from spoold.rules import disk
 from spoold.store import absence, mover
 from spoold.store.locked import LockedFileSystem
 from spoold.store.mover import Moved
+from spoold.store.regular import regular
 from spoold.system.clock import Clock
-from spoold.system.filesystem import FileSystem, NotRegularError
+from spoold.system.filesystem import FileSystem
 from spoold.system.locks import FileLock, Lock
 
 # One change waits for the lock at most this long (s), and at most half an interval: a wait must not cost a beat.
@@ -185,10 +186,8 @@ def _read(fs: FileSystem, name: str, where: str) -> bytes:
     """A file at the root of the spool. Errors: Unavailable that names it; BadFile for what is no file."""
     file = f"{where}/{name}"
     try:
-        return fs.read(name)
-    except NotRegularError as error:
-        mend = "put a file in its place, since links and the like are never followed on a share."
-        raise BadFile(file, "", f"is {error.strerror}.", mend) from error
+        with regular(file):
+            return fs.read(name)
     except OSError as error:
         raise Unavailable(f"{file} cannot be read: {error.strerror}. Check the permissions of the share.") from error
 

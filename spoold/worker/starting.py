@@ -16,6 +16,7 @@ from spoold.rules import outcome as outcomes
 from spoold.rules.gates import conditions_of
 from spoold.store.dependencies import write_dependencies
 from spoold.store.journal import Journal
+from spoold.store.regular import regular
 from spoold.store.store import Store
 from spoold.system.scratch import Scratch
 from spoold.worker.attempt import Attempt
@@ -64,12 +65,12 @@ class Starting:
         worker, wall, file = self._store.writer, self._store.clock.wall(), name.encode()
         path = layout.claimed(worker, file)
         try:
-            data = self._store.fs.read(path)
+            with regular(path):
+                data = self._store.fs.read(path)
+            self._since.pop(file, None)
+            task = codec.load_task(data, path)
         except OSError as error:
             return self._unreadable(name, error)
-        self._since.pop(file, None)
-        try:
-            task = codec.load_task(data, path)
         except BadFile as error:
             attempt = Attempt(name, worker, _NO_TASK, Lane("invalid"), wall)
             attempt.decided = outcomes.failure(Code.INVALID_TASK, str(error), final=True)

@@ -72,6 +72,44 @@ def test_a_damaged_task_that_is_to_be_held_back_fails() -> None:
     assert works(made)
 
 
+@pytest.mark.parametrize("kind", ["symlink", "directory"])
+@pytest.mark.parametrize("state", ["ready", "returned"])
+def test_what_is_no_file_fails_as_no_task_and_is_kept(state: str, kind: str) -> None:
+    """No look at it makes a file of it: a worker that went on looking would hold the claim for ever."""
+    made = cluster('{"id": "a", "command": ["work"]}')
+    if state == "returned":
+        made.finish("a", exit_code=1)
+        made.step("w1")
+        path = made.find("a").path
+    else:
+        token = made.find("a")
+        path = f"ready/type=command,run=command/{token.path.rpartition('/')[2]}"
+        made.crash("w1")
+        made.fs.rename(token.path, path)
+        made.worker("w2")
+    made.witness.losses_allowed = True  # it sees only files
+    made.fs.unlink(path)
+    if kind == "symlink":
+        made.fs.make_symlink(path, "elsewhere")
+    else:
+        made.fs.mkdir(path)
+        made.fs.write(f"{path}/inside", b"kept", durable=False)
+    made.advance(20)
+    (failed,) = made.fs.list("failed")
+    assert made.fs.stat(f"failed/{failed}").kind == ("symlink" if kind == "symlink" else "dir")
+    error = json.loads(made.fs.read(f"results/{failed}"))["error"]
+    assert (error["code"], "is not a regular file but a" in error["message"]) == ("INVALID_TASK", True)
+    made.fs.write("control/retry.a.1.json", b"{}", durable=False)
+    made.advance(2)
+    assert made.fs.list("control") == []
+    made.submit("again.json", OTHER.replace("b", "a"))
+    made.settle()
+    assert [name for name in made.fs.list("rejected") if "again" in name]
+    made.submit("c.json", OTHER.replace('"b"', '"c"'))
+    made.settle()
+    assert made.state("c") == "claimed"
+
+
 @pytest.mark.parametrize("directory", ["claimed", "archive", "waiting", "ready", "admitting", "tmp", "status"])
 @pytest.mark.parametrize("stray", [".DS_Store", "notes", "type=t", "0d"])
 def test_a_stray_file_where_directories_are_looked_for_is_passed_over(directory: str, stray: str) -> None:
