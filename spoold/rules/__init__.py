@@ -8,6 +8,7 @@
     graph       which tasks wait for which, and cycles among them
     backlog     what is waiting, in order, and which of it goes to ready/ next
     matching    may this worker run what is in this lane?
+    fitness     how long a worker whose machine can start nothing claims nothing
     ahead       how many tasks a worker may claim before a slot is free for them
     liveness    which nodes are dead, by counters and the observer's own clock
     lease       who leads: what to do with the token that was seen

@@ -46,18 +46,12 @@ def _wrong_run(lane: Lane, worker: Capabilities) -> str | None:
     if lane.run == "command":
         return None if worker.allow_command else "it does not run raw commands (--allow-command)"
     if lane.run == "python":
-        if any(_within(lane.module, prefix) for prefix in worker.python):
+        if promises(lane.module, worker.python):
             return None
         return f"Python module {lane.module} is not on its list ([python] allow in its configuration)"
     if lane.type in worker.handlers:
         return None
     return f"it has no handler for type {lane.type} ([handlers.{lane.type}] in its configuration)"
-
-
-def _within(module: str, prefix: str) -> bool:
-    """Whether the module is the prefix or inside it; lanes hold modules in lower case."""
-    low = prefix.lower().rstrip(".")
-    return prefix == "*" or module == low or module.startswith(f"{low}.")
 
 
 def _too_small(lane: Lane, worker: Capabilities) -> str | None:
@@ -89,3 +83,8 @@ def free(worker: Capabilities, running: list[Lane]) -> Free:
 def allows(module: str, prefixes: tuple[str, ...]) -> bool:
     """Whether a Python module, exactly as the task spells it, is on a worker's list of prefixes."""
     return any(p == "*" or module == p or module.startswith(f"{p.rstrip('.')}.") for p in prefixes)
+
+
+def promises(module: str, prefixes: tuple[str, ...]) -> bool:
+    """Whether it is on the list but for its case, which no lane tells: only the task itself does."""
+    return allows(module.lower(), tuple(prefix.lower() for prefix in prefixes))

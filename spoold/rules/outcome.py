@@ -30,6 +30,7 @@ class Charge(StrEnum):
 class Outcome:
     """One ended attempt: final says that another try will not help, whatever the budget holds.
 
+    rests: it goes on after the backoff though it charges nothing, since at once it might well end the same way.
     retry_after_s is how long the attempt itself asked to be left alone.
     """
 
@@ -38,6 +39,7 @@ class Outcome:
     message: str = ""
     charge: Charge = Charge.NOTHING
     final: bool = False
+    rests: bool = False
     retry_after_s: float | None = None
 
 
@@ -49,13 +51,14 @@ def of_exit(exit_code: int, on: frozenset[int], never: frozenset[int], retry_aft
     if exit_code == 0:
         return SUCCESS
     if exit_code == TRY_LATER and exit_code not in never:
-        return Outcome(
-            Status.FAILURE, Code.TRY_LATER, "exit code 75: asked to be tried later", retry_after_s=retry_after_s
-        )
+        message = "exit code 75: asked to be tried later"
+        return Outcome(Status.FAILURE, Code.TRY_LATER, message, rests=True, retry_after_s=retry_after_s)
     code = Code.SPAWN_FAILED if exit_code in CANNOT_RUN else Code.EXIT_NONZERO
     final = exit_code in never or (exit_code not in on if on else exit_code in PERMANENT)
     why = {126: " (not executable)", 127: " (program not found)"}.get(exit_code, "")
-    return Outcome(Status.FAILURE, code, f"exit code {exit_code}{why}", Charge.FAILURE, final, retry_after_s)
+    return Outcome(
+        Status.FAILURE, code, f"exit code {exit_code}{why}", Charge.FAILURE, final, retry_after_s=retry_after_s
+    )
 
 
 def failure(code: Code, message: str, *, final: bool = False) -> Outcome:
@@ -72,6 +75,11 @@ def worker_died(message: str) -> Outcome:
 def handed_back(message: str) -> Outcome:
     """Nobody's fault: drained, fenced by its own lease, halted. Charges nothing."""
     return Outcome(Status.HANDED_BACK, Code.HANDED_BACK, message)
+
+
+def not_started(message: str) -> Outcome:
+    """The worker, its machine or the share stood in the way before anything began. Charges nothing, and rests."""
+    return Outcome(Status.HANDED_BACK, Code.HANDED_BACK, message, rests=True)
 
 
 def cancelled(told: str) -> Outcome:

@@ -49,7 +49,7 @@ def decide(name: TaskName, outcome: Outcome, policy: RetryPolicy) -> Again | End
             message = f"{outcome.message}; attempt {name.attempt} was crash {name.crashes + 1} of at most "
             return End(State.FAILED, Error(code=code, message=f"{message}{policy.crash_limit} (retry.crash_limit)"))
         return Again(name.again(crashes=1, delay_ms=_delay(name, name.crashes + 1, outcome, policy)), error)
-    if code is Code.TRY_LATER:
+    if outcome.rests:
         # At least one: a task may begin with failures that it brought along (retry_count).
         free = max(1, name.attempt - name.failures - name.crashes)
         return Again(name.again(delay_ms=_delay(name, free, outcome, policy)), error)

@@ -60,29 +60,51 @@ class LocalScratch:
     """
 
     def __init__(self, worker: str, spool: str, host: Host) -> None:
-        self.root = tempfile.mkdtemp(prefix=_PREFIX)
-        record = {
+        self._owner = {
             "worker": worker,
             "spool": spool,
             "host": asdict(host.identity()),
             "process": asdict(host.process()),
         }
-        with open(os.path.join(self.root, _OWNER), "w", encoding="utf-8") as file:
-            json.dump(record, file)
+        self.root = self._make_root()
         self._folders: dict[str, _Folder] = {}
         self._clean: list[_Folder] = []
         self._made = 0
 
     def open(self, key: str) -> str:
         self.close(key)
-        if self._clean:
-            folder = self._clean.pop()
-        else:
-            self._made += 1
-            folder = _Folder(f"{self.root}/{self._made}")
+        folder = self._untouched() or self._make()
         folder.begin()
         self._folders[key] = folder
         return folder.path
+
+    def _untouched(self) -> _Folder | None:
+        """A folder that nothing has touched since it was left clean: what clears /tmp of old files knows no owner."""
+        while self._clean:
+            folder = self._clean.pop()
+            if folder.stands():
+                return folder
+            shutil.rmtree(folder.path, ignore_errors=True)
+        return None
+
+    def _make(self) -> _Folder:
+        self._made += 1
+        try:
+            return _Folder(f"{self.root}/{self._made}")
+        except FileNotFoundError:
+            # The whole root was cleared away; under its old name, which is known, anybody might make a trap.
+            self.root = self._make_root()
+            return _Folder(f"{self.root}/{self._made}")
+
+    def _make_root(self) -> str:
+        root = tempfile.mkdtemp(prefix=_PREFIX)
+        try:
+            with open(os.path.join(root, _OWNER), "w", encoding="utf-8") as file:
+                json.dump(self._owner, file)
+        except OSError:
+            shutil.rmtree(root, ignore_errors=True)  # without an owner nobody would ever remove it
+            raise
+        return root
 
     def write(self, key: str, name: str, data: bytes) -> None:
         fd, before = self._folders[key].create(name)
@@ -139,6 +161,13 @@ class _Folder:
             os.mkdir(directory, _MODE)
         self._times = self._changed()
         self._telling = False
+
+    def stands(self) -> bool:
+        """Whether it still is as it was when it was last clear. Never raises."""
+        try:
+            return self._changed() == self._times
+        except OSError:
+            return False
 
     def begin(self) -> None:
         """An attempt is about to use it."""

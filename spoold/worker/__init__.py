@@ -4,6 +4,7 @@
     config      what this worker serves and how: a file on the machine, never on the share
     standing    may it take tasks, and keep those it has? Drain, halt, sleep, battery
     appetite    what keeps a worker with free slots from taking more
+    fitness     can this machine start tasks at all? While it cannot, none is claimed
     vacancies   for how many more tasks there is a place
     shyness     which tasks it leaves to others for a while
     claiming    ready/ → claimed/<me>/: which task is taken next

@@ -20,8 +20,8 @@ class Attempt:
     """What the worker knows of an attempt. started_at in seconds since 1970.
 
     stopping: why it is being stopped, which then is its outcome; ending: how its processes ended; decided: the
-    outcome when it never ran. fenced: the claim is gone, so nothing of this attempt may be committed. notes: what
-    people should know of it now; told: what was said of it on stderr.
+    outcome when it never ran, and unable: as it never will here. fenced: the claim is gone, so nothing of this
+    attempt may be committed. notes: what people should know of it now; told: what was said of it on stderr.
     """
 
     name: TaskName
@@ -33,6 +33,7 @@ class Attempt:
     stopping: Outcome | None = None
     ending: Ending | None = None
     decided: Outcome | None = None
+    unable: bool = False
     fenced: bool = False
     logged: int = 0
     log_complete: bool = False

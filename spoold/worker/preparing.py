@@ -17,8 +17,8 @@ from spoold.protocol.names import TaskName
 from spoold.protocol.result import Code
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
-from spoold.rules.matching import allows
-from spoold.rules.outcome import Outcome, failure
+from spoold.rules.matching import allows, promises
+from spoold.rules.outcome import Outcome, failure, not_started
 from spoold.rules.policy import retry_policy, timeout_s
 from spoold.worker.config import Handler, WorkerConfig
 from spoold.worker.job import Call, Command, Job
@@ -86,8 +86,7 @@ def _what(task: Task, name: TaskName, handler: Handler | None, config: WorkerCon
             raise CannotRun(_unfit("this worker does not run raw commands"))
         return Command(("/bin/sh", "-c", task.command) if isinstance(task.command, str) else task.command)
     if task.python is not None:
-        if not allows(task.python.partition(":")[0], config.python.allow):
-            raise CannotRun(_unfit(f"{task.python} is not on this worker's list ([python] allow)"))
+        _check_allowed(task.python, config.python.allow)
         return Call(task.python, tuple(task.args), task.kwargs, config.python.path)
     if handler is None:
         raise CannotRun(_unfit(f"this worker has no handler for type {task.kind}"))
@@ -98,6 +97,16 @@ def _what(task: Task, name: TaskName, handler: Handler | None, config: WorkerCon
         message = f"the handler for {task.kind} and this input make no command: {words!r}"
         raise CannotRun(failure(Code.INVALID_TASK, message, final=True))
     return Command(words)
+
+
+def _check_allowed(target: str, prefixes: tuple[str, ...]) -> None:
+    module = target.partition(":")[0]
+    if allows(module, prefixes):
+        return
+    if promises(module, prefixes):
+        message = f"this worker's list ([python] allow) has {module} in another case only; spell both alike"
+        raise CannotRun(not_started(message))
+    raise CannotRun(_unfit(f"{target} is not on this worker's list ([python] allow)"))
 
 
 def _unfit(message: str) -> Outcome:

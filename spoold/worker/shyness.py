@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from spoold.system.clock import Clock
 
-SHY_S = 5.0
+# So long (s) for what may go otherwise here next time, and for what cannot until the worker is started anew.
+SHY_S, UNABLE_S = 5.0, 3600.0
 
 
 class Shyness:
@@ -18,9 +19,9 @@ class Shyness:
         self._clock = clock
         self._until: dict[str, float] = {}
 
-    def avoid(self, task_key: str) -> None:
-        """Leave it to others for SHY_S from now."""
-        self._until[task_key] = self._clock.monotonic() + SHY_S
+    def avoid(self, task_key: str, *, unable: bool = False) -> None:
+        """Leave it to others from now. unable: this worker's own configuration stands in the way."""
+        self._until[task_key] = self._clock.monotonic() + (UNABLE_S if unable else SHY_S)
 
     def keys(self) -> set[str]:
         """Those that are to be left to others now."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
@@ -21,6 +22,7 @@ from spoold.store.store import Store
 from spoold.system.scratch import Scratch
 from spoold.worker.attempt import Attempt
 from spoold.worker.config import WorkerConfig
+from spoold.worker.fitness import Fitness
 from spoold.worker.job import RunnerPort
 from spoold.worker.preparing import CannotRun, Place, inherited, prepare
 
@@ -54,6 +56,7 @@ class Starting:
         self._root = root
         self._base = inherited(config, environ)
         self._since: dict[str, float] = {}
+        self.fitness = Fitness(store.clock)
         self.lease_until = 0.0
 
     def start(self, name: TaskName) -> Attempt | None:
@@ -82,9 +85,9 @@ class Starting:
             self._scratch.close(attempt.key)
             return None
         except CannotRun as error:
-            attempt.decided = error.outcome
+            attempt.decided, attempt.unable = error.outcome, True
         except (OSError, RuntimeError) as error:
-            attempt.decided = outcomes.handed_back(f"this worker cannot start it now: {error}")
+            attempt.decided = outcomes.not_started(f"this worker cannot start it now: {error}")
         except (ValueError, TypeError) as error:
             # Whatever is wrong with it is wrong again next time: it must cost the task something.
             attempt.decided = outcomes.failure(Code.SPAWN_FAILED, f"it cannot be started: {error}")
@@ -104,7 +107,8 @@ class Starting:
         return attempt
 
     def _run(self, attempt: Attempt, data: bytes) -> None:
-        folder = self._scratch.open(attempt.key)
+        with self.fitness.asked():
+            folder = self._scratch.open(attempt.key)
         place = Place(self._store.writer, self._root, folder)
         job = prepare(attempt.task, attempt.name, place, self._config, self._store.settings, self._base)
         moment = conditions_of(attempt.task).deadline
@@ -113,11 +117,15 @@ class Starting:
             if job.timeout_s is None or left_s < job.timeout_s:
                 attempt.deadline_cut = True
                 job = replace(job, timeout_s=left_s)
-        self._scratch.write(attempt.key, "task.json", data)
-        write_dependencies(
-            self._store.fs, attempt.task, lambda name, text: self._scratch.write(attempt.key, name, text)
-        )
+        self._keep(attempt.key, "task.json", data)
+        write_dependencies(self._store.fs, attempt.task, partial(self._keep, attempt.key))
         if self._store.clock.boottime() >= self.lease_until:
             raise _LeaseOver
-        self._runner.start(job)
+        with self.fitness.asked():
+            self._runner.start(job)
+        self.fitness.proved()
         self._journal.note("STARTED", attempt.name.id, attempt.name.attempt, type=attempt.task.kind)
+
+    def _keep(self, key: str, name: str, data: bytes) -> None:
+        with self.fitness.asked():
+            self._scratch.write(key, name, data)

@@ -18,7 +18,6 @@ from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.protocol.request import Request, Verb
 from spoold.rules import outcome as outcomes
-from spoold.rules.outcome import Outcome
 from spoold.store import control
 from spoold.store.journal import Journal
 from spoold.store.looks import Looks
@@ -86,12 +85,11 @@ class Worker:
         self._shy = Shyness(store.clock)
         self.vacancies = Vacancies(runner, slots)
         self._standing = Standing(store, host, config, inhibitor)
-        self._status = ""
+        self._status, self._heard = "", False  # heard: in this step
         self.notes: tuple[str, ...] = ()
         self._appetite = Appetite(store, host, config, can.cpus)
         self._looks = Looks(store)
         self._requests: list[Request] = []
-        self._heard = False  # in this step
 
     def register(self) -> list[str]:
         """Make this worker's directories; returns predecessors on this host that are provably gone. Errors: OSError.
@@ -169,7 +167,8 @@ class Worker:
         self._settling.bring_logs(self._attempts.values())
         self._standing.mind(now, bool(self._attempts))
         told = (note for attempt in self._attempts.values() for note in attempt.notes)
-        self.notes = (*self._standing.notes, *self._appetite.notes, *self._claiming.notes, *told)
+        hindered = (*self._appetite.notes, *self._starting.fitness.notes, *self._claiming.notes)
+        self.notes = (*self._standing.notes, *hindered, *told)
         retry = now + REFUSED_RETRY_S if any(attempt.over for attempt in self._attempts.values()) else math.inf
         due = min(self._presence.next_due(), self.vacancies.due(now, len(self._attempts)), retry)
         done = self._standing.leaving and not self._attempts
@@ -236,7 +235,7 @@ class Worker:
             elif recall is not None:
                 self._stop(attempt, recall)
 
-    def _stop(self, attempt: Attempt, why: Outcome) -> None:
+    def _stop(self, attempt: Attempt, why: outcomes.Outcome) -> None:
         if attempt.stopping is None and not attempt.over:
             attempt.stopping = why
             self.runner.stop(attempt.key, why.message, self.config.kill_grace_s)
@@ -272,7 +271,7 @@ class Worker:
     def _claim(self, now: float) -> int:
         """Fill the free slots; how many moves were made for it, with those that failed and are to be looked into."""
         free = self.vacancies.free(len(self._attempts))
-        if not self._standing.takes or free <= 0:
+        if not self._standing.takes or self._starting.fitness.lacking() or free <= 0:
             return 0
         offers = self._claiming.offers()
         if offers:
@@ -286,6 +285,8 @@ class Worker:
             self._journal.note("CLAIMED", mine.name.id, mine.name.attempt)
             claimed += 1
             self._start(mine.name)
+            if self._starting.fitness.lacking():
+                break
         return claimed + self._claiming.lost - lost
 
     def _start(self, name: TaskName) -> bool:
@@ -298,5 +299,5 @@ class Worker:
             return False
         self._attempts[key(name.id)] = attempt
         if attempt.decided is not None and not attempt.decided.final:
-            self._shy.avoid(key(name.id))
+            self._shy.avoid(key(name.id), unable=attempt.unable)
         return True

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
-from spoold.rules.matching import Free, allows, fits, free, unfit
+from spoold.rules.matching import Free, allows, fits, free, promises, unfit
 
 WORKER = Capabilities(
     cpus=4,
@@ -93,6 +93,22 @@ def test_a_module_is_allowed_exactly_as_it_is_spelled(module: str, prefixes: tup
             unfit(Lane("a", run="python", module=module.lower()), WORKER.model_copy(update={"python": prefixes}))
             is None
         )
+
+
+@pytest.mark.parametrize(
+    ("module", "prefixes", "promised"),
+    [
+        ("Pkg.jobs", ("pkg",), True),
+        ("pkg.jobs", ("Pkg.Jobs",), True),
+        ("pkg", ("PKG.",), False),
+        ("pkgs", ("Pkg",), False),
+        ("pkg", ("*",), True),
+    ],
+)
+def test_a_lane_promises_a_module_in_any_case(module: str, prefixes: tuple[str, ...], promised: bool) -> None:
+    assert promises(module, prefixes) is promised
+    lane = Lane("a", run="python", module=module.lower())
+    assert (unfit(lane, WORKER.model_copy(update={"python": prefixes})) is None) is promised
 
 
 lanes = st.builds(

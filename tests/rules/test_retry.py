@@ -75,6 +75,16 @@ def test_what_is_nobodys_fault_is_granted_for_ever_and_charges_nothing(ended: Ou
     assert (name.failures, name.crashes, name.attempt) == (2, 2, 55)
 
 
+@pytest.mark.parametrize("ended", [outcome.not_started("disk full"), outcome.of_exit(75, frozenset(), frozenset())])
+def test_what_might_end_the_same_way_at_once_rests_longer_each_time(ended: Outcome) -> None:
+    name, rests = some.name(), []
+    for _ in range(5):
+        name = again(name, ended)
+        rests.append(name.delay_ms)
+    assert rests == [1000, 2000, 4000, 8000, 16_000]
+    assert (name.failures, name.crashes) == (0, 0)
+
+
 def test_a_hand_back_does_not_rest() -> None:
     assert again(some.name(delay_ms=5000), outcome.handed_back("drained")).delay_ms == 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -125,6 +126,38 @@ def test_the_same_attempt_opened_again_begins_anew(scratch: LocalScratch) -> Non
     scratch.write("a.1", "output", b"old")
     scratch.open("a.1")
     assert scratch.read("a.1", "output") == b""
+
+
+def test_what_clears_old_files_away_takes_no_folder_from_the_next_attempt(scratch: LocalScratch) -> None:
+    folder = Path(scratch.open("a.1"))
+    scratch.close("a.1")
+    (folder / WORK).rmdir()
+    again = Path(scratch.open("b.1"))
+    assert as_made(again)
+
+
+def test_a_root_that_was_cleared_away_is_made_anew(scratch: LocalScratch) -> None:
+    scratch.open("a.1")
+    scratch.open("b.1")
+    scratch.close("a.1")
+    before = scratch.root
+    shutil.rmtree(before)
+    again = Path(scratch.open("c.1"))
+    assert as_made(again)
+    assert scratch.root != before
+    assert (Path(scratch.root) / "owner.json").is_file()
+    scratch.close("b.1")
+    assert as_made(Path(scratch.open("d.1")))
+
+
+def test_a_root_that_cannot_be_owned_is_not_left_behind(
+    scratch: LocalScratch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(scratch.root)
+    monkeypatch.setattr("spoold.system.scratch._OWNER", "no/such/place")
+    with pytest.raises(FileNotFoundError):
+        scratch.open("a.1")
+    assert os.listdir(tmp_path) == []
 
 
 def test_what_is_read_is_a_part_of_a_regular_file_or_nothing(scratch: LocalScratch) -> None:

@@ -11,6 +11,7 @@ from spoold.protocol.names import TaskName
 from spoold.protocol.result import Code
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
+from spoold.rules.outcome import Charge
 from spoold.worker.config import WorkerConfig, load_config
 from spoold.worker.job import Call, Command, Job
 from spoold.worker.preparing import CannotRun, Place, inherited, prepare
@@ -65,7 +66,6 @@ def test_raw_commands_run_only_where_that_is_allowed() -> None:
         ("jobs:send", ["jobs"], True),
         ("anything:at", ["*"], True),
         ("jobsworth:send", ["jobs"], False),
-        ("Jobs:send", ["jobs"], False),
         ("os:system", ["jobs"], False),
         ("jobs:send", [], False),
     ],
@@ -76,6 +76,13 @@ def test_callables_run_only_from_modules_on_the_list(target: str, allow: list[st
         assert job(task, config).run == Call(target, (1,), {"x": 2}, ("/lib",))
     else:
         assert "is not on this worker's list" in refusal(task, config)[2]
+
+
+@pytest.mark.parametrize(("target", "allow"), [("Jobs:send", ["jobs"]), ("jobs.mail:send", ["Jobs."])])
+def test_a_module_that_is_listed_in_another_case_is_not_the_tasks_fault(target: str, allow: list[str]) -> None:
+    with pytest.raises(CannotRun, match="in another case only") as caught:
+        job({"python": target}, {"python": {"allow": allow}})
+    assert (caught.value.outcome.charge, caught.value.outcome.rests) == (Charge.NOTHING, True)
 
 
 def handled(command: list[str], **task: Any) -> tuple[str, ...]:

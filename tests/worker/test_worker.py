@@ -218,11 +218,62 @@ def test_a_task_that_cannot_be_started_just_now_is_somebody_elses(refusal: Excep
     node.runner.refuses = refusal
     made.settle()
     name: Any = made.find("t0").name
-    assert (made.state("t0"), name.attempt, name.failures) == ("ready", 2, 0)
+    assert (made.state("t0"), name.attempt, name.failures, name.delay_ms > 0) == ("waiting", 2, 0, True)
     node.runner.refuses = None
     made.advance(4)
     assert made.state("t0") == "ready"  # for five seconds it lets others go first
     made.advance(2)
+    assert ids(node) == ["t0"]
+
+
+def test_a_worker_whose_machine_can_start_nothing_claims_ever_more_seldom(caplog: pytest.LogCaptureFixture) -> None:
+    made = ready(*[{}] * 9)
+    node = made.worker("w1", 3)
+    assert node.runner is not None
+    node.runner.refuses = OSError(errno.ENOSPC, "No space left on device")
+    made.step("w1")
+    assert [made.state(f"t{number}") for number in range(9)].count("ready") == 8, "one is enough to know"
+    made.advance(63)  # 1 + 2 + 4 + 8 + 16 + 32 s
+    assert 5 <= len(made.fs.list("results")) <= 7
+    (note,) = beat(made).notes
+    assert "no task can be started here ([Errno 28] No space left on device)" in note
+    assert "free some room where TMPDIR points" in note
+    assert [line for line in caplog.messages if "no task can be started here" in line] == caplog.messages[:1]
+    node.runner.refuses = None
+    made.advance(60)
+    assert len(ids(node)) == 3
+    made.advance(5)
+    assert beat(made).notes == ()
+    assert {made.find(f"t{number}").name.failures for number in range(9)} == {0}  # type: ignore[union-attr]
+
+
+def test_a_result_that_cannot_be_read_keeps_only_the_task_that_needs_it() -> None:
+    made = ready({}, {"after": ["t0"]}, {})
+    node = made.worker("w1")
+    made.step("w1")
+    node.fs.fail("read", "results/t0", errno.EACCES, times=-1)
+    made.finish("t0")
+    made.advance(3)
+    assert ids(node) == ["t2"], "its machine is as fit as ever"
+    assert node.worker.notes == ()
+    made.finish("t2")
+    made.advance(60)
+    name: Any = made.find("t1").name
+    assert (name.failures, name.crashes) == (0, 0)
+    assert 3 <= name.attempt <= 8
+
+
+def test_a_module_that_is_allowed_in_another_case_costs_nothing_and_is_left_to_others() -> None:
+    made = ready({"command": None, "python": "MyTools.x:f"})
+    made.worker("w1", config={"python": {"allow": ["mytools"]}})
+    made.advance(60)
+    name: Any = made.find("t0").name
+    assert (made.state("t0"), name.attempt, name.failures, name.crashes) == ("ready", 2, 0, 0)
+    error = json.loads(made.fs.read("results/t0.1.w1.json"))["error"]
+    assert error["code"] == "HANDED_BACK"
+    assert "has MyTools.x in another case only" in error["message"]
+    node = made.worker("w2", config={"python": {"allow": ["MyTools"]}})
+    made.settle()
     assert ids(node) == ["t0"]
 
 
