@@ -6,6 +6,7 @@ caller said, so that saying it again is the same content.
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -128,6 +129,10 @@ def _stem(task: Mapping[str, Any], said: str = "") -> str:
 
 def _dump(draft: Mapping[str, Any], file: str) -> bytes:
     try:
-        return orjson.dumps(draft)
+        data = orjson.dumps(draft)
     except TypeError as why:
         raise BadFile(file, "", f"cannot be written as JSON: {why}.", "use plain JSON values.") from why
+    if b"null" in data:
+        # For nothing, or for a number that JSON does not have: this writer says which, and the reader refuses it.
+        codec.load(json.dumps(draft, default=str).encode(), file)
+    return data

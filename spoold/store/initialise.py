@@ -103,7 +103,9 @@ def initialise(fs: FileSystem, clock: Clock, spool_id: str, where: str, claim: S
 def _may_be_there(name: str) -> bool:
     """Whether a directory with this in it is as good as empty: a half-made spool, or what file servers hide."""
     ours = {*layout.TREE, layout.SETTINGS, layout.LOCK, UNFINISHED}
-    return name in ours or name.startswith(".") or name == "lost+found"
+    return (
+        name in ours or name.startswith((".", "@", "#", "$")) or name in ("lost+found", "System Volume Information")
+    )
 
 
 def restore(fs: FileSystem) -> list[str]:

@@ -71,7 +71,7 @@ Look = Callable[[Store], Iterator[Located]]
 
 
 def iter_tasks(store: Store, states: Collection[State] = SHOWN, *, archived: bool = False) -> Iterator[Located]:
-    """Every task in these states, each once, in the order of its flow. Errors: OSError.
+    """Every task in these states, each once, and every rejected drop, in the order of their flow. Errors: OSError.
 
     Drops of strangers are shown under the id that they name, else under their file's name. The archive is only
     listed when asked for.
@@ -81,8 +81,10 @@ def iter_tasks(store: Store, states: Collection[State] = SHOWN, *, archived: boo
         if state not in states:
             continue
         for found in _LISTERS[state](store):
-            if key(found.id) not in seen:
-                seen.add(key(found.id))
+            # A rejected drop is none of the task whose id it wanted: it is seen by the name of its own.
+            name = key(found.id) if state is not State.REJECTED else found.path
+            if name not in seen:
+                seen.add(name)
                 yield found
         if archived and state in (State.COMPLETED, State.FAILED):
             yield from (a for a in _archived(store) if a.state is state and key(a.id) not in seen)

@@ -102,7 +102,7 @@ class WorkerConfig(Strict):
     laptop: Laptop = Laptop()
     env: Env = {}
     pass_env: tuple[str, ...] | None = None
-    cpus: float | None = Field(default=None, gt=0)
+    cpus: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     mem_mb: MemMb | None = None
     gpus: int | None = Field(default=None, ge=0)
     max_memory_mb: MemMb | None = None

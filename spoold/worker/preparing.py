@@ -26,6 +26,12 @@ from spoold.worker.job import Call, Command, Job
 _FIELD = re.compile(r"\{([A-Za-z_][\w.-]*)\}")
 # What a command needs to find its way about; the rest of the worker's environment is the worker's own business.
 _PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TERM")
+# By these a program is told what else to load or to run: whoever may set them may run anything.
+_STEERING = re.compile(
+    "PATH|IFS|ENV|HOME|SHELL|SHELLOPTS|ZDOTDIR|CLASSPATH|NLSPATH|SSH_ASKPASS|(.*_)?(EDITOR|VISUAL|PAGER)"
+    "|(BASH|LD_|DYLD_|GLIBC_|GCONV_|XDG_|PYTHON|PERL|RUBY|GEM_|BUNDLE_|NODE_|NPM_|LUA_|_?JAVA_|JDK_|GIT_).*",
+    re.IGNORECASE,
+)
 
 
 class CannotRun(Exception):
@@ -65,7 +71,7 @@ def prepare(
     return Job(
         key=f"{name.id}.{name.attempt}",
         run=_what(task, name, handler, config),
-        env=_environment(task, handler, base),
+        env=_environment(task, handler, config, base),
         own=_own(task, name, place, settings),
         cwd=_cwd(task, handler, place),
         output_path=f"{place.folder}/output",
@@ -145,8 +151,14 @@ def _cwd(task: Task, handler: Handler | None, place: Place) -> str:
     return task.cwd or (handler.cwd if handler else None) or f"{place.folder}/work"
 
 
-def _environment(task: Task, handler: Handler | None, base: Mapping[str, str]) -> Mapping[str, str]:
+def _environment(
+    task: Task, handler: Handler | None, config: WorkerConfig, base: Mapping[str, str]
+) -> Mapping[str, str]:
     """Mostly the very same object, by which a slot sees that it need not send it again."""
+    steering = list(filter(_STEERING.fullmatch, task.env))
+    if steering and not config.allow_command:
+        message = f"env.{steering[0]} would choose what runs, and this worker does not run raw commands"
+        raise CannotRun(_unfit(message))
     more = (handler.env if handler else {}) | task.env
     return {**base, **more} if more else base
 

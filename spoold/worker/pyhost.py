@@ -16,6 +16,7 @@ import re
 import sys
 import threading
 import traceback
+import types
 from typing import Any
 
 _LONG = re.compile("[0-9]{19}")
@@ -100,6 +101,11 @@ def _resolve(target: str) -> Any:
     found: Any = importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
+        if part.startswith("__") or isinstance(found, types.ModuleType):
+            # What a module uses is not what it offers: the worker's list is of modules.
+            raise AttributeError(
+                f"{target}: {part} cannot be called; name a function, and its own module before the colon"
+            )
     return found
 
 

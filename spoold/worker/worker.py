@@ -166,9 +166,8 @@ class Worker:
         claimed = self._claim(now)
         self._settling.bring_logs(self._attempts.values())
         self._standing.mind(now, bool(self._attempts))
-        told = (note for attempt in self._attempts.values() for note in attempt.notes)
-        hindered = (*self._appetite.notes, *self._starting.fitness.notes, *self._claiming.notes)
-        self.notes = (*self._standing.notes, *hindered, *told)
+        own = (*self._standing.notes, *self._appetite.notes, *self._starting.fitness.notes, *self._claiming.notes)
+        self.notes = (*own, *(note for attempt in self._attempts.values() for note in attempt.notes))
         retry = now + REFUSED_RETRY_S if any(attempt.over for attempt in self._attempts.values()) else math.inf
         due = min(self._presence.next_due(), self.vacancies.due(now, len(self._attempts)), retry)
         done = self._standing.leaving and not self._attempts
@@ -290,9 +289,7 @@ class Worker:
         return claimed + self._claiming.lost - lost
 
     def _start(self, name: TaskName) -> bool:
-        """Start a task whose token is in my directory. False when it cannot be read just now, or was here before and
-        is over, so that a copy was claimed: the next look at my directory adopts the one and gives the other back.
-        """
+        """Start a task whose token is mine. False when it cannot be read just now, or is a copy of what is over."""
         attempt = None if name.encode() in self._claims.spent else self._starting.start(name)
         if attempt is None:
             self._claims.doubt()

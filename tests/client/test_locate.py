@@ -128,6 +128,18 @@ def test_a_rejected_second_drop_does_not_hide_the_task(tree: Tree) -> None:
     assert locate(store_of(tree), "x-1").state is State.COMPLETED
 
 
+def test_a_list_shows_a_rejected_second_drop_beside_the_task_that_has_the_id(tree: Tree) -> None:
+    tree.ends("x-1")
+    tree.rejects("again.json", "x-1")
+    tree.rejects("once-more.json", "x-1")
+    rows = [(found.id, found.state.value, found.drop) for found in iter_tasks(store_of(tree))]
+    assert rows == [
+        ("x-1", "completed", ""),
+        ("x-1", "rejected", "again.json"),
+        ("x-1", "rejected", "once-more.json"),
+    ]
+
+
 def test_many_are_found_in_one_look(tree: Tree) -> None:
     tree.ready("a")
     tree.ends("b")

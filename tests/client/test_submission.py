@@ -154,3 +154,17 @@ def test_a_directory_that_is_no_spool_is_refused(tmp_path: Any) -> None:
     with pytest.raises(Unavailable, match="Is the share mounted"):
         Spool(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "odd", [{"timeout": float("inf")}, {"input": {"x": [float("nan")]}}, {"meta": {"x": float("-inf")}}]
+)
+def test_a_number_that_json_does_not_have_is_refused_and_not_made_nothing(tree: Tree, odd: dict[str, Any]) -> None:
+    with tree.spool() as spool:
+        with pytest.raises(BadFile):
+            spool.submit({"type": "t", **odd})
+        with pytest.raises(BadFile):
+            spool.submit_many([{"type": "t"}, {"type": "t", **odd}])
+        assert tree.drops() == []
+        spool.submit({"type": "t", "input": {"x": None}})
+    assert tree.drops()[0]["input"] == {"x": None}

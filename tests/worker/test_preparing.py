@@ -233,3 +233,21 @@ def test_a_configuration_that_would_fail_every_task_is_refused(
     assert (caught.value.file, caught.value.field) == (str(file), field)
     assert problem in caught.value.problem
     assert caught.value.mend != "correct this field."
+
+
+@pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "PYTHONPATH", "BASH_ENV", "GIT_SSH_COMMAND", "http_EDITOR"])
+@pytest.mark.parametrize("runs", [{"type": "review"}, {"python": "pkg.jobs:run"}])
+def test_a_task_may_not_say_by_its_environment_what_else_is_run(name: str, runs: dict[str, str]) -> None:
+    config = {"handlers": {"review": {"command": ["look"]}}, "python": {"allow": ["pkg."]}}
+    code, final, message = refusal({**runs, "env": {name: "/tmp/mine"}}, config)
+    assert (code, final) == (Code.SPAWN_FAILED, False)
+    assert f"env.{name} would choose what runs" in message
+    assert environment(job({**runs, "env": {name: "/tmp/mine"}}, config))[name] == "/tmp/mine"
+    free = job({**runs, "env": {"MODEL": "large", "PATHS": "a"}}, {"allow_command": False, **config})
+    assert environment(free)["MODEL"] == "large"
+
+
+def test_endless_cores_are_a_mistake_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "w.toml").write_text("cpus = inf\n")
+    with pytest.raises(BadFile, match="cpus"):
+        load_config(str(tmp_path / "w.toml"))

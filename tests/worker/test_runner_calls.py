@@ -117,6 +117,12 @@ class TestCalls:
         assert "in fail" in ending.tail
         assert "pyhost" not in ending.tail
 
+    @pytest.mark.parametrize("name", ["os.getpid", "os", "pid.__globals__.clear", "__loader__.get_data"])
+    def test_what_a_module_uses_is_not_what_it_offers(self, bench: Bench, name: str) -> None:
+        ending = ended(bench, name)
+        assert (ending.kind, ending.exit_code) == ("exited", 1)
+        assert "cannot be called; name a function, and its own module before the colon" in ending.message
+
     def test_a_value_that_is_not_json_is_named(self, bench: Bench) -> None:
         ending = ended(bench, "odd")
         assert ending.exit_code == 1
