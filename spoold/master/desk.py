@@ -43,11 +43,11 @@ class Desk:
     found in each batch under way, of those that this leader accepted itself; door_in_doubt: more may have come into
     it; unlearned: keys whose lane and deadline are to be looked up; now: the moment of this step; dead: nodes that
     were reaped, and when (monotonic, s); busy: whether this step changed anything; taken: the names in rejected/,
-    listed once a step if need be; recorded: results that this leader wrote for moves it has not made, by their
-    names; notices: what people should know of this step; looks: when what is listed; listed: what this step has
-    listed; unsure: the next step is to list everything; breathe: to be called between one thing and the next
-    wherever there may be many, so that on a slow share the token does not grow old; it raises OSError, DoorShut
-    when somebody else leads.
+    listed once a step if need be; denied: a move was not allowed (whoever asks resets it); recorded: results that
+    this leader wrote for moves it has not made, by their names; notices: what people should know of this step;
+    looks: when what is listed; listed: what this step has listed; unsure: the next step is to list everything;
+    breathe: to be called between one thing and the next wherever there may be many, so that on a slow share the
+    token does not grow old; it raises OSError, DoorShut when somebody else leads.
     """
 
     store: Store
@@ -72,6 +72,7 @@ class Desk:
     notices: list[str] = field(default_factory=list)
     rejected: int = 0
     taken: set[str] | None = None
+    denied: bool = False
     recorded: dict[str, tuple[Status, Error]] = field(default_factory=dict)
     dead: dict[str, float] = field(default_factory=dict)
     looks: Looks = field(init=False)
@@ -200,6 +201,7 @@ class Desk:
         if moved:
             self.busy = True
         elif moved.fate is Fate.REFUSED or isinstance(moved.error, PermissionError):
+            self.denied = True
             self.notices.append(f"task {task_id} cannot be moved: {moved.error}")
         return bool(moved)
 

@@ -14,7 +14,7 @@ import os
 
 from spoold.master.desk import Desk
 from spoold.master.placing import place_admitted
-from spoold.master.rejecting import reject, take_away
+from spoold.master.rejecting import reject, reject_directory, take_away
 from spoold.master.view import Place
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
@@ -46,17 +46,27 @@ def open_door(desk: Desk) -> None:
 
 
 def shut_others(desk: Desk) -> None:
-    """Shut every door but this leader's own. Errors: OSError, DoorShut when a later leader's is among them."""
+    """Shut every door but this leader's own. Errors: DoorShut when a later leader's is among them; OSError when one
+    could not be shut, after all others were.
+    """
+    open_still: OSError | None = None
     for name in sorted(desk.store.fs.list(layout.ADMITTING)):
         door, path = parse_door(name), layout.join(layout.ADMITTING, name)
         if door is None or path == desk.door:
             continue
         if door.epoch > desk.epoch and _has_been_led(desk, door.epoch):
             raise DoorShut(desk.door)
-        if desk.store.fs.stat(path).kind == "dir":
-            _shut(desk, path)
-        else:
-            take_away(desk, path)
+        try:
+            if desk.store.fs.stat(path).kind == "dir":
+                _shut(desk, path)
+            else:
+                take_away(desk, path)
+        except DoorShut:
+            raise
+        except OSError as error:
+            open_still = error
+    if open_still is not None:
+        raise open_still
 
 
 def _has_been_led(desk: Desk, epoch: int) -> bool:
@@ -73,7 +83,12 @@ def _shut(desk: Desk, door: str) -> None:
         elif desk.store.move(path, layout.join(desk.door, name)).fate is Fate.NO_DIRECTORY:
             check_open(desk)
 
-    if not clear_directory(desk.store.fs, door, take):
+    if clear_directory(desk.store.fs, door, take):
+        return
+    # What is neither ours nor to be removed, such as a file that an NFS client still has open, goes with the
+    # directory: to move it away shuts the door as well.
+    ours = any(parse_task(name) or parse_batch(name) for name in absence.names_in(desk.store.fs, door))
+    if ours or not reject_directory(desk, door):
         raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), door)
 
 

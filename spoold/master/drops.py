@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spoold.master import batches, doors
-from spoold.master.desk import Desk
+from spoold.master.desk import OF_ONE_FILE_MEND, Desk
 from spoold.master.placing import place_admitted
 from spoold.master.rejecting import reject
 from spoold.protocol import codec, layout
@@ -31,6 +31,8 @@ log = logging.getLogger("spoold")
 
 PER_STEP = 200
 STILL_S = 2.0
+# A drop that may not be moved is tried again after so long (s) at first and at most.
+STUCK_S, STUCK_MOST_S = 0.5, 60.0
 _Verdict = Admit | Reject | Young | Known | None
 
 
@@ -44,12 +46,21 @@ class _Growing:
     error: BadFile
 
 
+@dataclass(slots=True)
+class _Stuck:
+    """A drop that may not be moved: when it is tried again, and how long (s) that was put off."""
+
+    look_at: float
+    wait_s: float
+
+
 class Drops:
     """Admission, with what it remembers of drops that are not whole yet (a new leader starts their grace anew)."""
 
     def __init__(self) -> None:
         self._growing: dict[str, _Growing] = {}
         self._judging: dict[str, batches.Judging] = {}
+        self._stuck: dict[str, _Stuck] = {}
         self._lines = 0
 
     def growing(self) -> dict[str, BadFile]:
@@ -57,17 +68,19 @@ class Drops:
         return {name: young.error for name, young in self._growing.items()}
 
     def undecided(self, desk: Desk) -> bool:
-        """Whether a drop that is listed is neither admitted nor known to be growing."""
-        return any(drop not in self._growing for drop in desk.view.pending)
+        """Whether a drop that is listed is neither admitted nor known to be growing or stuck."""
+        return any(drop not in self._growing and drop not in self._stuck for drop in desk.view.pending)
 
     def next_due(self) -> float | None:
-        """When (monotonic, s) the next growing drop is to be looked at."""
-        return min((young.look_at for young in self._growing.values()), default=None)
+        """When (monotonic, s) the next growing or stuck drop is to be looked at."""
+        growing = (young.look_at for young in self._growing.values())
+        return min((*growing, *(stuck.look_at for stuck in self._stuck.values())), default=None)
 
     def step(self, desk: Desk) -> int:
         """Judge what is in pending/. Returns how many drops are left for the next step. Errors: OSError."""
         drops = desk.view.pending
-        for known in (self._growing, self._judging):
+        remembered: tuple[dict[str, Any], ...] = (self._growing, self._judging, self._stuck)
+        for known in remembered:
             for gone in [drop for drop in known if not _stands(drops, drop)]:
                 del known[gone]
         judged, self._lines = 0, batches.CHECKED_PER_STEP
@@ -76,21 +89,39 @@ class Drops:
         try:
             for index, drop in enumerate(drops):
                 desk.breathe()
-                young = self._growing.get(drop)
-                if young is not None and desk.now.monotonic < young.look_at:
+                if self._rests(desk, drop):
                     continue
                 if judged == PER_STEP:
                     return len(drops) - index
                 judged += 1
                 if self._lines <= 0 and drop.lower().endswith(".jsonl"):
                     continue  # the next step reads on in batches
+                desk.denied = False
                 self._judge_safely(desk, drop)
+                if desk.denied:
+                    self._put_off(desk, drop)
+                    continue
+                self._stuck.pop(drop, None)
                 if drop not in self._growing and drop not in self._judging:
                     settled.add(drop)
             return int(self._lines <= 0)
         finally:
             # What is still there is listed again; until then nobody opens it once more.
             drops[: index + 1] = [drop for drop in drops[: index + 1] if drop not in settled]
+
+    def _rests(self, desk: Desk, drop: str) -> bool:
+        """Whether it is too early to look at it again."""
+        stuck, young = self._stuck.get(drop), self._growing.get(drop)
+        if stuck is not None and desk.now.monotonic < stuck.look_at:
+            desk.notices.append(f"pending/{legible(drop)} may not be moved; {OF_ONE_FILE_MEND}")
+            return True
+        return young is not None and desk.now.monotonic < young.look_at
+
+    def _put_off(self, desk: Desk, drop: str) -> None:
+        """It may not be moved: somebody else's directory, or one that an SMB client has open. Ever more seldom."""
+        stuck = self._stuck.get(drop)
+        wait_s = min(STUCK_MOST_S, stuck.wait_s * 2) if stuck else STUCK_S
+        self._stuck[drop] = _Stuck(desk.now.monotonic + wait_s, wait_s)
 
     def _judge_safely(self, desk: Desk, drop: str) -> None:
         """Whatever a drop makes of us is the drop's own trouble."""

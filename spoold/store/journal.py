@@ -35,6 +35,7 @@ class Journal:
         self._store = store
         self.epoch = epoch
         self._seq = 0
+        self._cut_short = False
         self._segment = 0
         self._size = 0
         self._lines: list[bytes] = []
@@ -72,14 +73,17 @@ class Journal:
         """
         if not self._lines or not (self._looks.take("journal", GATHER_S) or last):
             return
-        data = b"".join(self._lines)
+        # After an append that failed, a piece of a line may be there: it must not spoil the next.
+        data = b"".join([b"\n"] * self._cut_short + self._lines)
         name = EventsName(self._store.writer, self._segment).encode()
         try:
             self._store.fs.append(layout.join(layout.EVENTS, name), data)
         except OSError:
+            self._cut_short = True
             self.lost += max(0, len(self._lines) - HELD_BACK_LINES)
             self._lines = self._lines[-HELD_BACK_LINES:]
             return
+        self._cut_short = False
         self._lines.clear()
         self._size += len(data)
         if self._size > SEGMENT_BYTES:
@@ -94,9 +98,13 @@ class Reader:
         self._read: dict[str, int] = {}
 
     def read(self) -> list[Event]:
-        """New events, by their writers' clocks. Errors: OSError. A line that is being written waits for its end."""
+        """New events, by their writers' clocks. Errors: OSError. A line that is being written waits for its end; one
+        that was written again, since its writer was told that it had failed, counts once.
+        """
         events: list[Event] = []
-        for name in sorted(n for n in self._fs.list(layout.EVENTS) if parse_events(n)):
+        segments = [name for name in map(parse_events, self._fs.list(layout.EVENTS)) if name is not None]
+        for segment in sorted(segments, key=lambda name: (name.writer, name.segment)):
+            name = segment.encode()
             try:
                 start = self._read.get(name, 0)
                 data = self._fs.read(layout.join(layout.EVENTS, name), offset=start)
@@ -111,7 +119,7 @@ class Reader:
 
 
 def _parse(data: bytes) -> Iterator[Event]:
-    for line in data.splitlines():
+    for line in dict.fromkeys(data.splitlines()):
         try:
             yield Event.model_validate(orjson.loads(line))
         except ValueError:

@@ -104,8 +104,11 @@ _ADVICE_BY_ERRNO = {
 }
 
 
-# What one file or directory says of itself: its mode, its owner, its kind. A share that is away says none of these.
-_OF_ONE_FILE = frozenset((errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ELOOP))
+# What one file or directory says of itself: its mode, its owner, its kind, that somebody has it open. A share that is
+# away says none of these.
+_OF_ONE_FILE = frozenset(
+    (errno.EACCES, errno.EPERM, errno.EBUSY, errno.ETXTBSY, errno.EISDIR, errno.ENOTDIR, errno.ELOOP)
+)
 
 
 def concerns_one_file(error: OSError) -> bool:

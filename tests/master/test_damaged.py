@@ -277,6 +277,51 @@ def test_a_door_that_no_leader_made_keeps_nobody_from_leading(kind: str, epoch: 
     assert len(made.fs.list("admitting")) == 1
 
 
+def test_a_file_that_somebody_holds_open_in_an_old_door_goes_with_the_door() -> None:
+    """As an NFS client keeps a file that was removed while it had it open: nobody can remove it until then."""
+    made = Cluster()
+    made.fs.mkdir("admitting/0.m0.1")
+    made.fs.write("admitting/0.m0.1/.nfs0001", b"", durable=False)
+    master = made.master("m1")
+    master.fs.fail("unlink", "admitting/0.m0.1/.nfs", errno.EBUSY, times=1000)
+    made.worker("w1")
+    made.settle()
+    assert works(made)
+    assert [name for name in made.fs.list("admitting") if name.startswith("0.")] == []
+    assert any(path.endswith("/.nfs0001") for path in made.fs.files("rejected"))
+
+
+def test_of_many_tries_to_shut_a_door_no_doors_are_left() -> None:
+    made = Cluster()
+    made.fs.mkdir("admitting/0.m0.1")
+    made.fs.write("admitting/0.m0.1/5000.hbva7ku4tx-0.x.a1f0c0.json", b"{}", durable=False)
+    master = made.master("m1")
+    master.fs.fail("rename", "admitting/0.m0.1/", errno.EPERM, times=1000)
+    for _ in range(8):
+        made.step("m1")
+        made.pass_time(0.1)
+    assert len(made.fs.list("admitting")) <= 2
+    assert made.fs.files("admitting")
+
+
+def test_a_drop_that_may_not_be_moved_is_told_and_tried_ever_more_seldom() -> None:
+    made = Cluster()
+    node = made.master("m1")
+    made.settle()
+    made.fs.mkdir("pending/mine")
+    node.fs.fail("rename", "pending/mine", errno.EACCES, times=100_000)
+    made.advance(5)
+    before = node.fs.asked["rename"]
+    made.advance(60)
+    assert node.fs.asked["rename"] - before < 80
+    desk = node.master.desk
+    assert desk is not None
+    assert any("mine" in notice for notice in desk.notices)
+    node.fs.faults.clear()
+    made.advance(61)
+    assert "mine" in made.fs.list("rejected")
+
+
 def test_a_commit_that_the_server_forgot_with_its_power_is_made_up_for() -> None:
     """All who live on know that it was committed; the tree, which says otherwise, is right."""
     made = cluster('{"id": "a", "command": ["work"]}')

@@ -97,10 +97,26 @@ def test_a_torn_line_waits_for_its_end_and_hides_no_other(mount: FaultyFileSyste
     mine.note("WHOLE")
     mine.flush()
     whole = mount.read("events/w1.0.jsonl")
-    mount.append("events/w1.0.jsonl", whole[:20])
+    next_one, last = whole.replace(b"WHOLE", b"NEXT"), whole.replace(b"WHOLE", b"LAST")
+    mount.append("events/w1.0.jsonl", next_one[:20])
     assert [event.event for event in reader.read()] == ["WHOLE"]
-    mount.append("events/w1.0.jsonl", whole[20:] + b'{"torn\n' + whole)
-    assert [event.event for event in reader.read()] == ["WHOLE", "WHOLE"]
+    mount.append("events/w1.0.jsonl", next_one[20:] + b'{"torn\n' + last)
+    assert [event.event for event in reader.read()] == ["NEXT", "LAST"]
+
+
+def test_an_append_that_was_cut_short_spoils_no_line_and_tells_nothing_twice(
+    mount: FaultyFileSystem, clock: ManualClock
+) -> None:
+    mine, reader = Journal(open_as(mount, clock, "w1")), Reader(mount)
+    mount.fail("append", "events/", errno.ENOSPC, how="done")
+    mine.note("ONE")
+    mine.note("TWO")
+    mine.flush()
+    torn = mount.read("events/w1.0.jsonl")[:-9]
+    mount.write("events/w1.0.jsonl", torn, durable=False)
+    mine.note("THREE")
+    mine.flush()
+    assert [event.event for event in reader.read()] == ["ONE", "TWO", "THREE"]
 
 
 def test_journals_that_retention_took_away_are_no_error(mount: FaultyFileSystem, clock: ManualClock) -> None:
