@@ -14,7 +14,7 @@ from spoold.cli.session import session
 if TYPE_CHECKING:
     from spoold.client.spool import Spool
 
-EPILOG = """Example: spool run -- make test
+EPILOG = """Example: spool run --cwd . -- make test
 
 Example: spool run --requires gpu=1 --timeout 2h --cwd /data/project -- python train.py"""
 

@@ -18,7 +18,7 @@ EPILOG = """Example: spool submit review.json more-tasks.jsonl
 
 Example: spool submit --type review --input '{"file": "a.py"}' --priority high
 
-Example: spool submit --requires cpu=2,mem=4G --batch nightly -- make test"""
+Example: spool submit --requires cpu=2,mem=4G --batch nightly --cwd /data/project -- make test"""
 
 
 def register(app: typer.Typer) -> None:

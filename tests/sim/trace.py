@@ -72,7 +72,7 @@ class _Ear:
 
     def _events(self, data: object) -> None:
         assert isinstance(data, bytes)
-        for line in data.splitlines():
+        for line in filter(None, data.splitlines()):  # an empty one ends what may have been cut short before
             event: dict[str, Any] = json.loads(line)
             if "task" in event or event["event"] in ("LEADER_ELECTED", "WORKER_DIED"):
                 said = json.dumps(event["detail"]) if event.get("detail") else ""
