@@ -29,7 +29,8 @@ def look(root: Path) -> Tree:
     for path in (root / "results").iterdir():
         told = _parsed(path.read_bytes())
         results[path.name] = told.get("task_id", ""), told.get("attempt", 0), told.get("status", "")
-    lines = [line for journal in (root / "events").iterdir() for line in journal.read_bytes().splitlines()]
+    # A line that its writer wrote again, told that it had failed, is one.
+    lines = {line for journal in (root / "events").iterdir() for line in journal.read_bytes().splitlines()}
     events = [event for event in map(_parsed, lines) if event.get("event") == "COMPLETED"]
     return Tree(files, results, [(event["task"], event["attempt"], event["writer"]) for event in events])
 
