@@ -93,6 +93,7 @@ class Claiming:
                 continue
             error = self._store.attempt(layout.ready(lane_name, file), layout.claimed(self._store.writer, file))
             if error is not None and concerns_one_file(error):
+                self._doubt()
                 self._refused.setdefault(file, f"task {name.id} cannot be claimed: {error.strerror}")
                 continue
             slots -= 1  # also where it failed: it may be mine all the same
