@@ -45,8 +45,8 @@ class Requests:
             elif request.verb in (Verb.RESUME, Verb.UNDRAIN):
                 _lift(desk, request)
                 self._done(desk, request)
-            elif request.verb is Verb.DRAIN and not _draining(desk, request.target):
-                self._done(desk, request)
+            elif request.verb is Verb.DRAIN and desk.listed.everything and not _draining(desk, request.target):
+                self._done(desk, request)  # by a look of now: on a share, a worker may have come since the last
 
     def _tell(self, desk: Desk) -> None:
         """Note every request when it is first seen, before it is carried out and gone; a reap is told by REAPED."""
