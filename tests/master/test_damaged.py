@@ -215,7 +215,8 @@ def test_a_claim_restored_from_a_copy_neither_runs_nor_harms_what_was_committed(
     assert [name for name in made.fs.list("completed") if name.startswith("a.")] == ["a.1.w1.json"]
 
 
-def test_a_copy_that_stands_ready_again_neither_runs_nor_harms_what_was_committed() -> None:
+def completed_after_a_backup() -> tuple[Cluster, str, bytes]:
+    """A leader, a worker and a task that has completed; where it stood ready, and what stood there."""
     made = Cluster()
     made.master("m1")
     made.submit("a.json", '{"id": "a", "command": ["work"]}')
@@ -226,6 +227,11 @@ def test_a_copy_that_stands_ready_again_neither_runs_nor_harms_what_was_committe
     made.settle()
     made.finish("a")
     made.settle()
+    return made, path, copy
+
+
+def test_a_copy_that_stands_ready_again_neither_runs_nor_harms_what_was_committed() -> None:
+    made, path, copy = completed_after_a_backup()
     before = made.fs.files("results")
     made.witness.twins_allowed = True
     made.fs.write(path, copy, durable=False)
@@ -239,16 +245,7 @@ def test_a_copy_that_stands_ready_again_neither_runs_nor_harms_what_was_committe
 
 
 def test_a_backup_of_what_was_ready_does_not_run_under_a_leader_who_knows_better() -> None:
-    made = Cluster()
-    made.master("m1")
-    made.submit("a.json", '{"id": "a", "command": ["work"]}')
-    made.settle()
-    (path,) = made.fs.files("ready")
-    copy = made.fs.read(path)
-    made.worker("w1")
-    made.settle()
-    made.finish("a")
-    made.settle()
+    made, path, copy = completed_after_a_backup()
     made.stop("w1")
     made.stop("m1")
     made.witness.twins_allowed = True
