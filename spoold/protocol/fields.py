@@ -25,6 +25,13 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
 
 
+def _number(value: Any) -> Any:
+    # Python takes true for 1; whoever wrote it meant something else.
+    if isinstance(value, bool):
+        raise WrongValue("not a number", "write a number")
+    return value
+
+
 def _priority(value: Any) -> Any:
     if isinstance(value, str):
         named = PRIORITIES.get(value.strip().lower())
@@ -106,16 +113,18 @@ def _directory(value: str) -> str:
     return value
 
 
-Priority = Annotated[int, BeforeValidator(_priority), Field(ge=-(10**9), le=10**9)]
+Whole = Annotated[int, BeforeValidator(_number)]
+Real = Annotated[float, BeforeValidator(_number)]
+Priority = Annotated[Whole, BeforeValidator(_priority), Field(ge=-(10**9), le=10**9)]
 Word = Annotated[str, AfterValidator(as_word)]
 OptionalWord = Annotated[str, AfterValidator(_word_or_none)]
 Callable = Annotated[str, AfterValidator(_callable)]
 Words = Annotated[tuple[Word, ...], BeforeValidator(_words)]
-MemMb = Annotated[int, BeforeValidator(_mem_mb), Field(ge=0, le=10**9)]
+MemMb = Annotated[Whole, BeforeValidator(_mem_mb), Field(ge=0, le=10**9)]
 TaskId = Annotated[str, AfterValidator(_id)]
-Count = Annotated[int, Field(ge=0, lt=1 << 64)] | Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Seconds = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]
-SomeSeconds = Annotated[float, Field(gt=0, le=10**9, allow_inf_nan=False)]
+Count = Annotated[Whole, Field(ge=0, lt=1 << 64)] | Annotated[Real, Field(ge=0, allow_inf_nan=False)]
+Seconds = Annotated[Real, Field(ge=0, le=10**9, allow_inf_nan=False)]
+SomeSeconds = Annotated[Real, Field(gt=0, le=10**9, allow_inf_nan=False)]
 Stamp = Annotated[AwareDatetime, BeforeValidator(_stamp)]
 Env = Annotated[dict[str, str], AfterValidator(_env)]
 Directory = Annotated[str, AfterValidator(_directory)]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spoold.protocol.fields import Priority, Seconds, SomeSeconds, Strict, Word
+from spoold.protocol.fields import Priority, Real, Seconds, SomeSeconds, Strict, Whole, Word
 from spoold.protocol.layout import FORMAT_VERSION
 
 
@@ -15,7 +15,7 @@ class Marker(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
-    format: int = Field(default=FORMAT_VERSION)
+    format: Whole = Field(default=FORMAT_VERSION)
     spool_id: str
     claim: Literal["rename", "lock"] = "rename"
     created_at: str = ""
@@ -24,8 +24,8 @@ class Marker(BaseModel):
 class Heartbeats(Strict):
     """A node is dead after `misses` beats that did not come, `interval_s` seconds apart."""
 
-    interval_s: float = Field(default=5, ge=0.05, le=3600)
-    misses: int = Field(default=3, ge=2, le=1000)
+    interval_s: Real = Field(default=5, ge=0.05, le=3600)
+    misses: Whole = Field(default=3, ge=2, le=1000)
 
     @property
     def dead_after_s(self) -> float:
@@ -42,28 +42,28 @@ class TypeSettings(Strict):
     """What holds for tasks of one type that do not say otherwise. timeout in seconds for one attempt."""
 
     timeout: SomeSeconds | None = None
-    max_retries: int | None = Field(default=None, ge=0, le=1000)
-    max_concurrent: int | None = Field(default=None, ge=0, le=1_000_000)
+    max_retries: Whole | None = Field(default=None, ge=0, le=1000)
+    max_concurrent: Whole | None = Field(default=None, ge=0, le=1_000_000)
     priority: Priority | None = None
 
 
 class RetrySettings(Strict):
     """Backoff: backoff_s × factor^(charged - 1) seconds, at most max_backoff_s, then ± jitter as a fraction."""
 
-    max: int = Field(default=3, ge=0, le=1000)
+    max: Whole = Field(default=3, ge=0, le=1000)
     backoff_s: Seconds = 1
-    factor: float = Field(default=2, ge=1, le=100)
-    jitter: float = Field(default=0.25, ge=0, le=1)
+    factor: Real = Field(default=2, ge=1, le=100)
+    jitter: Real = Field(default=0.25, ge=0, le=1)
     max_backoff_s: Seconds = 3600
-    crash_limit: int = Field(default=3, ge=1, le=1000)
+    crash_limit: Whole = Field(default=3, ge=1, le=1000)
 
 
 class DropSettings(Strict):
     """The drop box: how long a bad or unfinished file may rest before it is rejected; how large it may be."""
 
     grace_s: Seconds = 10
-    max_bytes: int = Field(default=16 << 20, ge=1024, le=4 << 30)
-    max_batch_bytes: int = Field(default=1 << 30, ge=1024, le=64 << 30)
+    max_bytes: Whole = Field(default=16 << 20, ge=1024, le=4 << 30)
+    max_batch_bytes: Whole = Field(default=1 << 30, ge=1024, le=64 << 30)
 
 
 class RetentionSettings(Strict):
@@ -74,7 +74,7 @@ class RetentionSettings(Strict):
 
     completed_s: Seconds = 86_400
     failed_s: Seconds = 604_800
-    keep: int = Field(default=10_000, ge=0, le=10_000_000)
+    keep: Whole = Field(default=10_000, ge=0, le=10_000_000)
     archive_s: Seconds = 2_592_000
     events_s: Seconds = 2_592_000
     tmp_s: Seconds = 86_400
@@ -83,15 +83,15 @@ class RetentionSettings(Strict):
 class ReadySettings(Strict):
     """How many tasks per lane stand ready to be claimed, however long the backlog."""
 
-    window: int = Field(default=256, ge=1, le=100_000)
+    window: Whole = Field(default=256, ge=1, le=100_000)
 
 
 class DiskSettings(Strict):
     """Fractions of the share in use: a warning, then no more starts, unless enough_free_mb (MiB) are free."""
 
-    warn: float = Field(default=0.80, gt=0, le=1)
-    stop: float = Field(default=0.95, gt=0, le=1)
-    enough_free_mb: int = Field(default=1024, ge=0)
+    warn: Real = Field(default=0.80, gt=0, le=1)
+    stop: Real = Field(default=0.95, gt=0, le=1)
+    enough_free_mb: Whole = Field(default=1024, ge=0)
 
 
 class DurabilitySettings(Strict):
@@ -103,9 +103,9 @@ class DurabilitySettings(Strict):
 class PollSettings(Strict):
     """How often directories are listed, in seconds: busy after something happened, idle without hints."""
 
-    busy_s: float = Field(default=0.1, ge=0.001, le=60)
-    idle_s: float = Field(default=0.5, ge=0.001, le=60)
-    hinted_s: float = Field(default=2.0, ge=0.001, le=60)
+    busy_s: Real = Field(default=0.1, ge=0.001, le=60)
+    idle_s: Real = Field(default=0.5, ge=0.001, le=60)
+    hinted_s: Real = Field(default=2.0, ge=0.001, le=60)
 
 
 class Settings(Strict):

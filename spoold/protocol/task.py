@@ -19,26 +19,28 @@ from spoold.protocol.fields import (
     MemMb,
     OptionalWord,
     Priority,
+    Real,
     Seconds,
     SomeSeconds,
     Stamp,
     Strict,
     TaskId,
+    Whole,
     Words,
     argv,
 )
 from spoold.protocol.lanes import Lane
 
 DEPENDENCIES_MAX = 10_000
-ExitCode = Annotated[int, Field(ge=0, le=255)]
+ExitCode = Annotated[Whole, Field(ge=0, le=255)]
 
 
 class Requires(Strict):
     """What a worker must have free: cpus in cores, mem_mb in MiB (also the task's cap), gpus in devices, labels."""
 
-    cpus: float = Field(default=0, ge=0, le=9999, validation_alias=AliasChoices("cpus", "cpu"))
+    cpus: Real = Field(default=0, ge=0, le=9999, validation_alias=AliasChoices("cpus", "cpu"))
     mem_mb: MemMb = Field(default=0, validation_alias=AliasChoices("mem_mb", "mem"))
-    gpus: int = Field(default=0, ge=0, le=9999, validation_alias=AliasChoices("gpus", "gpu"))
+    gpus: Whole = Field(default=0, ge=0, le=9999, validation_alias=AliasChoices("gpus", "gpu"))
     labels: Words = Field(default=(), validation_alias=AliasChoices("labels", "label"))
 
 
@@ -48,10 +50,10 @@ class Retry(Strict):
     on: only these exit codes are tried again; never: these are not. Both empty: the classes of `rules.retry`.
     """
 
-    max: int | None = Field(default=None, ge=0, le=1000)
+    max: Whole | None = Field(default=None, ge=0, le=1000)
     backoff_s: Seconds | None = None
-    factor: float | None = Field(default=None, ge=1, le=100)
-    jitter: float | None = Field(default=None, ge=0, le=1)
+    factor: Real | None = Field(default=None, ge=1, le=100)
+    jitter: Real | None = Field(default=None, ge=0, le=1)
     on: tuple[ExitCode, ...] = ()
     never: tuple[ExitCode, ...] = ()
 
@@ -77,8 +79,8 @@ class Task(Strict):
         default=(), validation_alias=AliasChoices("dependencies", "after"), max_length=DEPENDENCIES_MAX
     )
     after_any: tuple[TaskId, ...] = Field(default=(), max_length=DEPENDENCIES_MAX)
-    retry_count: int = Field(default=0, ge=0, le=1000)
-    max_retries: int | None = Field(default=None, ge=0, le=1000)
+    retry_count: Whole = Field(default=0, ge=0, le=1000)
+    max_retries: Whole | None = Field(default=None, ge=0, le=1000)
     retry: Retry = Retry()
     requires: Requires = Requires()
     pool: OptionalWord = ""
@@ -89,7 +91,7 @@ class Task(Strict):
     not_before: Stamp | None = None
     stall_timeout: SomeSeconds | None = None
     artifacts: tuple[str, ...] = ()
-    budget: dict[str, float] = Field(default_factory=dict)
+    budget: dict[str, Real] = Field(default_factory=dict)
     meta: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("dependencies", "after_any", "artifacts", mode="before")

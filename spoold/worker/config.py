@@ -17,9 +17,11 @@ from spoold.protocol.fields import (
     Directory,
     Env,
     MemMb,
+    Real,
     Seconds,
     SomeSeconds,
     Strict,
+    Whole,
     Word,
     Words,
     argv,
@@ -71,7 +73,7 @@ class Laptop(Strict):
     """
 
     run_on_battery: RunOnBattery = True
-    min_battery_percent: int = Field(default=0, ge=0, le=100)
+    min_battery_percent: Whole = Field(default=0, ge=0, le=100)
     inhibit_sleep: bool = False
     sleep_grace_s: Seconds = 5
 
@@ -92,7 +94,7 @@ class WorkerConfig(Strict):
 
     spool: str | None = None
     name: str | None = None
-    slots: int | None = Field(default=None, ge=1, le=4096)
+    slots: Whole | None = Field(default=None, ge=1, le=4096)
     types: Words = ()
     labels: Words = ()
     pools: Words = ()
@@ -102,17 +104,17 @@ class WorkerConfig(Strict):
     laptop: Laptop = Laptop()
     env: Env = {}
     pass_env: tuple[str, ...] | None = None
-    cpus: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    cpus: Real | None = Field(default=None, gt=0, allow_inf_nan=False)
     mem_mb: MemMb | None = None
-    gpus: int | None = Field(default=None, ge=0)
+    gpus: Whole | None = Field(default=None, ge=0)
     max_memory_mb: MemMb | None = None
-    max_load: float | None = Field(default=None, gt=0)
+    max_load: Real | None = Field(default=None, gt=0)
     min_free_mb: MemMb = 0
     idle_timeout_s: SomeSeconds | None = None
     kill_grace_s: Seconds = 10
     drain_grace_s: Seconds = 60
-    log_max_mb: int = Field(default=64, ge=0)
-    output_tail_kb: int = Field(default=16, ge=0, le=1024)
+    log_max_mb: Whole = Field(default=64, ge=0)
+    output_tail_kb: Whole = Field(default=16, ge=0, le=1024)
 
     @field_validator("spool")
     @classmethod
