@@ -7,6 +7,7 @@
     values     what people write on a command line: 5m, cpu=2,mem=4G, K=V
     drafting   the options that make up a task, shared by submit and run
     progress   waiting where somebody may watch
+    patience   why what is waited for has not begun, said once
 
 Law: a verb reads its options, calls the client library or a daemon, prints. It decides nothing. It imports at the top
 only what is cheap, and the rest where it is used, since most of the time of a short command is its start.

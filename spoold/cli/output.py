@@ -46,7 +46,7 @@ def why_ended(result: Result) -> str:
 def remark(text: str) -> None:
     """Something for the person at the terminal, which no program should read."""
     sys.stdout.flush()
-    typer.echo(text, err=True)
+    print(text, file=sys.stderr, flush=True)
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from spoold.cli.patience import saying_why
+
 if TYPE_CHECKING:
     from spoold.client.spool import Spool
     from spoold.protocol.result import Result
@@ -12,6 +14,11 @@ if TYPE_CHECKING:
 
 def wait_with_bar(spool: Spool, ids: list[str], timeout: float | None) -> dict[str, Result]:
     """Wait for tasks, timeout in seconds; the bar is on stderr, and goes when it is over. Errors: as Spool.wait."""
+    with saying_why(spool, ids):
+        return _wait(spool, ids, timeout)
+
+
+def _wait(spool: Spool, ids: list[str], timeout: float | None) -> dict[str, Result]:
     if not sys.stderr.isatty():
         return spool.wait(ids, timeout)
     from rich.console import Console

@@ -9,6 +9,7 @@ import typer
 
 from spoold.cli import drafting, output
 from spoold.cli.group import COMMAND, INTERRUPTED, TASK_FAILED, TrailingCommand
+from spoold.cli.patience import saying_why
 from spoold.cli.session import session
 
 if TYPE_CHECKING:
@@ -74,9 +75,10 @@ def run(
 
 def _attend(spool: Spool, task_id: str) -> int:
     """Show the log until the task has ended; the exit code that stands for its end."""
-    for piece in spool.logs(task_id, follow=True, attempt=0):
-        sys.stdout.flush()
-        output.write_bytes(piece)
+    with saying_why(spool, [task_id]):
+        for piece in spool.logs(task_id, follow=True, attempt=0):
+            sys.stdout.flush()
+            output.write_bytes(piece)
     result = spool.result(task_id)
     if result.status == "success":
         return 0
