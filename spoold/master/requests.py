@@ -6,6 +6,7 @@ journal, once by each leader: nowhere else would it outlive the request.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from spoold.master.desk import Desk
@@ -13,7 +14,7 @@ from spoold.master.rejecting import take_away
 from spoold.protocol.errors import BadFile
 from spoold.protocol.event import ASKED
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import TaskName, key, parse_archived, parse_ended, parse_returned, parse_task
+from spoold.protocol.names import EndedName, TaskName, key, parse_archived, parse_ended, parse_returned, parse_task
 from spoold.protocol.request import EVERYTHING, Request, Verb
 from spoold.protocol.result import Code, Error, Status
 from spoold.rules.drain import is_meant
@@ -21,27 +22,39 @@ from spoold.rules.policy import rank
 from spoold.store import control
 from spoold.store.archive import find_archived
 
-# A cancel may overtake the drop that it is meant for; after this long (s) there is no such task.
+# A cancel may overtake the drop that it is meant for; after this long (s) there is no such task. A task that failed
+# with its parent is retried before it, and fails once more where nobody retries the parent for so long.
 UNKNOWN_FOR_S = 10.0
 
 
 class Requests:
-    """Carries requests out, one step at a time."""
+    """Carries requests out, one step at a time, each once: on a share it may be listed for long after it is gone.
+
+    unknown_since: since when (monotonic, s) nothing could be done; told: those in the journal; doubted: those of no
+    use, as far as a look tells that may be older than they are; over: those that were carried out, and whether the
+    file is gone; needs: the keys of the parents of what is to be tried again.
+    """
 
     def __init__(self) -> None:
         self._unknown_since: dict[str, float] = {}
         self._told: set[Request] = set()
+        self._doubted: set[Request] = set()
+        self._over: dict[Request, bool] = {}
+        self._needs: dict[Request, tuple[str, ...]] = {}
 
     def step(self, desk: Desk) -> None:
         """Do what can be done now. Errors: OSError; what was not done stands for the next step."""
         self._tell(desk)
         for request in desk.view.requests:
-            if request.verb in (Verb.CANCEL, Verb.RETRY):
-                act = _cancel if request.verb is Verb.CANCEL else _retry
-                if act(desk, request):
+            if request in self._over:
+                self._over[request] = self._over[request] or take_away(desk, control.path(request))
+            elif request.verb is Verb.CANCEL:
+                if _cancel(desk, request):
                     self._done(desk, request)
                 else:
                     self._forget_unknown(desk, request)
+            elif request.verb is Verb.RETRY:
+                self._retry(desk, request)
             elif request.verb in (Verb.RESUME, Verb.UNDRAIN):
                 _lift(desk, request)
                 self._done(desk, request)
@@ -50,7 +63,11 @@ class Requests:
 
     def _tell(self, desk: Desk) -> None:
         """Note every request when it is first seen, before it is carried out and gone; a reap is told by REAPED."""
-        self._told &= set(desk.view.requests)
+        listed = set(desk.view.requests)
+        self._told &= listed
+        self._doubted &= listed
+        self._needs = {request: needs for request, needs in self._needs.items() if request in listed}
+        self._over = {request: gone for request, gone in self._over.items() if request in listed}
         for request in desk.view.requests:
             if request.verb is Verb.REAP or request in self._told:
                 continue
@@ -69,10 +86,40 @@ class Requests:
             desk.journal.note("IGNORED", request.target, request=request.verb, why="there is no such task")
             self._done(desk, request)
 
+    def _retry(self, desk: Desk, request: Request) -> None:
+        """What is no failed task needs no retry, if a look shows it that is younger than the request."""
+        since = self._unknown_since.setdefault(request.encode(), desk.now.monotonic)
+        patient = desk.now.monotonic - since < UNKNOWN_FOR_S
+        place = desk.view.place(key(request.target))
+        if place is not None and place.state not in (State.FAILED, State.COMPLETED):
+            if request in self._doubted and desk.listed.everything and desk.listed.ended:
+                self._done(desk, request)
+            self._doubted.add(request)
+            desk.unsure = True
+        elif patient and any(_has_failed(desk, parent) for parent in self._parents(desk, request)):
+            return  # it would only fail once more, so the parent's own retry is waited for
+        elif _retry(desk, request):
+            for other in desk.view.requests:
+                if other.verb is Verb.RETRY and key(other.target) == key(request.target):
+                    self._done(desk, other)  # who asked for the same meanwhile saw the same failure
+        else:
+            self._forget_unknown(desk, request)
+
+    def _parents(self, desk: Desk, request: Request) -> tuple[str, ...]:
+        """The keys of the tasks that the failed one needs, read once; none where that cannot be read."""
+        known = self._needs.get(request)
+        if known is None:
+            path = _failed_at(desk, request)[0]
+            with contextlib.suppress(BadFile):
+                task = desk.read_task(path) if path is not None else None
+                known = tuple(map(key, task.dependencies)) if task is not None else None
+            self._needs[request] = known = known or ()
+        return known
+
     def _done(self, desk: Desk, request: Request) -> None:
-        if take_away(desk, control.path(request)):
-            self._unknown_since.pop(request.encode(), None)
-            desk.busy = True
+        self._over[request] = take_away(desk, control.path(request))
+        self._unknown_since.pop(request.encode(), None)
+        desk.busy = True
 
 
 def _is_lost(desk: Desk, request: Request) -> bool:
@@ -101,20 +148,25 @@ def _name_at(name: str) -> TaskName | None:
     return returned[0] if returned else parse_task(name)
 
 
+def _failed_at(desk: Desk, request: Request) -> tuple[str | None, EndedName | None]:
+    """Where the failed task of a retry is, also in the archive; None for what is not there. Errors: OSError."""
+    place = desk.view.place(key(request.target))
+    if place is not None:
+        return (place.path, parse_ended(place.name)) if place.state is State.FAILED else (None, None)
+    path = find_archived(desk.store.fs, request.target)
+    found = parse_archived(path.rpartition("/")[2]) if path else None
+    return path, found[0] if found else None
+
+
 def _retry(desk: Desk, request: Request) -> bool:
-    """True when the task waits again, or is not failed and so needs no retry."""
+    """True when the task waits again, or has completed and so needs no retry."""
     task_key = key(request.target)
     place = desk.view.place(task_key)
-    if place is None:
-        if desk.view.archived.state(task_key) is not State.FAILED:
-            return task_key in desk.view.archived
-        path = find_archived(desk.store.fs, request.target)
-        found = parse_archived(path.rpartition("/")[2]) if path else None
-        ended = found[0] if found else None
-    elif place.state is State.FAILED:
-        path, ended = place.path, parse_ended(place.name)
-    else:
+    if place is None and desk.view.archived.state(task_key) is not State.FAILED:
+        return task_key in desk.view.archived
+    if place is not None and place.state is not State.FAILED:
         return True
+    path, ended = _failed_at(desk, request)
     if path is None or ended is None:
         return False
     try:
@@ -139,6 +191,11 @@ def _retry(desk: Desk, request: Request) -> bool:
         desk.view.forget_place(place)
     desk.backlog.parent_changed(task_key, desk.now)
     return True
+
+
+def _has_failed(desk: Desk, task_key: str) -> bool:
+    place = desk.view.place(task_key)
+    return (desk.view.archived.state(task_key) if place is None else place.state) is State.FAILED
 
 
 def _lift(desk: Desk, request: Request) -> None:

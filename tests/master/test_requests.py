@@ -53,6 +53,122 @@ def test_retry_of_what_has_not_failed_changes_nothing() -> None:
     assert made.fs.list("control") == []
 
 
+def share(*ids: str) -> Cluster:
+    """As `cluster`, on a share, where lists are used for a while."""
+    made = Cluster(remote=True)
+    made.master("m1")
+    made.worker("w1")
+    made.advance(5)
+    for task_id in ids:
+        made.submit(f"{task_id}.json", json.dumps({"id": task_id, "command": ["work"], "max_retries": 0}))
+    while "a.1" not in made.running()["w1"]:
+        briskly(made, 1)
+    return made
+
+
+def briskly(made: Cluster, rounds: int, *, failing: str = "") -> None:
+    """Steps in quick succession; failing: a task whose every attempt fails at once."""
+    for _ in range(rounds):
+        made.pass_time(0.05)
+        made.step_all()
+        if failing and made.running()["w1"]:
+            made.finish(failing, exit_code=1)
+
+
+def test_on_a_share_a_retry_is_carried_out_once_however_quickly_the_task_fails_again() -> None:
+    made = share("a")
+    # Somebody waits for an end, so ends are looked for more often than requests.
+    made.submit("later.json", '{"id": "later", "command": ["work"], "after": ["nobody"]}')
+    made.finish("a", exit_code=1)
+    briskly(made, 20)
+    ask(made, "retry", "a")
+    briskly(made, 400, failing="a")
+    assert (made.state("a"), made.find("a").name.attempt) == ("failed", 2)
+    assert made.fs.list("control") == []
+
+
+def test_a_retry_that_cannot_be_removed_is_carried_out_once() -> None:
+    made = cluster("a")
+    made.finish("a", exit_code=1)
+    made.settle()
+    made.nodes["m1"].fs.fail("unlink", "control/", errno.EACCES, times=10_000)
+    ask(made, "retry", "a")
+    for _ in range(5):
+        made.settle()
+        if made.running()["w1"]:
+            made.finish("a", exit_code=1)
+    assert (made.state("a"), made.find("a").name.attempt) == ("failed", 2)
+    made.nodes["m1"].fs.faults.clear()
+    made.settle()
+    assert made.fs.list("control") == []
+
+
+def test_a_retry_of_what_the_leader_has_not_seen_fail_is_not_lost() -> None:
+    made = share("a")
+    briskly(made, 400)
+    made.finish("a", exit_code=1)
+    made.step("w1")
+    assert made.state("a") == "failed"
+    ask(made, "retry", "a")
+    desk = made.nodes["m1"].master.desk
+    assert desk is not None
+    for what in ("ended", "everything"):
+        desk.looks.take(what, 0.0)  # a moment ago, before it failed
+    desk.looks.hasten("requests")
+    briskly(made, 200)
+    assert made.running() == {"w1": ["a.2"]}
+
+
+def test_two_who_ask_for_one_retry_get_one() -> None:
+    made = cluster("a")
+    made.finish("a", exit_code=1)
+    made.settle()
+    ask(made, "retry", "a")
+    ask(made, "retry", "A")
+    made.settle()
+    made.finish("a", exit_code=1)
+    made.settle()
+    assert (made.state("a"), made.find("a").name.attempt) == ("failed", 2)
+    assert made.fs.list("control") == []
+
+
+def failed_chain() -> Cluster:
+    """`a` has failed, and with it `b`, which comes after it."""
+    made = cluster("a")
+    made.submit("b.json", '{"id": "b", "command": ["work"], "after": ["a"], "max_retries": 0}')
+    made.settle()
+    made.finish("a", exit_code=1)
+    made.settle()
+    assert (made.state("a"), made.state("b")) == ("failed", "failed")
+    return made
+
+
+def test_a_child_that_is_retried_before_its_parent_waits_for_it() -> None:
+    made = failed_chain()
+    ask(made, "retry", "b")
+    made.settle()
+    ask(made, "retry", "a")
+    made.settle()
+    assert (made.state("a"), made.state("b")) == ("claimed", "waiting")
+    made.finish("a")
+    made.settle()
+    assert made.running() == {"w1": ["b.2"]}
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_child_whose_parent_nobody_retries_fails_once_more(archived: bool) -> None:
+    made = failed_chain()
+    if archived:
+        ask(made, "gc", "+all")
+        made.settle()
+    ask(made, "retry", "b")
+    made.advance(9)
+    assert made.find("b").name.attempt == 1
+    made.advance(5)
+    assert (made.state("b"), made.find("b").name.attempt) == ("failed", 2)
+    assert made.fs.list("control") == []
+
+
 def test_a_retry_frees_those_that_wait_for_it_and_begins_a_new_budget() -> None:
     made = cluster("a")
     made.finish("a", exit_code=1)
