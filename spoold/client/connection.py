@@ -60,6 +60,7 @@ class Connection:
         self._last_micros = 0
         # What is left in tmp/ when a program ends without `close` is taken away as well.
         self._finalizer = weakref.finalize(self, self.store.close_tmp)
+        _open.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -70,6 +71,13 @@ class Connection:
     def close(self) -> None:
         """Leave nothing behind in the spool but what was submitted. May be called twice."""
         self._finalizer()
+
+    def forked(self) -> None:
+        """In a child of fork: under the parent's name, both would write the same files in tmp/."""
+        self._finalizer.detach()
+        self._writing = threading.Lock()
+        self._begin_anew()
+        self._finalizer = weakref.finalize(self, self.store.close_tmp)
 
     @contextmanager
     def reaching(self) -> Iterator[None]:
@@ -127,14 +135,28 @@ class Connection:
             self._open_tmp()
             return write()
         except ShutOut:
-            self.store.writer, self._tmp_open = writer_id(), False
+            self._begin_anew()
             self._open_tmp()
             return write()
+
+    def _begin_anew(self) -> None:
+        self.store.writer, self._tmp_open = writer_id(), False
 
     def _open_tmp(self) -> None:
         if not self._tmp_open:
             self.store.open_tmp()
             self._tmp_open = True
+
+
+_open: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+
+def _tell_forked() -> None:
+    for connection in _open:
+        connection.forked()
+
+
+os.register_at_fork(after_in_child=_tell_forked)
 
 
 def writer_id() -> str:

@@ -24,6 +24,8 @@ from spoold.system.posix import PosixFileSystem
 
 START_WITHIN_S = 30.0
 LOOK_S = 0.02
+# The program may end without a word, so its directory is removed from here.
+_UNTIL_EOF = '"$@"; status=$?; rm -rf -- "$0"; exit $status'
 
 
 class Spool(Client):
@@ -59,7 +61,7 @@ class LocalSpool(Spool):
         allow_command: bool,
         python: tuple[str, ...],
     ) -> None:
-        self._made = tempfile.mkdtemp(prefix="spoold-local-")
+        self._made: str | None = tempfile.mkdtemp(prefix="spoold-local-")
         root = os.path.abspath(directory) if directory is not None else os.path.join(self._made, "spool")
         os.makedirs(root, exist_ok=True)
         self._up: subprocess.Popen[bytes] | None = None
@@ -68,7 +70,7 @@ class LocalSpool(Spool):
             if MARKER not in fs.list(""):
                 initialise(fs, SystemClock(), f"local-{os.getpid()}", root)
             super().__init__(root)
-            self._up = self._start(root, workers, slots, allow_command, python)
+            self._up = self._start(root, self._made, workers, slots, allow_command, python)
             self._await_workers(fs, workers)
         except BaseException:
             self.stop()
@@ -78,6 +80,10 @@ class LocalSpool(Spool):
         super().close()
         self.stop()
 
+    def forked(self) -> None:
+        super().forked()
+        self._up = self._made = None  # the parent's to end
+
     def stop(self) -> None:
         """Drain the workers, end the master, and remove the directory if it was a temporary one."""
         if self._up is not None:
@@ -85,17 +91,19 @@ class LocalSpool(Spool):
                 self._up.stdin.close()
             self._up.wait()
             self._up = None
-        shutil.rmtree(self._made, ignore_errors=True)
+        if self._made is not None:
+            shutil.rmtree(self._made, ignore_errors=True)
 
     def _start(
-        self, root: str, workers: int, slots: int | None, allow_command: bool, python: tuple[str, ...]
+        self, root: str, made: str, workers: int, slots: int | None, allow_command: bool, python: tuple[str, ...]
     ) -> subprocess.Popen[bytes]:
-        config = os.path.join(self._made, "worker.toml")
+        config = os.path.join(made, "worker.toml")
         path = [entry or os.getcwd() for entry in sys.path]
         with open(config, "w", encoding="utf-8") as file:
             # JSON's strings and lists of strings are TOML's too.
             file.write(f"drain_grace_s = 0\n[python]\nallow = {json.dumps(python)}\npath = {json.dumps(path)}\n")
         command = [
+            *("/bin/sh", "-c", _UNTIL_EOF, made),
             sys.executable,
             "-m",
             "spoold",

@@ -44,6 +44,42 @@ def test_a_local_spool_ends_with_its_program(tmp_path: Path) -> None:
     wait_for(lambda: not processes(str(directory)), "master and workers are gone")
 
 
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "sys.exit()"])
+def test_a_local_spool_in_a_temporary_directory_is_gone_with_its_program(end: str, tmp_path: Path) -> None:
+    script = (
+        "import os, sys\nfrom spoold import Spool\nspool = Spool.local(slots=1)\n"
+        f"print(spool.directory, flush=True)\n{end}\n"
+    )
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False, env=environ
+    )
+    assert done.stdout.startswith(f"{tmp_path}/spoold-local-"), done.stderr
+    wait_for(lambda: not list(tmp_path.glob("spoold-local-*")), "its directory is gone")
+
+
+def test_a_spool_that_a_process_has_from_its_parent_submits_under_a_name_of_its_own(tmp_path: Path) -> None:
+    # A program of its own, since a test's process has threads, and fork with threads is a warning.
+    script = (
+        "import os\nfrom spoold import Spool\n"
+        "with Spool.local(slots=2) as spool:\n"
+        "    spool.submit(command='true')\n"
+        "    child = os.fork()\n"
+        "    for number in range(30):\n"
+        "        spool.submit(id=f'{child > 0}-{number}', command=['echo', f'{child > 0}-{number}'])\n"
+        "    if child:\n"
+        "        code = os.waitpid(child, 0)[1]\n"
+        "        ids = [f'{who}-{number}' for who in (True, False) for number in range(30)]\n"
+        "        results = spool.wait(ids, timeout=40)\n"
+        "        print(code, sum(result.output.strip() == name for name, result in results.items()))\n"
+    )
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False, env=environ
+    )
+    assert (done.stdout, done.returncode) == ("0 60\n", 0), done.stderr
+
+
 def test_an_executor_over_a_shared_spool(shared: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(shared.desk))
     callables = importlib.import_module("callables")  # it is made by the fixture
