@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 def cancel(
     ctx: typer.Context,
-    ids: Annotated[list[str], typer.Argument(metavar="ID", help="The tasks to end.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="The tasks to end, by their whole ids.")],
     reason: Annotated[str, typer.Option("--reason", help="Why; it is kept with the task.")] = "",
     as_json: output.JsonOption = False,
 ) -> None:

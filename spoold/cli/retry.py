@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 def retry(
     ctx: typer.Context,
-    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Failed tasks.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Failed tasks, by their whole ids.")],
     reason: Annotated[str, typer.Option("--reason", help="Why; it goes into the journal.")] = "",
     as_json: output.JsonOption = False,
 ) -> None:

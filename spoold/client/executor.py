@@ -47,6 +47,9 @@ class SpoolFuture(Future[T]):
         self.set_running_or_notify_cancel()
 
 
+_OF_EACH_CALL = {"id", "python", "args", "kwargs", "command"}
+
+
 class SpoolExecutor(Executor):
     """Runs functions on the workers of a spool: `with SpoolExecutor("/mnt/spool") as pool: pool.map(f, xs)`.
 
@@ -56,7 +59,12 @@ class SpoolExecutor(Executor):
     """
 
     def __init__(self, spool: Spool | str | os.PathLike[str] | None = None, **fields: Any) -> None:
-        """Errors: those of Spool. A Spool that is handed in stays open at shutdown."""
+        """Errors: those of Spool; TypeError for a field that each call has of its own.
+
+        A Spool that is handed in stays open at shutdown.
+        """
+        if own := sorted(_OF_EACH_CALL & fields.keys()):
+            raise TypeError(f"{', '.join(own)}: each call has its own, so it cannot be said for all of them")
         self._spool = spool if isinstance(spool, Spool) else Spool(spool)
         self._own = self._spool is not spool
         # An exception is an answer, as with any other executor; a worker that dies under a call is no answer.

@@ -14,6 +14,7 @@ from spoold.client.logs import Piece
 from spoold.client.waiting import Waiter
 from spoold.protocol.errors import NotFound, SpoolError, WaitTimeout
 from spoold.protocol.lifecycle import State
+from spoold.protocol.names import key
 from spoold.protocol.request import EVERYTHING, Verb, kind_target
 from spoold.protocol.result import Result
 from spoold.rules.drain import is_meant
@@ -71,6 +72,16 @@ class Spool(Connection):
             found = locate.locate_many(self.store, wanted)
             located = [found.get(ref) or locate.locate(self.store, ref) for ref in wanted]
         return list({one.path + str(one.line): one for one in located}.values())
+
+    def _locate_exactly(self, refs: str | Iterable[str]) -> list[Located]:
+        """As `locate_all`, but no beginnings: once job-1 is gone for good, job-10 is not meant. Errors: NotFound."""
+        wanted = [refs] if isinstance(refs, str) else list(refs)
+        found = self.locate_all(wanted)
+        names = {key(name) for one in found for name in (one.id, one.drop) if name}
+        for ref in wanted:
+            if key(ref) not in names:
+                raise NotFound(f"no task {ref!r} in this spool, only one whose id begins so; give the whole id.")
+        return found
 
     def state(self, task_id: str) -> State:
         """pending, waiting, ready, claimed, completed, failed or rejected. Errors: NotFound."""
@@ -141,11 +152,11 @@ class Spool(Connection):
             time.sleep(waiter.pace.pause_s())
 
     def cancel(self, ids: str | Iterable[str], *, reason: str = "") -> list[str]:
-        """Ask for tasks to be ended, running or not; returns their ids.
+        """Ask for tasks to be ended, running or not, by their whole ids; returns these.
 
         Errors: NotFound, SpoolError for a drop that was rejected; then none is asked for.
         """
-        found = self.locate_all(ids)
+        found = self._locate_exactly(ids)
         for located in found:
             if located.state is State.REJECTED:
                 raise SpoolError(f"rejected/{located.drop} was rejected: there is nothing to cancel.")
@@ -156,11 +167,11 @@ class Spool(Connection):
         return self._post_each(Verb.CANCEL, found, reason)
 
     def retry(self, ids: str | Iterable[str], *, reason: str = "") -> list[str]:
-        """Ask for failed tasks to be tried again with a fresh budget; returns their ids.
+        """Ask for failed tasks to be tried again with a fresh budget, by their whole ids; returns these.
 
         Errors: NotFound, SpoolError for a task that has not failed; then none is asked for.
         """
-        found = self.locate_all(ids)
+        found = self._locate_exactly(ids)
         for located in found:
             if located.state is State.REJECTED:
                 raise SpoolError(f"{located.id} was rejected: mend the file and submit it again.")

@@ -98,8 +98,10 @@ class Waiter:
     def look_in_archive(self) -> None:
         """Have the next poll tell of what has been archived. Errors: OSError."""
         self._archive_at = self._store.clock.monotonic() + ARCHIVE_EVERY_S
+        unjudged = self.unjudged()
+        self._look_rejected()  # after that: a drop that is judged has its reason beside it before it is moved
         for path, name, kind in list_archived(self._store.fs, self.pending):
-            if key(name.id) in self._wanted:
+            if key(name.id) in self._wanted.keys() - unjudged:
                 self._take(Located(State(kind), path, name.id, name.attempt, name.decider, archived=True))
 
     def _list_ended(self) -> None:

@@ -20,6 +20,7 @@ import types
 from typing import Any
 
 _LONG = re.compile("[0-9]{19}")
+_DEPTH_MAX = 199  # a result takes 200, itself among them; nothing of ours is imported here
 _HEAD = 4  # as in the wire, of which nothing is imported here
 
 
@@ -115,10 +116,22 @@ def _encode(result: object) -> str:
         text = json.dumps(result, allow_nan=False)
         if _LONG.search(text):
             json.loads(text, parse_int=_exact)
+        if "\\ud" in text:
+            json.dumps(result, ensure_ascii=False).encode()  # what is half a surrogate pair is in no UTF-8
+        if text.count("[") + text.count("{") > _DEPTH_MAX:
+            _measure(result, _DEPTH_MAX)
         return text
     except (TypeError, ValueError, RecursionError) as problem:
         said = f"the call returned a {type(result).__name__}, which is not JSON: {problem}"
     raise TypeError(said)
+
+
+def _measure(value: object, levels: int) -> None:
+    if isinstance(value, dict | list | tuple):
+        if not levels:
+            raise ValueError(f"it is nested deeper than {_DEPTH_MAX} levels")
+        for inner in value.values() if isinstance(value, dict) else value:
+            _measure(inner, levels - 1)
 
 
 def _exact(digits: str) -> None:

@@ -144,3 +144,9 @@ def test_a_share_that_is_away_for_a_while_costs_no_result(
         answer(tree)
         assert future.result(timeout=10) == 2.0
     assert failures == 3
+
+
+@pytest.mark.parametrize("field", ["id", "python", "args", "kwargs", "command"])
+def test_what_each_call_has_of_its_own_is_no_field_of_all(spool: Spool, field: str) -> None:
+    with pytest.raises(TypeError, match=f"{field}: each call has its own"):
+        SpoolExecutor(spool, **{field: "x"})

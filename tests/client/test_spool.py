@@ -115,7 +115,7 @@ def test_following_an_archived_task_ends_at_once(tree: Tree) -> None:
 def test_requests_are_files_that_say_who_asked_and_why(tree: Tree) -> None:
     tree.claimed("a-long-id")
     with tree.spool() as spool:
-        assert spool.cancel(["a-lo", "A-long-id"], reason="wrong input") == ["a-long-id"]
+        assert spool.cancel(["a-long-id", "A-long-id"], reason="wrong input") == ["a-long-id"]
     (name,) = tree.fs.list(layout.CONTROL)
     body = orjson.loads(tree.fs.read(layout.join(layout.CONTROL, name)))
     assert name.startswith("cancel.a-long-id.")
@@ -232,3 +232,13 @@ def test_a_rejected_drop_cannot_be_cancelled_nor_the_task_whose_id_it_named(tree
         assert asked(tree) == []
         spool.cancel("a")
         assert asked(tree) == [("cancel", "a")]
+
+
+@pytest.mark.parametrize("verb", ["cancel", "retry"])
+def test_what_changes_a_task_takes_no_beginning_of_another_ones_id(tree: Tree, verb: str) -> None:
+    tree.ends("job-10", code=Code.TIMEOUT)
+    with tree.spool() as spool:
+        with pytest.raises(NotFound, match=r"no task 'job-1' in this spool, only one whose id begins so"):
+            getattr(spool, verb)(["JOB-10", "job-1"])
+        assert asked(tree) == []
+        assert getattr(spool, verb)("JOB-10") == ["job-10"]

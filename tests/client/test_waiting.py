@@ -184,14 +184,21 @@ def test_a_share_that_does_not_answer_at_first_is_borne_with(tree: Tree, directo
     assert failed == [directory]
 
 
-def test_what_became_of_an_own_drop_is_not_told_from_the_task_that_has_its_id(tree: Tree) -> None:
-    tree.ends("a", output="another's")
+@pytest.mark.parametrize("archived", [False, True])
+def test_what_became_of_an_own_drop_is_not_told_from_the_task_that_has_its_id(tree: Tree, archived: bool) -> None:
+    if archived:
+        tree.ends_archived("a", output="another's")
+    else:
+        tree.ends("a", output="another's")
     with tree.spool() as spool:
         spool.submit(id="a", type="t")
         (drop,) = tree.fs.list("pending")
         waiter = Waiter(spool.store, ["a"], spool.dropped)
         assert waiter.poll() == {}, "it is not judged yet"
+        waiter.look_elsewhere()
+        assert waiter.poll() == {}
         tree.rejects(drop, "a")
+        waiter.look_elsewhere()
         assert waiter.poll()["a"].status is Status.FAILURE
         refusal = spool.refusal("a")
         assert refusal is not None

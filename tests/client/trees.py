@@ -87,8 +87,8 @@ class Tree:
         self.fs.unlink(layout.join(state, name.encode()))
         self.fs.unlink(layout.join(layout.RESULTS, name.encode()))
 
-    def ends_archived(self, task_id: str, *, code: Code | None = None) -> None:
-        self.ends(task_id, code=code)
+    def ends_archived(self, task_id: str, *, code: Code | None = None, **more: Any) -> None:
+        self.ends(task_id, code=code, **more)
         self.archives(task_id, state=layout.COMPLETED if code is None else layout.FAILED)
 
     def rejects(self, drop: str, task_id: str | None = None) -> None:

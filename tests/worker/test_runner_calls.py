@@ -1,11 +1,13 @@
 """Calls: Python functions run in a warm process, and end like any other job."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spoold.protocol import codec
 from spoold.worker.job import Call, Command, Ending, Job
 from tests.worker.processes import Bench, environment
 
@@ -30,6 +32,11 @@ def leave(code): sys.exit(code)
 def crash(code=9): os._exit(code)
 def nothing(): print("said")
 def huge(number): return [number, "1" * 30]
+def deep(levels):
+    value = "\\u00fc\\U0001f600"
+    for _ in range(levels): value = [value, "[" * 300]
+    return value
+def half(): return "x\\ud800"
 def garble(): raise ValueError("x \\ud800")
 def linger(mark):
     subprocess.Popen(["sleep", mark])
@@ -161,6 +168,17 @@ class TestCalls:
         ending = bench.ended(call(bench, "huge", 1 << power))
         assert ending.exit_code == 1
         assert "more than 64 bits; return it as text" in ending.message
+
+    def test_a_value_is_written_as_it_is_or_refused(self, bench: Bench) -> None:
+        whole = ended(bench, "deep", 199).value
+        said = json.loads(codec.dump({"output": whole}))
+        assert said == {"output": whole}, "a result says all that a call may return"
+        too_deep = ended(bench, "deep", 200)
+        assert (too_deep.exit_code, too_deep.returned) == (1, False)
+        assert "deeper than 199 levels" in too_deep.message
+        half = ended(bench, "half")
+        assert (half.exit_code, half.returned) == (1, False)
+        assert "surrogates not allowed" in half.message
 
     def test_what_it_says_that_is_no_text_becomes_legible(self, bench: Bench) -> None:
         assert ended(bench, "garble").message == "ValueError: x \\ud800"
