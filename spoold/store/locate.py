@@ -1,7 +1,7 @@
 """Where in the tree a task is, for people and programs that know its id.
 
 Law: a task is found by listing, in the order in which tokens flow, so that one which moves on meanwhile is met
-further down; only a hand-back flows against that, so nothing is called missing before it was missed twice.
+further down; only a hand-back flows against that, so nothing is called missing before it was missed three times.
 What is said here may be old the moment it is said: it is for showing, never for deciding a move.
 """
 
@@ -25,7 +25,7 @@ from spoold.store.lanes import list_lanes, list_tasks
 from spoold.store.store import Store
 
 PREFIX_MIN = 4
-PASSES = 2
+PASSES = 3
 SHOWN = (
     State.PENDING,
     State.WAITING,
@@ -138,7 +138,7 @@ class _Search:
         return {k: ref for k, ref in self.wanted.items() if k not in self.found}
 
     def run(self, store: Store) -> None:
-        """List everything, at most twice, and stop as soon as nothing is missing.
+        """List everything, at most PASSES times, and stop as soon as nothing is missing.
 
         The ends come first as well: an NFS 3 client may show a name for seconds where it was before, and whoever has
         seen that a task ended must not hear then that nobody has admitted it yet.
