@@ -8,14 +8,13 @@ else is ever returned, save by `spool run`, which returns its task's own code.
 from __future__ import annotations
 
 import errno
-import os
 import sys
-from contextlib import suppress
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from spoold.cli.output import hush
 from spoold.protocol.errors import NotFound, SpoolError, Unavailable, WaitTimeout
 
 TASK_FAILED, USAGE, NOT_FOUND, UNAVAILABLE, OURS, TIMED_OUT, INTERRUPTED = 1, 2, 4, 69, 70, 124, 130
@@ -35,9 +34,7 @@ class SpoolGroup(TyperGroup):
             value = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Whoever read our output has seen enough; the interpreter must not try to flush the rest at its end.
-            with suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            hush()  # whoever read our output has seen enough
             raise typer.Exit(0) from None
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None

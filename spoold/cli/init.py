@@ -47,11 +47,13 @@ def init(
     from spoold.doctor.child import Order
     from spoold.doctor.examine import examine
     from spoold.doctor.records import keep_first
-    from spoold.protocol.errors import Unavailable
+    from spoold.protocol.errors import BadFile, Unavailable
     from spoold.store.initialise import initialise
     from spoold.system.clock import SystemClock
     from spoold.system.posix import PosixFileSystem
 
+    if not directory:
+        raise BadFile("DIR", "", "is empty.", "name the directory; a variable in it may not be set.")
     path = os.path.abspath(os.path.expanduser(directory))
     report = examine(Order(path, node_id(None, "doctor"), quick=True, make=True))
     chosen = strategy(report, claim.value if claim else None, force=force)

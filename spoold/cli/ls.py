@@ -53,7 +53,7 @@ def ls(
             output.print_json([_as_json(located) for located in rows])
         elif quiet:
             for located in rows:
-                output.print_line(located.id)
+                output.print_line(output.one_line(located.id, 300))
         else:
             header = ("ID", "STATE", "ATTEMPT", "WORKER", "LANE")
             output.print_table(header, [_cells(located) for located in rows])

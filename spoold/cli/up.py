@@ -20,7 +20,8 @@ def up(
     ctx: typer.Context,
     workers: Annotated[int, typer.Option("--workers", min=0, metavar="N", help="How many worker processes.")] = 1,
     slots: Annotated[
-        int | None, typer.Option("--slots", min=1, metavar="N", help="Tasks at once per worker; else one per CPU.")
+        int | None,
+        typer.Option("--slots", min=1, max=4096, metavar="N", help="Tasks at once per worker; else one per CPU."),
     ] = None,
     allow_command: Annotated[
         bool, typer.Option("--allow-command", help="Run any command that somebody submits.")

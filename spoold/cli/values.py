@@ -5,7 +5,9 @@ Every failure is a BadFile that names the option and the mend; the group makes e
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -65,6 +67,8 @@ def read_file(path: str) -> bytes:
         return sys.stdin.buffer.read()
     try:
         with open(path, "rb") as file:
+            if stat.S_ISCHR(os.fstat(file.fileno()).st_mode) and not file.isatty():
+                raise BadFile(path, "", "is a device, which may never end.", "name a file, or - for stdin.")
             return file.read()
     except OSError as error:
         raise BadFile(path, "", f"cannot be read: {error.strerror}.", "check the name.") from error
@@ -85,7 +89,10 @@ def tasks_in(path: str) -> dict[str, Any] | list[dict[str, Any]]:
             # Several lines that are no JSON together may be tasks each; one bad file must not be taken for that.
             if path != "-" or len(lines) < 2 or not lines[0].strip().endswith(b"}"):
                 raise
-    return list(_objects(data, file))
+    found = list(_objects(data, file))
+    if not found:
+        raise BadFile(file, "", "is empty.", "write one task {…} a line.")
+    return found
 
 
 def _objects(data: bytes, file: str) -> Iterator[dict[str, Any]]:

@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 def worker(
     ctx: typer.Context,
     slots: Annotated[
-        int | None, typer.Option("--slots", min=1, metavar="N", help="Tasks at once; else one per CPU.")
+        int | None, typer.Option("--slots", min=1, max=4096, metavar="N", help="Tasks at once; else one per CPU.")
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="What it is called; else the host.")] = None,
     types: Annotated[str | None, typer.Option("--types", metavar="A,B", help="Only tasks of these types.")] = None,
@@ -39,8 +39,8 @@ def worker(
 ) -> None:
     """Run a worker.
 
-    It takes tasks that it can serve and runs them. SIGTERM or Ctrl-C drains it. Commands run only with --allow-
-    command; types run by the handlers in the configuration.
+    It takes tasks that it can serve and runs them. SIGTERM or Ctrl-C drains it. Commands run only with
+    --allow-command; types run by the handlers in the configuration.
     """
     from spoold.daemon.processes import worker_main
 

@@ -147,7 +147,7 @@ class Master:
         """The desk of this epoch; a new leader first reads everything."""
         epoch = self.leadership.epoch
         if self._desk is not None and self._desk.epoch == epoch:
-            self._desk.now, self._desk.busy = now, self._followed
+            self._desk.now, self._desk.busy = now, self._desk.busy and self._followed
             self._desk.notices.clear()
             self._desk.taken = None
             return self._desk
@@ -168,15 +168,16 @@ class Master:
     def _nothing_new(self, now: Now) -> bool:
         """A glance, where looks cost round trips: a leader for whom nothing is due need not even see its token.
 
-        What the glance found is not asked for again in the step that it then takes.
+        What the glance found is not asked for again in the step that it then takes. Heartbeats that it listed are
+        looked at in one: a silence is counted by the looks, and one that nobody counted would make it twice as long.
         """
         desk = self._desk
         if desk is None or not desk.looks.rationed or now.monotonic >= self._due:
             return False
         desk.now, desk.busy = now, False
         takeover.follow(desk)
-        self._followed = desk.busy
-        return not desk.busy
+        self._followed = desk.busy or desk.listed.beats
+        return not self._followed
 
     def _lead(self, desk: Desk) -> Step:
         if not self._followed:

@@ -85,11 +85,14 @@ def judge_kind(drop: str, kind: str, size: int, settings: Settings) -> Reject | 
     key, limit = ("max_bytes", settings.drop.max_bytes)
     if low.endswith(".jsonl"):
         key, limit = ("max_batch_bytes", settings.drop.max_batch_bytes)
-    if size > limit:
-        problem = f"has {size:,} bytes, over the limit of {limit:,}."
-        mend = f"put large data beside the spool and its path into the task, or raise [drop] {key} in spool.toml."
-        return Reject(BadFile(drop, "", problem, mend))
-    return None
+    return Reject(too_large(drop, size, key, limit)) if size > limit else None
+
+
+def too_large(file: str, size: int, key: str, limit: int) -> BadFile:
+    """What is to be said of a drop, or a line of one, with more bytes than the setting `key` allows."""
+    problem = f"has {size:,} bytes, over the limit of {limit:,}."
+    mend = f"put large data beside the spool and its path into the task, or raise [drop] {key} in spool.toml."
+    return BadFile(file, "", problem, mend)
 
 
 def settle(drop: str, micros: int, epoch: int) -> tuple[str, str]:

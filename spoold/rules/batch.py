@@ -18,7 +18,7 @@ from spoold.protocol.names import TaskName, key
 from spoold.protocol.order import encode_order, order_micros
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
-from spoold.rules.admission import Outline, Reject, Young, admit, outline
+from spoold.rules.admission import Outline, Reject, Young, admit, outline, too_large
 from spoold.rules.graph import Graph
 
 NEWLINE = b"\n"
@@ -130,7 +130,9 @@ class Check:
         return self._found
 
     def _judge(self, number: int, text: bytes) -> None:
-        where = f"{self._file} line {number}"
+        where, limit = f"{self._file} line {number}", self._settings.drop.max_bytes
+        if len(text) > limit:
+            raise too_large(where, len(text), "max_bytes", limit)
         task = codec.load_task(text, where)
         self._found.outlines.append(outline(task, self._settings, where))
         self._found.ids.append(task.id)

@@ -211,7 +211,7 @@ def _known_marker(found: dict[str, Any], file: str) -> Marker:
     # Before all else, since of a later format nothing else is known.
     form, claim = found.get("format", layout.FORMAT_VERSION), found.get("claim", "rename")
     if form != layout.FORMAT_VERSION:
-        problem = f"is {form}; this spoold knows format {layout.FORMAT_VERSION}."
+        problem = f"is {form!r}; this spoold knows format {layout.FORMAT_VERSION}."
         raise BadFile(file, "format", problem, "upgrade spoold on this machine.")
     if claim not in get_args(Strategy):
         problem = f"is {claim!r}; this spoold knows {' and '.join(map(repr, get_args(Strategy)))}."

@@ -7,6 +7,7 @@ prefix, and raw commands only where `allow_command` says so.
 from __future__ import annotations
 
 import os
+import re
 
 from pydantic import Field, field_validator, model_validator
 
@@ -28,6 +29,10 @@ from spoold.protocol.fields import (
 )
 from spoold.rules.power import RunOnBattery
 
+# What is filled into the words of a handler's command. ${NAME} is a shell's, which finds it in its environment.
+FIELD = re.compile(r"(?<!\$)\{([A-Za-z_][\w.-]*)\}")
+FIELDS = ("id", "attempt", "type", "batch", "input", "meta")
+
 
 class Handler(Strict):
     """How tasks of one type are run: a command in which {input.KEY}, {id} and the like are filled in, or a callable.
@@ -45,6 +50,10 @@ class Handler(Strict):
     @field_validator("command")
     @classmethod
     def _command(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for path in (path for word in value for path in FIELD.findall(word)):
+            if path.partition(".")[0] not in FIELDS:
+                known = ", ".join(f"{{{name}}}" for name in FIELDS)
+                raise WrongValue(f"{{{path}}} is no field of a task", f"use {known}; other braces belong in a script")
         return value and argv(value)
 
     @model_validator(mode="after")

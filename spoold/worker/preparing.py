@@ -20,10 +20,9 @@ from spoold.protocol.task import Task
 from spoold.rules.matching import allows, promises
 from spoold.rules.outcome import Outcome, failure, not_started
 from spoold.rules.policy import retry_policy, timeout_s
-from spoold.worker.config import Handler, WorkerConfig
+from spoold.worker.config import FIELD, Handler, WorkerConfig
 from spoold.worker.job import Call, Command, Job
 
-_FIELD = re.compile(r"\{([A-Za-z_][\w.-]*)\}")
 # What a command needs to find its way about; the rest of the worker's environment is the worker's own business.
 _PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TERM")
 # By these a program is told what else to load or to run: whoever may set them may run anything.
@@ -136,7 +135,7 @@ def _fill(word: str, task: Task, name: TaskName) -> str:
             found = found[part]
         return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
 
-    return _FIELD.sub(value, word)
+    return FIELD.sub(value, word)
 
 
 def _stdin(task: Task, handler: Handler | None) -> bytes:

@@ -358,3 +358,27 @@ def test_a_bug_of_ours_is_shown_and_is_no_failed_task(run: Run, monkeypatch: pyt
     assert "bug in spoold" in done.err
     wrong = run("show", "--nonsense")
     assert (wrong.code, "Traceback" in wrong.err) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("submit", "/dev/zero"), "/dev/zero: is a device, which may never end"),
+        (("submit", "empty.jsonl"), "empty.jsonl: is empty. Mend: write one task"),
+        (("submit", "-"), "stdin: is empty"),
+        (("init", ""), "DIR: is empty"),
+    ],
+)
+def test_what_says_nothing_or_never_ends_is_refused(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.jsonl").write_text("\n")
+    done = run(*words)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_a_name_with_a_line_break_is_one_line_of_a_list(root: Path, run: Run) -> None:
+    (root / "pending" / "two\nlines\x1b[31m.json").write_text("{")
+    assert run("ls", "-q").lines == ["two lines [31m.json"]

@@ -140,3 +140,21 @@ def test_a_promotion_that_fails_is_tried_again() -> None:
     mount.fail("mkdir", "ready/", errno.EIO)
     made.advance(5)
     assert made.state("a") == "ready"
+
+
+def test_on_a_share_too_a_silence_is_not_counted_for_longer_than_it_lasts() -> None:
+    made = Cluster(remote=True)
+    made.master("m1")
+    made.worker("w1")
+    made.advance(5)
+    made.submit("a.json", '{"id": "a", "command": ["work"]}')
+    while made.running() != {"w1": ["a.1"]}:
+        made.advance(1)
+    made.nodes["w1"].frozen = True
+    silent_s = 0.0
+    while made.state("a") == "claimed" and silent_s < 60:
+        made.pass_time(0.1)
+        made.step("m1")
+        silent_s += 0.1
+    beat = made.nodes["m1"].master.store.settings.heartbeat
+    assert beat.dead_after_s - beat.interval_s <= silent_s <= beat.dead_after_s + beat.interval_s

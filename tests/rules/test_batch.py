@@ -119,6 +119,17 @@ def test_a_bad_line_with_others_behind_it_is_rejected_by_its_number(tail: bytes)
     assert verdict.error.field == "nmae"
 
 
+def test_a_line_may_be_as_large_as_a_drop_of_one_task() -> None:
+    settings = Settings.model_validate({"drop": {"max_bytes": 2000}})
+    line = jsonl({"input": "x" * 1900})
+    assert isinstance(batch.check(line * 3, FILE, settings), Accepted)
+    verdict = batch.check(line + jsonl({"input": "x" * 2000}), FILE, settings)
+    assert isinstance(verdict, Reject)
+    assert str(verdict.error).startswith("many.jsonl line 2: has 2,0")
+    assert "over the limit of 2,000" in str(verdict.error)
+    assert "[drop] max_bytes" in verdict.error.mend
+
+
 def test_a_bad_line_that_is_the_last_and_ended_is_rejected() -> None:
     assert isinstance(check(jsonl({}) + b'{"command"\n'), Reject)
     assert isinstance(check(jsonl({}) + b'{"command"'), Young)

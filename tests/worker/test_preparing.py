@@ -108,7 +108,7 @@ def test_what_is_filled_in_is_never_filled_again() -> None:
     assert handled(["x", "{input.a}"], input={"a": "{input.b}", "b": "secret"}) == ("x", "{input.b}")
 
 
-@pytest.mark.parametrize("field", ["input.path", "input.a.b", "env.HOME", "input.list.0"])
+@pytest.mark.parametrize("field", ["input.path", "input.a.b", "meta.who", "input.list.0"])
 def test_a_field_that_the_task_lacks_is_the_tasks_fault(field: str) -> None:
     config = {"handlers": {"review": {"command": ["x", f"{{{field}}}"]}}}
     code, final, message = refusal({"type": "review", "input": {"a": 1, "list": [1]}}, config)
@@ -220,6 +220,8 @@ def test_limits_come_from_the_task_and_from_the_worker() -> None:
         ('[handlers.t]\ncommand = ["x"]\ncwd = "rel"', "handlers.t.cwd", "not an absolute path"),
         ('[handlers.t]\ncommand = ["x\\u0000"]', "handlers.t.command", "holds a NUL character"),
         ('[handlers.t]\ncommand = [" "]', "handlers.t.command", "empty"),
+        ('[handlers.t]\ncommand = ["awk", "{print}"]', "handlers.t.command", "{print} is no field of a task"),
+        ('[handlers.t]\ncommand = ["x", "{inputs.path}"]', "handlers.t.command", "{inputs.path} is no field"),
         ("[handlers.t]\ncommand = []", "handlers.t", "a handler has either a command"),
     ],
 )
