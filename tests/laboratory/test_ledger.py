@@ -145,3 +145,57 @@ def test_a_trace_is_read_line_by_line_on_the_clock_of_the_host() -> None:
 def test_a_second_start_of_one_attempt_is_an_execution_of_its_own() -> None:
     text = "start 1 one 1 w-a\nend 2 one 1 w-a\nstart 3 one 1 w-a\n"
     assert [(one.seen, one.ended) for one in parse_trace(text, "w", 0)] == [((1.0, 2.0), True), ((3.0,), False)]
+
+
+def test_where_nothing_may_be_broken_off_a_second_attempt_is_wrong() -> None:
+    again = replace(
+        SOUND,
+        files=["completed/one.1.laptop1-aaaa.json", "completed/two.2.laptop2-bbbb.json"],
+        results={**SOUND.results, "two.2.laptop2-bbbb.json": ("two", 2, "success")},
+        commits=[("one", 1, "laptop1-aaaa"), ("two", 2, "laptop2-bbbb")],
+        executions=[ONE, TWO, replace(TWO, attempt=2, seen=(12.0, 12.5))],
+    )
+    assert not judge(again).problems
+    assert judge(again, unbroken=True).problems == ["two ended as attempt 2"]
+
+
+MADE = "completed/twin-0a1b2c3d.1.laptop1-aaaa.json"
+STEMS = replace(
+    SOUND,
+    stems={"twin": 1},
+    files=[*SOUND.files, MADE],
+    results={**SOUND.results, "twin-0a1b2c3d.1.laptop1-aaaa.json": ("twin-0a1b2c3d", 1, "success")},
+    commits=[*SOUND.commits, ("twin-0a1b2c3d", 1, "laptop1-aaaa")],
+    executions=[*SOUND.executions, Execution("twin-0a1b2c3d", 1, "laptop1-aaaa", "laptop1", (12.0, 12.5), True)],
+)
+
+
+def test_a_drop_without_an_id_is_counted_by_what_it_was_called() -> None:
+    verdict = judge(STEMS)
+    assert not verdict.problems
+    assert verdict.tasks == 3
+
+
+def test_a_lost_drop_without_an_id_is_counted() -> None:
+    verdict = judge(replace(STEMS, stems={"twin": 3}))
+    assert verdict.lost == 2
+    assert "3 drops called twin became 1 tasks" in problems(replace(STEMS, stems={"twin": 3}))
+
+
+def test_a_drop_without_an_id_that_ran_twice_is_counted() -> None:
+    again = replace(STEMS, files=[*STEMS.files, MADE.replace("0a1b2c3d", "0a1b2c3e")])
+    assert judge(again).doubled == 1
+
+
+def test_a_drop_without_an_id_that_did_not_complete_is_a_problem() -> None:
+    failed = [path.replace("completed/twin", "failed/twin") for path in STEMS.files]
+    assert "twin-0a1b2c3d did not complete once: failed" in problems(replace(STEMS, files=failed))
+
+
+def test_a_drop_that_was_wrong_on_purpose_stands_in_rejected_with_its_reason() -> None:
+    wrong = replace(SOUND, refused=frozenset({"typo.json"}))
+    both = ["rejected/typo.json", "rejected/typo.json.reason.json"]
+    assert not judge(wrong).problems
+    assert not judge(replace(wrong, files=[*SOUND.files, *both])).problems
+    assert "stands there without a reason" in problems(replace(wrong, files=[*SOUND.files, both[0]]))
+    assert "left over: rejected/typo.json" in problems(replace(SOUND, files=[*SOUND.files, *both]))

@@ -7,6 +7,7 @@ import pytest
 from tools.laboratory import systemd_checks
 from tools.laboratory.systemd_image import mirror, pins
 from tools.laboratory.systemd_laptop import README, blocks
+from tools.turns import Part
 
 TARGETS = "http://a.example/debian stable-security\nhttp://b.example/debian stable\nhttp://c.example/debian stable\n"
 
@@ -43,3 +44,13 @@ def test_every_check_says_what_it_proves_and_has_a_name_of_its_own() -> None:
     names = [check.__name__ for check in systemd_checks.CHECKS]
     assert len(set(names)) == len(names)
     assert all(check.__doc__ for check in systemd_checks.CHECKS)
+
+
+def test_the_parts_together_are_all_checks_each_between_the_first_and_the_last() -> None:
+    whole = systemd_checks.chosen()
+    assert whole == list(systemd_checks.CHECKS)
+    parts = [systemd_checks.chosen(part=Part(number, 3)) for number in (1, 2, 3)]
+    assert all((part[0], part[-1]) == (whole[0], whole[-1]) for part in parts)
+    assert sorted(check.__name__ for part in parts for check in part[1:-1]) == sorted(
+        check.__name__ for check in whole[1:-1]
+    )

@@ -174,7 +174,7 @@ cat {here}/status
     [
         ("StatusText=laptop1-7f3a runs 1 of at most 4 tasks", f"StatusText={ASLEEP}"),
         (f"StatusText=m1 leads epoch 3\n\nStatusText={ASLEEP}", f"StatusText={ASLEEP}\n\nStatusText={ASLEEP}"),
-        ("StatusText=laptop1-7f3a runs 1 of at most 4 tasks", "StatusText=trouble with the share: Host is down"),
+        ("StatusText=laptop1-7f3a runs 1 of at most 4 tasks", "StatusText=trouble: Host is down"),
         ("StatusText=laptop1-7f3a runs 0 of at most 4 tasks", "StatusText="),
         ("StatusText=laptop1-7f3a runs 0 of at most 4 tasks", ""),
     ],

@@ -12,7 +12,7 @@ With `up --systemd` the laptops have a disk of their own instead, a Debian that 
 
 The rooms: `needs` (packages, and what is missing), `network`, `guests` and `guest/` (one kernel, and what runs in
 it), `registers` (processors that are younger than that kernel), `channel` (the host's end of an agent), `lab` (all of
-it together, on disk, so that the next command finds it), `protocols`, `figures` (what the NFS client counted),
+it together, on disk, so that the next command finds it), `protocols`, `figures` and `wire` (what clients asked),
 `verdicts` (what the doctor says of mounts), `matrix/` (`netlab test`), `systemd_image` (the disk of a laptop with
 systemd), `systemd_laptop`, `systemd_boot`, `systemd_service` and `systemd_checks` (`test-systemd`).
 

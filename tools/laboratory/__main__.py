@@ -23,10 +23,9 @@ from tools.laboratory.matrix.cell import TASKS
 from tools.laboratory.matrix.faults import FAULTS
 from tools.laboratory.matrix.run import Matrix, cells_of
 from tools.laboratory.protocols import PROTOCOLS
+from tools.turns import Part, part
 
 CANNOT = 3
-# Only an NFS client counts its round trips.
-MEASURED = [name for name in PROTOCOLS if name.startswith("nfs")]
 MEASURE_BOUND_S = 1800
 
 
@@ -47,7 +46,7 @@ def main() -> int:
         if options.verb == "test-doctor":
             return 0 if verdicts.carry_out(options.name, options.protocol or list(PROTOCOLS)) else 1
         if options.verb == "test-systemd":
-            return 1 if systemd_checks.carry_out(options.name, options.only) else 0
+            return 1 if systemd_checks.carry_out(options.name, options.only, options.part) else 0
         return _carry_out(options, command)
     except (Failed, RuntimeError, TimeoutError) as error:
         print(f"netlab: {error}", file=sys.stderr)
@@ -98,7 +97,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _test(options: argparse.Namespace) -> int:
     protocols, faults = options.protocol or list(PROTOCOLS), options.fault or list(FAULTS)
-    matrix = Matrix(options.name, protocols, faults, options.tasks, within_s=options.within)
+    matrix = Matrix(options.name, protocols, faults, options.tasks, within_s=options.within, turn=options.turn)
     status = matrix.run(options.jobs)
     if options.json is not None:
         matrix.write(options.json)
@@ -108,7 +107,7 @@ def _test(options: argparse.Namespace) -> int:
 def _measure(options: argparse.Namespace) -> int:
     table = Table("over", "what", "figure", "made of")
     found = []
-    for protocol in options.protocol or MEASURED:
+    for protocol in options.protocol or list(PROTOCOLS):
         lab = Lab(options.name, PROTOCOLS[protocol], 3, options.options, MEASURE_BOUND_S)
         lab.up()
         try:
@@ -153,14 +152,15 @@ def _parse() -> tuple[argparse.Namespace, list[str]]:
     verbs.add_parser("reboot-server", help="power cut of the server, and its return")
     systemd = verbs.add_parser("test-systemd", help="the shipped units under a real systemd, as a table")
     systemd.add_argument("--only", default="", metavar="PART", help="checks with this in their name, after set_up")
+    systemd.add_argument("--part", type=part, default=Part(), metavar="I/N", help="every Nth check, from the Ith on")
     doctor = verbs.add_parser("test-doctor", help="what the doctor says of each protocol, and of unsafe mounts")
     doctor.add_argument("--protocol", action="append", choices=PROTOCOLS, help="only this one; may be repeated")
-    figures = verbs.add_parser("measure", help="round trips per task and when idle, and delays, on NFS")
-    figures.add_argument("--protocol", action="append", choices=MEASURED, help="only this one; may be repeated")
+    figures = verbs.add_parser("measure", help="round trips per task and when idle, and delays")
+    figures.add_argument("--protocol", action="append", choices=PROTOCOLS, help="only this one; may be repeated")
     figures.add_argument("--options", default="", help="more mount options, separated by commas")
     figures.add_argument("--tasks", type=int, default=300)
-    figures.add_argument("--backlog", type=int, nargs="+", default=[100, 10_000])
-    figures.add_argument("--samples", type=int, default=15, help="of each delay")
+    figures.add_argument("--backlog", type=int, nargs="*", default=[100, 10_000])
+    figures.add_argument("--samples", type=int, default=15, help="of each delay; 0: none")
     figures.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too")
     verbs.add_parser("down", help="end and remove the lab")
     test = verbs.add_parser("test", help="every protocol against every fault, as a table with counts")
@@ -169,6 +169,9 @@ def _parse() -> tuple[argparse.Namespace, list[str]]:
     test.add_argument("--jobs", type=int, default=2, help="labs at once (default: 2)")
     test.add_argument("--tasks", type=int, default=TASKS, help=f"of the cells without a fault (default: {TASKS})")
     test.add_argument("--within", type=float, help="seconds; what does not fit is told, and not played")
+    test.add_argument(
+        "--turn", type=int, default=0, help="with --within: begin with other cells than the turn before"
+    )
     test.add_argument("--json", type=Path, metavar="FILE", help="write all counts there too")
     test.add_argument("--list", action="store_true", help="say which cells there are, and run none")
     arguments = sys.argv[1:]

@@ -1,7 +1,8 @@
-"""What spoold costs a file server: the round trips that the NFS clients counted, and how soon a task starts.
+"""What spoold costs a file server: the round trips of its clients, and how soon a task starts.
 
-Law: every figure is a difference of the kernel's own counters (/proc/self/mountstats), read on every laptop in one
-run, or of the guests' clocks, which are one clock: the host's.
+Law: every figure is a difference of counters, read for every laptop in one run, or of the guests' clocks, which are
+one clock: the host's. Of NFS the kernel counts itself (/proc/self/mountstats); of SMB it counts commands, of which
+several go in one request, so the requests on the laptop's cable are counted (`wire`).
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
+from spoold.store.polling import AT_REST_S
 from tools.laboratory.guests import wait_until
 from tools.laboratory.lab import CHECKOUT, SPOOL_COMMAND, Lab
 from tools.laboratory.protocols import EXPORT, SHARE
+from tools.laboratory.wire import Wire
 
 SPOOL = f"{SHARE}/measured"
 SERVER_SPOOL = f"{EXPORT}/measured"
 SLOTS = 4
+LEADS, LEADER = "laptop1", "leader"
 _OPERATION = re.compile(r"^\s+(\w+): (\d+) ")
 
 # Runs in a laptop: a client that submits tasks one by one, each when the one before has begun to matter to nobody.
@@ -53,6 +57,8 @@ class Figures:
 
     protocol: str
     per_task: dict[int, dict[str, float]] = field(default_factory=dict)
+    per_batch_task: dict[str, dict[str, float]] = field(default_factory=dict)
+    batch_tasks_per_s: float = 0.0
     tasks_per_s: dict[int, float] = field(default_factory=dict)
     idle_per_s: dict[str, dict[str, float]] = field(default_factory=dict)
     delays_ms: dict[str, list[float]] = field(default_factory=dict)
@@ -62,6 +68,11 @@ class Figures:
         found = []
         for role, spent in self.idle_per_s.items():
             found.append((f"idle {role}", f"{sum(spent.values()):.1f} round trips a second", _told(spent)))
+        for role, spent in self.per_batch_task.items():
+            rate = f"at {self.batch_tasks_per_s:.1f} tasks a second: " if role == LEADER else ""
+            found.append(
+                (f"a task of a batch, {role}", f"{sum(spent.values()):.1f} round trips", rate + _told(spent))
+            )
         for backlog, spent in self.per_task.items():
             what = f"a task over a backlog of {backlog:,}"
             rate = f"at {self.tasks_per_s[backlog]:.1f} tasks a second: "
@@ -87,14 +98,19 @@ def operations(mountstats: str) -> Counter[str]:
 
 
 def measure(lab: Lab, *, tasks: int, backlogs: tuple[int, ...], samples: int) -> Figures:
-    """All figures of a lab that is up and whose protocol is an NFS. Errors: Failed, TimeoutError."""
+    """All figures of a lab that is up. Errors: Failed, TimeoutError, RuntimeError when requests were not seen."""
     measuring = Measuring(lab)
-    measuring.start()
-    measuring.idle(30)
-    measuring.delays("from idle", samples, 11.0)
-    measuring.delays("within seconds of other work", samples, 0.5)
-    for backlog in backlogs:
-        measuring.per_task(tasks, backlog)
+    try:
+        measuring.start()
+        measuring.idle(30)
+        if samples:
+            measuring.delays("from idle", samples, 11.0)
+            measuring.delays("within seconds of other work", samples, 0.5)
+        measuring.batch(tasks)
+        for backlog in backlogs:
+            measuring.per_task(tasks, backlog)
+    finally:
+        measuring.close()
     return measuring.figures
 
 
@@ -104,10 +120,17 @@ class Measuring:
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
         self.figures = Figures(lab.protocol.name)
+        smb = lab.protocol.fstype == "cifs"
+        self._wires = {name: Wire(lab.network.tapped(name)) for name in lab.laptops if smb}
+
+    def close(self) -> None:
+        """Count no longer."""
+        for wire in self._wires.values():
+            wire.close()
 
     def start(self) -> None:
         """A spool with default settings, and its nodes."""
-        first = self.lab.on("laptop1")
+        first = self.lab.on(LEADS)
         first.run(SPOOL_COMMAND, "init", SPOOL)
         first.start(SPOOL_COMMAND, "--spool", SPOOL, "master", log="/run/master.log")
         for name in self.lab.laptops[1:]:
@@ -117,13 +140,13 @@ class Measuring:
         wait_until("the workers are there", lambda: self._files("claimed", "-mindepth 1 -type d") == nodes, 90)
 
     def idle(self, seconds: float) -> None:
-        """What nodes ask for that have nothing to do, once the ten seconds after something happened are over."""
-        time.sleep(20)
+        """What nodes ask for that have nothing to do, once they rest: on SMB they look less often after a minute."""
+        time.sleep(AT_REST_S + 15 if self._wires else 20)
         before = {name: self._count(name) for name in self.lab.laptops}
         began = time.monotonic()
         time.sleep(seconds)
         for name in self.lab.laptops:
-            role = "master" if name == "laptop1" else f"worker on {name}"
+            role = LEADER if name == LEADS else f"worker on {name}"
             passed = time.monotonic() - began
             spent = self._count(name) - before[name]
             self.figures.idle_per_s[role] = {what: count / passed for what, count in spent.most_common()}
@@ -134,6 +157,20 @@ class Measuring:
         lines = self._script(_LATENCY, samples, pause_s, timeout=samples * (pause_s + 20)).splitlines()
         pairs = [tuple(map(float, line.split())) for line in lines]
         self.figures.delays_ms[when] = [1000 * (began - at) for at, began in pairs]
+
+    def batch(self, tasks: int) -> None:
+        """One batch of so many tasks, dropped by a copy and a rename: what each costs the leader, and all workers."""
+        here, there = self.lab.on("laptop3"), f"{SPOOL}/pending/batch"
+        here.put((json.dumps({"command": ["true"]}) + "\n").encode() * tasks, "/run/batch")
+        time.sleep(10)
+        before, began = {name: self._count(name) for name in self.lab.laptops}, time.monotonic()
+        here.shell(f"cp /run/batch {there}.part && mv {there}.part {there}.whole.jsonl")
+        self._drained("pending,admitting,waiting,ready,claimed,returned")
+        self.figures.batch_tasks_per_s = tasks / (time.monotonic() - began)
+        spent = {name: self._count(name) - before[name] for name in self.lab.laptops}
+        roles = {LEADER: spent.pop(LEADS), "all workers": sum(spent.values(), Counter[str]())}
+        for role, asked in roles.items():
+            self.figures.per_batch_task[role] = {what: count / tasks for what, count in asked.most_common()}
 
     def per_task(self, tasks: int, backlog: int) -> None:
         """`tasks` urgent tasks over a backlog that is never touched: what one costs from submission to commit."""
@@ -152,16 +189,18 @@ class Measuring:
         spent = sum((self._count(name) for name in self.lab.laptops), Counter[str]()) - before
         self.figures.per_task[backlog] = {what: count / tasks for what, count in spent.most_common()}
 
-    def _drained(self) -> None:
+    def _drained(self, rooms: str = "pending,admitting,ready,claimed,returned") -> None:
         def drained() -> bool:
-            return self._files("{pending,admitting,ready,claimed,returned}", "-type f") == 0
+            return self._files(f"{{{rooms}}}", "-type f") == 0
 
-        wait_until("all tasks have ended", drained, 300, 0.5)
+        wait_until("all tasks have ended", drained, 600, 0.5)
 
     def _files(self, where: str, what: str) -> int:
         return int(self.lab.on("server").shell(f"find {SERVER_SPOOL}/{where} {what} | wc -l"))
 
     def _count(self, name: str) -> Counter[str]:
+        if name in self._wires:
+            return self._wires[name].count()
         return operations(self.lab.on(name).run("cat", "/proc/self/mountstats").out)
 
     def _script(self, script: str, *arguments: object, timeout: float = 120) -> str:

@@ -95,9 +95,11 @@ class Guest:
         mine = {f"umid={self.name}", f"uml_dir={self.folder}/uml"}
         session: dict[psutil.Process, int] = {}
         own = set()
-        for process in psutil.process_iter():
+        # Not process_iter: it remembers who had a number before, refuses to signal its new owner, and then skips it.
+        for pid in psutil.pids():
             with contextlib.suppress(psutil.Error, OSError):
-                session[process] = os.getsid(process.pid)
+                process = psutil.Process(pid)
+                session[process] = os.getsid(pid)
                 if mine.issubset(process.cmdline()):
                     own.add(session[process])
         return [process for process, number in session.items() if number in own and _lives(process)]

@@ -22,12 +22,18 @@ class Protocol:
     source: str
     options: str
 
-    def command(self, extra: str = "") -> list[str]:
+    def command(self, extra: str = "", where: str = SHARE) -> list[str]:
         """The mount command; `extra` are more options, separated by commas, which win over ours."""
         options = ",".join(part for part in (self.options, extra) if part)
-        return ["mount", "-t", self.fstype, "-o", options, self.source, SHARE]
+        return ["mount", "-t", self.fstype, "-o", options, self.source, where]
+
+    @property
+    def apart(self) -> str:
+        """The option that gives a second mount of one laptop caches of its own, as if on another laptop."""
+        return "nosharecache" if self.name in NFS else ""
 
 
+NFS, SMB = ("nfs3", "nfs4.0", "nfs4.1", "nfs4.2"), ("smb3",)
 _SMB = f"vers=3.1.1,username={USER},password={PASSWORD},uid=0,gid=0,file_mode=0664,dir_mode=0775"
 
 PROTOCOLS = {

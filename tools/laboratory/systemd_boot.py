@@ -89,21 +89,30 @@ def server_power_cut(laptop: Laptop) -> str:
 
 
 def unmounted(laptop: Laptop) -> str:
-    """a share that is unmounted under the daemons: tasks end by the lease, nothing is written below, all goes on"""
+    """a share that is unmounted under the daemons: a task is frozen, nothing is written below, all goes on"""
     before = [laptop.pid(unit) for unit in UNITS]
     laptop.submit("unmounted", *ENDLESS)
     wait_started(laptop, "unmounted")
     laptop.shell(f"umount -l {SPOOL}")
     for unit in UNITS:
         laptop.wait_says(unit, "trouble")
-    wait_until("the lease has ended the task", lambda: laptop.fails("pgrep -f 'sleep 4321'"), 60, 0.5)
+    wait_until("the lease has frozen the task", lambda: _states(laptop) == "T", 60, 0.5)
     below = laptop.shell(f"find {SPOOL} -mindepth 1")
     assert below == "", f"the folder below the mount was written to: {below}"
     laptop.shell(f"mount {SPOOL}")
+    wait_until("the task goes on", lambda: _states(laptop) == "S", 60, 0.5)
+    assert any(".a1f0c0" in path for path in laptop.tokens("unmounted")), "it is another attempt"
+    laptop.shell("pkill -f '[s]leep 4321'")
     laptop.wait_stands("unmounted", "completed", 120)
     works(laptop, "after-unmount")
     assert [laptop.pid(unit) for unit in UNITS] == before, "a daemon was started anew"
     return "same processes before and after"
+
+
+def _states(laptop: Laptop) -> str:
+    """The states that the processes of an endless task are in, each once, as ps has them."""
+    shown = laptop.shell("ps -eo stat=,args= | awk '/[s]leep 4321/ {print substr($1, 1, 1)}'")
+    return "".join(sorted(set(shown.split())))
 
 
 def powered_off(laptop: Laptop) -> str:

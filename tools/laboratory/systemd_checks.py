@@ -14,26 +14,36 @@ from tools.laboratory.channel import Failed
 from tools.laboratory.lab import Lab
 from tools.laboratory.protocols import PROTOCOLS
 from tools.laboratory.systemd_laptop import MASTER, MOUNT, WORKER, Laptop
+from tools.turns import Part
 
 Check = Callable[[Laptop], str]
 CHECKS: tuple[Check, ...] = (*systemd_boot.CHECKS, *systemd_service.CHECKS)
 BOUND_S = 3600
 
 
-def carry_out(lab_name: str, only: str) -> int:
-    """Make a lab, carry out the checks whose name has `only` in it, remove the lab; how many failed."""
-    began = time.monotonic()
+def chosen(only: str = "", part: Part = Part()) -> list[Check]:  # noqa: B008  a value
+    """What sets the machine up, the checks whose name has `only` in it and whose turn it is, and the last one, which
+    says what the others have left behind.
+    """
+    first, *others, last = CHECKS
+    return [first, *(check for check in part.among(others) if only in check.__name__), last]
+
+
+def carry_out(lab_name: str, only: str, part: Part) -> int:
+    """Make a lab, carry out the chosen checks, remove the lab; how many failed."""
+    began, checks = time.monotonic(), chosen(only, part)
     image = systemd_image.image()
     lab = Lab(lab_name, PROTOCOLS["nfs4.2"], 1, "", BOUND_S, image)
     made = time.monotonic()
     lab.up()
     try:
         print(f"the disk took {made - began:.0f} s, the lab {time.monotonic() - made:.0f} s", flush=True)
-        # Whatever is asked for, the first check is what sets the machine up.
-        verdicts = [_passes(check, Laptop(lab)) for check in CHECKS if check is CHECKS[0] or only in check.__name__]
+        verdicts = [_passes(check, Laptop(lab)) for check in checks]
     finally:
         lab.down()
     failed = verdicts.count(False)
+    if left_out := [check.__name__ for check in CHECKS if check not in checks]:
+        print(f"left out: {', '.join(left_out)}")
     print(f"systemd: {len(verdicts) - failed} passed, {failed} failed in {time.monotonic() - began:.0f} s")
     return failed
 

@@ -17,11 +17,10 @@ from tools.laboratory.guests import wait_until
 from tools.laboratory.lab import Lab
 from tools.laboratory.matrix.faults import Fault
 from tools.laboratory.matrix.ledger import Ledger, Verdict, judge
-from tools.laboratory.matrix.outages import SETTINGS
 from tools.laboratory.matrix.pool import Pool
 from tools.laboratory.matrix.told import Unproven
 from tools.laboratory.matrix.trace import Execution
-from tools.laboratory.matrix.workload import Workload, short, under_fault
+from tools.laboratory.matrix.workload import Workload, short
 
 TASKS = 2000
 FAULT_BOUND_S = 180.0
@@ -53,25 +52,27 @@ class Cell:
 def play(lab: Lab, fault: Fault, evidence: Path, tasks: int = TASKS) -> Cell:
     """One cell from beginning to end. Never raises for what the lab or spoold did: that is the cell's failure."""
     cell = Cell(lab.protocol.name, fault.name)
-    pool = Pool(lab, fault.name)
+    pool = Pool(lab, fault.name, fault.user, fault.leader)
     began = time.monotonic()
     plain = fault.name == "plain"
-    workload = short(tasks) if plain else under_fault()
+    workload = short(tasks) if plain else fault.workload()
     seen: Ledger | None = None
     try:
-        pool.make("" if plain else SETTINGS)
+        pool.make("" if plain else fault.settings)
         pool.start_all()
         pool.submit(workload.batch)
+        workload.expect(fault.more())
         told = fault.inflict(pool)
         cell.faults, cell.notes = told.faults, told.notes
-        _wait(pool, workload, began + (FAULT_BOUND_S + PER_TASK_S * tasks * plain) - time.monotonic())
+        bound_s = FAULT_BOUND_S + fault.lasts_s * 2 + PER_TASK_S * tasks * plain
+        _wait(pool, workload, began + bound_s - time.monotonic())
     except (Failed, Unproven, TimeoutError, RuntimeError, OSError, ValueError) as error:
         cell.verdict.problems.append(f"{type(error).__name__}: {error}")
     try:
         problems = cell.verdict.problems
         problems += _audit(pool)
         seen = _gather(pool, workload)
-        cell.verdict = judge(seen, fault.overlap_s)
+        cell.verdict = judge(seen, fault.overlap_s, unbroken=fault.unbroken)
         cell.verdict.problems[:0] = problems
         if fault.fences and not problems and not cell.verdict.fenced:
             cell.verdict.problems.append("no attempt was taken from a worker, so nothing was shown")
@@ -94,12 +95,12 @@ def _wait(pool: Pool, workload: Workload, within_s: float) -> None:
         # A server that has just come back may still be busy with its disk.
         with contextlib.suppress(Failed):
             done = pool.completed()
-        return done >= len(workload.parents)
+        return done >= workload.tasks
 
     try:
         wait_until("all tasks complete", all_done, max(10.0, within_s), every_s=0.5)
     except TimeoutError:
-        raise TimeoutError(f"{done} of {len(workload.parents)} tasks had completed when the time was over") from None
+        raise TimeoutError(f"{done} of {workload.tasks} tasks had completed when the time was over") from None
 
 
 def _audit(pool: Pool) -> list[str]:
@@ -131,6 +132,8 @@ def _gather(pool: Pool, workload: Workload) -> Ledger:
         executions=executions,
         blind=frozenset(pool.blind),
         undone=pool.undone,
+        stems=workload.stems,
+        refused=frozenset(workload.refused),
     )
 
 
@@ -140,10 +143,10 @@ def _keep(pool: Pool, cell: Cell, seen: Ledger | None, folder: Path) -> None:
     (folder / "cell.json").write_text(json.dumps(cell.plain(), indent=1))
     if seen is not None:
         (folder / "ledger.json").write_text(json.dumps(asdict(seen), indent=1, default=sorted))
-    for laptop in pool.lab.laptops:
+    for guest in pool.guests:
         for role in ("master", "worker"):
             with contextlib.suppress(Failed, OSError):
-                if told := pool.log(laptop, role):
-                    (folder / f"{laptop}-{role}.log").write_text(told)
+                if told := pool.log(guest, role):
+                    (folder / f"{guest}-{role}.log").write_text(told)
     with contextlib.suppress(Failed, OSError):
         (folder / "events.jsonl").write_text(pool.on_disk("cat events/*.jsonl | sort"))

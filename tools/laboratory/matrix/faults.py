@@ -11,23 +11,27 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tools.laboratory.guests import HERE, wait_until
-from tools.laboratory.matrix import outages
-from tools.laboratory.matrix.pool import FILL, Pool
+from tools.laboratory.matrix import names, outages, silences, undone, writers
+from tools.laboratory.matrix.pool import FILL, LEADER, Pool
 from tools.laboratory.matrix.told import Told, Unproven
-from tools.laboratory.protocols import EXPORT, PASSWORD, SERVER, SHARE, USER
+from tools.laboratory.matrix.workload import Workload, steady, under_fault
+from tools.laboratory.protocols import EXPORT, NFS, PASSWORD, SERVER, SHARE, SMB, USER
 
 Inflict = Callable[[Pool], Told]
-SMB = ("smb3",)
 RESTART_S = 3
 HELD_S = 8
+ORDINARY = 1000  # a user whom modes bind
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One line of the matrix. protocols: where it exists, all if empty.
 
-    overlap_s: how long two attempts of one task may run at once; nobody can stop a command on a laptop that sleeps.
-    fences: at least one attempt must have been taken from a worker.
+    overlap_s: how long two attempts of one task may run at once: nobody can stop a command on a laptop that sleeps,
+    and a worker has to see first that its claim was undone.
+    fences: at least one attempt must have been taken from a worker; unbroken: each task must end as its first one.
+    workload, settings: what the pool has to do, and its spool.toml; lasts_s: how long the fault itself takes;
+    more: what the fault itself submits; user: whose the nodes are; leader: which guest leads first, also the server.
     """
 
     name: str
@@ -35,6 +39,13 @@ class Fault:
     fences: bool = False
     overlap_s: float = 0.0
     protocols: tuple[str, ...] = ()
+    unbroken: bool = False
+    workload: Callable[[], Workload] = under_fault
+    settings: str = outages.SETTINGS
+    lasts_s: float = 0.0
+    more: Callable[[], Workload] = Workload
+    user: int = 0
+    leader: str = LEADER
 
 
 def none(pool: Pool) -> Told:
@@ -169,21 +180,60 @@ def _hold(pool: Pool, seconds: float, paths: list[str]) -> list[str]:
     return [line.removeprefix("held ") for line in lines() if line.startswith("held ")]
 
 
+def silence(name: str, inflict: Callable[[float], Inflict], seconds: float, *protocols: str, user: int = 0) -> Fault:
+    """The share is silent for everybody, under the settings that a user has."""
+    return Fault(
+        f"{name}-{seconds:g}",
+        inflict(seconds),
+        protocols=protocols,
+        unbroken=True,
+        workload=steady,
+        settings="",
+        lasts_s=seconds,
+        user=user,
+    )
+
+
+def reuse(name: str, leader: str) -> Fault:
+    """Names are used again in pending/, under the settings that a user has."""
+    return Fault(
+        name,
+        names.names_reused,
+        unbroken=True,
+        workload=names.beside,
+        settings="",
+        more=names.reused,
+        leader=leader,
+    )
+
+
+# Those that take minutes stand apart, since a slow machine plays some in a row.
 FAULTS = {
     fault.name: fault
     for fault in (
         Fault("plain", none),
         Fault("worker-killed", worker_killed, fences=True),
         Fault("laptop-killed", laptop_killed, fences=True),
+        silence("server-away", silences.server_away, 180),
         Fault("leader-killed", leader_killed),
         Fault("leader-laptop-killed", leader_laptop_killed, fences=True),
         Fault("cut-off", outages.cut_off, fences=True),
         Fault("hung-mount", outages.hung_mount, fences=True),
+        silence("server-away", silences.server_away, 40),
         Fault("server-frozen", outages.server_frozen),
         Fault("server-killed", outages.server_killed),
         Fault("share-full", share_full),
         Fault("clocks-apart", clocks_apart),
+        silence("wifi-gone", silences.laptops_cut_off, 60),
         Fault("suspended", suspended, fences=True, overlap_s=2.0),
+        Fault("renames-undone", undone.renames_undone, overlap_s=2.0),
+        Fault("copied-then-power", writers.copied_then_power, more=writers.copied),
+        Fault("slow-writers", writers.slow_writers, more=writers.slowly),
+        reuse("names-reused", LEADER),
+        reuse("names-reused-hosted", "server"),
+        Fault("slow-writers-hosted", writers.slow_writers, more=writers.slowly, leader="server"),
+        silence("read-only", silences.share_read_only, 60, *NFS),
+        silence("chmod", silences.share_denied, 12, *NFS, user=ORDINARY),
         Fault("held-open", held_open, protocols=SMB),
     )
 }

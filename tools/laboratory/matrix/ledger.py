@@ -48,6 +48,7 @@ class Ledger:
 
     parents: what each task waits for. results: name of the file → id, attempt, status. commits: the COMPLETED lines
     of all journals. blind: laptops that lost their memory to a power cut. undone: the server lost its own.
+    stems: how many tasks come of drops that name no id. refused: drops that may stay in rejected/, with a reason.
     """
 
     parents: Mapping[str, tuple[str, ...]]
@@ -57,6 +58,8 @@ class Ledger:
     executions: list[Execution]
     blind: frozenset[str] = frozenset()
     undone: bool = False
+    stems: Mapping[str, int] = field(default_factory=dict)
+    refused: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -77,9 +80,9 @@ class Verdict:
     problems: list[str] = field(default_factory=list)
 
 
-def judge(seen: Ledger, overlap_allowed_s: float = 0.0) -> Verdict:
-    """The verdict; any problem fails the cell."""
-    verdict = Verdict(tasks=len(seen.parents))
+def judge(seen: Ledger, overlap_allowed_s: float = 0.0, *, unbroken: bool = False) -> Verdict:
+    """The verdict; any problem fails the cell. unbroken: each task has to end as its first attempt."""
+    verdict = Verdict(tasks=len(seen.parents) + sum(seen.stems.values()))
     by_id: dict[str, list[Token]] = {}
     for token in tokens(seen.files):
         by_id.setdefault(token.id, []).append(token)
@@ -88,6 +91,9 @@ def judge(seen: Ledger, overlap_allowed_s: float = 0.0) -> Verdict:
     _count_commits(seen, verdict)
     _check_results(seen, committed, verdict)
     _check_executions(seen, committed, verdict)
+    if unbroken:
+        again = sorted(task for task, token in committed.items() if token.attempt > 1)
+        verdict.problems += [f"{task} ended as attempt {committed[task].attempt}" for task in again]
     overlaps = overlap_s(seen.executions)
     verdict.overlap_s = max(overlaps.values(), default=0.0)
     verdict.problems += [
@@ -110,9 +116,31 @@ def _count_tokens(seen: Ledger, by_id: Mapping[str, list[Token]], verdict: Verdi
             verdict.problems.append(f"{task} is doubled: {where}")
         elif found[0].state != "completed":
             verdict.problems.append(f"{task} did not complete: {where}")
-    for task in sorted(set(by_id) - set(seen.parents)):
+    made = _made_ids(seen, by_id, verdict)
+    for task in sorted(set(by_id) - set(seen.parents) - made):
         verdict.problems.append(f"{task} was never submitted")
-    verdict.problems += [f"left over: {path}" for path in seen.files if path.startswith(("pending/", "rejected/"))]
+    refused = {f"rejected/{drop}" for drop in seen.refused} & set(seen.files)
+    expected = refused | {f"{path}.reason.json" for path in refused}
+    verdict.problems += [f"{path} stands there without a reason" for path in sorted(expected - set(seen.files))]
+    left = [path for path in seen.files if path.startswith(("pending/", "rejected/")) and path not in expected]
+    verdict.problems += [f"left over: {path}" for path in left]
+
+
+def _made_ids(seen: Ledger, by_id: Mapping[str, list[Token]], verdict: Verdict) -> set[str]:
+    """The ids that were made for drops without one; each drop has to be a task that completed."""
+    made = set()
+    for stem, drops in seen.stems.items():
+        found = {task for task in by_id if re.fullmatch(rf"{re.escape(stem)}-[0-9a-z]{{8}}", task)}
+        made |= found
+        verdict.lost += max(0, drops - len(found))
+        verdict.doubled += max(0, len(found) - drops)
+        if len(found) != drops:
+            verdict.problems.append(f"{drops} drops called {stem} became {len(found)} tasks")
+        for task in sorted(found):
+            states = [token.state for token in by_id[task]]
+            if states != ["completed"]:
+                verdict.problems.append(f"{task} did not complete once: {', '.join(states)}")
+    return made
 
 
 def _count_commits(seen: Ledger, verdict: Verdict) -> None:

@@ -89,7 +89,7 @@ def hung_mount(pool: Pool) -> Told:
     began, running = _cut(pool, "laptop3")
     taken_for_dead(pool, "laptop3")
     told = _stopped(pool, ["laptop3"], began, running)
-    wait_until("the others complete everything", lambda: _nothing_left(pool), 120, every_s=1)
+    wait_until("the others complete everything", lambda: nothing_left(pool), 120, every_s=1)
     pool.lab.network.heal("laptop3")
     return Told(1, f"{told}; called dead by status; the others did its work")
 
@@ -140,5 +140,6 @@ def _stopped(pool: Pool, laptops: list[str], began: float, running: list[str]) -
     )
 
 
-def _nothing_left(pool: Pool) -> bool:
+def nothing_left(pool: Pool) -> bool:
+    """Whether every task has ended."""
     return not int(pool.on_disk("find pending admitting waiting ready claimed returned -type f | wc -l"))

@@ -24,7 +24,7 @@ from tools.laboratory.protocols import EXPORT, SHARE
 
 FILL = f"{EXPORT}/fill"
 SLOTS = 4
-MASTERS = ("laptop1", "laptop2")
+LEADER = "laptop1"
 # A laptop is asked for its time until it answers so soon (s), and so often at most.
 SURE_S, GUESSES = 0.1, 10
 
@@ -38,12 +38,16 @@ def _environment() -> dict[str, str]:
 class Pool:
     """The nodes of one cell, on the spool of that name.
 
+    user: whose nodes they are; modes on the share bind everybody but 0. leader: who leads first: a laptop, or the
+    server itself, on its own disk.
     kept: the traces of laptops that were killed, which are blind since.
     undone: the server was killed, and may have forgotten what it had done last.
     """
 
     lab: Lab
     name: str
+    user: int = 0
+    leader: str = LEADER
     pids: dict[tuple[str, str], int] = field(default_factory=dict)
     kept: list[Execution] = field(default_factory=list)
     blind: set[str] = field(default_factory=set)
@@ -59,6 +63,15 @@ class Pool:
     def disk(self) -> str:
         """The spool as the server has it."""
         return f"{EXPORT}/{self.name}"
+
+    def root_on(self, guest: str) -> str:
+        """The spool as nodes of that guest see it."""
+        return self.disk if guest == "server" else self.root
+
+    @property
+    def guests(self) -> list[str]:
+        """Where nodes may run."""
+        return [*self.lab.laptops, *(["server"] if self.leader == "server" else [])]
 
     @property
     def env(self) -> dict[str, str]:
@@ -79,19 +92,33 @@ class Pool:
             if settings:
                 Path(folder, "spool", "spool.toml").write_text(settings)
             self.lab.on("server").run("cp", "-r", f"{folder}/spool", self.disk)
+            self.lab.on("server").run("chown", "-R", f"{self.user}:{self.user}", self.disk)
             self.lab.on("server").run("sync", "-f", self.disk)
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """`spool` as that user, who may read the host's files all the same; no server knows of that capability."""
+        if not self.user:
+            return (SPOOL_COMMAND,)
+        may_read = ("--inh-caps", "+dac_read_search", "--ambient-caps", "+dac_read_search")
+        return *self.as_user("/usr/bin/setpriv"), *may_read, SPOOL_COMMAND
+
+    def as_user(self, setpriv: str = "setpriv") -> tuple[str, ...]:
+        """What goes before a command that is to run as that user."""
+        return setpriv, "--reuid", str(self.user), "--regid", str(self.user), "--clear-groups"
 
     def start(self, laptop: str, role: str) -> None:
         """Start a worker or a master there."""
         options = ("--slots", str(SLOTS), "--allow-command") if role == "worker" else ()
+        self.lab.on(laptop).shell("touch /run/trace; chmod 666 /run/trace")
         self.pids[laptop, role] = self.lab.on(laptop).start(
-            SPOOL_COMMAND, "--spool", self.root, role, *options, log=f"/run/{role}.log", env=self.env
+            *self.command, "--spool", self.root_on(laptop), role, *options, log=f"/run/{role}.log", env=self.env
         )
 
     def start_all(self) -> None:
-        """The leader first, so that it is laptop1's if nothing delays it; then the standby and the workers."""
-        self.start("laptop1", "master")
-        wait_until("laptop1 leads", lambda: ".m-laptop1-" in self.on_disk("ls master"), 40)
+        """The leader first, so that it leads if nothing delays it; then the standby and the workers."""
+        self.start(self.leader, "master")
+        wait_until(f"{self.leader} leads", lambda: f".m-{self.leader}-" in self.on_disk("ls master"), 40)
         self.start("laptop2", "master")
         for laptop in self.lab.laptops:
             self.start(laptop, "worker")
@@ -117,8 +144,12 @@ class Pool:
     def spool(self, laptop: str, *words: str, timeout: float = 60, check: bool = True) -> Done:
         """Run the command line on a laptop. Errors: Failed."""
         return self.lab.on(laptop).run(
-            SPOOL_COMMAND, "--spool", self.root, *words, env=self.env, timeout=timeout, check=check
+            *self.command, "--spool", self.root, *words, env=self.env, timeout=timeout, check=check
         )
+
+    def may_list(self, laptop: str) -> bool:
+        """Whether the user may list the spool there; opening a directory makes the laptop's kernel ask the server."""
+        return self.lab.on(laptop).run(*self.as_user(), "ls", self.root, check=False, timeout=30).code == 0
 
     def submit(self, batch: str) -> None:
         """A batch, through the command line of laptop1. Errors: Failed."""
@@ -169,14 +200,17 @@ class Pool:
 
         Errors: TimeoutError that names them.
         """
-        for laptop in self.lab.laptops:
-            mine = [str(pid) for (name, _), pid in self.pids.items() if name == laptop]
-            self.lab.on(laptop).shell(f"kill {' '.join(mine)} 2>/dev/null || true")
-        left = f"! pgrep -f '[s]pool --spool {self.root}' >/dev/null"
+        for guest in self.guests:
+            mine = [str(pid) for (name, _), pid in self.pids.items() if name == guest]
+            self.lab.on(guest).shell(f"kill {' '.join(mine)} 2>/dev/null || true")
+
+        def left(guest: str) -> bool:
+            line = f"! pgrep -f '[s]pool --spool {self.root_on(guest)}' >/dev/null"
+            return self.lab.on(guest).run("bash", "-c", line, check=False).code != 0
 
         def gone() -> bool:
-            asked = [self.lab.on(laptop).run("bash", "-c", left, check=False) for laptop in self.lab.laptops]
-            return all(done.code == 0 for done in asked)
+            still = [left(guest) for guest in self.guests]
+            return not any(still)
 
         wait_until("masters and workers leave after SIGTERM", gone, 30)
         self.pids.clear()
@@ -203,7 +237,9 @@ class Pool:
                 self.lab.boot(laptop)
             self.lab.on(laptop).shell(f"pkill -9 -f '[s]pool --spool'; rm -f /run/trace; date -s @{time.time():.2f}")
             self.lab.on(laptop).shell("rm -f /run/master.log /run/worker.log")
-        self.lab.on("server").shell(f"rm -rf {EXPORT}/*", timeout=120)
+        self.lab.on("server").shell(
+            f"pkill -9 -f '[s]pool --spool'; rm -f /run/*.log; rm -rf {EXPORT}/*", timeout=120
+        )
 
     def _answers(self, guest: str) -> bool:
         try:

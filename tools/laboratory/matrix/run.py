@@ -1,7 +1,9 @@
 """The whole matrix: one lab per protocol, some of them at once, and a line for each cell as it ends.
 
-Each protocol has a fair share of the time there is, and begins with another fault than the one before, so that a
-machine too slow for all cells still sees every protocol and every fault. What was not played is told, never counted.
+Each protocol has a fair share of the time there is, and begins with another fault than the one before. A fault that
+no lab has met yet goes before those that one has, so that a machine too slow for all cells still sees every protocol
+and every fault. With another turn each begins further on, so that several runs together play all cells. What was not
+played is told, never counted.
 
 Law: whatever ends the run, no lab stays behind.
 """
@@ -28,6 +30,8 @@ from tools.laboratory.protocols import PROTOCOLS
 
 LAPTOPS = 3
 INTERRUPTED = 130
+# With each turn a protocol begins so many faults further on: about as many as a slow machine does not come to.
+TURN = 5
 SHOWN = 8  # of what is wrong with a cell; all of it is in its evidence
 _COLUMNS = "{:<8} {:<21} {:>5} {:>6} {:>4} {:>7} {:>6} {:>6} {:>4} {:>7} {:>5}  {}"
 HEAD = _COLUMNS.format(
@@ -46,10 +50,13 @@ class Matrix:
     evidence: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "spoold-netlab-evidence")
     cells: list[Cell] = field(default_factory=list)
     within_s: float | None = None
+    turn: int = 0
     unplayed: list[str] = field(default_factory=list)
     _labs: list[Lab] = field(default_factory=list)
+    _met: set[str] = field(default_factory=set)
     _over: threading.Event = field(default_factory=threading.Event)
     _printing: threading.Lock = field(default_factory=threading.Lock)
+    _choosing: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, jobs: int) -> int:
         """Run it with that many labs at once; returns the exit status."""
@@ -114,8 +121,9 @@ class Matrix:
                     if end is not None and longest and now + longest > end:
                         self.unplayed += [f"{protocol} {fault.name}" for fault in faults]
                         break
-                    self._tell(self._play(lab, faults[0]))
-                    faults.pop(0)
+                    fault = self._next(faults)
+                    self._tell(self._play(lab, fault))
+                    faults.remove(fault)
                     longest = max(longest, time.monotonic() - now)
             except (Exception, SystemExit) as error:  # noqa: BLE001  a lab that breaks fails its cells, not the others
                 for fault in faults if not self._over.is_set() else ():
@@ -125,10 +133,18 @@ class Matrix:
                 lab.down()
 
     def _order(self, protocol: str) -> list[Fault]:
-        """The faults of a protocol, the first of which is further on for each protocol."""
+        """The faults of a protocol. The first is further on for each protocol, and with each turn."""
         faults = list(cells_of(protocol, self.faults))
         cut = list(self.protocols).index(protocol) * len(faults) // len(self.protocols)
+        cut = (cut + self.turn * TURN) % max(len(faults), 1)
         return faults[cut:] + faults[:cut]
+
+    def _next(self, faults: Sequence[Fault]) -> Fault:
+        """The first that no lab has met; the first at all, where each has been met."""
+        with self._choosing:
+            fault = next((fault for fault in faults if fault.name not in self._met), faults[0])
+            self._met.add(fault.name)
+            return fault
 
     def _play(self, lab: Lab, fault: Fault) -> Cell:
         """One cell; once more if it failed with nothing lost or doubled: then a machine was too slow, or a fault was

@@ -12,20 +12,39 @@ from tools.laboratory.guests import HERE
 
 WORK = f"{HERE}/guest/work"
 LONG_S, MIDDLE_S = 10, 3
+COMMAND = ["sh", WORK, "0"]  # of no length
+# As many as three laptops have slots, and longer than any of them is about to begin.
+STEADY, STEADY_S = 12, 45
 
 
 @dataclass(slots=True)
 class Workload:
-    """Tasks as lines of a batch, and what each waits for."""
+    """Tasks as lines of a batch, and what each waits for.
+
+    stems: how many more come of drops of this stem that name no id; refused: drops that may stay in rejected/.
+    """
 
     lines: list[str] = field(default_factory=list)
     parents: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    stems: dict[str, int] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
 
     def add(self, task: str, seconds: int, after: tuple[str, ...] = (), priority: int = 0) -> None:
         """One task that works that long."""
         told = {"id": task, "command": ["sh", WORK, str(seconds)], "after": list(after), "priority": priority}
         self.lines.append(json.dumps(told))
         self.parents[task] = after
+
+    def expect(self, more: Workload) -> None:
+        """What somebody else submits: it counts, and is no line of this batch."""
+        self.parents |= more.parents
+        self.stems |= more.stems
+        self.refused |= more.refused
+
+    @property
+    def tasks(self) -> int:
+        """How many there are to be."""
+        return len(self.parents) + sum(self.stems.values())
 
     @property
     def batch(self) -> str:
@@ -53,6 +72,14 @@ def under_fault() -> Workload:
         if number % 4 == 0:
             workload.add(f"second-{number:02d}", 1)
     _add_dag(workload)
+    return workload
+
+
+def steady() -> Workload:
+    """One long task for each slot."""
+    workload = Workload()
+    for number in range(STEADY):
+        workload.add(f"steady-{number:02d}", STEADY_S)
     return workload
 
 
