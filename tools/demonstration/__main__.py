@@ -5,6 +5,7 @@
     screen    what the terminal shows meanwhile
     ledger    the timeline of attempts, from the events
     proof     what must be true in the end
+    recording docs/demo.svg, from a real run
 
 Law: every figure that is printed was counted. Exit status: 0 all claims hold, 1 one does not, 2 nothing to work on,
 128 + N ended by signal N.

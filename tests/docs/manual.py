@@ -1,0 +1,37 @@
+"""The manual as its readers have it: the README and every page of docs/, and the fenced blocks in them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PAGES = [CHECKOUT / "README.md", *sorted(CHECKOUT.glob("docs/**/*.md"))]
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One fenced block: its page, the line that it begins in (from 1), its language, its text."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+        return f"{self.page.relative_to(CHECKOUT)}:{self.line}"
+
+
+def blocks(page: Path) -> list[Block]:
+    """Every block of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    return [Block(page, text.count("\n", 0, m.start()) + 1, m[1], m[2]) for m in _FENCE.finditer(text)]
+
+
+def blocks_of(*languages: str) -> list[Block]:
+    """Every block of all pages in these languages."""
+    return [block for page in PAGES for block in blocks(page) if block.language in languages]
