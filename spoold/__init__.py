@@ -8,6 +8,7 @@ A map of the house; each room may call only the rooms below it (a test holds it 
     master      leads: admits, orders, retries, reaps, reports
     client      what a program uses: submit, wait, result, events
     doctor      trials on a mount, alone or with other machines: is it safe for a spool?
+    runner      runs a job under a supervisor: limits, output, and the end of all its processes; knows no spool
     store       protocol × system: open a spool, move a token, publish, journal, find, audit
     rules       what should happen: pure decisions, no file, no clock
     system      the world behind ports: file system, clock, host, hints

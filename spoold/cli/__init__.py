@@ -3,8 +3,11 @@
     app        which verb is in which file; the global options
     group      errors as sentences and exit codes, for every verb at once
     session    what the global options said: which spool, how much to tell
+    streams    this process's own stdin, stdout and stderr, closed or full as they may be
     output     JSON for programs, columns and sentences for people
     values     what people write on a command line: 5m, cpu=2,mem=4G, K=V
+    choosing   the tasks that a verb is for: ids, or --batch, --type and --state
+    completing what a shell offers behind Tab
     drafting   the options that make up a task, shared by submit and run
     progress   waiting where somebody may watch
     patience   why what is waited for has not begun, said once
@@ -19,9 +22,16 @@ def main() -> None:
     """The console script."""
     import sys
 
-    try:
-        from spoold.cli.app import build
+    from spoold.cli import streams
 
-        build(sys.argv[1:])(prog_name="spool")
+    streams.guard()
+    try:
+        import os
+
+        from spoold.cli.app import build, words
+
+        build(words(sys.argv[1:], os.environ))(prog_name="spool")
     except KeyboardInterrupt:  # while it still starts; later on the group sees to it
         sys.exit(130)
+    except streams.OutputFailed as failed:  # of the help and of the version, which no group sees to
+        sys.exit(streams.give_up(failed))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Annotated
 
@@ -11,6 +11,7 @@ import typer
 
 from spoold import __version__
 from spoold.cli.group import SpoolGroup
+from spoold.cli.output import print_line
 from spoold.cli.session import Session
 
 # verb → module of this package; in the order in which `spool --help` shows them.
@@ -45,7 +46,8 @@ VERBS = {
 EPILOG = """Example: spool --spool /mnt/spool submit --type review --input '{"file": "a.py"}'
 
 Exit codes: 0 well, 1 a task failed or a check found something, 2 usage or a bad file, 4 not found,
-69 the spool is unavailable, 70 a bug of ours, 124 a wait timed out, 130 interrupted."""
+69 the spool is unavailable, 70 a bug of ours, 74 stdout cannot be written, 124 a wait timed out,
+130 interrupted."""
 
 
 def build(argv: Sequence[str]) -> typer.Typer:
@@ -68,6 +70,15 @@ def build(argv: Sequence[str]) -> typer.Typer:
     return app
 
 
+def words(argv: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """The words of the command line; where a shell asks how one may go on, those before the word that it is at."""
+    if "_SPOOL_COMPLETE" not in environ:
+        return list(argv)
+    line = environ.get("COMP_WORDS") or environ.get("_TYPER_COMPLETE_ARGS") or ""
+    typed = line.split()[1:]
+    return typed if line[-1:].isspace() else typed[:-1]
+
+
 def verb_of(argv: Sequence[str]) -> str | None:
     """The verb of a command line, None where only the parser can tell."""
     words = iter(argv)
@@ -81,7 +92,7 @@ def verb_of(argv: Sequence[str]) -> str | None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"spool {__version__}")
+        print_line(f"spool {__version__}")
         raise typer.Exit
 
 
@@ -93,7 +104,8 @@ def _global_options(
             "--spool",
             metavar="DIR",
             show_default=False,
-            help="The spool's directory; else SPOOL_DIR, else ~/.config/spoold/config.toml, else /etc/spoold/*.toml.",
+            help="The spool's directory; else SPOOL_DIR, within a task SPOOL_ROOT, "
+            "else ~/.config/spoold/config.toml, else /etc/spoold/*.toml.",
         ),
     ] = None,
     debug: Annotated[

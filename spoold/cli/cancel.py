@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from spoold.cli import output
+from spoold.cli import choosing, output
 from spoold.cli.session import session
 
 EPILOG = """Example: spool cancel review-3f9a
 
-Example: spool ls --state waiting -q | xargs spool cancel --reason 'wrong input'"""
+Example: spool cancel --batch nightly --state waiting,ready --reason 'wrong input'"""
 
 
 def register(app: typer.Typer) -> None:
@@ -21,17 +21,29 @@ def register(app: typer.Typer) -> None:
 
 def cancel(
     ctx: typer.Context,
-    ids: Annotated[list[str], typer.Argument(metavar="ID", help="The tasks to end, by their whole ids.")],
+    ids: choosing.LIVING = None,
+    batches: choosing.BATCHES = None,
+    types: choosing.TYPES = None,
+    states: choosing.STATES = None,
+    yes: choosing.YES = False,
     reason: Annotated[str, typer.Option("--reason", help="Why; it is kept with the task.")] = "",
     as_json: output.JsonOption = False,
 ) -> None:
     """End tasks, running or not.
 
-    Those that wait never start, those that run are stopped."""
+    Those that wait never start, those that run are stopped. Options select tasks in place of ids: each task that all
+    of them fit and that has not ended. An unknown id does not keep the others from being cancelled; the exit code is
+    4 then, as it is when a selection fits nothing.
+    """
+    from spoold.client.asking import refuses_cancel
+    from spoold.protocol.lifecycle import State
+    from spoold.protocol.request import Verb
+
+    living = (State.PENDING, State.WAITING, State.READY, State.CLAIMED)
+    words = choosing.Words(ids, batches, types, states)
     with session(ctx).spool() as spool:
-        asked = spool.cancel(ids, reason=reason)
-    if as_json:
-        output.print_json({"cancel": asked})
-    else:
-        for task_id in asked:
-            output.print_line(task_id)
+        chosen = choosing.choose(spool, words, states=living, exactly=True)
+        asked = choosing.ask_for(spool, Verb.CANCEL, chosen, refuses_cancel, reason=reason, yes=yes)
+    choosing.print_asked(Verb.CANCEL, asked, chosen.wrong, as_json=as_json)
+    chosen.tell()
+    chosen.end()

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
+from spoold.cli import completing
+
 TYPE = Annotated[
-    str | None, typer.Option("--type", metavar="TYPE", help="What kind of task: workers have handlers by type.")
+    str | None,
+    typer.Option(
+        "--type",
+        metavar="TYPE",
+        help="What kind of task: workers have handlers by type.",
+        autocompletion=completing.types,
+    ),
 ]
 INPUT = Annotated[
     str | None, typer.Option("--input", metavar="JSON", help="The task's input as JSON, or @FILE that holds it.")
@@ -21,7 +30,10 @@ PRIORITY = Annotated[
     typer.Option("--priority", metavar="N", help="An integer, more is sooner; or critical, high, normal, low."),
 ]
 AFTER = Annotated[
-    list[str] | None, typer.Option("--after", metavar="ID", help="Start only when ID has completed. Repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--after", metavar="ID", help="Start only when ID has completed. Repeatable.", autocompletion=completing.ids
+    ),
 ]
 TIMEOUT = Annotated[
     str | None, typer.Option("--timeout", metavar="TIME", help="For one attempt: seconds, or 90s, 5m, 2h.")
@@ -33,9 +45,15 @@ REQUIRES = Annotated[
     list[str] | None,
     typer.Option("--requires", metavar="WHAT", help="What a worker must have: cpu=2,mem=4G,gpu=1,label=docker."),
 ]
-BATCH = Annotated[str | None, typer.Option("--batch", metavar="B", help="The batch that it belongs to.")]
+BATCH = Annotated[
+    str | None,
+    typer.Option("--batch", metavar="B", help="The batch that it belongs to.", autocompletion=completing.batches),
+]
 ENV = Annotated[
-    list[str] | None, typer.Option("--env", metavar="K=V", help="A variable for the command. Repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--env", metavar="K=V", help="A variable for the command; a handler takes those that it allows. Repeatable."
+    ),
 ]
 CWD = Annotated[
     str | None,
@@ -43,6 +61,7 @@ CWD = Annotated[
         "--cwd",
         metavar="DIR",
         help="Where the command starts, on the worker's machine; else in a scratch directory of its own. "
+        "A handler starts there only if it allows that. "
         "The caller's directory is not sent along unless asked for, as by '--cwd .': other machines may not have it.",
     ),
 ]
@@ -50,6 +69,23 @@ ID = Annotated[
     str | None,
     typer.Option("--id", metavar="ID", help="Its id; submitting the same id and content again is a no-op."),
 ]
+
+
+# The field of a task → the option that sets it.
+_OPTIONS = {
+    "id": "--id",
+    "type": "--type",
+    "name": "--name",
+    "priority": "--priority",
+    "max_retries": "--retries",
+    "batch": "--batch",
+    "cwd": "--cwd",
+    "dependencies": "--after",
+    "timeout": "--timeout",
+    "requires": "--requires",
+    "env": "--env",
+    "input": "--input",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +113,7 @@ class Options:
             "id": self.id,
             "type": self.kind,
             "name": self.name,
-            "priority": _priority(self.priority),
+            "priority": None if self.priority is None else values.integer(self.priority, "--priority"),
             "max_retries": self.retries,
             "batch": self.batch,
             "cwd": _directory(self.cwd),
@@ -106,11 +142,16 @@ def _directory(path: str | None) -> str | None:
     return os.path.abspath(path) if path and not path.startswith("/") else path
 
 
-def _priority(text: str | None) -> int | str | None:
-    """A number as a number; a word is for the model to know."""
-    if text is None:
-        return None
+@contextmanager
+def naming_options(fields: Mapping[str, Any]) -> Iterator[None]:
+    """Errors in these fields of a task, which options have set, name the option. Errors: BadFile."""
+    from spoold.protocol.errors import BadFile
+
     try:
-        return int(text)
-    except ValueError:
-        return text
+        yield
+    except BadFile as error:
+        name, _, rest = error.field.partition(".")
+        if name not in fields or name not in _OPTIONS:
+            raise
+        part = "" if rest.isdigit() else rest
+        raise BadFile(_OPTIONS[name], part, error.problem, error.mend) from None

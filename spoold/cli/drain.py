@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
-from spoold.cli import output
+from spoold.cli import completing, output
+from spoold.cli.group import exit_code
 from spoold.cli.session import session
+from spoold.protocol.amount import amount
 
-EPILOG = """Example: spool drain laptop2
+EPILOG = """Example: spool drain laptop2 laptop3
 
 Example: spool drain --all --undo"""
 
@@ -21,22 +23,45 @@ def register(app: typer.Typer) -> None:
 
 def drain(
     ctx: typer.Context,
-    worker: Annotated[
-        str | None, typer.Argument(metavar="WORKER", help="Its id, or the name that it was started with.")
+    workers: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="WORKER",
+            help="Their ids, or the names that they were started with.",
+            autocompletion=completing.workers,
+        ),
     ] = None,
     everyone: Annotated[bool, typer.Option("--all", help="All workers.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Take a drain back.")] = False,
     reason: Annotated[str, typer.Option("--reason", help="Why; it goes into the journal.")] = "",
 ) -> None:
-    """Have a worker finish and leave.
+    """Have workers finish and leave.
 
-    It takes nothing new; what it runs may end."""
-    from spoold.protocol.errors import BadFile
+    They take nothing new; what they run may end. An unknown worker does not keep the others from being drained; the
+    exit code is 4 then.
+    """
+    from spoold.protocol.errors import BadFile, SpoolError, Unavailable
 
-    if (worker is None) != everyone:
-        raise BadFile("the command line", "", "must name one WORKER or --all.", "`spool workers` shows the workers.")
+    if bool(workers) == everyone:
+        raise BadFile("the command line", "", "must name workers or --all.", "`spool workers` shows the workers.")
+    asked: list[str] = []
+    wrong: list[SpoolError] = []
     with session(ctx).spool() as spool:
         ask = spool.undrain if undo else spool.drain
-        asked = ask(worker, reason=reason)
+        targets: list[str | None] = list(dict.fromkeys(workers or [])) or [None]
+        for worker in targets:
+            try:
+                asked += ask(worker, reason=reason)
+            except Unavailable:
+                raise
+            except SpoolError as error:
+                wrong.append(error)
     what = "may work again" if undo else "will drain"
-    output.remark(f"{', '.join(asked) if asked else 'all workers'} {what}")
+    if everyone:
+        output.remark(f"all workers {what}")
+    elif asked:
+        output.remark(f"{amount(len(asked), 'worker')} {what}: {', '.join(dict.fromkeys(asked))}")
+    for problem in wrong:
+        output.remark(f"spool: {output.within(str(problem))}")
+    if wrong:
+        raise typer.Exit(exit_code(wrong[0]))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spoold.cli import output
+from spoold.cli import completing, output, streams
 from spoold.cli.session import session
 
 if TYPE_CHECKING:
@@ -25,14 +25,17 @@ def register(app: typer.Typer) -> None:
 def events(
     ctx: typer.Context,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
-    task: Annotated[str | None, typer.Option("--task", metavar="ID", help="Only what is about this task.")] = None,
+    task: Annotated[
+        str | None,
+        typer.Option("--task", metavar="ID", help="Only what is about this task.", autocompletion=completing.ids),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Print what happened.
 
     All journals together, by the clocks of those who wrote them."""
     with session(ctx).spool() as spool:
-        for event in spool.iter_events(follow=follow):
+        for event in spool.iter_events(follow=follow, sleep=streams.sleep):
             if task is not None and (event.task or "").lower() != task.lower():
                 continue
             if as_json:

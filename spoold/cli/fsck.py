@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spoold.cli.output import JsonOption, one_line, print_json, print_line, remark
+from spoold.cli.output import JsonOption, one_line, print_json, print_prose, remark, within
 from spoold.cli.session import session
 
 if TYPE_CHECKING:
@@ -75,11 +75,13 @@ def _plain(report: Report, mended: list[Mended]) -> dict[str, Any]:
 
 def _print(report: Report, mended: list[Mended], *, repaired: bool) -> None:
     for step in mended:
-        print_line(f"{'mended' if step.done else 'not mended'}: {step.what}")
+        print_prose(f"{'mended' if step.done else 'not mended'}: {within(step.what)}")
     for finding in report.findings:
-        print_line(f"{finding.severity.value}: {', '.join(finding.paths)}: {one_line(finding.problem, 400)}")
-        print_line(f"    mend: {finding.mend}")
+        print_prose(
+            f"{finding.severity.value}: {', '.join(map(within, finding.paths))}: {one_line(finding.problem, 400)}"
+        )
+        print_prose(f"    mend: {within(finding.mend)}")
     tasks = ", ".join(f"{number} {state}" for state, number in report.counts.items() if number)
-    print_line(f"{report.verdict}: {tasks or 'no tasks'}")
+    print_prose(f"{report.verdict}: {tasks or 'no tasks'}")
     if not repaired and any(finding.fix is not None for finding in report.findings):
         remark("`spool fsck --repair` mends what needs no guess, once masters and workers are stopped.")

@@ -1,8 +1,9 @@
 """What holds for every verb: errors become a sentence on stderr and an exit code, global options may stand anywhere.
 
 0 well, 1 some task failed or a check found something, 2 usage, configuration or a bad file, 4 not found, 69 the spool
-is unavailable, 70 a bug of ours, 124 a wait timed out, 130 interrupted. Scripts rely on these; nothing
-else is ever returned, save by `spool run`, which returns its task's own code.
+is unavailable, 70 a bug of ours, 74 stdout cannot be written, 124 a wait timed out, 130 interrupted. Scripts rely on
+these; nothing else is ever returned, save by `spool run`, which returns its task's own code, or 128 and the number of
+the signal that ended it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from spoold.cli.output import hush
+from spoold.cli import streams
+from spoold.cli.output import remark, within
 from spoold.protocol.errors import NotFound, SpoolError, Unavailable, WaitTimeout
 
 TASK_FAILED, USAGE, NOT_FOUND, UNAVAILABLE, OURS, TIMED_OUT, INTERRUPTED = 1, 2, 4, 69, 70, 124, 130
 COMMAND = "spoold.command"
+# The parser's own class has no public name in all releases of typer.
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 class SpoolGroup(TyperGroup):
@@ -33,26 +37,21 @@ class SpoolGroup(TyperGroup):
         try:
             value = super().invoke(ctx)
             sys.stdout.flush()
-        except BrokenPipeError:
-            hush()  # whoever read our output has seen enough
-            raise typer.Exit(0) from None
+        except streams.OutputFailed as failed:
+            raise typer.Exit(streams.give_up(failed)) from None
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         except (SpoolError, OSError) as error:
             if ctx.obj is not None and ctx.obj.debug:
-                import traceback
-
-                traceback.print_exc()
-            typer.echo(f"spool: {sentence(error)}", err=True)
+                _show_origin()
+            remark(f"spool: {within(sentence(error))}")
             raise typer.Exit(exit_code(error)) from None
         except Exception as error:
             if isinstance(error, typer.Abort) or hasattr(error, "exit_code"):
                 raise  # the parser's own, which knows how it ends
-            import traceback
-
             # Left alone it would end with 1, by which scripts know a task that failed.
-            traceback.print_exc()
-            typer.echo("spool: this is a bug in spoold; please report it.", err=True)
+            _show_origin()
+            remark("spool: this is a bug in spoold; please report it.")
             raise typer.Exit(OURS) from None
         return value
 
@@ -65,12 +64,19 @@ class TrailingCommand(TyperCommand):
         return [*super().collect_usage_pieces(ctx), "[-- CMD [ARG]...]"]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Cut the command off before the options are parsed."""
+        """Cut the command off before the options are parsed. Errors: the parser's, with where the command goes."""
         if "--" in args:
             cut = args.index("--")
             ctx.meta[COMMAND] = args[cut + 1 :]
             args = args[:cut]
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except _USAGE_ERROR as error:
+            # Without dashes the words of a command are read as options and arguments of ours.
+            if COMMAND not in ctx.meta and hasattr(error, "message"):
+                hint = f"If that belongs to a command, write `--` before the command: {ctx.command_path} -- CMD ARG …"
+                error.message = f"{error.message}. {hint}"
+            raise
 
 
 def hoisted(args: list[str]) -> list[str]:
@@ -87,6 +93,13 @@ def hoisted(args: list[str]) -> list[str]:
         else:
             rest.append(word)
     return [*first, *rest, *args[end:]]
+
+
+def _show_origin() -> None:
+    """Where the error at hand came from; its message may be anybody's."""
+    import traceback
+
+    remark(traceback.format_exc().rstrip())
 
 
 def exit_code(error: Exception) -> int:

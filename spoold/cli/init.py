@@ -32,6 +32,10 @@ def init(
     claim: Annotated[
         Claim | None, typer.Option("--claim", help="Insist on how tasks are claimed.", show_default="what is safe")
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option("--group", metavar="GROUP", help="Share it with this group.", show_default="one user"),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Make it also where the doctor finds it unsafe.")] = False,
     as_json: output.JsonOption = False,
 ) -> None:
@@ -47,17 +51,23 @@ def init(
     from spoold.doctor.child import Order
     from spoold.doctor.examine import examine
     from spoold.doctor.records import keep_first
+    from spoold.protocol import layout
     from spoold.protocol.errors import BadFile, Unavailable
+    from spoold.rules.sharing import init_remark
     from spoold.store.initialise import initialise
     from spoold.system.clock import SystemClock
     from spoold.system.posix import PosixFileSystem
+    from spoold.system.sharing import umask, user_name
 
     if not directory:
         raise BadFile("DIR", "", "is empty.", "name the directory; a variable in it may not be set.")
     path = os.path.abspath(os.path.expanduser(directory))
+    gid = _gid(group) if group is not None else None
     report = examine(Order(path, node_id(None, "doctor"), quick=True, make=True))
     chosen = strategy(report, claim.value if claim else None, force=force)
-    fs = PosixFileSystem(path)
+    if gid is not None:
+        _share(path, gid, group or "")
+    fs = PosixFileSystem(path, layout.PRIVATE)
     marker = initialise(fs, SystemClock(), uuid.uuid4().hex[:12], path, chosen)
     try:
         keep_first(fs, report, marker.spool_id)
@@ -70,8 +80,34 @@ def init(
     for remark in report.remarks:
         if remark.grade == "warning" or chosen in remark.against:
             output.remark(f"{remark.grade}: {remark.problem}; {remark.mend}")
+    output.remark(init_remark(user_name(), group, umask()))
     output.remark(f"tasks are claimed by {chosen}: {report.reason}")
     output.remark(f"next: spool --spool {path} up      (settings: {os.path.join(path, 'spool.toml')})")
+
+
+def _gid(group: str) -> int:
+    """The number of a group. Errors: BadFile."""
+    import grp
+
+    from spoold.protocol.errors import BadFile
+
+    try:
+        return grp.getgrnam(group).gr_gid
+    except KeyError:
+        problem, mend = f"names no group of this machine: {group!r}.", "`getent group` lists them."
+        raise BadFile("--group", "", problem, mend) from None
+
+
+def _share(path: str, gid: int, group: str) -> None:
+    """Let the group share the directory, before anything is made in it. Errors: Unavailable."""
+    from spoold.protocol.errors import Unavailable
+    from spoold.system.sharing import give_to_group
+
+    try:
+        give_to_group(path, gid)
+    except OSError as error:
+        said = f"{path} cannot be given to group {group}: {error.strerror}."
+        raise Unavailable(f"{said} Make it as root, or as a member of the group who owns the directory.") from error
 
 
 def strategy(report: Report, wanted: Strategy | None, *, force: bool) -> Strategy:

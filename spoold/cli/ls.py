@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spoold.cli import output
+from spoold.cli import choosing, output
 from spoold.cli.session import session
+from spoold.protocol.amount import figure, length
 
 if TYPE_CHECKING:
+    from spoold.client.listing import Row
     from spoold.client.spool import Spool
-    from spoold.protocol.lifecycle import State
+    from spoold.rules.selection import Selection
     from spoold.store.locate import Located
 
 EPILOG = """Example: spool ls --state failed
 
-Example: spool ls --batch nightly --json"""
+Example: spool ls --long --batch nightly --state claimed,failed"""
 
 
 def register(app: typer.Typer) -> None:
@@ -28,28 +30,35 @@ def register(app: typer.Typer) -> None:
 
 def ls(
     ctx: typer.Context,
-    states: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--state",
-            metavar="S",
-            help="Only these: pending, waiting, ready, claimed, completed, failed, rejected. Repeatable, or a,b.",
-        ),
-    ] = None,
-    batch: Annotated[str | None, typer.Option("--batch", metavar="B", help="Only tasks of this batch.")] = None,
+    batches: choosing.BATCHES = None,
+    types: choosing.TYPES = None,
+    states: choosing.STATES = None,
     archived: Annotated[bool, typer.Option("--all", help="Those in the archive too.")] = False,
     limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="At most so many; 0: all.")] = 0,
     quiet: output.QuietOption = False,
+    long: Annotated[
+        bool,
+        typer.Option(
+            "--long",
+            "-l",
+            help="Also type, age, for how long it runs, what its retries are charged with, how long its worker is "
+            "silent, tokens, cost, why it waits or failed, and the last line that it wrote. With --json, too.",
+        ),
+    ] = False,
     as_json: output.JsonOption = False,
 ) -> None:
     """List tasks.
 
-    In the order of their life: pending first, rejected last."""
-    wanted = _states(states)
+    In the order of their life: pending first, rejected last. Options select tasks: those that all of them fit.
+    A plain list reads names alone, and is the quickest.
+    """
+    selection = choosing.selection_of(batches, types, states)
     with session(ctx).spool() as spool, spool.reaching():
-        rows = _rows(spool, wanted, batch, archived=archived)
+        rows = _rows(spool, selection, archived=archived)
         rows = islice(rows, limit) if limit else rows
-        if as_json:
+        if long and not quiet:
+            _print_long(spool, rows, as_json=as_json)
+        elif as_json:
             output.print_json([_as_json(located) for located in rows])
         elif quiet:
             for located in rows:
@@ -59,25 +68,47 @@ def ls(
             output.print_table(header, [_cells(located) for located in rows])
 
 
-def _states(texts: list[str] | None) -> tuple[State, ...]:
-    from spoold.protocol.errors import BadFile
-    from spoold.store.locate import SHOWN
+def _rows(spool: Spool, selection: Selection, *, archived: bool) -> Iterator[Located]:
+    """Without a type or a batch, the drops of batches as files: nothing is read."""
+    from spoold.client.selecting import Words, check_types, select
+    from spoold.store.locate import SHOWN, iter_tasks
 
-    words = [word.strip().lower() for text in texts or () for word in text.split(",") if word.strip()]
-    known = {state.value: state for state in SHOWN}
-    for word in words:
-        if word not in known:
-            raise BadFile("--state", "", f"{word!r} is no state.", f"use one of {', '.join(known)}.")
-    return tuple(known[word] for word in words) or SHOWN
+    if selection.types or selection.batches:
+        met = Words()
+        yield from select(spool.store, selection, archived=archived, met=met)
+        check_types(spool.store, selection.types, met.types)
+    else:
+        yield from iter_tasks(spool.store, selection.states or SHOWN, archived=archived)
 
 
-def _rows(spool: Spool, states: tuple[State, ...], batch: str | None, *, archived: bool) -> Iterator[Located]:
-    from spoold.client.info import read_content
-    from spoold.store.locate import iter_tasks
+def _print_long(spool: Spool, rows: Iterable[Located], *, as_json: bool) -> None:
+    from spoold.client.listing import describe
+    from spoold.system.host import SystemHost
 
-    for located in iter_tasks(spool.store, states, archived=archived):
-        if batch is None or read_content(spool.store, located).get("batch") == batch:
-            yield located
+    found = describe(spool.store, rows, SystemHost().identity().hostname)
+    if as_json:
+        output.print_json(found)
+        return
+    header = ("ID", "STATE", "TYPE", "AGE", "RUNS", "ATTEMPT", "CHARGED", "WORKER", "SILENT", "TOKENS", "COST")
+    output.print_table((*header, "REASON", "LAST LINE"), [_long_cells(row) for row in found])
+
+
+def _long_cells(row: Row) -> tuple[object, ...]:
+    charged = None if row.failures is None else row.failures + (row.crashes or 0)
+    return (
+        row.id,
+        f"{row.state} (archived)" if row.archived else row.state,
+        output.one_line(row.type, 40) or "-",
+        *("-" if seconds is None else length(seconds) for seconds in (row.age_s, row.running_s)),
+        row.attempt or "-",
+        "-" if charged is None else charged,
+        row.worker or "-",
+        "-" if row.silence_s is None else length(row.silence_s),
+        "-" if row.tokens_used is None else figure(row.tokens_used),
+        "-" if row.cost_usd is None else figure(row.cost_usd, 4),
+        output.one_line(row.reason, 60) or "-",
+        output.one_line(row.last_line, 60) or "-",
+    )
 
 
 def _cells(located: Located) -> tuple[object, ...]:

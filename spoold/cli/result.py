@@ -33,11 +33,11 @@ def result(
     if as_json:
         output.print_json(found)
     elif isinstance(found.output, str):
-        output.print_line(found.output.removesuffix("\n"))
+        output.print_exactly(found.output.removesuffix("\n"))
     elif found.output is not None:
         output.print_json(found.output)
     if found.status != "success":
         if not as_json:
             why = output.why_ended(found)
-            output.remark(f"{found.task_id} failed: {why}")
+            output.remark(output.within(f"{found.task_id} failed: {why}"))
         raise typer.Exit(TASK_FAILED)

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from spoold.cli import output
+from spoold.cli import choosing, output
 from spoold.cli.session import session
 
 EPILOG = """Example: spool retry review-3f9a
 
-Example: spool ls --state failed -q | xargs spool retry"""
+Example: spool retry --batch nightly"""
 
 
 def register(app: typer.Typer) -> None:
@@ -21,17 +21,28 @@ def register(app: typer.Typer) -> None:
 
 def retry(
     ctx: typer.Context,
-    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Failed tasks, by their whole ids.")],
+    ids: choosing.FAILED = None,
+    batches: choosing.BATCHES = None,
+    types: choosing.TYPES = None,
+    states: choosing.STATES = None,
+    yes: choosing.YES = False,
     reason: Annotated[str, typer.Option("--reason", help="Why; it goes into the journal.")] = "",
     as_json: output.JsonOption = False,
 ) -> None:
     """Try failed tasks again.
 
-    They get a fresh budget of retries."""
+    They get a fresh budget of retries. Options select tasks in place of ids: each failed task that all of them fit.
+    An id that is unknown, or of a task that has not failed, does not keep the others from being tried again; the exit
+    code says so.
+    """
+    from spoold.client.asking import refuses_retry
+    from spoold.protocol.lifecycle import State
+    from spoold.protocol.request import Verb
+
+    words = choosing.Words(ids, batches, types, states)
     with session(ctx).spool() as spool:
-        asked = spool.retry(ids, reason=reason)
-    if as_json:
-        output.print_json({"retry": asked})
-    else:
-        for task_id in asked:
-            output.print_line(task_id)
+        chosen = choosing.choose(spool, words, states=(State.FAILED,), exactly=True)
+        asked = choosing.ask_for(spool, Verb.RETRY, chosen, refuses_retry, reason=reason, yes=yes)
+    choosing.print_asked(Verb.RETRY, asked, chosen.wrong, as_json=as_json)
+    chosen.tell()
+    chosen.end()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spoold.cli import drafting, output
+from spoold.cli import drafting, output, streams
 from spoold.cli.group import COMMAND, INTERRUPTED, TASK_FAILED, TrailingCommand
 from spoold.cli.patience import saying_why
 from spoold.cli.session import session
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from spoold.client.spool import Spool
 
 EPILOG = """Example: spool run --cwd . -- make test
+
+Example: git diff | spool run --stdin -- wc -l
 
 Example: spool run --requires gpu=1 --timeout 2h --cwd /data/project -- python train.py"""
 
@@ -41,12 +43,18 @@ def run(
     batch: drafting.BATCH = None,
     env: drafting.ENV = None,
     cwd: drafting.CWD = None,
+    stdin: Annotated[
+        bool, typer.Option("--stdin", help="Read standard input to its end, and give it to the command as its own.")
+    ] = False,
 ) -> None:
     """Run a command on a worker as if it ran here.
 
-    Shows what it prints and exits with its exit code. It runs on whichever worker takes it, once unless
-    --retries says more. Ctrl-C cancels it.
+    Shows what it prints and exits with its exit code, or with 128 and the number of the signal that killed it. Its
+    stderr comes on stdout too, in the order in which it was written: a task has one log. Its stdin is empty without
+    --stdin. It runs on whichever worker takes it, once unless --retries says more. Ctrl-C cancels it, and so does a
+    reader that has seen enough, as in `spool run … | head`.
     """
+    from spoold.cli import values
     from spoold.protocol.errors import SpoolError
 
     fields = drafting.Options(
@@ -55,7 +63,12 @@ def run(
     command = ctx.meta.get(COMMAND)
     draft = fields if command is None and kind else drafting.with_command(fields, command or [])
     with session(ctx).spool() as spool:
-        submitted = spool.submit_from("the command", draft)
+        if stdin:
+            draft = {**draft, "stdin": values.standard_input(spool.store.settings.drop.max_bytes)}
+        elif streams.is_piped():
+            output.remark("spool: standard input is not sent to the command; --stdin sends it")
+        with drafting.naming_options(fields):
+            submitted = spool.submit_from("the command", draft)
         mine = task_id is None
         try:
             refused = spool.refusal(submitted)
@@ -63,6 +76,12 @@ def run(
                 raise SpoolError(output.why_ended(refused))
             mine = True
             code = _attend(spool, submitted)
+        except streams.ReaderGone as gone:
+            # As a command that ran here would end by SIGPIPE.
+            ended = streams.give_up(gone)
+            spool.cancel(submitted, reason="nobody reads the output of spool run any more")
+            output.remark(f"spool: nobody reads the output any more, so {submitted} is being cancelled")
+            raise typer.Exit(ended) from None
         except KeyboardInterrupt:
             if not mine:
                 output.remark(f"spool: nobody has taken {submitted} in yet, so it is left alone; it may be another's")
@@ -76,11 +95,13 @@ def run(
 def _attend(spool: Spool, task_id: str) -> int:
     """Show the log until the task has ended; the exit code that stands for its end."""
     with saying_why(spool, [task_id]):
-        for piece in spool.logs(task_id, follow=True, attempt=0):
+        for piece in spool.logs(task_id, follow=True, attempt=0, sleep=streams.sleep):
             sys.stdout.flush()
             output.write_bytes(piece)
+    from spoold.client.failures import shell_code
+
     result = spool.result(task_id)
     if result.status == "success":
         return 0
-    output.remark(f"spool: {task_id} failed: {output.why_ended(result)}")
-    return result.exit_code or TASK_FAILED
+    output.remark(f"spool: {task_id} failed: {output.within(output.why_ended(result))}")
+    return shell_code(result) or TASK_FAILED

@@ -26,11 +26,11 @@ class Session:
 
         return spool_directory(self.given, configured=configured)
 
-    def spool(self) -> Spool:
-        """The spool, opened; use it in a `with`. Errors: Unavailable, NoSpoolNamed, BadFile."""
+    def spool(self, configured: str | None = None) -> Spool:
+        """The spool, opened; use it in a `with`. configured: as above. Errors: Unavailable, NoSpoolNamed, BadFile."""
         from spoold.client.spool import Spool
 
-        return Spool(self.directory())
+        return Spool(self.directory(configured))
 
 
 def session(ctx: typer.Context) -> Session:

@@ -1,13 +1,15 @@
-"""`spool show`: all about one task."""
+"""`spool show`: all about a task, or several."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import typer
 
-from spoold.cli import output
+from spoold.cli import choosing, output
 from spoold.cli.session import session
+from spoold.protocol.amount import amount
 
 if TYPE_CHECKING:
     from spoold.client.info import TaskInfo
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 EPILOG = """Example: spool show review-3f9a
 
-Example: spool show review-3f9a --json"""
+Example: spool show --batch nightly --state failed --json"""
 _SHOWN = ("id", "name", "state", "attempt", "reason", "type", "batch", "priority", "worker", "lane", "progress")
 _TIMES = ("created_at", "admitted_at", "started_at", "completed_at")
 
@@ -27,17 +29,41 @@ def register(app: typer.Typer) -> None:
 
 def show(
     ctx: typer.Context,
-    task_id: output.TaskArgument,
+    ids: choosing.REFS = None,
+    batches: choosing.BATCHES = None,
+    types: choosing.TYPES = None,
+    states: choosing.STATES = None,
     as_json: output.JsonOption = False,
 ) -> None:
-    """Show all about one task.
+    """Show all about tasks.
 
-    Where it is and why, and what its attempts ended with."""
-    with session(ctx).spool() as spool:
-        info = spool.show(task_id)
-    if as_json:
-        output.print_json(info)
-    else:
+    Where each is and why, and what its attempts ended with. Options select tasks in place of ids: each task that all
+    of them fit. With --json, one id is an object, several ids or a selection are a list.
+    """
+    from spoold.client.info import described
+    from spoold.store.locate import SHOWN
+
+    words = choosing.Words(ids, batches, types, states)
+    with session(ctx).spool() as spool, spool.reaching():
+        chosen = choosing.choose(spool, words, states=SHOWN)
+        infos = (described(spool.store, located) for located in chosen.found)
+        if as_json and chosen.many:
+            output.print_json(list(infos))
+        elif as_json:
+            for info in infos:
+                output.print_json(info)
+        else:
+            _print_all(infos)
+    if chosen.many and not as_json:
+        output.remark(amount(len(chosen.found), "task"))
+    chosen.tell()
+    chosen.end()
+
+
+def _print_all(infos: Iterable[TaskInfo]) -> None:
+    for number, info in enumerate(infos):
+        if number:
+            output.print_line("")
         _print(info)
 
 
@@ -47,13 +73,17 @@ def _print(info: TaskInfo) -> None:
         if value not in (None, "") and not (field == "attempt" and not value):
             # A reason is the one thing here that people need whole.
             text = output.one_line(str(value), 1000)
-            output.print_line(f"{field.replace('_', ' '):<13}{text}{' (archived)' if _archived(info, field) else ''}")
+            archived = " (archived)" if _archived(info, field) else ""
+            output.print_prose(f"{field.replace('_', ' '):<13}{text}{archived}", " " * 13)
     if info.failures or info.crashes:
-        output.print_line(f"{'charged':<13}{info.failures} failures, {info.crashes} crashes")
+        failures, crashes = amount(info.failures or 0, "failure"), amount(info.crashes or 0, "crash", "crashes")
+        output.print_prose(f"{'charged':<13}{failures}, {crashes}", " " * 13)
     if info.attempts:
         output.print_line("")
-        header = ("ATTEMPT", "STATUS", "WORKER", "SECONDS", "EXIT", "ENDED", "WHY")
+        header = ("ATTEMPT", "STATUS", "WORKER", "SECONDS", "CPU", "EXIT", "ENDED", "WHY")
         output.print_table(header, [_row(result) for result in info.attempts])
+        if info.total is not None:
+            output.print_prose(f"together      {output.summed(info.total)}", " " * 13)
 
 
 def _archived(info: TaskInfo, field: str) -> bool:
@@ -63,5 +93,6 @@ def _archived(info: TaskInfo, field: str) -> bool:
 def _row(result: Result) -> tuple[object, ...]:
     why = f"{result.error.code}: {result.error.message}" if result.error else ""
     code = "-" if result.exit_code is None else result.exit_code
-    seconds = f"{result.duration_s:.1f}"
-    return (result.attempt, result.status, result.worker_id, seconds, code, result.completed_at, why)
+    seconds = f"{'~' if result.estimated else ''}{result.duration_s:.1f}"
+    cpu = "-" if result.cpu_s is None else f"{result.cpu_s:.1f}"
+    return (result.attempt, result.status, result.worker_id, seconds, cpu, code, result.completed_at, why)

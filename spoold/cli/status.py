@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
 
 import typer
 
-from spoold.cli.output import JsonOption, one_line, print_json, print_line
+from spoold.cli import completing
+from spoold.cli.output import JsonOption, one_line, print_exactly, print_json, stacks, summed, width, within
 from spoold.cli.session import session
+from spoold.protocol.amount import amount, figure, length
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
-    from spoold.protocol.snapshot import Node, Snapshot
+    from spoold.client.batches import Progress
+    from spoold.protocol.snapshot import Node, Rates, Snapshot
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+class Render(Protocol[T_contra]):
+    """How a picture is shown; narrow: without tables."""
+
+    def __call__(self, picture: T_contra, /, *, narrow: bool) -> RenderableType: ...
+
 
 WATCH_EVERY_S = 0.5
 _COLOURS = {
@@ -27,7 +42,7 @@ _COLOURS = {
 
 EPILOG = """Example: spool status --watch
 
-Example: spool status --json"""
+Example: spool status --batch nightly --watch"""
 
 
 def register(app: typer.Typer) -> None:
@@ -38,73 +53,113 @@ def register(app: typer.Typer) -> None:
 def status(
     ctx: typer.Context,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it again and again, until Ctrl-C.")] = False,
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            "--batch",
+            metavar="B",
+            help="Only how far this batch is, and why its tasks failed.",
+            autocompletion=completing.batches,
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show how many tasks are in which state, who leads, and what the workers run.
 
     The figures are the leader's own, up to 0.3 s old on a local disk, on a share a second or some; where nobody leads
-    they are counted now, and a warning says so.
+    they are counted now, and a warning says so. Those of a batch are counted now in any case, without archived tasks.
     """
+    from spoold.client.pauses import with_pauses
     from spoold.client.status import status as look
     from spoold.system.clock import SystemClock
     from spoold.system.host import SystemHost
 
     host, clock = SystemHost(), SystemClock()
     with session(ctx).spool() as spool, spool.reaching():
-        if not watch:
-            picture = look(spool.store, host, clock)
-            if as_json:
-                print_json(picture)
-            else:
-                _print(picture)
-            return
-        _watch(lambda: look(spool.store, host, clock), as_json=as_json)
+        if batch is None:
+            store = spool.store
+            _show(lambda: with_pauses(store, look(store, host, clock)), render, watch=watch, as_json=as_json)
+        else:
+            from spoold.client.batches import Batch
+
+            _show(Batch(spool.store, batch).look, render_batch, watch=watch, as_json=as_json)
 
 
-def _watch(look: Any, *, as_json: bool) -> None:
-    """One JSON line per look for programs; a screen that stays in place for people."""
+def _show(look: Callable[[], T], render: Render[T], *, watch: bool, as_json: bool) -> None:
+    """One look, or look after look: then one JSON line each for programs, a screen that stays in place for people."""
     import sys
     import time
 
-    if as_json or not sys.stdout.isatty():
+    if not watch or as_json or not sys.stdout.isatty():
         while True:
             if as_json:
-                print_json(look(), compact=True)
+                print_json(look(), compact=watch)
             else:
-                _print(look())
+                _print(look(), render)
+            if not watch:
+                return
             sys.stdout.flush()
             time.sleep(WATCH_EVERY_S)
     from rich.live import Live
 
-    with Live(render(look()), auto_refresh=False, screen=True) as live:
+    def shown() -> RenderableType:
+        return render(look(), narrow=stacks(width()))
+
+    with Live(shown(), auto_refresh=False, screen=True) as live:
         while True:
             time.sleep(WATCH_EVERY_S)
-            live.update(render(look()), refresh=True)
+            live.update(shown(), refresh=True)
 
 
-def _print(picture: Snapshot) -> None:
+def _print(picture: T, render: Render[T]) -> None:
     from rich.console import Console
 
     # Wide where nobody looks: a file or a pipe has no width, and a wrapped table cannot be searched.
     console = Console() if Console().is_terminal else Console(width=200)
     with console.capture() as captured:
-        console.print(render(picture), soft_wrap=False)
+        console.print(render(picture, narrow=console.is_terminal and stacks(console.width)), crop=False)
     for line in captured.get().splitlines():
-        print_line(line.rstrip())
+        print_exactly(line.rstrip())
 
 
-def render(picture: Snapshot) -> RenderableType:
-    """The picture as people read it."""
-    from rich.console import Group
+def _text(text: str, style: str = "") -> Text:
+    """Whatever a table or line holds: rich lets escapes pass, and takes brackets in a str for its own markup."""
     from rich.text import Text
 
-    parts: list[RenderableType] = [Text(_headline(picture)), Text(""), _tasks(picture)]
+    # A word that is longer than a line is an id or a path: it goes over the edge, and can be copied.
+    return Text(within(text), style=style, overflow="ignore")
+
+
+def render(picture: Snapshot, *, narrow: bool = False) -> RenderableType:
+    """The picture as people read it. narrow: there is no room for tables."""
+    from rich.console import Group
+
+    said = [_headline(picture), *_pauses(picture), ""]
+    parts: list[RenderableType] = [*(_text(one_line(line, 400)) for line in said), _tasks(picture, narrow=narrow)]
     if picture.types:
-        parts += [Text(""), _types(picture)]
-    parts += [Text(""), Text(_workers_line(picture))]
+        parts += [_text(""), _types(picture, narrow=narrow)]
+    parts += [_text(""), _text(_workers_line(picture))]
     if picture.nodes:
-        parts.append(_nodes(picture))
-    parts += [Text(f"! {one_line(warning, 400)}", style="yellow") for warning in picture.warnings]
+        parts.append(_nodes(picture, narrow=narrow))
+    if picture.spent is not None and picture.spent.attempts:
+        parts.append(_text(f"since these workers started: {summed(picture.spent)}"))
+    parts += [_text(f"! {one_line(warning, 400)}", style="yellow") for warning in picture.warnings]
+    return Group(*parts)
+
+
+def render_batch(progress: Progress, *, narrow: bool = False) -> RenderableType:
+    """One batch as people read it."""
+    from rich.console import Group
+
+    share = f"{100 * progress.ended // progress.total} %"
+    ended = f"{figure(progress.ended)} of {amount(progress.total, 'task')} ended, {share}"
+    parts = [_text(f"batch {one_line(progress.batch)}: {ended}"), _text(""), _counts(progress.tasks, narrow=narrow)]
+    for cause in progress.causes:
+        why = one_line(f"{cause.code}: {cause.message}" if cause.message else cause.code, 200)
+        more = f" and {cause.count - len(cause.ids)} more" if cause.count > len(cause.ids) else ""
+        parts.append(_text(f"{figure(cause.count)} failed: {why} ({one_line(', '.join(cause.ids), 400)}{more})"))
+    if progress.spent is not None:
+        parts.append(_text(f"what has ended came to {summed(progress.spent)}"))
     return Group(*parts)
 
 
@@ -118,36 +173,83 @@ def _headline(picture: Snapshot) -> str:
     return f"spool {picture.spool_id}, {leader}{standbys}{counted}{state}"
 
 
-def _table(header: tuple[str, ...], *, right: frozenset[str] = frozenset()) -> Any:
+def _pauses(picture: Snapshot) -> Iterator[str]:
+    """Who paused what, and why, as far as `with_pauses` has added that."""
+    for pause in getattr(picture, "pauses", ()):
+        if isinstance(pause, dict):
+            what = "everything" if pause["target"] == "+all" else pause["target"]
+            yield f"{pause['verb']} of {what}: {pause['told']}"
+
+
+def _table(
+    header: Sequence[str], rows: Sequence[Sequence[Text]], *, narrow: bool, right: frozenset[str] = frozenset()
+) -> RenderableType:
+    """Columns; where there is no room for them, each row as lines `field: value`."""
+    from rich.console import Group
     from rich.table import Table
 
+    if narrow:
+        return Group(*_stacked(header, rows))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in header:
-        table.add_column(name, justify="right" if name in right else "left", no_wrap=True)
+        table.add_column(_text(name), justify="right" if name in right else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
-def _tasks(picture: Snapshot) -> RenderableType:
+def _stacked(header: Sequence[str], rows: Sequence[Sequence[Text]]) -> Iterator[Text]:
+    for number, row in enumerate(rows):
+        if number:
+            yield _text("")
+        for name, cell in zip(header, row, strict=False):
+            yield _text(f"{name.lower()}: ").append_text(cell)
+
+
+def _tasks(picture: Snapshot, *, narrow: bool) -> RenderableType:
     from rich.console import Group
-    from rich.text import Text
 
-    counts = picture.tasks.model_dump()
-    table = _table(tuple(counts), right=frozenset(counts))
-    table.add_row(*(Text(str(n), style=_COLOURS.get(state, "") if n else "dim") for state, n in counts.items()))
-    rates = picture.rates
-    if not (rates.completed_per_min or rates.failed_per_min):
-        return Group(table)
-    eta = f", about {_duration(rates.eta_s)} to go" if rates.eta_s else ""
-    pace = f"{rates.completed_per_min:g} completed and {rates.failed_per_min:g} failed per minute{eta}"
-    return Group(table, Text(pace))
+    table = _counts(picture.tasks.model_dump(), narrow=narrow)
+    lines = [_pace(picture.rates)]
+    recent, span = picture.recent, length(picture.recent.over_s)
+    if recent.failed_attempts:
+        each = ", ".join(f"{count} {one_line(cause)}" for cause, count in recent.failed_attempts.items())
+        lines.append(f"attempts that failed in the last {span}: {each}")
+    # A cause is a sentence about one drop: "input: unknown field."
+    for cause, count in recent.rejections.items():
+        drops = f"{amount(count, 'drop')} {'was' if count == 1 else 'were'}"
+        lines.append(f"{drops} rejected in the last {span}: {one_line(cause)}")
+    return Group(table, *(_text(line) for line in lines if line))
 
 
-def _types(picture: Snapshot) -> RenderableType:
-    names = sorted({name for counts in picture.types.values() for name in counts})
-    table = _table(("TYPE", *(name.upper() for name in names)), right=frozenset(name.upper() for name in names))
-    for kind, counts in sorted(picture.types.items()):
-        table.add_row(kind or "(unknown)", *(str(counts.get(name, 0)) for name in names))
-    return table  # type: ignore[no-any-return]
+def _counts(counts: dict[str, int], *, narrow: bool) -> RenderableType:
+    """How many tasks are in which state."""
+    row = [_text(str(n), style=_COLOURS.get(state, "") if n else "dim") for state, n in counts.items()]
+    return _table(tuple(counts), [row], narrow=narrow, right=frozenset(counts))
+
+
+def _pace(rates: Rates) -> str:
+    """How fast tasks end, and when the rest will have ended; '' where nothing is known of either."""
+    pace = ""
+    if rates.completed_per_min or rates.failed_per_min:
+        pace = f"{rates.completed_per_min:g} completed and {rates.failed_per_min:g} failed per minute"
+    if rates.eta_s is not None:
+        return f"{pace}, about {length(rates.eta_s)} to go"
+    unknown = f"time to go: unknown, {rates.eta_unknown}" if rates.eta_unknown else ""
+    return ", ".join(filter(None, (pace, unknown)))
+
+
+def _types(picture: Snapshot, *, narrow: bool) -> RenderableType:
+    # A leader of an earlier release counts what is ready and what runs as one.
+    told = {name for counts in picture.types.values() for name in counts}
+    names: list[str] = [name for name in ("waiting", "ready", "running") if name in told]
+    names += [] if "running" in told else sorted(told - set(names))
+    header = [name.upper() for name in names]
+    rows = [
+        [_text(one_line(kind) or "(unknown)"), *(_text(str(counts.get(name, 0))) for name in names)]
+        for kind, counts in sorted(picture.types.items())
+    ]
+    return _table(("TYPE", *header), rows, narrow=narrow, right=frozenset(header))
 
 
 def _workers_line(picture: Snapshot) -> str:
@@ -156,18 +258,17 @@ def _workers_line(picture: Snapshot) -> str:
     rest = f"{f', {counts.asleep} asleep' if counts.asleep else ''}{dead}"
     if not counts.alive:
         return f"no workers alive{rest}; `spool worker` or `spool up` starts one"
-    return f"{counts.alive} workers: {counts.working} working, {counts.idle} idle, {counts.draining} draining{rest}"
+    each = f"{counts.working} working, {counts.idle} idle, {counts.draining} draining"
+    return f"{amount(counts.alive, 'worker')}: {each}{rest}"
 
 
-def _nodes(picture: Snapshot) -> RenderableType:
-    from rich.text import Text
-
-    table = _table(columns())
+def _nodes(picture: Snapshot, *, narrow: bool) -> RenderableType:
+    rows = []
     for node in picture.nodes:
-        row = [Text(cell) for cell in node_row(node)]
+        row = [_text(cell) for cell in node_row(node)]
         row[2].stylize(_COLOURS.get(node.state, ""))
-        table.add_row(*row)
-    return table  # type: ignore[no-any-return]
+        rows.append(row)
+    return _table(columns(), rows, narrow=narrow)
 
 
 def columns() -> tuple[str, ...]:
@@ -181,21 +282,12 @@ def node_row(node: Node) -> tuple[str, ...]:
     running = ", ".join(str(task.get("id")) for task in node.tasks if isinstance(task, dict))
     return (
         node.worker,
-        node.host,
-        f"{node.state} since {node.since}" if node.since else node.state,
+        one_line(node.host, 60),
+        one_line(f"{node.state} since {node.since}" if node.since else node.state),
         f"{node.running}/{node.slots}",
         f"{node.cpus:g}",
         memory,
-        f"{node.load:.2f}",
-        ",".join(node.labels) or "-",
+        figure(node.load, 2),
+        one_line(",".join(node.labels)) or "-",
         one_line(running, 60) or "-",
     )
-
-
-def _duration(seconds: float) -> str:
-    """A length of time in the two largest units that fit."""
-    whole = round(seconds)
-    for size, unit, smaller, sub in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
-        if whole >= size:
-            return f"{whole // size} {unit} {whole % size // smaller} {sub}"
-    return f"{whole} s"

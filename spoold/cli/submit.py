@@ -59,8 +59,9 @@ def submit(
     drafts = _drafts(files or [], fields, command)
     with session(ctx).spool() as spool:
         ids: list[str] = []
-        for file, found in drafts:
-            ids += _submit(spool, file, found)
+        with drafting.naming_options(fields):
+            for file, found in drafts:
+                ids += _submit(spool, file, found)
         if as_json:
             output.print_json({"ids": ids})
         else:

@@ -26,7 +26,9 @@ def up(
     allow_command: Annotated[
         bool, typer.Option("--allow-command", help="Run any command that somebody submits.")
     ] = False,
-    name: Annotated[str | None, typer.Option("--name", help="What the workers are called; else the host.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="What the workers are called; else what the file says, or the host.")
+    ] = None,
     config: Annotated[
         str | None, typer.Option("--config", metavar="FILE", help="The workers' configuration (TOML).")
     ] = None,
@@ -37,19 +39,18 @@ def up(
     Until Ctrl-C, which drains them; a second Ctrl-C hands back what runs."""
     from spoold.daemon import up as daemon
 
-    # A mistake in the spool or the file is told here once, not by every child again and again.
-    with session(ctx).spool() as spool:
-        directory = spool.directory
-    if config is not None:
-        from spoold.worker.config import load_config
+    # A mistake in the spool or the file is told here once, not by every child again.
+    from spoold.worker.config import load_config
 
-        load_config(config)
+    settings = load_config(config)
+    with session(ctx).spool(settings.spool) as spool:
+        directory = spool.directory
     code = daemon.up(
         directory,
         workers=workers,
         slots=slots,
         allow_command=allow_command,
-        name=name,
+        name=name or settings.name,
         config=config,
         until_eof=until_eof,
     )

@@ -5,6 +5,7 @@ Every failure is a BadFile that names the option and the mend; the group makes e
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import stat
@@ -46,7 +47,7 @@ def requirements(texts: Iterable[str]) -> dict[str, Any]:
             if name in ("label", "labels"):
                 found["labels"] = [*found.get("labels", []), *value.split("+")]
             else:
-                found[name] = _number(value)
+                found[name] = _number(value, name)
     return found
 
 
@@ -74,6 +75,19 @@ def read_file(path: str) -> bytes:
         raise BadFile(path, "", f"cannot be read: {error.strerror}.", "check the name.") from error
 
 
+def standard_input(most_bytes: int) -> str:
+    """What stands on stdin, as text. Errors: BadFile for what no task can hold."""
+    data = sys.stdin.buffer.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        problem = f"standard input has more than {most_bytes:,} bytes, and is part of the task."
+        raise BadFile("--stdin", "", problem, "put it into a file on the share, and name that in the command.")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        mend = "put it into a file on the share, and name that in the command."
+        raise BadFile("--stdin", "", "standard input is no UTF-8 text.", mend) from None
+
+
 def tasks_in(path: str) -> dict[str, Any] | list[dict[str, Any]]:
     """What a file holds: one task of a .json, many of a .jsonl; of stdin, whichever it turns out to be.
 
@@ -84,7 +98,7 @@ def tasks_in(path: str) -> dict[str, Any] | list[dict[str, Any]]:
     lines = [line for line in data.removeprefix(codec.BOM).split(b"\n") if line.strip()]
     if not path.lower().endswith(".jsonl"):
         try:
-            return codec.load_object(data, file)
+            return _object(data, file)
         except BadFile:
             # Several lines that are no JSON together may be tasks each; one bad file must not be taken for that.
             if path != "-" or len(lines) < 2 or not lines[0].strip().endswith(b"}"):
@@ -98,13 +112,35 @@ def tasks_in(path: str) -> dict[str, Any] | list[dict[str, Any]]:
 def _objects(data: bytes, file: str) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(data.removeprefix(codec.BOM).split(b"\n"), 1):
         if line.strip():
-            yield codec.load_object(line, f"{file} line {number}")
+            yield _object(line, f"{file} line {number}")
 
 
-def _number(text: str) -> int | float | str:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+def _object(data: bytes, file: str) -> dict[str, Any]:
+    """What would be changed silently if it were read here and written again is refused here."""
+    found = codec.load_object(data, file)
+    codec.sure(data, found, file)
+    return found
+
+
+def integer(text: str, option: str, field: str = "") -> int | str:
+    """A whole number as a number, anything else as it is. Errors: BadFile for one that JSON cannot hold."""
+    try:
+        number = int(text)
+    except ValueError:
+        return text
+    if abs(number) >= 2**63:
+        raise BadFile(option, field, f"{text} has more than 64 bits.", "write a smaller number.")
+    return number
+
+
+def _number(text: str, field: str) -> int | float | str:
+    whole = integer(text, "--requires", field)
+    if not isinstance(whole, str):
+        return whole
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    if not math.isfinite(number):
+        raise BadFile("--requires", field, f"{text!r} is no finite number.", "write how much it needs, such as 2.")
+    return number

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from spoold.cli.session import session
-
-if TYPE_CHECKING:
-    from spoold.worker.config import WorkerConfig
 
 EPILOG = """Example: spool worker --slots 4 --types review,test --labels docker
 
@@ -43,16 +40,8 @@ def worker(
     --allow-command; types run by the handlers in the configuration.
     """
     from spoold.daemon.processes import worker_main
+    from spoold.worker.config import load_config
 
     options = {"slots": slots, "name": name, "types": types, "labels": labels, "allow_command": allow_command or None}
-    settings = _configured(config, {key: value for key, value in options.items() if value is not None})
+    settings = load_config(config, {key: value for key, value in options.items() if value is not None})
     raise typer.Exit(worker_main(session(ctx).directory(settings.spool), settings, until_eof=until_eof))
-
-
-def _configured(path: str | None, options: dict[str, object]) -> WorkerConfig:
-    """The file with the options over it, checked together. Errors: BadFile."""
-    from spoold.protocol.codec import check
-    from spoold.worker.config import WorkerConfig, load_config
-
-    said = load_config(path).model_dump(exclude_unset=True) if path is not None else {}
-    return check(WorkerConfig, {**said, **options}, path or "the command line")

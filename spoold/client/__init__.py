@@ -3,11 +3,18 @@
     spool        Spool: one object for one spool, everything a program can do with it
     connection   an open spool: publishing, posting requests, leaving it clean
     location     which directory is meant when none is said
+    awaited      which batch a drop waits for
     submission   from what a caller wrote to what is dropped: ids, validation, batches
+    selecting    tasks by their ids, or by what they have in common
+    asking       whether a task can be cancelled or tried again
+    listing      the long form of a list of tasks
     info         all that can be said of one task
     explain      why a task is not running
+    pauses       who paused what, and why
     origins      with which tasks a failure by dependency began
     status       the picture of the cluster, also without a leader
+    batches      how far one batch is
+    living       which nodes live, by their process or by a beat that comes
     fsck         audits a spool, and has it mended
     waiting      results as they come in, found by listing
     pace         how often to look

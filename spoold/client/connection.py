@@ -85,7 +85,7 @@ class Connection:
         try:
             yield
         except BrokenPipeError:
-            raise  # no file system says this; it is the caller's own output
+            raise  # no file system says this; it is the program's own pipe
         except OSError as error:
             where = f"{error.filename}: " if isinstance(error.filename, str) else ""
             raise Unavailable(f"{self.directory}: {where}{error.strerror or error}. {advice(error)}") from error

@@ -8,46 +8,52 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
 import orjson
 
+from spoold.client.awaited import awaited, told_of
+from spoold.client.living import Sleep
 from spoold.client.origins import origins
-from spoold.client.status import Sleep, is_silent, status, sure_lease
+from spoold.client.pauses import told
+from spoold.client.status import judged_at, silent, status, sure_lease
 from spoold.client.waiting import read_result
 from spoold.protocol import codec, layout
+from spoold.protocol.drop import UNIQUE, WHOLE
 from spoold.protocol.errors import BadFile, BadName, NotFound
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.lanes import Lane, parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key, parse_ended, parse_events
-from spoold.protocol.request import Request, Verb, halted_by, paused_by
+from spoold.protocol.request import Verb, halted_by, paused_by
 from spoold.protocol.result import Code, Result
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import Task
 from spoold.rules import admission, batch
-from spoold.rules.case import Attempt, Case, Claim, Explanation, Seen
-from spoold.rules.drain import is_meant
+from spoold.rules.case import Case, Claim, EndedAttempt, Explanation, Seen
+from spoold.rules.drain import is_drained
 from spoold.rules.explain import explain as judge_case
-from spoold.rules.gates import LaneFacts, Parent, conditions_of
+from spoold.rules.gates.facts import Parent, TypeFacts, conditions_of
 from spoold.rules.matching import unfit
 from spoold.rules.nodes import ASLEEP
 from spoold.store import beats, control, drops
 from spoold.store.lanes import list_tasks
 from spoold.store.locate import Located, locate, locate_many
+from spoold.store.obstacles import obstacle
+from spoold.store.records import read_record
+from spoold.store.refusals import refused_of
+from spoold.store.regular import Unreadable, readable
 from spoold.store.store import Store
 from spoold.system.clock import Clock
+from spoold.system.filesystem import NotRegularError
 from spoold.system.host import Host
 
 CLAIMS_READ = 64
 TRIES = 3
-_PARENTS = {
-    State.COMPLETED: Parent.COMPLETED,
-    State.FAILED: Parent.FAILED,
-    State.REJECTED: Parent.UNKNOWN,
-}
+_PARENTS = {State.COMPLETED: Parent.COMPLETED, State.FAILED: Parent.FAILED, State.REJECTED: Parent.UNKNOWN}
 
 
 def explain(store: Store, host: Host, clock: Clock, ref: str, *, sleep: Sleep = time.sleep) -> Explanation:
@@ -59,25 +65,29 @@ def gather(store: Store, host: Host, clock: Clock, ref: str, *, sleep: Sleep = t
     """What is known of the task. Errors: NotFound, OSError."""
     picture = status(store, host, clock, sleep=sleep)
     token = picture.master.leader is not None or sure_lease(store.fs, sleep) is not None
+    nodes, leads = beats.read_all(store.fs), picture.master.leader is not None
+    dead = silent(store, host, clock, nodes, leads=leads, sleep=sleep)
+    now = judged_at(store, clock, nodes) if leads else clock.wall()
     for _ in range(TRIES):
         located = locate(store, ref)
         with contextlib.suppress(FileNotFoundError):
-            return replace(_Gathering(store, host, clock, located, picture).case(), token=token)
+            case = _Gathering(store, now, located, picture, dead).case()
+            return replace(case, token=token, read_only=store.read_only)
     raise NotFound(f"task {ref!r} keeps moving; ask again.")
 
 
 class _Gathering:
     """One look at one task."""
 
-    def __init__(self, store: Store, host: Host, clock: Clock, located: Located, picture: Snapshot) -> None:
-        self._store, self._host, self._clock = store, host, clock
+    def __init__(self, store: Store, now: float, located: Located, picture: Snapshot, dead: Collection[str]) -> None:
+        self._store, self._dead = store, dead
         self._located, self._picture = located, picture
         self._requests = control.list_requests(store.fs)
         returned = located.path.startswith(f"{layout.RETURNED}/")
         self._base = Case(
             id=located.id,
             state=State.RETURNED if returned else located.state,
-            now=clock.wall(),
+            now=now,
             attempt=located.attempt,
             leader=picture.master.leader,
             dead_after_s=store.settings.heartbeat.dead_after_s,
@@ -101,27 +111,31 @@ class _Gathering:
     def _pending(self) -> Case:
         fs, settings, drop = self._store.fs, self._store.settings, self._located.drop
         if not self._located.path.startswith(f"{layout.PENDING}/"):
-            return self._base
-        lines = drop.lower().endswith(".jsonl")
-        limit = settings.drop.max_batch_bytes if lines else settings.drop.max_bytes
+            return replace(self._base, awaits=told_of(self._located.path, self._picture.warnings))
+        if not drop.endswith((WHOLE, UNIQUE)):
+            with contextlib.suppress(OSError):
+                self._base = replace(self._base, held=fs.has_writer(self._located.path) is True)
         seen = fs.stat(self._located.path)
-        refused = admission.judge_kind(drop, seen.kind, seen.size, settings)
-        if refused is not None:
-            return replace(self._base, problem=refused.error)
-        data = fs.read(self._located.path, limit + 1)
-        order, made_id = admission.settle(drop, 0, 0)
-        verdict = (
-            batch.check(data, drop, settings)
-            if lines
-            else admission.judge_content(drop, data, order, made_id, settings)
-        )
+        try:
+            verdict = admission.judge_kind(drop, seen.kind, seen.size, settings) or self._judge(drop)
+        except Unreadable as error:
+            return replace(self._base, hidden=error)
         if isinstance(verdict, admission.Reject | admission.Young):
             return replace(self._base, problem=verdict.error, young=isinstance(verdict, admission.Young))
-        return self._base
+        return replace(self._base, awaits=awaited(fs, drop, verdict, self._picture.warnings))
+
+    def _judge(self, drop: str) -> object:
+        """As the leader does. Errors: Unreadable, OSError."""
+        settings, path = self._store.settings, self._located.path
+        with readable(path):
+            data = self._store.fs.read(path, settings.drop.max_batch_bytes + 1)
+        if drop.lower().endswith(".jsonl"):
+            return batch.check(data, drop, settings)
+        return admission.judge_content(drop, data, *admission.settle(drop, 0, 0), settings)
 
     def _rejected(self) -> Case:
         reason = drops.read_reason(self._store.fs, self._located.path)
-        return replace(self._base, problem=drops.problem_in(reason))
+        return replace(self._base, problem=drops.problem_in(reason), young=reason.get("unfinished") is True)
 
     def _ended(self) -> Case:
         case = self._base
@@ -134,52 +148,57 @@ class _Gathering:
         return case
 
     def _claimed(self) -> Case:
-        worker, task_id = self._located.node, self._located.id
-        beat = beats.read_all(self._store.fs).get(worker)
+        worker, task_id, fs = self._located.node, self._located.id, self._store.fs
+        beat = beats.read_all(fs).get(worker)
         claim = Claim(
             worker,
             # Who sleeps holds nothing; a claim that the network carried out there after all is taken back.
-            alive=beat is not None and beat.status != ASLEEP and not is_silent(beat, self._host, self._clock),
+            alive=beat is not None and beat.status != ASLEEP and worker not in self._dead,
             cancel=any(r.verb is Verb.CANCEL and key(r.target) == key(task_id) for r in self._requests),
+            stuck=refused_of(task_id, self._located.path, self._picture.warnings),
         )
         run = next((r for r in beat.running if key(r.id) == key(task_id)), None) if beat is not None else None
         if run is not None and run.attempt == self._located.attempt:
-            claim = replace(claim, since=run.since, progress=run.progress)
+            claim = replace(claim, since=run.since, progress=run.progress, frozen_s=run.frozen_s)
         elif self._located.name is not None:
             # Beats are some seconds apart; the worker's journal knows of a claim at once.
             claim = replace(claim, since=self._told_at(worker, "CLAIMED", self._located.name))
-        return replace(self._base, claim=claim, disk=self._store.room())
+        return replace(self._base, claim=claim, disk=self._store.room(), blocked=obstacle(fs, layout.RESULTS))
 
     def _queued(self) -> Case:
         name = self._located.name
         assert name is not None
         lane, case = parse_lane(self._located.lane), self._base
-        with contextlib.suppress(BadFile, BadName):
+        try:
             task = self._read()
             case = self._with_parents(case, task)
-            lane = task.lane
+            lane = lane or task.lane  # attempts that ran out of memory may have raised what it asks for
+        except Unreadable as error:
+            case = replace(case, problem=error)
+        except (BadFile, BadName):
+            pass
         if lane is None:
             return case
-        kind = lane.type
-        facts = LaneFacts(
+        facts = TypeFacts(
             paused=paused_by(self._requests),
             halted=halted_by(self._requests),
-            limit=self._store.settings.of(kind).max_concurrent,
-            active=self._picture.types.get(kind, {}).get("active", 0),
+            limit=self._store.settings.of(lane.type).max_concurrent,
+            active=self._picture.types.get(lane.type, {}).get("active", 0),
+            doubtful=self._picture.types.get("", {}).get("active", 0),
         )
         last = self._last_attempt(name)
         return replace(
-            self._with_lane(case, lane, name),
+            self._with_workers(self._with_lane(case, lane, name), lane),
             type=facts,
+            asked=told(self._store, self._requests),
             last=_attempt(last) if last is not None else None,
             rest_s=self._rest_s(name, last),
-            workers=tuple(self._workers(lane)),
             disk=self._store.room(),
         )
 
     def _read(self) -> Task:
-        path = self._located.path
-        return codec.load_task(self._store.fs.read(path), path)
+        with readable(path := self._located.path):
+            return codec.load_task(self._store.fs.read(path), path)
 
     def _with_parents(self, case: Case, task: Task) -> Case:
         """The state of everything that the task waits for."""
@@ -192,10 +211,9 @@ class _Gathering:
 
     def _with_lane(self, case: Case, lane: Lane, name: TaskName) -> Case:
         fs, lane_name = self._store.fs, lane.encode()
-        ready = list_tasks(fs, layout.join(layout.READY, lane_name)).values()
-        queue = ready
-        if self._located.state is State.WAITING:
-            queue = list_tasks(fs, layout.join(layout.WAITING, lane_name)).values()
+        ready = list_tasks(fs, layout.join(layout.READY, lane_name), set()).values()
+        waits = self._located.state is State.WAITING
+        queue = list_tasks(fs, layout.join(layout.WAITING, lane_name), set()).values() if waits else ready
         ahead = sum((other.rank, other.order) < (name.rank, name.order) for other in queue)
         return replace(case, lane=lane, ahead=ahead, standing=len(ready))
 
@@ -205,16 +223,12 @@ class _Gathering:
             return None
         for found in map(parse_ended, sorted(self._store.fs.list(layout.RESULTS))):
             if found is not None and key(found.id) == key(name.id) and found.attempt == name.attempt - 1:
-                path = layout.join(layout.RESULTS, found.encode())
-                with contextlib.suppress(BadFile, FileNotFoundError):
-                    return codec.load_model(Result, self._store.fs.read(path), path)
+                return read_record(self._store.fs, layout.join(layout.RESULTS, found.encode()))
         return None
 
     def _rest_s(self, name: TaskName, last: Result | None) -> float:
-        """How long the retry delay still lasts, by the stamp of whoever ended the last attempt.
-
-        The leader counts on its own clock from when it saw the hand-back; this tells a person nearly the same.
-        """
+        """How long the retry delay still lasts, by the stamp of whoever ended the last attempt: nearly what the
+        leader's own clock says, which counts from when it saw the hand-back."""
         if not name.delay_ms:
             return 0.0
         stamp = last.completed_at if last is not None else self._told_at(self._base.leader or "", "WAITING", name)
@@ -230,7 +244,10 @@ class _Gathering:
         newest = max((events for events in listed if events is not None and events.writer == writer), default=None)
         if newest is None:
             return ""
-        data = self._store.fs.read(layout.join(layout.EVENTS, newest.encode()))
+        try:
+            data = self._store.fs.read(layout.join(layout.EVENTS, newest.encode()))
+        except (PermissionError, NotRegularError):
+            return ""
         for line in reversed(data.splitlines()):
             if name.id.encode() in line and event.encode() in line:
                 with contextlib.suppress(ValueError):
@@ -239,16 +256,16 @@ class _Gathering:
                         return told.at
         return ""
 
-    def _workers(self, lane: Lane) -> list[Seen]:
-        nodes = beats.read_all(self._store.fs)
-        # Who does not say what it can serve cannot be judged.
-        told = [(beat, can) for _, beat in sorted(nodes.items()) if (can := beat.capabilities) is not None]
-        return [self._seen(beat, can, lane) for beat, can in told if beat.role == "worker"]
+    def _with_workers(self, case: Case, lane: Lane) -> Case:
+        nodes = [beat for beat in beats.read_all(self._store.fs).values() if beat.role == "worker"]
+        seen = [self._seen(beat, can, lane) for beat in nodes if (can := beat.capabilities) is not None]
+        mute = [beat.node for beat in nodes if beat.capabilities is None and beat.node not in self._dead]
+        return replace(case, workers=tuple(seen), mute=tuple(mute))
 
     def _seen(self, beat: Heartbeat, can: Capabilities, lane: Lane) -> Seen:
         """A worker, with its claims as they are now: a beat may be some seconds old."""
-        alive = not is_silent(beat, self._host, self._clock)
-        claims = list_tasks(self._store.fs, layout.join(layout.CLAIMED, beat.node)) if alive else {}
+        alive = beat.node not in self._dead
+        claims = list_tasks(self._store.fs, layout.join(layout.CLAIMED, beat.node), set()) if alive else {}
         hungry = (lane.cpus or lane.mem_mb or lane.gpus) and unfit(lane, can) is None
         return Seen(
             beat.node,
@@ -256,37 +273,27 @@ class _Gathering:
             slots=beat.slots,
             running=len(claims),
             alive=alive,
-            draining=beat.status == "draining" or _drained(beat.node, self._requests),
+            draining=beat.status == "draining" or is_drained(beat.node, self._requests),
             asleep=beat.at if beat.status == ASLEEP else "",
             lanes=tuple(self._lanes(beat.node, list(claims))) if hungry else (),
             notes=beat.notes,
+            avoids=beat.avoids,
         )
 
     def _lanes(self, worker: str, names: list[str]) -> list[Lane]:
         lanes = []
         for file in sorted(names)[:CLAIMS_READ]:
             path = layout.claimed(worker, file)
-            with contextlib.suppress(BadFile, FileNotFoundError):
+            with contextlib.suppress(BadFile, FileNotFoundError), readable(path):
                 lanes.append(codec.load_task(self._store.fs.read(path), path).lane)
         return lanes
 
 
-def _attempt(result: Result) -> Attempt:
+def _attempt(result: Result) -> EndedAttempt:
     error = result.error
-    return Attempt(
-        result.attempt,
-        result.status.value,
-        result.worker_id,
-        result.completed_at,
-        code=error.code.value if error is not None else "",
-        message=error.message if error is not None else "",
-    )
+    said = {} if error is None else {"code": str(error.code), "message": error.message}
+    return EndedAttempt(result.attempt, str(result.status), result.worker_id, result.completed_at, **said)
 
 
 def _place(located: Located) -> str:
     return f"claimed by {located.node}" if located.state is State.CLAIMED else located.state.value
-
-
-def _drained(node: str, requests: list[Request]) -> bool:
-    """Whether a drain stands for the worker."""
-    return any(request.verb is Verb.DRAIN and is_meant(request.target, node) for request in requests)

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 from spoold.protocol.errors import NotFound, SpoolError
 from spoold.protocol.result import Code, Result
+
+_SIGNAL = re.compile(r"\(signal (\d{1,3})\)")
+
+
+def shell_code(result: Result) -> int | None:
+    """What a shell would answer for the attempt: its exit code, or 128 and its signal; None where nobody knows."""
+    error = result.error
+    if result.exit_code is not None or error is None or Code.SIGNALED not in (error.code, error.cause):
+        return result.exit_code
+    # Only the sentence names the signal.
+    found = _SIGNAL.search(error.message)
+    return 128 + int(found[1]) if found else None
 
 
 class NotFinished(NotFound):

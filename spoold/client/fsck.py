@@ -9,10 +9,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from spoold.client.status import LOOK_AGAIN_S, Sleep, living
-from spoold.protocol.errors import SpoolError
+from spoold.client.living import Sleep, living, watch_most_s
+from spoold.client.status import LOOK_AGAIN_S
+from spoold.protocol.errors import SpoolError, Unavailable
 from spoold.rules.audit import audit, confirmed, counts, verdict
 from spoold.rules.finding import Finding, Severity
+from spoold.store.obstacles import obstacles
 from spoold.store.repair import Mended, repair
 from spoold.store.store import Store
 from spoold.store.survey import survey
@@ -52,13 +54,30 @@ def check(store: Store, *, sleep: Sleep = time.sleep) -> Report:
 def mend(
     store: Store, host: Host, clock: Clock, report: Report, *, force: bool = False, sleep: Sleep = time.sleep
 ) -> list[Mended]:
-    """Carry out the fixes of a report. Errors: StillAlive while a leader or worker lives, unless forced; OSError."""
+    """Carry out the fixes of a report. Errors: StillAlive while a leader or worker lives, unless forced; Unavailable
+    where a directory of the tree is none, since nobody knows then which tasks there are; OSError.
+    """
+    if blocked := obstacles(store.fs):
+        raise Unavailable(f"nothing was repaired: {'; '.join(blocked)}. Then run fsck again.")
     if not any(finding.fix is not None for finding in report.findings):
         return []
-    alive = [] if force else living(store, host, clock, sleep=sleep)
-    if alive:
+    slow: dict[str, float] = {}
+    alive = [] if force else living(store, host, clock, sleep=sleep, slow=slow)
+    if running := [node for node in alive if node not in slow]:
         raise StillAlive(
-            f"{', '.join(alive)} still runs on this spool. Stop masters and workers first; --force repairs all the "
+            f"{', '.join(running)} still runs on this spool. Stop masters and workers first; --force repairs all the "
             "same and may take a task from under its worker."
         )
+    if slow:
+        raise StillAlive(
+            " ".join(_unknown(node, every_s, watch_most_s(store)) for node, every_s in sorted(slow.items()))
+        )
     return repair(store, list(report.findings))
+
+
+def _unknown(node: str, every_s: float, watched_s: float) -> str:
+    return (
+        f"{node} may still run: its heartbeat says that it beats every {every_s:,.0f} s, and none came in the "
+        f"{watched_s:,.0f} s for which it was watched. Stop that node, or remove heartbeats/{node}.*.json if it does "
+        "not run; --force repairs all the same and may take a task from under its worker."
+    )

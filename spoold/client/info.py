@@ -16,11 +16,14 @@ from spoold.protocol.heartbeat import Running
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key, parse_archived, parse_ended
 from spoold.protocol.order import order_micros, rank_of
-from spoold.protocol.result import Result
+from spoold.protocol.result import Result, Total
+from spoold.rules.accounts import total_of
 from spoold.store import beats, drops, locate
-from spoold.store.absence import names_in
+from spoold.store.absence import names_shown
 from spoold.store.locate import Located
 from spoold.store.store import Store, stamp
+
+UNEXPLAINED = "rejected without a reason beside it. Mend: put it into pending/ again and it is judged anew."
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,8 @@ class TaskInfo:
     """One task. attempt: the start that is next, under way or was the last, 0 before admission; times are RFC 3339.
 
     reason: why it is where it is, '' where nothing needs a reason; worker: who holds it, or decided it last;
-    failures and crashes: what its retry budget is charged with; attempts: all that ended, oldest first;
-    task: what was submitted; path: its file, below the spool.
+    failures and crashes: what its retry budget is charged with; attempts: all that ended, oldest first; total: what
+    they came to together; task: what was submitted; path: its file, below the spool.
     """
 
     id: str
@@ -52,12 +55,17 @@ class TaskInfo:
     archived: bool
     path: str
     attempts: list[Result] = field(default_factory=list)
+    total: Total | None = None
     task: dict[str, Any] = field(default_factory=dict)
 
 
 def describe(store: Store, ref: str) -> TaskInfo:
     """All about the task with this id. Errors: NotFound; OSError."""
-    located = locate.locate(store, ref)
+    return described(store, locate.locate(store, ref))
+
+
+def described(store: Store, located: Located) -> TaskInfo:
+    """All about a task that was found. Errors: OSError."""
     attempts = list_attempts(store, located)
     content = read_content(store, located)
     running = _running(store, located)
@@ -68,17 +76,16 @@ def describe(store: Store, ref: str) -> TaskInfo:
         id=located.id,
         state=located.state.value,
         attempt=located.attempt,
-        reason=_reason(store, located, last),
-        type=_text(content, "type")
-        or ("command" if content.get("command") else "python" if "python" in content else ""),
-        name=_text(content, "name"),
-        batch=_text(content, "batch") or None,
+        reason=reason_of(store, located, last),
+        type=kind_of(content),
+        name=text_in(content, "name"),
+        batch=text_in(content, "batch") or None,
         priority=rank_of(0) - name.rank if name else None,
         worker=located.node or None,
         lane=located.lane or None,
         failures=name.failures if name else None,
         crashes=name.crashes if name else None,
-        created_at=_text(content, "created_at") or None,
+        created_at=text_in(content, "created_at") or None,
         admitted_at=stamp(order_micros(name.order) / 1e6) if name else None,
         started_at=running.since if running else ended.started_at if ended else None,
         completed_at=ended.completed_at if ended else None,
@@ -86,6 +93,7 @@ def describe(store: Store, ref: str) -> TaskInfo:
         archived=located.archived,
         path=located.path,
         attempts=attempts,
+        total=total_of(attempts),
         task=content,
     )
 
@@ -96,7 +104,7 @@ def list_attempts(store: Store, located: Located) -> list[Result]:
         return []
     directory = layout.bucket(located.id) if located.archived else layout.RESULTS
     found = []
-    for file in names_in(store.fs, directory):
+    for file in names_shown(store.fs, directory):
         archived = parse_archived(file)
         name = parse_ended(file) if archived is None else archived[0] if archived[1] == "result" else None
         if name is not None and key(name.id) == key(located.id):
@@ -123,10 +131,18 @@ def read_content(store: Store, located: Located) -> dict[str, Any]:
         return {}
 
 
-def _reason(store: Store, located: Located, last: Result | None) -> str:
+def kind_of(content: dict[str, Any]) -> str:
+    """The type of a task, or what stands for it; '' where its content does not say."""
+    return text_in(content, "type") or (
+        "command" if content.get("command") else "python" if "python" in content else ""
+    )
+
+
+def reason_of(store: Store, located: Located, last: Result | None) -> str:
+    """Why a task is where it is, as its last result or its rejection says it; '' where neither says anything."""
     if located.state is State.REJECTED:
         problem = drops.problem_in(locate.reason_of(store, located))
-        return f"{problem.told(located.id)} Mend: {problem.mend}" if problem is not None else "rejected"
+        return f"{problem.told(located.id)} Mend: {problem.mend}" if problem is not None else UNEXPLAINED
     if located.state is State.COMPLETED or last is None or last.error is None:
         return ""
     why = f"{last.error.code}: {last.error.message}"
@@ -146,7 +162,8 @@ def _running(store: Store, located: Located) -> Running | None:
     return None
 
 
-def _text(content: dict[str, Any], name: str) -> str:
+def text_in(content: dict[str, Any], name: str) -> str:
+    """A field of a task that should be text; '' where it is none."""
     value = content.get(name)
     return value if isinstance(value, str) else ""
 

@@ -6,12 +6,16 @@ Touches: the environment, ~/.config/spoold/config.toml, /etc/spoold/*.toml.
 from __future__ import annotations
 
 import os
-import tomllib
+import stat
 from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
 
 from spoold.protocol.errors import BadFile, SpoolError
 
 VARIABLE = "SPOOL_DIR"
+# What each attempt has in its environment: a task that submits means the spool that it came from.
+OF_A_TASK = "SPOOL_ROOT"
 SYSTEM = "/etc/spoold"
 
 
@@ -28,14 +32,16 @@ def spool_directory(
 ) -> str:
     """The absolute path of the spool; whether it is there is for `open_store` to say.
 
-    In this order: given, SPOOL_DIR, configured (by the node's own file), `spool` in the user's config.toml, `spool`
-    in the only file of /etc/spoold that has one. Errors: NoSpoolNamed, BadFile for a configuration that is no TOML.
+    In this order: given, SPOOL_DIR, configured (by the node's own file), SPOOL_ROOT, `spool` in the user's
+    config.toml, `spool` in the only file of /etc/spoold that has one. Errors: NoSpoolNamed, BadFile for a
+    configuration that is no TOML.
     """
-    said = given or environ.get(VARIABLE) or configured or _from_user(environ) or _from_system(system)
+    said = given or environ.get(VARIABLE) or configured or environ.get(OF_A_TASK)
+    said = said or _from_user(environ) or _from_system(system)
     if not said:
         raise NoSpoolNamed(
             'No spool is named. Give --spool DIR, set SPOOL_DIR, or write `spool = "DIR"` into '
-            f"{user_file(environ)}. `spool init DIR` makes a new one."
+            f"{user_file(environ)}{_written(environ)}. `spool init DIR` makes a new one."
         )
     return os.path.abspath(os.path.expanduser(os.fspath(said)))
 
@@ -47,7 +53,27 @@ def user_file(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def _from_user(environ: Mapping[str, str]) -> str | None:
-    return _spool_key(user_file(environ))
+    return _spool_key(_users_table(environ), user_file(environ))
+
+
+def _written(environ: Mapping[str, str]) -> str:
+    """The keys that the user's file has in place of `spool`; '' where it has none or is not there."""
+    keys = sorted(_users_table(environ))
+    return f", which has only {', '.join(map(repr, keys))}" if keys else ""
+
+
+def _users_table(environ: Mapping[str, str]) -> dict[str, Any]:
+    """What the user's own file says; nothing where there is none. Errors: BadFile, also for what is no file."""
+    path = user_file(environ)
+    try:
+        return _table(path)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return {}  # a HOME that is not there, or that `sudo -u` left over from another user
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise BadFile(
+            path, "", f"cannot be read: {why}.", "make it a file that you may read, or remove it."
+        ) from error
 
 
 def _from_system(directory: str) -> str | None:
@@ -56,7 +82,11 @@ def _from_system(directory: str) -> str | None:
     except OSError:
         return None
     paths = [os.path.join(directory, name) for name in names if name.endswith(".toml")]
-    found = {path: spool for path in paths if (spool := _spool_key(path))}
+    found: dict[str, str] = {}
+    for path in paths:
+        with suppress(OSError, ValueError):  # a worker's own, with secrets that are not for us to read
+            if spool := _spool_key(_table(path), path):
+                found[path] = spool
     if len(set(found.values())) > 1:
         raise NoSpoolNamed(
             f"Several spools are configured ({', '.join(found)}); say which with --spool DIR or SPOOL_DIR."
@@ -64,15 +94,27 @@ def _from_system(directory: str) -> str | None:
     return next(iter(found.values()), None)
 
 
-def _spool_key(path: str) -> str | None:
-    """The `spool` key of a file; None where there is no such file or key, or it is not for us to read."""
+def _table(path: str) -> dict[str, Any]:
+    """What a configuration file says. Errors: OSError (IsADirectoryError and so on), ValueError for what is no file
+    or a path that can be none, BadFile for what is no TOML.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not make anybody wait
     try:
-        with open(path, "rb") as file:
-            value = tomllib.load(file).get("spool")
-    except OSError:
-        return None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as why:
-        raise BadFile(path, "", f"is not TOML: {why}.", "see https://toml.io for the syntax.") from why
-    if value is not None and not isinstance(value, str):
-        raise BadFile(path, "spool", "is not a string.", 'write the directory in quotes: spool = "/mnt/spool".')
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise ValueError("not a regular file")
+        with open(file, "rb", closefd=False) as opened:
+            data = opened.read()
+    finally:
+        os.close(file)
+    from spoold.protocol.codec import toml_table  # only where there is such a file
+
+    return toml_table(data, path)
+
+
+def _spool_key(table: Mapping[str, Any], path: str) -> str | None:
+    """The `spool` key of a file; None where it has none. Errors: BadFile for one that can be no directory."""
+    value = table.get("spool")
+    if value is not None and (not isinstance(value, str) or "\0" in value):
+        problem = "holds a NUL character." if isinstance(value, str) else "is not a string."
+        raise BadFile(path, "spool", problem, 'write the directory in quotes: spool = "/mnt/spool".')
     return value

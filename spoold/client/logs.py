@@ -5,8 +5,8 @@ Law: a log is found by listing, and opened afresh each time, since only that sho
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spoold.client.pace import Pace
@@ -14,10 +14,11 @@ from spoold.protocol import layout
 from spoold.protocol.errors import NotFound
 from spoold.protocol.names import EndedName, key, parse_log
 from spoold.store import locate
-from spoold.store.absence import names_in
+from spoold.store.absence import names_shown
 from spoold.store.store import Store
 
 TAIL_BYTES = 4000
+MOST_BYTES = 1 << 30  # of one log, at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,23 +28,34 @@ class Piece:
     attempt: int
     worker: str
     data: bytes
+    task: str = ""
 
 
-def list_logs(store: Store, task_id: str) -> list[tuple[EndedName, str]]:
-    """The logs of a task, oldest attempt first: name and path, wherever they are now. Errors: OSError."""
+Log = tuple[EndedName, str]
+
+
+def list_logs(store: Store, ids: Collection[str], archived: Collection[str] | None = None) -> list[Log]:
+    """The logs of these tasks, by task, oldest attempt first: name and path, wherever they are now. Errors: OSError.
+
+    archived: for which of them the archive is looked into; None: for all.
+    """
+    keys = {key(task_id) for task_id in ids}
     found = []
-    for directory in (layout.LOGS, layout.bucket(task_id)):
-        for file in names_in(store.fs, directory):
+    for directory in (
+        layout.LOGS,
+        *sorted({layout.bucket(task) for task in (ids if archived is None else archived)}),
+    ):
+        for file in names_shown(store.fs, directory):
             name = parse_log(file)
-            if name is not None and key(name.id) == key(task_id):
+            if name is not None and key(name.id) in keys:
                 found.append((name, layout.join(directory, file)))
-    return sorted(found, key=lambda log: (log[0].attempt, log[0].decider))
+    return sorted(found, key=lambda log: (key(log[0].id), log[0].attempt, log[0].decider))
 
 
 def read_log(store: Store, ref: str, attempt: int | None = None) -> list[Piece]:
     """The log of one attempt, the last one if none is named; empty if it wrote nothing. Errors: NotFound, OSError."""
     task_id = locate.locate(store, ref).id
-    logs = list_logs(store, task_id)
+    logs = list_logs(store, [task_id])
     if attempt is None:
         logs = logs[-1:]
     else:
@@ -53,10 +65,29 @@ def read_log(store: Store, ref: str, attempt: int | None = None) -> list[Piece]:
     pieces = []
     for name, path in logs:
         try:
-            pieces.append(Piece(name.attempt, name.decider, store.fs.read(path)))
+            pieces.append(Piece(name.attempt, name.decider, _read(store, path), name.id))
         except FileNotFoundError:
             raise NotFound(f"{path} has just been moved or deleted; try again.") from None
     return pieces
+
+
+def read_logs(store: Store, ids: Sequence[str], attempt: int | None = None) -> Iterator[Piece]:
+    """The log of each task, in this order: of one attempt, the last one if none is named. Errors: OSError.
+
+    A task that has no such log is passed over.
+    """
+    logs: dict[str, list[Log]] = {}
+    for log in list_logs(store, ids):
+        if attempt in (None, log[0].attempt):
+            logs.setdefault(key(log[0].id), []).append(log)
+    for task_id in ids:
+        for name, path in logs.get(key(task_id), [])[-1 if attempt is None else 0 :]:
+            with contextlib.suppress(FileNotFoundError):
+                yield Piece(name.attempt, name.decider, _read(store, path), name.id)
+
+
+def _read(store: Store, path: str, offset: int = 0) -> bytes:
+    return store.fs.read(path, MOST_BYTES, offset=offset)
 
 
 def tail(store: Store, task_id: str) -> str:
@@ -69,34 +100,46 @@ def tail(store: Store, task_id: str) -> str:
 
 
 class Follower:
-    """Reads on where it left off, attempt after attempt."""
+    """Reads on where it left off, attempt after attempt, for one task or many."""
 
-    def __init__(self, store: Store, task_id: str, *, from_attempt: int = 0) -> None:
+    def __init__(self, store: Store, begin: Mapping[str, int]) -> None:
+        """begin: the first attempt that is of interest, by task."""
         self._store = store
-        self._id = task_id
-        self._from = from_attempt
+        self._begin = {key(task_id): attempt for task_id, attempt in begin.items()}
+        self._ended: set[str] = set()
+        self._looked = False
         self._read: dict[EndedName, int] = {}
+
+    def end(self, ids: Iterable[str]) -> None:
+        """These tasks write nothing more: what they wrote is read once more, wherever it is, and then no longer."""
+        self._ended |= {key(task_id) for task_id in ids}
 
     def poll(self) -> list[Piece]:
         """What was written since the last poll. Errors: OSError; what was missed comes with the next poll."""
         pieces = []
-        read = dict(self._read)
-        for name, path in list_logs(self._store, self._id):
-            if name.attempt < self._from:
+        read, ended = dict(self._read), set(self._ended)
+        # Only the log of a task that has ended goes to the archive, and who follows may come after that.
+        for name, path in list_logs(self._store, self._begin, ended if self._looked else None):
+            if name.attempt < self._begin[key(name.id)]:
                 continue
             try:
-                data = self._store.fs.read(path, offset=read.get(name, 0))
+                data = _read(self._store, path, read.get(name, 0))
             except FileNotFoundError:
                 continue
             if data:
                 read[name] = read.get(name, 0) + len(data)
-                pieces.append(Piece(name.attempt, name.decider, data))
-        self._read = read
+                pieces.append(Piece(name.attempt, name.decider, data, name.id))
+        self._read, self._looked = read, True
+        for task_key in ended:
+            self._begin.pop(task_key, None)
+        self._ended -= ended
         return pieces
 
 
-def follow(follower: Follower, ended: Callable[[], bool], pace: Pace) -> Iterator[Piece]:
-    """Pieces as they come, until the task has ended and all of it was read. Errors: OSError."""
+def follow(
+    follower: Follower, ended: Callable[[], bool], pace: Pace, sleep: Callable[[float], None]
+) -> Iterator[Piece]:
+    """Pieces as they come, until the task has ended and all of it was read. Errors: OSError, and those of sleep."""
     while True:
         # Asked before the log is read: what an attempt wrote is in its log before it ends.
         over = pace.forgiving(ended, False)
@@ -106,4 +149,4 @@ def follow(follower: Follower, ended: Callable[[], bool], pace: Pace) -> Iterato
             return
         if pieces:
             pace.something_happened()
-        time.sleep(pace.pause_s())
+        sleep(pace.pause_s())

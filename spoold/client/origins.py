@@ -42,7 +42,7 @@ def origins(store: Store, located: Located) -> dict[str, str]:
 def _code(store: Store, located: Located) -> str:
     with contextlib.suppress(BadFile, NotFound):
         error = read_result(store, located).error
-        return error.code.value if error is not None else ""
+        return str(error.code) if error is not None else ""
     return ""
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spoold.client import info, logs, submission
+from spoold.client import asking, info, logs, selecting, submission
 from spoold.client.connection import Connection
 from spoold.client.failures import NotFinished
 from spoold.client.info import TaskInfo
 from spoold.client.logs import Piece
 from spoold.client.waiting import Waiter
+from spoold.protocol.amount import amount
 from spoold.protocol.errors import NotFound, SpoolError, WaitTimeout
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import key
 from spoold.protocol.request import EVERYTHING, Verb, kind_target
 from spoold.protocol.result import Result
 from spoold.rules.drain import is_meant
@@ -76,11 +76,10 @@ class Spool(Connection):
     def _locate_exactly(self, refs: str | Iterable[str]) -> list[Located]:
         """As `locate_all`, but no beginnings: once job-1 is gone for good, job-10 is not meant. Errors: NotFound."""
         wanted = [refs] if isinstance(refs, str) else list(refs)
-        found = self.locate_all(wanted)
-        names = {key(name) for one in found for name in (one.id, one.drop) if name}
-        for ref in wanted:
-            if key(ref) not in names:
-                raise NotFound(f"no task {ref!r} in this spool, only one whose id begins so; give the whole id.")
+        with self.reaching():
+            found, wrong = selecting.find(self.store, wanted, exactly=True)
+        for error in wrong.values():
+            raise error
         return found
 
     def state(self, task_id: str) -> State:
@@ -134,8 +133,10 @@ class Spool(Connection):
             left_s = None if give_up_at is None else give_up_at - clock.monotonic()
             if left_s is not None and left_s <= 0:
                 some = ", ".join(waiter.pending[:3]) + (" …" if len(waiter.pending) > 3 else "")
+                open_ = len(waiter.pending)
                 raise WaitTimeout(
-                    f"{len(waiter.pending)} of {len(wanted)} tasks have not ended after {timeout:g} s: {some}"
+                    f"{open_} of {amount(len(wanted), 'task')} {'has' if open_ == 1 else 'have'} "
+                    f"not ended after {timeout:g} s: {some}"
                 )
             time.sleep(min(waiter.pace.pause_s(), left_s) if left_s is not None else waiter.pace.pause_s())
 
@@ -158,12 +159,8 @@ class Spool(Connection):
         """
         found = self._locate_exactly(ids)
         for located in found:
-            if located.state is State.REJECTED:
-                raise SpoolError(f"rejected/{located.drop} was rejected: there is nothing to cancel.")
-            if located.state is State.PENDING and located.id == located.drop:
-                raise NotFound(
-                    f"pending/{located.drop} has no id yet; delete the file, or cancel it once it has one."
-                )
+            if (error := asking.refuses_cancel(located)) is not None:
+                raise error
         return self._post_each(Verb.CANCEL, found, reason)
 
     def retry(self, ids: str | Iterable[str], *, reason: str = "") -> list[str]:
@@ -173,10 +170,8 @@ class Spool(Connection):
         """
         found = self._locate_exactly(ids)
         for located in found:
-            if located.state is State.REJECTED:
-                raise SpoolError(f"{located.id} was rejected: mend the file and submit it again.")
-            if located.state is not State.FAILED:
-                raise SpoolError(f"task {located.id} is {located.state}; only a failed task can be retried.")
+            if (error := asking.refuses_retry(located)) is not None:
+                raise error
         return self._post_each(Verb.RETRY, found, reason)
 
     def pause(self, kind: str | None = None, *, reason: str = "") -> None:
@@ -206,8 +201,8 @@ class Spool(Connection):
         """Apply retention now: ended tasks go to the archive, what was archived for long is deleted."""
         self.post(Verb.GC, EVERYTHING, "")
 
-    def iter_events(self, *, follow: bool = False) -> Iterator[Event]:
-        """All events so far, by their writers' clocks; with follow, then those that come, for ever."""
+    def iter_events(self, *, follow: bool = False, sleep: Callable[[float], None] = time.sleep) -> Iterator[Event]:
+        """All events so far, by their writers' clocks; with follow, then those that come, until `sleep` raises."""
         reader = Reader(self.store.fs)
         while True:
             with self.reaching():
@@ -215,32 +210,55 @@ class Spool(Connection):
             yield from events
             if not follow:
                 return
-            time.sleep(EVENTS_EVERY_S)
+            sleep(EVENTS_EVERY_S)
 
-    def logs(self, task_id: str, *, follow: bool = False, attempt: int | None = None) -> Iterator[bytes]:
+    def logs(
+        self,
+        task_id: str,
+        *,
+        follow: bool = False,
+        attempt: int | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> Iterator[bytes]:
         """What the task wrote to stdout and stderr: of one attempt, the last one if none is named.
 
-        With follow, goes on until the task has ended, with later attempts too. Errors: NotFound.
+        With follow, goes on until the task has ended, with later attempts too; `sleep` waits between two looks, and
+        may raise to end it. Errors: NotFound.
         """
-        for piece in self.log_pieces(task_id, follow=follow, attempt=attempt):
+        for piece in self.log_pieces(task_id, follow=follow, attempt=attempt, sleep=sleep):
             yield piece.data
 
-    def log_pieces(self, task_id: str, *, follow: bool = False, attempt: int | None = None) -> Iterator[Piece]:
+    def log_pieces(
+        self,
+        task_id: str,
+        *,
+        follow: bool = False,
+        attempt: int | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> Iterator[Piece]:
         """As `logs`, with the attempt and the worker that each piece is of."""
         located = self.locate(task_id)
+        if follow:
+            yield from self.follow_logs([located], attempt=attempt, sleep=sleep)
+            return
         with self.reaching():
-            if not follow:
-                yield from logs.read_log(self.store, located.id, attempt)
-                return
-            waiter = Waiter(self.store, [located.id])
-            waiter.look_in_archive()
-            begin = attempt if attempt is not None else located.attempt
-            follower = logs.Follower(self.store, located.id, from_attempt=begin)
-            yield from logs.follow(
-                follower,
-                lambda: located.archived or bool(waiter.poll()) or not waiter.pending,
-                waiter.pace,
-            )
+            yield from logs.read_log(self.store, located.id, attempt)
+
+    def follow_logs(
+        self, tasks: Sequence[Located], *, attempt: int | None = None, sleep: Callable[[float], None] = time.sleep
+    ) -> Iterator[Piece]:
+        """What these tasks write, as it comes, from the named or the present attempt on, until all have ended."""
+        waiter = Waiter(self.store, [one.id for one in tasks if not one.archived])
+        waiter.look_in_archive()
+        begin = {one.id: one.attempt if attempt is None else attempt for one in tasks}
+        follower = logs.Follower(self.store, begin)
+
+        def ended() -> bool:
+            follower.end(waiter.poll())
+            return not waiter.pending
+
+        with self.reaching():
+            yield from logs.follow(follower, ended, waiter.pace, sleep)
 
     def _post_each(self, verb: Verb, found: list[Located], reason: str) -> list[str]:
         for located in found:

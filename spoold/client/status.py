@@ -7,69 +7,93 @@ live leader renames at least every 2.5 seconds. Nothing here decides a move, and
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from spoold.client.living import LOOK_EVERY_S, Sleep, beating
+from spoold.protocol import layout
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import NOBODY, LeaseName
 from spoold.protocol.request import halted_by, paused_by
-from spoold.protocol.snapshot import Leadership, Node, Snapshot
+from spoold.protocol.snapshot import Leadership, Node, Snapshot, no_tasks
+from spoold.rules.clocks import agreed, is_fresh
+from spoold.rules.clocks import warnings as clock_warnings
 from spoold.rules.disk import is_warning
 from spoold.rules.lease import MISSING, MISSING_MEND
 from spoold.rules.nodes import ASLEEP, count_workers, node_of
 from spoold.store import beats, control, snapshots
+from spoold.store.census import census, list_claims
+from spoold.store.clocks import by_host
 from spoold.store.lease import read_lease
 from spoold.store.mounting import mount_warnings, mounts_of
+from spoold.store.obstacles import barriers, named, obstacles
 from spoold.store.presence import SAY_AGAIN, provably_gone, runs_here
 from spoold.store.store import Store
-from spoold.store.survey import census, list_claims
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem
 from spoold.system.host import Host
 
 FRESH_S = 15.0
 RENEWED_WITHIN_S = 3.0
-LOOK_EVERY_S = 0.1
 # Long enough for a move to be over on a slow share, and for its directories to be listed anew.
 LOOK_AGAIN_S = 0.5
-# Stamps are of other machines' clocks: a node is called dead by them only when they are far behind.
+# Stamps are of other machines' clocks: a node whose stamp is so old, or still to come, is watched.
 PATIENCE = 2.0
+# As the settings allow it; a beat that says more says nothing.
+INTERVAL_MOST_S = 3600.0
 
-Sleep = Callable[[float], None]
+_BLOCKED = "who leads and who works cannot be seen: a directory of the spool is none any more"
 
 
 def status(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep) -> Snapshot:
     """The cluster now; up to 0.3 s old where a leader lives, on a share a second or some. Errors: OSError.
 
-    Whether a leader lives may take 3 s to find out.
+    Whether a leader lives may take 3 s to find out; and where none does, who else lives, one and a half intervals.
     The room on the share is looked at here: on a full one no leader can publish what it sees.
     """
-    picture = _picture(store, host, clock, sleep)
+    try:
+        picture = _picture(store, host, clock, sleep)
+    except NotADirectoryError:
+        if not obstacles(store.fs):
+            raise
+        picture = _listing(store, None, {}, set(), leads=False, why=_BLOCKED)
     others = (warning for warning in picture.warnings if not is_warning(warning))
     return picture.model_copy(update={"warnings": (*store.room_warnings(), *others)})
 
 
 def _picture(store: Store, host: Host, clock: Clock, sleep: Sleep) -> Snapshot:
     """The leader's picture, while it lives, else one made by listing."""
-    lease = sure_lease(store.fs, sleep)
     nodes = beats.read_all(store.fs)
+    lease, told, leads = _leading(store, host, clock, nodes, sleep)
+    if told is not None:
+        gone = {node for node in told.master.standbys if node in nodes and provably_gone(nodes[node], host)}
+        standbys = tuple(node for node in told.master.standbys if node not in gone)
+        return told.model_copy(update={"master": told.master.model_copy(update={"standbys": standbys})})
+    nodes = beats.read_all(store.fs) if leads else nodes
+    return _listing(store, lease, nodes, silent(store, host, clock, nodes, leads=leads, sleep=sleep), leads=leads)
+
+
+def _leading(
+    store: Store, host: Host, clock: Clock, nodes: dict[str, Heartbeat], sleep: Sleep
+) -> tuple[LeaseName | None, Snapshot | None, bool]:
+    """The token of leadership, what its holder told if that is of now, and whether the holder leads."""
+    lease = sure_lease(store.fs, sleep)
     if lease is None or lease.holder == NOBODY:
-        return _listing(store, host, clock, lease, nodes)
+        return lease, None, False
     holder = nodes.get(lease.holder)
     if holder is not None and provably_gone(holder, host):
-        return _listing(store, host, clock, lease, nodes)
+        return lease, None, False
     told = _told(store.fs, lease)
     # On this host the stamp is of our own clock, and only says whether the leader has not stopped.
     patience_s = max(FRESH_S, 2 * holder.interval_s) if holder is not None and runs_here(holder, host) else FRESH_S
-    if told is not None and abs(_age_s(told.generated_at, clock)) < patience_s:
-        return told
+    if told is not None and _is_fresh(told.generated_at, holder, nodes, host, clock, patience_s):
+        return lease, told, True
     if _renewed(store.fs, lease, clock, sleep):
         now = read_lease(store.fs) or lease
-        told = None if store.room().full else _told(store.fs, now)
-        return told or _listing(store, host, clock, now, beats.read_all(store.fs), leads=True)
-    return _listing(store, host, clock, lease, nodes)
+        return now, None if store.room().full else _told(store.fs, now), True
+    return lease, None, False
 
 
 def sure_lease(fs: FileSystem, sleep: Sleep) -> LeaseName | None:
@@ -81,18 +105,44 @@ def sure_lease(fs: FileSystem, sleep: Sleep) -> LeaseName | None:
     return lease
 
 
-def is_silent(beat: Heartbeat, host: Host, clock: Clock) -> bool:
-    """Whether one look makes a node seem dead: its process is gone from this host, or its stamp is far behind.
+def silent(
+    store: Store, host: Host, clock: Clock, nodes: dict[str, Heartbeat], *, leads: bool, sleep: Sleep = time.sleep
+) -> set[str]:
+    """Which of these nodes are dead. Errors: OSError.
 
-    One that said that its machine goes to sleep is silent as it promised to be.
+    A process that is gone from this host is dead. Of other hosts, where somebody leads, nobody is: the leader removes
+    the heartbeats of the dead. Where nobody leads, a stamp far from our own clock is a reason to watch for one and a
+    half intervals (see `living`), and no more: a node with a wrong clock is seen to beat. A sleeper is no dead node.
     """
-    if provably_gone(beat, host):
-        return True
-    return (
-        beat.status != ASLEEP
-        and _age_s(beat.at, clock) > PATIENCE * beat.interval_s * SAY_AGAIN
+    dead = {node for node, beat in nodes.items() if provably_gone(beat, host)}
+    if leads:
+        return dead
+    doubtful = {
+        node: beat
+        for node, beat in nodes.items()
+        if node not in dead
+        and beat.status != ASLEEP
+        and not _is_fresh(
+            beat.at, beat, nodes, host, clock, PATIENCE * min(beat.interval_s, INTERVAL_MOST_S) * SAY_AGAIN
+        )
         and not runs_here(beat, host)
-    )
+    }
+    return dead | (doubtful.keys() - beating(store, clock, doubtful, sleep))
+
+
+def judged_at(store: Store, clock: Clock, nodes: dict[str, Heartbeat]) -> float:
+    """The time by which a living leader judges deadlines, as far as that shows without a write. Errors: OSError.
+
+    The file server stamped the leader's newest snapshot some seconds ago. A clock of ours that is near that is right.
+    """
+    newest = next(iter(snapshots.list_snapshots(store.fs)), None)
+    if newest is None:
+        return clock.wall()
+    with contextlib.suppress(FileNotFoundError):
+        stamped = store.fs.stat(layout.join(layout.STATUS, newest.encode())).mtime_ns / 1e9
+        right = stamped + agreed(sorted(by_host(nodes.values()).values()))
+        return clock.wall() if abs(clock.wall() - right) < FRESH_S else right
+    return clock.wall()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +162,11 @@ class Roster:
     masters: tuple[Post, ...]
 
 
-def roster(store: Store, host: Host, clock: Clock) -> Roster:
+def roster(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep) -> Roster:
     """The nodes as their own heartbeats show them; the silent ones are called dead. Errors: OSError."""
     nodes = beats.read_all(store.fs)
-    dead = {node for node, beat in nodes.items() if is_silent(beat, host, clock)}
+    leads = _leading(store, host, clock, nodes, sleep)[2]
+    dead = silent(store, host, clock, nodes, leads=leads, sleep=sleep)
     claims, lease = list_claims(store.fs), read_lease(store.fs)
     leader = lease.holder if lease is not None else NOBODY
     return Roster(
@@ -128,27 +179,20 @@ def roster(store: Store, host: Host, clock: Clock) -> Roster:
     )
 
 
-def living(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep) -> list[str]:
-    """The nodes that surely live: on this host by their process, elsewhere by a beat that comes. Errors: OSError.
-
-    Takes up to one and a half heartbeat intervals where there are nodes of other hosts.
-    """
-    before, nodes = beats.list_beats(store.fs), beats.read_all(store.fs)
-    alive = {node for node, beat in nodes.items() if runs_here(beat, host)}
-    doubtful = {node: beat for node, beat in nodes.items() if node not in alive and not provably_gone(beat, host)}
-    until = clock.monotonic() + 1.5 * max((beat.interval_s for beat in doubtful.values()), default=0.0)
-    while doubtful and clock.monotonic() < until:
-        sleep(LOOK_EVERY_S)
-        now = beats.list_beats(store.fs)
-        alive |= {node for node in doubtful if now.get(node, before.get(node)) != before.get(node)}
-        doubtful = {node: beat for node, beat in doubtful.items() if node in now and node not in alive}
-    return sorted(alive)
-
-
 def _told(fs: FileSystem, lease: LeaseName) -> Snapshot | None:
     """What the holder of the token told last; None when it has told nothing in its epoch."""
     found = snapshots.latest(fs)
     return found[1] if found is not None and found[0].epoch == lease.epoch else None
+
+
+def _is_fresh(
+    stamp: str, by: Heartbeat | None, nodes: dict[str, Heartbeat], host: Host, clock: Clock, patience_s: float
+) -> bool:
+    """Whether a node has said something just now. Clocks that are known to be wrong are put right."""
+    ahead = by_host(nodes.values())
+    theirs, mine = by.host.hostname if by is not None else "", host.identity().hostname
+    age_s = _age_s(stamp, clock)
+    return is_fresh(age_s, theirs_s=ahead.get(theirs, 0.0), mine_s=ahead.get(mine, 0.0), patience_s=patience_s)
 
 
 def _age_s(stamp: str, clock: Clock) -> float:
@@ -172,26 +216,26 @@ def _renewed(fs: FileSystem, lease: LeaseName, clock: Clock, sleep: Sleep) -> bo
 
 def _listing(
     store: Store,
-    host: Host,
-    clock: Clock,
     lease: LeaseName | None,
     nodes: dict[str, Heartbeat],
+    dead: set[str],
     *,
-    leads: bool = False,
+    leads: bool,
+    why: str = "",
 ) -> Snapshot:
     """The picture made by listing, and a warning that says why. leads: whether the lease's holder does."""
-    counted = census(store.fs)
+    counted, blocked = census(store.fs), obstacles(store.fs)
     requests = control.list_requests(store.fs)
     workers = [beat for _, beat in sorted(nodes.items()) if beat.role == "worker"]
-    shown = tuple(
-        node_of(beat, counted.claims.get(beat.node, ()), dead=is_silent(beat, host, clock)) for beat in workers
-    )
+    shown = tuple(node_of(beat, counted.claims.get(beat.node, ()), dead=beat.node in dead) for beat in workers)
     types = {kind: dict(states) for kind, states in counted.types.items()}
     for task in (task for node in shown for task in node.tasks if "type" in task):
-        types.setdefault(task["type"], {"waiting": 0, "active": 0})["active"] += 1
-    masters = [n for n, beat in sorted(nodes.items()) if beat.role == "master" and not is_silent(beat, host, clock)]
+        kind = types.setdefault(task["type"], no_tasks())
+        kind["running"] += 1
+        kind["active"] += 1
+    masters = [n for n, beat in sorted(nodes.items()) if beat.role == "master" and n not in dead]
     name = lease.holder if lease is not None and leads else None
-    mounts = mounts_of({n: beat for n, beat in nodes.items() if not is_silent(beat, host, clock)})
+    mounts = mounts_of({n: beat for n, beat in nodes.items() if n not in dead})
     return Snapshot(
         generated_at=store.stamp(),
         spool_id=store.marker.spool_id,
@@ -205,15 +249,27 @@ def _listing(
         types=dict(sorted(types.items())),
         paused=tuple(sorted(paused_by(requests))),
         halted=halted_by(requests),
-        warnings=(_why_listed(name, lease), *mount_warnings(store, mounts)),
+        warnings=(
+            *blocked,
+            why or _why_listed(name, lease, store.read_only, mend_first=bool(blocked)),
+            *named(barriers(store.fs, counted.blocked)),
+            *clock_warnings(by_host(nodes.values())),
+            *mount_warnings(store, mounts),
+        ),
     )
 
 
-def _why_listed(leader: str | None, lease: LeaseName | None) -> str:
+def _why_listed(leader: str | None, lease: LeaseName | None, read_only: bool, *, mend_first: bool) -> str:
+    """mend_first: a directory of the spool is none, which keeps a master that runs from leading."""
     if leader is not None:
         return f"{leader} leads but has told nothing new; these figures were counted just now"
     why, mend = "no leader is seen, so", "start `spool master` or `spool up` on any machine that mounts the spool"
     if lease is None:
         why, mend = f"{MISSING}, and", MISSING_MEND
     counted = "these figures were counted just now"
+    if read_only:  # no master could lead here, and one elsewhere may be as badly off
+        return f"{why} nothing is admitted, retried or taken back; {counted}"
+    if mend_first:
+        alone = "; then" if lease is None else ": a master that runs leads again by itself. If none runs,"
+        mend = f"mend first what is named above{alone} {mend}"
     return f"{why} nothing is admitted, retried or taken back; {counted}. {mend[0].upper()}{mend[1:]}"

@@ -168,8 +168,8 @@ def rejection(task_id: str, reason: dict[str, object]) -> Result:
     problem = BadFile(
         str(reason.get("file") or reason.get("drop") or ""),
         str(reason.get("field") or ""),
-        str(reason.get("problem") or "was rejected."),
-        str(reason.get("mend") or "look into rejected/."),
+        str(reason.get("problem") or "has no reason beside it."),
+        str(reason.get("mend") or "put it into pending/ again and it is judged anew."),
     )
     return Result(
         task_id=task_id,

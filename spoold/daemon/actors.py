@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from functools import cache, partial
 
 from spoold.daemon.pulse import Pulse, pulsing
+from spoold.protocol import layout
+from spoold.rules.sharing import node_remark
 from spoold.store.mounting import mount_facts
 from spoold.store.store import Store, open_store
 from spoold.system.clock import SystemClock
 from spoold.system.posix import PosixFileSystem
+from spoold.system.sharing import owners_of
+
+log = logging.getLogger("spoold")
 
 # systemd/system/spool-sleep.service waits for a status that begins with this word.
 ASLEEP = "asleep: the machine may sleep"
@@ -16,9 +23,21 @@ ASLEEP = "asleep: the machine may sleep"
 
 def open_spool(root: str, writer: str, pulse: Pulse) -> Store:
     """The spool at `root` for one writer. Errors: Unavailable, BadFile, OSError."""
-    store = open_store(pulsing(PosixFileSystem(root), pulse), SystemClock(), writer, root)
-    store.mount = mount_facts(root)
+    fs = PosixFileSystem(root, layout.PRIVATE)
+    store = open_store(pulsing(fs, pulse), SystemClock(), writer, root)
+    store.mount = partial(mount_facts, root)
+    if not fs.forgets:  # an SMB mount shows modes of its own making
+        _warn_of_owners(root)
     return store
+
+
+@cache
+def _warn_of_owners(root: str) -> None:
+    """Say what owner and umask mean for the others, before anything is stuck because of it. Once in a process."""
+    f = owners_of(root)
+    said = node_remark(f.uid, f.owner, f.group, f.root_mode, f.umask, member=f.member, primary=f.primary, where=root)
+    if said is not None:
+        log.warning("%s", said)
 
 
 def hinted(current: Callable[[], object | None]) -> Callable[[], bool]:

@@ -15,8 +15,9 @@ import tempfile
 import time
 
 from spoold.client.spool import Spool as Client
+from spoold.protocol.amount import amount
 from spoold.protocol.errors import Unavailable
-from spoold.protocol.layout import MARKER
+from spoold.protocol.layout import MARKER, PRIVATE
 from spoold.store import beats
 from spoold.store.initialise import initialise
 from spoold.system.clock import SystemClock
@@ -66,7 +67,7 @@ class LocalSpool(Spool):
         os.makedirs(root, exist_ok=True)
         self._up: subprocess.Popen[bytes] | None = None
         try:
-            fs = PosixFileSystem(root)
+            fs = PosixFileSystem(root, PRIVATE)
             if MARKER not in fs.list(""):
                 initialise(fs, SystemClock(), f"local-{os.getpid()}", root)
             super().__init__(root)
@@ -131,5 +132,5 @@ class LocalSpool(Spool):
             if self._up.poll() is not None:
                 raise Unavailable(f"the master and workers ended at once (status {self._up.returncode})")
             if time.monotonic() > until:
-                raise Unavailable(f"no master and {workers} workers within {START_WITHIN_S:.0f} s")
+                raise Unavailable(f"no master and {amount(workers, 'worker')} within {START_WITHIN_S:.0f} s")
             time.sleep(LOOK_S)

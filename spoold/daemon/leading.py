@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from spoold.daemon.actors import ASLEEP, open_spool
-from spoold.daemon.loop import Beat
+from spoold.daemon.loop import StepResult
 from spoold.daemon.naming import node_id
 from spoold.daemon.pulse import Pulse
 from spoold.master.master import Master
@@ -34,12 +34,12 @@ class MasterActor:
         self._led = False
         self._rest_s = 0.0
 
-    def step(self) -> Beat:
+    def step(self) -> StepResult:
         if self._leaving:
-            return Beat(busy=False, next_due=None, done=True)
+            return StepResult(busy=False, next_due=None, done=True)
         self._rest_s = 0.0
         if self._master is None:
-            return Beat(busy=False, next_due=None)
+            return StepResult(busy=False, next_due=None)
         self.hints.clear()
         self.hints.watch(self._WATCHED)
         step = self._master.step()
@@ -47,7 +47,7 @@ class MasterActor:
         if step.leading != self._led:
             self._led = step.leading
             log.info("%s", self.describe())
-        return Beat(step.busy, step.next_due)
+        return StepResult(step.busy, step.next_due)
 
     def wait(self, timeout_s: float) -> None:
         rest_s = min(self._rest_s, timeout_s)
@@ -96,6 +96,8 @@ class MasterActor:
             return f"{me} leads epoch {leadership.epoch}"
         if leadership.missing:
             return f"{me} stands by; {MISSING}"
+        if leadership.holder == me:
+            return f"{me} cannot tell whether it still leads epoch {leadership.epoch}; it moves nothing until it can"
         return f"{me} stands by; {leadership.holder or 'nobody'} leads"
 
 

@@ -25,7 +25,7 @@ PATIENCE_S = 1.0
 
 
 @dataclass(slots=True)
-class Beat:
+class StepResult:
     """What one step came to, as the loop needs to know it."""
 
     busy: bool
@@ -36,7 +36,7 @@ class Beat:
 class Actor(Protocol):
     """What the loop drives."""
 
-    def step(self) -> Beat:
+    def step(self) -> StepResult:
         """One round. Errors: OSError, ShutOut."""
         ...
 
@@ -147,11 +147,11 @@ class Loop:
             return self._leaving.is_set()
         except (OSError, Unavailable) as error:
             return self._be_patient(error)
-        if self.trouble is not None:
-            log.info("the share answers again")
-            self.trouble = None
         if beat.done:
-            return True
+            return True  # it need not have asked for anything
+        if self.trouble is not None and not self.actor.resting:
+            log.info("this is over: %s", self.trouble)
+            self.trouble = None
         self.actor.wait(self._pause_s(beat))
         return False
 
@@ -159,7 +159,7 @@ class Loop:
         """The environment's fault: say so once, try again. True: asked to leave, and nothing runs to be lost."""
         trouble = _essence(error)
         if trouble != self.trouble:
-            log.warning("%s", error)
+            log.warning("nothing can be done until this is over: %s", error)
         self.trouble = trouble
         if self._leaving.is_set() and (self.actor is None or self.actor.idle):
             return True
@@ -167,7 +167,7 @@ class Loop:
             time.sleep(PATIENCE_S)  # leaving, but the share does not answer: not in a busy loop
         return False
 
-    def _pause_s(self, beat: Beat) -> float:
+    def _pause_s(self, beat: StepResult) -> float:
         """How long to wait: until the next thing is due, at most as long as a poll may take."""
         now = time.monotonic()
         if beat.busy:

@@ -24,6 +24,7 @@ from spoold.daemon.notify import Notifier
 from spoold.daemon.pulse import Pulse
 from spoold.daemon.signals import Signals
 from spoold.protocol.errors import BadFile
+from spoold.runner.tree import conceal
 from spoold.system.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def master_main(root: str, name: str | None = None, *, until_eof: bool = False) 
     from spoold.daemon.leading import MasterActor  # a worker need not load a master, nor a master a worker
 
     configure()
+    conceal()
     pulse = Pulse()
     settings = open_spool(root, node_id(name, "m"), pulse).settings
     loop = Loop(lambda: MasterActor(root, name, pulse), settings.poll, pulse, lambda: False, Nap(SystemClock()))
@@ -56,9 +58,10 @@ def master_main(root: str, name: str | None = None, *, until_eof: bool = False) 
 def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> int:
     """Run a worker until it is drained; returns the exit status. Errors: Unavailable at the start, BadFile."""
     from spoold.daemon.working import WorkerActor
-    from spoold.worker.runner import become_subreaper
+    from spoold.runner.runner import become_subreaper
 
     configure()
+    conceal()
     pulse = Pulse()
     settings = open_spool(root, node_id(config.name), pulse).settings
     become_subreaper()
@@ -116,7 +119,7 @@ def _run(loop: Loop, *, leave_within_s: float, until_eof: bool) -> int:
 
 
 def _trouble(loop: Loop) -> str | None:
-    """What the share refused last: a whole step, or what of it is tried again."""
+    """What failed last: a whole step, or what of it is tried again."""
     actor: Actor | None = loop.actor
     return loop.trouble or (actor.trouble if actor is not None else None)
 
@@ -137,7 +140,7 @@ def _tell(loop: Loop, notifier: Notifier) -> None:
     if inside is not None and age_s > STUCK_S:
         notifier.status(f"waiting for the share for {age_s:.0f} s ({inside})")
     elif trouble is not None:
-        notifier.status(f"trouble with the share: {trouble}")
+        notifier.status(f"trouble: {trouble}")
     elif actor is not None:
         notifier.status(actor.describe())
     if inside is not None or age_s < HANG_S:

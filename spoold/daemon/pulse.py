@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from threading import get_ident
-from types import SimpleNamespace
 from typing import Any, cast
 
 from spoold.system.filesystem import FileSystem
@@ -33,13 +32,29 @@ class Pulse:
         return time.monotonic() - self.at
 
 
-_VERBS = ("list", "read", "write", "append", "rename", "unlink", "mkdir", "rmdir", "stat", "sync", "flush", "usage")
+VERBS = tuple(name for name, member in vars(FileSystem).items() if callable(member) and not name.startswith("_"))
 
 
 def pulsing(inner: FileSystem, pulse: Pulse) -> FileSystem:
-    """The same file system, noting in the pulse which call the loop is in."""
-    verbs = {verb: _noting(verb, getattr(inner, verb), pulse) for verb in _VERBS}
-    return cast(FileSystem, SimpleNamespace(remote=inner.remote, forgets=inner.forgets, **verbs))
+    """The same file system, noting in the pulse which call the loop is in. Its errors name what they were about, also
+    those of an open file, which the system names nothing of.
+    """
+    return cast(FileSystem, _Pulsing(inner, pulse))
+
+
+class _Pulsing:
+    def __init__(self, inner: FileSystem, pulse: Pulse) -> None:
+        self._inner = inner
+        for verb in VERBS:
+            setattr(self, verb, _noting(verb, getattr(inner, verb), pulse))
+
+    @property
+    def remote(self) -> bool:
+        return self._inner.remote
+
+    @property
+    def forgets(self) -> bool:
+        return self._inner.forgets
 
 
 def _noting(verb: str, call: Callable[..., Any], pulse: Pulse) -> Callable[..., Any]:
@@ -48,6 +63,10 @@ def _noting(verb: str, call: Callable[..., Any], pulse: Pulse) -> Callable[..., 
         pulse.calls[thread] = (verb, args[0] if args else "")
         try:
             return call(*args, **kwargs)
+        except OSError as error:
+            if error.filename is None and args:
+                error.filename = args[0]
+            raise
         finally:
             del pulse.calls[thread]
 

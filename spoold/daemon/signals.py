@@ -28,9 +28,14 @@ class Signals:
 
     def catch(self) -> None:
         """From now on SIGTERM, SIGINT, SIGHUP, and SIGUSR1 and 2 are received here. For the main thread, once in a
-        process."""
+        process.
+
+        A SIGHUP that the parent has ignored stays ignored: that is all that `nohup` does.
+        """
         signal.set_wakeup_fd(self._ring, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, ANNOUNCED, OVER):
+            if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+                continue
             signal.signal(number, self._on_signal)
 
     def receive(self, number: int) -> None:

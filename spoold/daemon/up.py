@@ -1,7 +1,8 @@
 """`spool up`: a master and workers as children of one process, for one machine and for trying things out.
 
 Each child drains when its standard input ends, so none outlives this process, however it ends. A child that dies is
-started again; Ctrl-C drains all of them, a second Ctrl-C hands back what runs.
+started again, unless a file that it reads is wrong: the next one would read the same. Ctrl-C drains all of them, a
+second Ctrl-C hands back what runs.
 """
 
 from __future__ import annotations
@@ -18,21 +19,24 @@ from dataclasses import dataclass, field
 from spoold.daemon.eof import at_eof
 from spoold.daemon.logs import configure
 from spoold.daemon.signals import Signals
+from spoold.runner.tree import conceal
 
 log = logging.getLogger("spoold")
 
 AGAIN_AFTER_S = 1.0
+EXIT_MISCONFIGURED = 2  # as `spool master` and `spool worker` end, having said which file is wrong
 LOOK_S = 0.2
 
 
 @dataclass(slots=True)
 class Child:
-    """One child: how it is started, and the process while there is one."""
+    """One child: how it is started, and the process while there is one. hopeless: it is not started again."""
 
     label: str
     command: list[str]
     process: subprocess.Popen[bytes] | None = None
     ended_at: float = field(default=-1e9)
+    hopeless: bool = False
 
     def start(self) -> None:
         """Start it; its standard input is our promise to live."""
@@ -58,6 +62,7 @@ def up(
 ) -> int:
     """Run a master and workers until a signal; returns the exit status."""
     configure()
+    conceal()  # its environment is its children's, which tasks of theirs should not read here either
     base = [sys.executable, "-m", "spoold", "--spool", root]
     options = [*(("--slots", str(slots)) if slots else ()), *(("--allow-command",) if allow_command else ())]
     options += ["--config", config] if config else []
@@ -81,7 +86,7 @@ class _Family:
         if until_eof:
             at_eof(lambda: self._signals.receive(signal.SIGTERM))
         told = 0
-        while not self._signals.numbers:
+        while not self._signals.numbers and self._lacking() is None:
             for child in self._children:
                 self._tend(child)
             self._signals.wait(LOOK_S)
@@ -89,7 +94,16 @@ class _Family:
                 told += 1
                 for child in self._children:
                     child.signal(number)
-        return self._leave()
+        lacking = self._lacking()
+        if lacking is not None:
+            log.error("no %s can start as it is configured; fix that, then run `spool up` again", lacking)
+        self._leave()
+        return 0 if lacking is None else EXIT_MISCONFIGURED
+
+    def _lacking(self) -> str | None:
+        """What there is none of and will be none, so that there is no sense in going on."""
+        groups = {"master": self._children[:1], "worker": self._children[1:]}
+        return next((role for role, group in groups.items() if group and all(c.hopeless for c in group)), None)
 
     def _tend(self, child: Child) -> None:
         """Start a child that is not there; a clean end (a drain) is respected."""
@@ -99,7 +113,11 @@ class _Family:
                 self._start(child, now)
             return
         status = child.process.poll()
-        if status is None or status == 0:
+        if status is None or status == 0 or child.hopeless:
+            return
+        if status == EXIT_MISCONFIGURED:
+            child.hopeless = True
+            log.error("%s ended with status 2, for the reason above: it is not started again", child.label)
             return
         log.warning("%s ended with status %d; it is started again", child.label, status)
         child.process, child.ended_at = None, now
@@ -112,7 +130,7 @@ class _Family:
             log.warning("%s cannot be started: %s; it is tried again", child.label, error)
             child.ended_at = now
 
-    def _leave(self) -> int:
+    def _leave(self) -> None:
         """Workers first: what they hand back should still find a leader."""
         log.info("draining; Ctrl-C again hands back what runs")
         workers, masters = self._children[1:], self._children[:1]
@@ -126,4 +144,3 @@ class _Family:
                     for child in self._children:
                         child.signal(signal.SIGTERM)
                 time.sleep(LOOK_S / 4)
-        return 0

@@ -6,18 +6,21 @@ import logging
 import os
 
 from spoold.daemon.actors import ASLEEP, open_spool
-from spoold.daemon.loop import Beat
+from spoold.daemon.loop import StepResult
 from spoold.daemon.naming import node_id
 from spoold.daemon.pulse import Pulse
 from spoold.protocol import layout
+from spoold.protocol.amount import amount
 from spoold.protocol.heartbeat import Capabilities
+from spoold.runner.runner import Runner
+from spoold.runner.sweep import sweep
 from spoold.system.hints import Hints
 from spoold.system.host import SystemHost
 from spoold.system.power import SystemInhibitor
 from spoold.system.scratch import LocalScratch, find_abandoned
 from spoold.worker.config import WorkerConfig
-from spoold.worker.runner import Runner
-from spoold.worker.sweep import sweep
+from spoold.worker.lookup import Lookup
+from spoold.worker.preparing import inherited, passed_on
 from spoold.worker.worker import Worker
 from spoold.worker.writers import Writers
 
@@ -31,7 +34,7 @@ class WorkerActor:
         host = SystemHost()
         can, slots = abilities(config, host)
         store = open_spool(root, node_id(config.name), pulse)
-        self._runner = Runner(slots)
+        self._runner = Runner(slots, environ=passed_on(config, os.environ))
         scratch = LocalScratch(store.writer, root, host)
         environ, inhibitor = dict(os.environ), SystemInhibitor() if config.laptop.inhibit_sleep else None
         self._writers = Writers(slots) if store.durable else None
@@ -47,6 +50,7 @@ class WorkerActor:
             environ=environ,
             inhibitor=inhibitor,
             writers=self._writers,
+            lacks=Lookup(config, inherited(config, environ), store.clock).lacks,
         )
         self._host = host
         self._config = config
@@ -58,14 +62,14 @@ class WorkerActor:
         self._leaving = False
         self._hurry = False
 
-    def step(self) -> Beat:
+    def step(self) -> StepResult:
         if not self._registered:
             self._register()
         if self._leaving:
             self._worker.drain(0.0 if self._hurry else self._config.drain_grace_s)
         self._watch()
         step = self._worker.step()
-        return Beat(step.busy, step.next_due, step.done)
+        return StepResult(step.busy, step.next_due, step.done)
 
     def _register(self) -> None:
         # What a predecessor left on this machine goes first: only then may its tasks run again elsewhere.
@@ -131,7 +135,7 @@ class WorkerActor:
         if worker.asleep:
             return ASLEEP
         running = min(len(worker.running), worker.slots)  # what waits in a slot does not run
-        return f"{worker.store.writer} runs {running} of at most {worker.slots} tasks"
+        return f"{worker.store.writer} runs {running} of at most {amount(worker.slots, 'task')}"
 
 
 def abilities(config: WorkerConfig, host: SystemHost) -> tuple[Capabilities, int]:

@@ -10,6 +10,7 @@ from spoold.doctor.share import Share
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.settings import Marker
+from spoold.system.sharing import umask
 
 
 def look_at_marker(share: Share) -> dict[str, Any]:
@@ -47,18 +48,11 @@ def try_access(share: Share, room: str) -> dict[str, Any]:
     return {
         "uid": os.geteuid(),
         "owner": owner,
-        "umask": _umask(),
+        "umask": "" if (mask := umask()) is None else f"{mask:04o}",
         "file_mode": f"{file_mode:04o}",
         "dir_mode": f"{dir_mode:04o}",
         "denied": [name for name in tree if not share.writable(name)],
     }
-
-
-def _umask() -> str:
-    """As the kernel tells it: asking with umask(2) would change it for a moment, for every thread."""
-    with open("/proc/self/status", encoding="utf-8") as lines:
-        found = [line.split()[1] for line in lines if line.startswith("Umask:")]
-    return found[0] if found else ""
 
 
 def try_exclusive(share: Share, room: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import orjson
 from spoold.doctor.place import GROUP, HERE, remove
 from spoold.doctor.share import Share
 from spoold.protocol import layout
+from spoold.protocol.amount import amount
 from spoold.protocol.errors import Unavailable
 
 LOOK_EVERY_S = 0.2
@@ -207,8 +208,9 @@ class _Gathering:
                 if time.monotonic() >= end:
                     came = 1 + len(self.live)
                     raise NobodyCame(
-                        f"only {came} of {self.number} machines came in {self.wait_s:.0f} s. Start `spool doctor DIR "
-                        f"--with {self.number}` on all of them within that time, or give more with --wait"
+                        f"only {came} of {amount(self.number, 'machine')} came in {self.wait_s:.0f} s. "
+                        f"Start `spool doctor DIR --with "
+                        f"{self.number}` on all of them within that time, or give more with --wait"
                     )
                 time.sleep(LOOK_EVERY_S)
         finally:

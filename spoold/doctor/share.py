@@ -10,13 +10,17 @@ import errno
 import fcntl
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal
+from typing import Literal, TypeVar
 
+from spoold.system.beneath import Beneath
 from spoold.system.posix import PosixFileSystem
+from spoold.system.renaming import rename_plainly
 
+T = TypeVar("T")
 LockKind = Literal["flock", "ofd"]
+_WARY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _RENAME_NOREPLACE = 1
 _AT_FDCWD = -100
 _RENAMEAT2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
@@ -29,31 +33,31 @@ class Share(PosixFileSystem):
         super().__init__(root)
         self.calls = 0
 
-    def _full(self, path: str) -> str:
-        self.calls += 1
-        return super()._full(path)
+        self._beneath = _Counted(self)
 
     def list(self, path: str) -> list[str]:
         """As the mount shows it: a trial must not touch what it lists."""
-        return os.listdir(self._full(path))
+        self.calls += 1
+        return self._names(path)
+
+    def rename(self, src: str, dst: str) -> None:
+        """rename(2) as the mount has it: a trial wants to see what it does to a name that is there."""
+        self._beneath.between(src, dst, rename_plainly)
 
     def create_exclusive(self, path: str) -> None:
         """Make an empty file that must not be there. Errors: FileExistsError when it is, OSError."""
-        os.close(os.open(self._full(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        os.close(self._open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))
 
     def rename_noreplace(self, src: str, dst: str) -> None:
         """renameat2(RENAME_NOREPLACE). Errors: OSError, with ENOSYS where the system has no such call."""
         if _RENAMEAT2 is None:
             raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), src)
-        names = (os.fsencode(self._full(src)), os.fsencode(self._full(dst)))
-        if _RENAMEAT2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_NOREPLACE):
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code), src)
+        self._beneath.between(src, dst, _rename_noreplace)
 
     def sees(self, path: str) -> bool:
         """Whether stat finds the name: the very question that network file systems answer from memory."""
         try:
-            os.stat(self._full(path))
+            self._beneath.at(path, lambda name, above: os.stat(name, dir_fd=above, follow_symlinks=False))
         except FileNotFoundError:
             return False
         return True
@@ -61,7 +65,7 @@ class Share(PosixFileSystem):
     @contextmanager
     def holding(self, path: str) -> Iterator[None]:
         """The file, held open for reading meanwhile. Errors: OSError."""
-        fd = os.open(self._full(path), os.O_RDONLY | os.O_CLOEXEC)
+        fd = self._open(path, os.O_RDONLY | _WARY)
         try:
             yield
         finally:
@@ -70,7 +74,7 @@ class Share(PosixFileSystem):
     @contextmanager
     def locked(self, path: str, kind: LockKind = "flock") -> Iterator[bool]:
         """An exclusive lock on an existing file, without waiting: whether it was granted. Errors: OSError."""
-        fd = os.open(self._full(path), os.O_RDWR | os.O_CLOEXEC)
+        fd = self._open(path, os.O_RDWR | _WARY)
         try:
             yield _lock(fd, kind)
         finally:
@@ -78,12 +82,36 @@ class Share(PosixFileSystem):
 
     def mode(self, path: str) -> tuple[int, int]:
         """Permission bits and owner of a file or directory."""
-        status = os.lstat(self._full(path))
+        status = self._beneath.at(path, lambda name, above: os.stat(name, dir_fd=above, follow_symlinks=False))
         return status.st_mode & 0o7777, status.st_uid
 
     def writable(self, path: str) -> bool:
         """Whether this user may make files in the directory, as the server tells."""
-        return os.access(self._full(path), os.W_OK | os.X_OK)
+        return self._beneath.at(path, lambda name, above: os.access(name, os.W_OK | os.X_OK, dir_fd=above))
+
+
+class _Counted(Beneath):
+    """Ways below the directory under examination; whoever goes one is counted."""
+
+    def __init__(self, share: Share) -> None:
+        super().__init__(share.root)
+        self._share = share
+
+    def at(self, path: str, act: Callable[[str, int | None], T]) -> T:
+        self._share.calls += 1
+        return super().at(path, act)
+
+    def between(self, src: str, dst: str, act: Callable[[str, str, int | None, int | None], T]) -> T:
+        self._share.calls += 1
+        return super().between(src, dst, act)
+
+
+def _rename_noreplace(src: str, dst: str, giver: int | None, taker: int | None) -> None:
+    assert _RENAMEAT2 is not None
+    places = (_AT_FDCWD if giver is None else giver, os.fsencode(src), _AT_FDCWD if taker is None else taker)
+    if _RENAMEAT2(*places, os.fsencode(dst), _RENAME_NOREPLACE):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), src)
 
 
 def _lock(fd: int, kind: LockKind) -> bool:

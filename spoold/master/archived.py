@@ -10,6 +10,8 @@ from array import array
 from bisect import bisect_left
 
 from spoold.protocol.lifecycle import State
+from spoold.store.archive import find_archived
+from spoold.system.filesystem import FileSystem
 
 _PARTS = 256
 _MASK = (1 << 64) - 1
@@ -55,3 +57,15 @@ class Archived:
         found = hash(task_key) & _MASK
         part = self._hashes[state][found % _PARTS]
         return part, bisect_left(part, found), found
+
+
+def still_archived(fs: FileSystem, task_id: str, blocked: set[str]) -> bool:
+    """Whether the archive has a task that was seen there, by a listing. Errors: OSError.
+
+    Its directory is believed to have it while this user may not list that: nothing else may take its id. blocked:
+    keeps the directory, for people.
+    """
+    closed: set[str] = set()
+    found = find_archived(fs, task_id, closed)
+    blocked |= closed
+    return found is not None or bool(closed)

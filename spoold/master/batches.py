@@ -8,91 +8,51 @@ stood staged in it is gone, so a late rename finds no source. Only then it looks
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from spoold.master import doors, takeover
+from spoold.master import anew, doors, gauging, kept, relisting
+from spoold.master.contents import IN_NAME, digest_of
 from spoold.master.desk import Desk
-from spoold.protocol import codec, layout
-from spoold.protocol.errors import legible
-from spoold.protocol.names import BatchName, key
+from spoold.master.kept import in_name
+from spoold.master.rejecting import reject_irregular, take_away
+from spoold.master.staging import Staging
+from spoold.master.stuck import Stuck
+from spoold.protocol import layout
+from spoold.protocol.door import BatchName
+from spoold.protocol.drop import WHOLE
+from spoold.protocol.errors import BadFile, legible
 from spoold.rules import admission, batch
-from spoold.rules.admission import Reject, Young, taken
 from spoold.rules.batch import Accepted, Line
-from spoold.store import absence
-from spoold.store.lanes import move_into_lane
+from spoold.store.refusals import WAITED_FOR
 from spoold.system.errnos import Meaning, classify
+from spoold.system.filesystem import NotRegularError
 
-# Lines that are read, and lines that become tasks, in one step: few enough that all else goes on beside it. On a slow
-# share as many as can be written in this time (s), or in as long as all else took since the last ones.
-CHECKED_PER_STEP = 2000
+# Lines that become tasks in one step: few enough that all else goes on beside it. On a slow share as many as can be
+# written and published in this time (s), or in as long as all else took since the last ones.
 PER_STEP = 500
-STAGING_S = 2.0
-
-__all__ = ["Accepted", "Batches", "Judging", "accept", "promised"]
-
-
-class Judging:
-    """A batch whose lines are being read, some at each step."""
-
-    def __init__(self, desk: Desk, drop: str, data: bytes) -> None:
-        self.data = data
-        self._drop = drop
-        self._check = batch.Check(data, drop, desk.store.settings)
-        self._sound: Accepted | None = None
-
-    def go_on(self, desk: Desk, most: int) -> tuple[Accepted | Reject | Young | None, int]:
-        """The verdict on the whole, and how many tasks were read for it, `most` of them. Errors: OSError.
-
-        None: there is more to read, or a task that it names moves or comes just now; ask again in the next step.
-        """
-        before = self._check.count
-        if self._sound is None:
-            verdict = self._check.go_on(most)
-            if not isinstance(verdict, Accepted):
-                return verdict, self._check.count - before
-            self._sound = verdict
-        return self._compare(desk, self._sound), self._check.count - before
-
-    def _compare(self, desk: Desk, sound: Accepted) -> Accepted | Reject | None:
-        """A batch whose ids are taken says the same as what has them, or is refused whole."""
-        if promised(desk, sound.named):
-            return None
-        if not any(desk.view.known(k) for k in sound.named):
-            return sound
-        for line in batch.lines(self.data, self._drop, desk.order(0), "", desk.store.settings, sound):
-            desk.breathe()
-            if key(line.name.id) not in sound.named or not desk.view.known(line.name.id):
-                continue
-            same = desk.says_the_same(line.name.id, codec.load(line.data, self._drop), alone=False)
-            if same is None:
-                return None
-            if not same:
-                return Reject(taken(f"{self._drop} line {line.number}", line.name.id))
-        return sound
-
-
-def promised(desk: Desk, keys: Collection[str]) -> bool:
-    """Whether a batch under way will make a task with one of these ids; of one that was taken over, it may be any.
-
-    Whoever wants the same id has to wait for it: a line whose id was taken meanwhile would be passed over as made.
-    """
-    if not keys:
-        return False
-    found = [desk.promised.get(name) for name in desk.batches]
-    return any(sound is None or not sound.named.keys().isdisjoint(keys) for sound in found)
+STAGING_S = 4.0
+# What stands under a batch's name and is no file promises no ids.
+NOTHING = Accepted({}, [], [], b"")
+OVERWRITTEN = (
+    "was written again before all its lines were tasks: those that were not are lost, unless they are new ones"
+)
 
 
 def accept(desk: Desk, drop: str, data: bytes, accepted: Accepted) -> None:
-    """The batch becomes mine to expand; its order numbers are taken, so that its tasks stay together."""
+    """The batch becomes mine to expand; its order numbers are taken, so that its tasks stay together.
+
+    One that nobody published by rename says in its name how much of it was admitted: its writer may go on.
+    """
     order, prefix = admission.settle(drop, desk.next_micros(), desk.epoch)
     desk.next_micros(data.count(b"\n") + 2)
-    name = BatchName(order, prefix)
+    whole, digest = drop.lower().endswith(WHOLE), accepted.digest[:IN_NAME].hex()
+    name = BatchName(order, prefix) if whole else BatchName(order, prefix, 0, len(data), digest)
     if doors.through(desk, drop, name.encode()):
         desk.journal.note("BATCH", drop=legible(drop), batch=name.encode())
-        desk.promised[name] = accepted
-        desk.batches.add(name)
+        desk.door.promised[name] = accepted
+        desk.door.batches.add(name)
 
 
 @dataclass(slots=True)
@@ -110,57 +70,148 @@ class Batches:
 
     def __init__(self) -> None:
         self._open: _Open | None = None
-        self._staged: dict[str, Line] = {}
-        self._written = 0
+        self._staging = Staging()
         self._rested_at = math.inf
+        self._read: tuple[BatchName, bytes] | None = None
+        self._overwritten: dict[BatchName, float] = {}
+        self._stuck = Stuck()
 
     def step(self, desk: Desk) -> int:
         """Publish some lines. Returns how many batches are still open, and not waiting for room. Errors: OSError."""
-        self._resolve(desk)
-        if self._open is None and desk.batches:
-            name = min(desk.batches, key=lambda b: b.order)
-            path = layout.join(desk.door, name.encode())
-            try:
-                data = absence.read(desk.store.fs, path)
-            except OSError as error:
-                desk.tell(path, error)
-                return 0
-            if data is None:
-                desk.batches.discard(name)  # finished by an unlink whose reply was lost, or taken over
-                return len(desk.batches)
-            sound, settings = desk.promised.get(name), desk.store.settings
-            found = batch.lines(data, name.encode(), name.order, name.prefix, settings, sound)
-            self._open, self._rested_at = _Open(name, found, desk.vanished), math.inf
-        if self._open is not None and not self._expand_if_room(desk, self._open):
+        resolved = self._staging.resolve(desk)
+        for gone in [name for name, until in self._overwritten.items() if desk.now.monotonic >= until]:
+            del self._overwritten[gone]
+        desk.report.notices += [f"batch {name.prefix} {OVERWRITTEN}" for name in self._overwritten]
+        oldest, told = self._oldest_due(desk), len(desk.report.notices)
+        name = self._open.name if self._open is not None else oldest
+        if name is None or not resolved:
             return 0
-        return len(desk.batches)
+        went_on: bool | None = self._open is not None or self._begin(desk, name)
+        if went_on and self._open is not None:
+            went_on = self._expand_if_room(desk, self._open)
+        if went_on is None:
+            return 0
+        if went_on:
+            self._stuck.forget(name.encode())
+        else:
+            self._stuck.put_off(desk, name.encode(), told)
+        return len(desk.door.batches) - len(self._stuck.drops.keys() & self._names(desk).keys())
 
-    def _expand_if_room(self, desk: Desk, under_way: _Open) -> bool:
-        """Expand it; False on a full share, where all else goes on that needs no room. Errors: OSError."""
+    def next_due(self) -> float | None:
+        """When (monotonic, s) the next batch that nothing could be done with is to be tried again."""
+        return self._stuck.next_due()
+
+    def _oldest_due(self, desk: Desk) -> BatchName | None:
+        """The oldest batch, but for those that nothing could be done with lately: none waits for them."""
+        if not self._stuck.drops:
+            return min(desk.door.batches, key=_age, default=None)
+        names = self._names(desk)
+        for gone in self._stuck.drops.keys() - names.keys():
+            self._stuck.forget(gone)
+        return min(
+            (name for file, name in names.items() if not self._stuck.rests(desk, file)), key=_age, default=None
+        )
+
+    def _names(self, desk: Desk) -> dict[str, BatchName]:
+        """All batches by file name; none where none is stuck, since there may be thousands, in every step."""
+        return {name.encode(): name for name in desk.door.batches} if self._stuck.drops else {}
+
+    def _begin(self, desk: Desk, name: BatchName) -> bool:
+        """Read a batch, or settle it; False where neither can be done now, which people are told. Errors: OSError."""
+        path = kept.path_of(desk, name)
         try:
-            self._expand(desk, under_way)
+            with desk.reading(path):
+                data = gauging.read_accepted(desk, path, name)
+        except OSError as error:
+            return self._unread(desk, name, error)
+        except gauging.TooLarge as found:
+            kept.reject_rest(desk, name, found.error, size=found.size)
+            return name not in desk.door.batches
+        if desk.door.promised.get(name) is NOTHING:
+            del desk.door.promised[name]  # somebody has put a file there meanwhile
+        if data is None:
+            # Finished by an unlink or a rename whose reply was lost, or taken over.
+            desk.door.batches.discard(name)
+            desk.door.in_doubt = True
+            return True
+        data = self._as_admitted(desk, name, data)
+        if data is None:
+            return name not in desk.door.batches
+        sound, settings = desk.door.promised.get(name), desk.store.settings
+        lines = batch.lines(data, name.encode(), name.order, name.prefix, settings, sound, name.done or 0)
+        self._open, self._rested_at = _Open(name, lines, desk.missing.vanished), math.inf
+        return True
+
+    @staticmethod
+    def _unread(desk: Desk, name: BatchName, error: OSError) -> bool:
+        """What is no file is no batch, and goes. A file stays, and its ids with it, though nobody knows which: a line
+        whose id another drop took meanwhile would be lost. True when it is gone. Errors: OSError.
+        """
+        path = kept.path_of(desk, name)
+        if isinstance(error, NotRegularError):
+            desk.door.promised[name] = NOTHING
+            if not reject_irregular(desk, path, f"{name.stem}.jsonl"):
+                return False
+            desk.door.batches.discard(name)
+            del desk.door.promised[name]
+            return True
+        desk.tell(path, error)
+        known = desk.door.promised.get(name)
+        if known is None or known.named:
+            desk.report.notices[-1] += f"; {WAITED_FOR} {'an id' if known is None else 'one of its ids'} waits for it"
+        return False
+
+    def _as_admitted(self, desk: Desk, name: BatchName, data: bytes) -> bytes | None:
+        """What the batch said when it was admitted, whatever was written into its file since; None if that is lost.
+
+        This leader may have read it before. Else the lines that are no tasks yet are unknown, and the file is a new
+        drop.
+        """
+        admitted = in_name(name)
+        if not digest_of(data).startswith(admitted):
+            if self._read is None or self._read[0] != name:
+                if anew.judge_anew(desk, kept.path_of(desk, name), f"{name.stem}.jsonl"):
+                    desk.door.batches.discard(name)
+                    desk.door.promised.pop(name, None)
+                    self._overwritten[name] = desk.now.monotonic + desk.store.settings.drop.watch_s
+                    desk.journal.note("OVERWRITTEN", batch=name.encode(), problem=OVERWRITTEN, mend=kept.ADVICE)
+                return None
+            data = self._read[1]
+        self._read = (name, data) if admitted else None
+        return data
+
+    def _expand_if_room(self, desk: Desk, under_way: _Open) -> bool | None:
+        """Expand it; None on a full share, where all else goes on that needs no room. False where it could not be
+        removed, though nothing is left to be done with it. Errors: OSError.
+        """
+        try:
+            return self._expand(desk, under_way)
+        except BadFile as error:
+            kept.reject_rest(desk, under_way.name, error)
+            return under_way.name not in desk.door.batches
         except OSError as error:
             if classify(error) is not Meaning.FULL:
                 raise
-            desk.notices.append(f"batch {under_way.name.prefix} waits for room on the share: {error.strerror}")
-            return False
-        return True
+            desk.report.notices.append(f"batch {under_way.name.prefix} waits for room on the share: {error.strerror}")
+            return None
 
-    def _expand(self, desk: Desk, under_way: _Open) -> None:
-        """Stage some lines, make them durable together, then publish them one by one.
+    def _expand(self, desk: Desk, under_way: _Open) -> bool:
+        """Stage some lines, make them durable together, then publish them one by one. On a share each is durable as
+        it is written, and published before the client has to ask the server about it again.
 
         Durable first: a published line may be run at once, and a power cut must not leave it without its content.
         """
         try:
             all_read = self._stage_some(desk, under_way)
-            if self._staged and desk.store.durable and not desk.store.fs.remote:
+            if self._staging.lines and desk.store.durable and not desk.store.fs.remote:
                 desk.store.fs.flush()
-            for staged in list(self._staged):
+            for staged in list(self._staging.lines):
                 desk.breathe()
-                self._publish(desk, staged)
+                self._staging.publish(desk, staged)
             if all_read and (not desk.store.fs.forgets or self._kept(desk, under_way)):
-                self._finish(desk, under_way.name)
+                return self._finish(desk, under_way.name)
             self._rested_at = desk.store.clock.monotonic()
+            return True
         except BaseException:
             # Whatever stopped this line, the next step starts over: lines that exist are passed over.
             self._open = None
@@ -176,7 +227,9 @@ class Batches:
             count += 1
             desk.breathe()
             if not desk.view.known(line.name.id):
-                self._stage(desk, line)
+                staged = self._staging.stage(desk, line)
+                if desk.store.fs.remote:
+                    self._staging.publish(desk, staged)
             if clock.monotonic() >= until:
                 return False
         return count < PER_STEP
@@ -191,51 +244,25 @@ class Batches:
             desk.unsure = under_way.settled = True
             return False
         if not desk.missing:
-            takeover.relist(desk)
-        if not desk.missing and desk.vanished != under_way.vanished:
+            relisting.relist(desk)
+        if not desk.missing and desk.missing.vanished != under_way.vanished:
             self._open = None  # once more from the first line: those that are there are passed over
         return self._open is not None and not desk.missing
 
-    def _finish(self, desk: Desk, name: BatchName) -> None:
-        """All lines are tasks: the batch file has no more to say."""
-        absence.remove(desk.store.fs, layout.join(desk.door, name.encode()))
-        desk.batches.discard(name)
-        desk.promised.pop(name, None)
+    def _finish(self, desk: Desk, name: BatchName) -> bool:
+        """All lines are tasks: the batch file has no more to say, unless its writer goes on. False where it stays."""
+        desk.denied = False
+        if not (take_away(desk, kept.path_of(desk, name)) if name.size is None else kept.keep(desk, name)):
+            if name.size is None or desk.denied:
+                self._open = None
+                return False
+            return True  # it may have been renamed, or be renamed late: the next step tries once more
+        desk.door.batches.discard(name)
+        desk.door.promised.pop(name, None)
         desk.busy = True
-        self._open = None
-
-    def _stage(self, desk: Desk, line: Line) -> None:
-        """Write a line into this leader's door, under a name that it never uses twice. Errors: OSError, DoorShut."""
-        self._written += 1
-        path = layout.join(desk.door, f"{self._written}{doors.LINE}")
-        self._staged[path] = line  # on record before it is there: an error does not say that it is not
-        try:
-            desk.store.fs.write(path, line.data, durable=desk.store.durable and desk.store.fs.remote)
-        except FileNotFoundError:
-            doors.check_open(desk)
-            raise
-
-    def _publish(self, desk: Desk, staged: str) -> None:
-        """One line becomes a task in waiting/."""
-        line = self._staged[staged]
-        file = line.name.encode()
-        moved = move_into_lane(desk.store, staged, layout.WAITING, line.lane, file)
-        if not moved:
-            raise moved.error or OSError(f"{line.name.id}: publishing ended as {moved.fate}")
-        del self._staged[staged]
-        _admitted(desk, line, file)
-
-    def _resolve(self, desk: Desk) -> None:
-        """What was not seen to be published may still be, until its source is gone: then look."""
-        for staged, line in list(self._staged.items()):
-            absence.remove(desk.store.fs, staged)
-            file = line.name.encode()
-            there = absence.stands(desk.store.fs, layout.waiting(line.lane, file))
-            if there and not desk.view.known(line.name.id):
-                _admitted(desk, line, file)
-            del self._staged[staged]
+        self._open = self._read = None
+        return True
 
 
-def _admitted(desk: Desk, line: Line, file: str) -> None:
-    desk.enlist(file, line.lane, line.task, line.name.delay_ms)
-    desk.journal.note("ADMITTED", line.name.id, line.name.attempt, lane=line.lane)
+def _age(name: BatchName) -> str:
+    return name.order

@@ -57,7 +57,7 @@ def clear_bucket(desk: Desk, directory: str) -> float:
     Returns for how long (s) none is due, neither of those that are there nor of those that come. Errors: OSError.
     """
     groups: dict[str, list[str]] = {}
-    for name in sorted(absence.names_in(desk.store.fs, directory)):
+    for name in sorted(absence.names_in(desk.store.fs, directory, desk.view.blocked)):
         archived, log = parse_archived(name), parse_log(name)
         found = archived[0] if archived else log
         if found is not None:
@@ -85,8 +85,13 @@ def _is_task(name: str) -> bool:
 
 
 def _age_s(desk: Desk, path: str) -> float:
+    """How old a file is, by the clock of the server, which stamped it; 0 while its time is not known.
+
+    By its own date, a leader that is a year ahead would delete everything at once.
+    """
+    now = desk.store.common.server()
     try:
-        return desk.now.wall - desk.store.fs.stat(path).mtime_ns / 1e9
+        return 0.0 if now is None else now - desk.store.fs.stat(path).mtime_ns / 1e9
     except FileNotFoundError:
         return 0.0
 
@@ -94,7 +99,7 @@ def _age_s(desk: Desk, path: str) -> float:
 def _clear_journals(desk: Desk) -> None:
     """Journals that nobody has written to for long; mine is mine."""
     fs, max_age_s = desk.store.fs, desk.store.settings.retention.events_s
-    for name in sorted(fs.list(layout.EVENTS)):
+    for name in sorted(absence.names_unless_blocked(fs, layout.EVENTS)):
         events, path = parse_events(name), layout.join(layout.EVENTS, name)
         if events is not None and events.writer != desk.store.writer and _age_s(desk, path) > max_age_s:
             take_away(desk, path)
@@ -109,7 +114,10 @@ def _clear_abandoned(desk: Desk) -> None:
     for writer in sorted(set(fs.list(layout.TMP)) - desk.view.beats.keys() - {desk.store.writer}):
         path = layout.join(layout.TMP, writer)
         if _age_s(desk, path) > max_age_s:
-            clear_directory(fs, path, partial(take_away, desk))
+            try:
+                clear_directory(fs, path, partial(take_away, desk))
+            except PermissionError:
+                desk.view.blocked.add(path)
 
 
 def _remove_idle_lanes(desk: Desk) -> None:

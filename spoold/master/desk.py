@@ -2,52 +2,57 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
-from spoold.master.view import Place, View, Wanted
+from spoold.master.archived import still_archived
+from spoold.master.changes import Wanted
+from spoold.master.learned import Learned
+from spoold.master.missing import Missing
+from spoold.master.orders import Orders
+from spoold.master.own_door import OwnDoor
+from spoold.master.rejects import Rejects
+from spoold.master.report import Report
+from spoold.master.usage import Usage
+from spoold.master.view import Place, View
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
-from spoold.protocol.lifecycle import State
-from spoold.protocol.names import BatchName, DoorName, EndedName, TaskName, key
-from spoold.protocol.order import encode_order
+from spoold.protocol.lifecycle import Mover, State
+from spoold.protocol.names import EndedName, TaskName, key
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.protocol.task import Task
+from spoold.rules.accounts import Ran, plus, total_of
 from spoold.rules.backlog import Backlog, Entry, Now
-from spoold.rules.batch import Accepted
-from spoold.rules.gates import NO_CONDITIONS, conditions_of
+from spoold.rules.gates.facts import NO_CONDITIONS, conditions_of
 from spoold.rules.liveness import Watch
 from spoold.store import absence
-from spoold.store.archive import find_archived
 from spoold.store.journal import Journal
 from spoold.store.lanes import move_into_lane
-from spoold.store.looks import Looks
+from spoold.store.ledger import Ledger
 from spoold.store.mover import Fate, Moved
+from spoold.store.obstacles import obstacle
+from spoold.store.polling import Polling
+from spoold.store.records import write_record
+from spoold.store.refusals import refusal
 from spoold.store.regular import regular
 from spoold.store.store import Store
 from spoold.system.errnos import concerns_one_file
-from spoold.system.filesystem import NotRegularError
+from spoold.system.filesystem import DamagedError
 
 OF_ONE_FILE_MEND = "let the user that the master runs as read and remove it (chmod, chown), or move it away"
+DAMAGED_MEND = "check the disk that it is on, or move the file out of the spool and submit the task again"
 
 
 @dataclass(slots=True)
 class Desk:
     """One leader's working state in one epoch; all of it can be rebuilt from the tree.
 
-    lanes: the lane of every task that is ready or claimed; deadlines: wall time (s) by key of tasks that have one;
-    active: how many tasks of each type are ready or claimed; missing: keys whose place is in doubt; vanished: how
-    many of them were nowhere at last; half: files in this leader's door that are to be admitted; promised: what was
-    found in each batch under way, of those that this leader accepted itself; door_in_doubt: more may have come into
-    it; unlearned: keys whose lane and deadline are to be looked up; now: the moment of this step; dead: nodes that
-    were reaped, and when (monotonic, s); busy: whether this step changed anything; taken: the names in rejected/,
-    listed once a step if need be; denied: a move was not allowed (whoever asks resets it); recorded: results that
-    this leader wrote for moves it has not made, by their names; notices: what people should know of this step;
-    looks: when what is listed; listed: what this step has listed; unsure: the next step is to list everything;
-    breathe: to be called between one thing and the next wherever there may be many, so that on a slow share the
-    token does not grow old; it raises OSError, DoorShut when somebody else leads.
+    now: the moment of this step; busy: whether it changed anything; denied: a move of it was not allowed; listed:
+    what it has listed; unsure: the next step lists everything; ledger: the records of earlier attempts, if it asked;
+    recorded: results that this leader wrote for moves that it has not made, by their names; damaged: tokens that
+    could not be read, and since when (monotonic, s), over all epochs; breathe: to be called between one of many
+    things and the next, for the token's sake; it raises OSError, DoorShut. Each other part says itself what it is.
     """
 
     store: Store
@@ -55,35 +60,23 @@ class Desk:
     epoch: int
     now: Now
     watch: Watch
+    door: OwnDoor
+    orders: Orders
+    polling: Polling
     view: View = field(default_factory=View)
-    lanes: dict[str, str] = field(default_factory=dict)
-    deadlines: dict[str, float] = field(default_factory=dict)
-    active: Counter[str] = field(default_factory=Counter)
-    missing: set[str] = field(default_factory=set)
-    vanished: int = 0
-    unlearned: list[str] = field(default_factory=list)
-    batches: set[BatchName] = field(default_factory=set)
-    promised: dict[BatchName, Accepted] = field(default_factory=dict)
-    half: set[str] = field(default_factory=set)
-    door_number: int = 0
-    door: str = field(init=False)
-    door_in_doubt: bool = False
-    busy: bool = False
-    notices: list[str] = field(default_factory=list)
-    rejected: int = 0
-    taken: set[str] | None = None
-    denied: bool = False
+    report: Report = field(default_factory=Report)
+    learned: Learned = field(default_factory=Learned)
+    usage: Usage = field(default_factory=Usage)
+    missing: Missing = field(default_factory=Missing)
+    rejects: Rejects = field(default_factory=Rejects)
+    ledger: Ledger | None = None
     recorded: dict[str, tuple[Status, Error]] = field(default_factory=dict)
-    dead: dict[str, float] = field(default_factory=dict)
-    looks: Looks = field(init=False)
+    damaged: dict[str, float] = field(default_factory=dict)
+    busy: bool = False
+    denied: bool = False
     listed: Wanted = field(default_factory=Wanted)
     unsure: bool = True
-    last_micros: int = 0
     breathe: Callable[[], None] = lambda: None
-
-    def __post_init__(self) -> None:
-        self.looks = Looks(self.store)
-        self.door = layout.join(layout.ADMITTING, DoorName(self.epoch, self.store.writer, self.door_number).encode())
 
     @property
     def backlog(self) -> Backlog:
@@ -95,13 +88,18 @@ class Desk:
         return self.view.known(task_id) and self.view.place(key(task_id)) != place
 
     def has_completed(self, task_id: str) -> bool:
-        """Whether a task of this id has completed. Success is for ever: any other token that has it is a copy that
-        somebody restored, unless the server forgot the commit, so that is looked up. Errors: OSError.
+        """Whether a task of this id has completed, for ever: any other token of it is a copy that somebody restored,
+        unless the server forgot the commit, so that is looked up. Errors: OSError.
         """
         place, ended = self.view.place(key(task_id)), self.view.archived.state(key(task_id))
         if place is not None and place.state is State.COMPLETED and absence.stands(self.store.fs, place.path):
             return True
-        return ended is State.COMPLETED and find_archived(self.store.fs, task_id) is not None
+        return ended is State.COMPLETED and still_archived(self.store.fs, task_id, self.view.blocked)
+
+    def undid(self, moves: int) -> None:
+        """So many tokens stand where they were before a move; people are to know, where a server can do that."""
+        if moves and self.store.fs.forgets:
+            self.report.undid(moves, self.now.monotonic)
 
     def doubt(self, task_key: str) -> None:
         """A task was not seen where it waits: as long as it stood in the backlog, nobody would miss it."""
@@ -109,23 +107,31 @@ class Desk:
         if place is not None:
             self.view.where[task_key] = place
         self.backlog.remove(task_key)
-        self.missing.add(task_key)
+        self.missing.keys.add(task_key)
 
     def next_micros(self, count: int = 1) -> int:
-        """The next order number, later than all before; `count` numbers are taken. Microseconds since 1970."""
-        micros = max(int(self.now.wall * 1e6), self.last_micros + 1)
-        self.last_micros = micros + count - 1
-        return micros
-
-    def order(self, micros: int) -> str:
-        """The order that a number taken from `next_micros` makes in this epoch."""
-        return encode_order(micros, self.epoch)
+        """The next order number, as `Orders.next_micros`."""
+        return self.orders.next_micros(self.now.wall, count)
 
     def read_task(self, path: str) -> Task | None:
         """The content of a token; None when it moved meanwhile. Errors: OSError, BadFile when it is no task."""
-        with regular(path):
+        with self.reading(path), regular(path):
             data = absence.read(self.store.fs, path)
         return None if data is None else codec.load_task(data, path)
+
+    @contextmanager
+    def reading(self, path: str) -> Iterator[None]:
+        """Around a read: what a share that can be listed says of one file in one step after the other, it says of
+        that file alone. Errors: DamagedError then.
+        """
+        now = self.now.monotonic
+        try:
+            yield
+        except OSError as error:
+            if concerns_one_file(error) or self.damaged.setdefault(path, now) == now:
+                raise
+            raise DamagedError(error.errno, error.strerror) from error
+        self.damaged.pop(path, None)
 
     def task_at(self, place: Place, name: TaskName) -> Task | None:
         """The content of a token that nobody else holds; None when it moved, may not be read, or is no task: the last
@@ -148,31 +154,11 @@ class Desk:
         """
         if not concerns_one_file(error):
             raise error
-        self.notices.append(f"{path}: {error.strerror}; {OF_ONE_FILE_MEND}")
-
-    def says_the_same(self, task_id: str, new: Any, *, alone: bool = True) -> bool | None:
-        """Whether the task with that id says what `new` does, wherever it is. Errors: OSError.
-
-        None when it is moving just now. A damaged file says something else: nobody knows what it was. alone: what is
-        new goes if it says the same, so where a server may have forgotten the other one, a listing has to show it.
-        """
-        place = self.view.place(key(task_id))
-        path = find_archived(self.store.fs, task_id) if place is None else place.path
-        try:
-            if path is None:
-                return None
-            with regular(path):
-                data = self.store.fs.read(path)
-            same = codec.same_content(new, codec.load(data, path))
-            doubtful = same and alone and self.store.fs.forgets
-            return None if doubtful and not absence.stands(self.store.fs, path) else same
-        except FileNotFoundError:
-            return None
-        except (BadFile, NotRegularError):
-            return False
-        except PermissionError as error:
-            self.tell(path or task_id, error)
-            return None
+        if isinstance(error, NotADirectoryError) and (found := obstacle(self.store.fs, path.rpartition("/")[0])):
+            self.report.notices.append(found)
+        else:
+            mend = DAMAGED_MEND if isinstance(error, DamagedError) else OF_ONE_FILE_MEND
+            self.report.notices.append(f"{path}: {error.strerror}; {mend}")
 
     def enlist(self, file: str, lane: str, task: Task | None, delay_ms: int) -> None:
         """A token stands in waiting/: into the backlog with it. task is needed where the name is conditional.
@@ -183,14 +169,14 @@ class Desk:
         rest_until = self.now.monotonic + delay_ms / 1000 if delay_ms else 0.0
         task_key = self.backlog.add(Entry(file, lane, conditions, rest_until), self.now)
         self.view.where.pop(task_key, None)  # where it waits, the backlog says
-        self.lanes.pop(task_key, None)
+        self.learned.lanes.pop(task_key, None)
         if conditions.deadline is not None:
-            self.deadlines[task_key] = conditions.deadline
+            self.learned.deadlines[task_key] = conditions.deadline
 
     def to_waiting(self, src: str, name: TaskName, lane: str, task: Task | None, event: str, **detail: str) -> Moved:
         """Move a token into waiting/ and enlist it."""
         file = name.encode()
-        moved = move_into_lane(self.store, src, layout.WAITING, lane, file)
+        moved = move_into_lane(self.store, event, src, layout.WAITING, lane, file)
         if self.went(moved, name.id):
             self.enlist(file, lane, task, name.delay_ms)
             self.journal.note(event, name.id, name.attempt, lane=lane, **detail)
@@ -202,13 +188,14 @@ class Desk:
             self.busy = True
         elif moved.fate is Fate.REFUSED or isinstance(moved.error, PermissionError):
             self.denied = True
-            self.notices.append(f"task {task_id} cannot be moved: {moved.error}")
+            self.report.notices.append(refusal(self.store.fs, f"task {task_id}", moved))
         return bool(moved)
 
-    def record(self, name: TaskName, error: Error, status: Status) -> EndedName:
+    def record(self, name: TaskName, error: Error, status: Status, ran: Ran | None = None) -> EndedName:
         """The leader's own result for an attempt that no worker can speak for; written once. Errors: OSError.
 
         Written anew where the move that it was for was not made, and another one is to be made now.
+        ran: when an attempt began whose worker died, and for how long (s) it ran, as far as that was seen.
         """
         ended = name.ended(self.store.writer)
         if self.recorded.get(ended.encode()) != (status, error):
@@ -217,34 +204,47 @@ class Desk:
                 attempt=name.attempt,
                 worker_id=self.store.writer,
                 status=status,
+                started_at=ran.since if ran else None,
+                duration_s=round(ran.ran_s, 3) if ran else 0.0,
+                frozen_s=(ran.frozen_s if ran else 0.0) or None,
                 completed_at=self.store.stamp(),
                 error=error,
+                estimated=ran is not None,
             )
-            path = layout.join(layout.RESULTS, ended.encode())
-            self.store.fs.write(path, codec.dump(result), durable=self.store.durable)
+            if name.attempt > 1:
+                self.ledger = self.ledger or Ledger(self.store.fs)
+                own, before = total_of([result]), self.ledger.total_before(name.id, name.attempt)
+                result = result.model_copy(update={"total": plus(before, own) if before and own else own})
+            path, data = layout.join(layout.RESULTS, ended.encode()), codec.dump(result)
+            self.report.notices += write_record(self.store, path, data, durable=self.store.durable)
             self.recorded[ended.encode()] = (status, error)
         return ended
 
-    def fail(self, place: Place, name: TaskName, error: Error, status: Status) -> bool:
-        """End a task that no worker holds any more: the leader's result, then the move; True when it has ended."""
+    def fail(self, place: Place, name: TaskName, error: Error, status: Status, ran: Ran | None = None) -> bool:
+        """End a task that no worker holds any more: the leader's result, then the move; True when it has ended.
+
+        ran: as `record`.
+        """
         try:
-            ended = self.record(name, error, status)
+            ended = self.record(name, error, status, ran)
         except OSError as trouble:
             self.tell(place.path, trouble)
             return False
-        moved = self.store.move(place.path, layout.join(layout.FAILED, ended.encode()))
+        moved = self.store.move(Mover.LEADER, "FAILED", place.path, layout.join(layout.FAILED, ended.encode()))
         if not self.went(moved, name.id):
+            if moved.fate is Fate.LOST and key(name.id) in self.backlog:
+                self.doubt(key(name.id))
             return False
         self.recorded.pop(ended.encode(), None)
         self.view.forget_place(place)
         self.view.settle(name.id, State.FAILED, layout.FAILED, ended.encode())
         self.ended(key(name.id))
+        self.report.endings[error.cause or error.code] += 1
         self.journal.note("FAILED", name.id, name.attempt, code=error.code, message=error.message)
         return True
 
     def ended(self, task_key: str) -> None:
         """A task ended: whoever waits for it is asked anew."""
-        self.lanes.pop(task_key, None)
-        self.deadlines.pop(task_key, None)
+        self.learned.forget(task_key)
         self.backlog.remove(task_key)
         self.backlog.parent_changed(task_key, self.now)

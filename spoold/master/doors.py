@@ -11,24 +11,32 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from dataclasses import replace
 
 from spoold.master.desk import Desk
+from spoold.master.duplicates import says_the_same
 from spoold.master.placing import place_admitted
-from spoold.master.rejecting import reject, reject_directory, take_away
+from spoold.master.rejecting import reject, reject_directory, reject_irregular, take_away
 from spoold.master.view import Place
 from spoold.protocol import codec, layout
+from spoold.protocol.door import BatchName, parse_door, parse_standing
+from spoold.protocol.drop import is_unique
 from spoold.protocol.errors import BadFile
-from spoold.protocol.lifecycle import State
-from spoold.protocol.names import TaskName, key, parse_batch, parse_door, parse_task
+from spoold.protocol.lifecycle import Mover, State
+from spoold.protocol.names import COUNT_MAX, TaskName, key, parse_task
 from spoold.protocol.order import order_micros
 from spoold.rules import admission
 from spoold.rules.admission import Admit, Known
-from spoold.store import absence
+from spoold.store import absence, mover
+from spoold.store.doors import is_watched
 from spoold.store.lease import read_lease
 from spoold.store.mover import Fate
 from spoold.store.store import clear_directory, make_directory
+from spoold.system.filesystem import NotRegularError
 
 LINE = ".line"
+LOCKED = 999_000_000
+LOCKED_MEND = "its owner (or root) runs `chmod -R g+rwX %s`, and what waits in it is admitted within minutes"
 
 
 class DoorShut(OSError):
@@ -40,7 +48,7 @@ class DoorShut(OSError):
 
 def open_door(desk: Desk) -> None:
     """Make this leader's door and shut all others, taking over what stood in them. Errors: OSError."""
-    make_directory(desk.store.fs, desk.door)
+    make_directory(desk.store.fs, desk.door.path)
     shut_others(desk)
     look_behind(desk)
 
@@ -50,12 +58,13 @@ def shut_others(desk: Desk) -> None:
     could not be shut, after all others were.
     """
     open_still: OSError | None = None
+    desk.report.locked.clear()
     for name in sorted(desk.store.fs.list(layout.ADMITTING)):
         door, path = parse_door(name), layout.join(layout.ADMITTING, name)
-        if door is None or path == desk.door:
+        if door is None or path == desk.door.path:
             continue
         if door.epoch > desk.epoch and _has_been_led(desk, door.epoch):
-            raise DoorShut(desk.door)
+            raise DoorShut(desk.door.path)
         try:
             if desk.store.fs.stat(path).kind == "dir":
                 _shut(desk, path)
@@ -76,43 +85,86 @@ def _has_been_led(desk: Desk, epoch: int) -> bool:
 
 
 def _shut(desk: Desk, door: str) -> None:
+    denied = False
+
     def take(path: str) -> None:
+        nonlocal denied
         name = path.rpartition("/")[2]
-        if parse_task(name) is None and parse_batch(name) is None:
-            take_away(desk, path)
-        elif desk.store.move(path, layout.join(desk.door, name)).fate is Fate.NO_DIRECTORY:
+        if parse_standing(name) is None:
+            denied = not take_away(desk, path) or denied
+            return
+        moved = desk.store.move(Mover.LEADER, "RECEIVED", path, desk.door.at(name))
+        if isinstance(moved.error, PermissionError) and reject_directory(desk, path):
+            return  # no drop; another user's may have got a name here that means nothing, and goes with the door
+        denied = isinstance(moved.error, PermissionError) or denied
+        if moved.fate is Fate.NO_DIRECTORY:
             check_open(desk)
 
-    if clear_directory(desk.store.fs, door, take):
-        return
+    try:
+        if clear_directory(desk.store.fs, door, take):
+            return
+    except PermissionError:
+        denied = True
     # What is neither ours nor to be removed, such as a file that an NFS client still has open, goes with the
     # directory: to move it away shuts the door as well.
-    ours = any(parse_task(name) or parse_batch(name) for name in absence.names_in(desk.store.fs, door))
-    if ours or not reject_directory(desk, door):
+    with contextlib.suppress(PermissionError):
+        if not _holds_ours(desk, door) and reject_directory(desk, door):
+            return
+    if not (denied and _lock(desk, door)):
         raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), door)
 
 
+def _holds_ours(desk: Desk, door: str) -> bool:
+    """Whether drops on their way in are in it; True where that may not be known."""
+    try:
+        return any(parse_standing(name) for name in absence.names_in(desk.store.fs, door))
+    except PermissionError:
+        return True
+
+
+def _lock(desk: Desk, door: str) -> bool:
+    """Shut a door that this user may not empty: under a number that no leader gives itself, nobody goes through it.
+
+    What stands in it waits there until its owner lets others in. False when that cannot be done either.
+    """
+    old = parse_door(door.rpartition("/")[2])
+    assert old is not None
+    if old.number < LOCKED:
+        there = set(desk.store.fs.list(layout.ADMITTING))
+        names = (replace(old, number=number).encode() for number in range(LOCKED, COUNT_MAX))
+        new = layout.join(layout.ADMITTING, next(name for name in names if name not in there))
+        if not mover.move(desk.store.fs, door, new):
+            return False
+        door = new
+    desk.report.locked.append(
+        f"{door}/ belongs to another user, and this node's may not empty it; {LOCKED_MEND % door}"
+    )
+    return True
+
+
 def check_open(desk: Desk) -> None:
-    """Find out why this leader's own door was not found. Errors: DoorShut if it is gone; OSError."""
-    if not absence.stands(desk.store.fs, desk.door):
-        raise DoorShut(desk.door)
+    """Find out why this leader's own door was not found. Errors: DoorShut if it is gone or no directory; OSError."""
+    if not absence.stands(desk.store.fs, desk.door.path) or desk.store.fs.stat(desk.door.path).kind != "dir":
+        raise DoorShut(desk.door.path)
 
 
 def look_behind(desk: Desk) -> None:
     """List what stands in this leader's own door. Errors: OSError, DoorShut."""
-    desk.door_in_doubt = False
+    desk.door.in_doubt = False
     try:
-        names = desk.store.fs.list(desk.door)
-    except FileNotFoundError:
+        names = desk.store.fs.list(desk.door.path)
+    except (FileNotFoundError, NotADirectoryError):
         check_open(desk)
         raise
     for name in names:
-        task, batch = parse_task(name), parse_batch(name)
-        if task is not None:
-            desk.half.add(name)
-        elif batch is not None:
-            desk.batches.add(batch)
-    if not desk.batches:
+        found = parse_standing(name)
+        if isinstance(found, TaskName):
+            desk.door.half.add(name)
+        elif isinstance(found, BatchName):
+            (desk.door.kept if is_watched(found) else desk.door.batches).add(found)
+        elif found is not None:
+            desk.door.originals.add(found)
+    if not desk.door.batches:
         _remove_strays(desk, names)
 
 
@@ -120,25 +172,42 @@ def _remove_strays(desk: Desk, names: list[str]) -> None:
     """Staged lines that turned up though their writing was not seen to succeed: no batch is under way."""
     for name in names:
         if name.endswith(LINE):
-            with contextlib.suppress(FileNotFoundError):
-                desk.store.fs.unlink(layout.join(desk.door, name))
+            take_away(desk, desk.door.at(name))
 
 
 def through(desk: Desk, drop: str, name: str) -> bool:
     """Move a drop into this leader's door; True when it is there. Errors: OSError, DoorShut."""
-    moved = desk.store.move(layout.join(layout.PENDING, drop), layout.join(desk.door, name))
-    if moved.fate is Fate.NO_DIRECTORY:
+    moved = desk.store.move(Mover.LEADER, "RECEIVED", layout.join(layout.PENDING, drop), desk.door.at(name))
+    if moved.fate is Fate.NO_DIRECTORY or isinstance(moved.error, NotADirectoryError):
         check_open(desk)
     if moved.fate in (Fate.UNKNOWN, Fate.NO_DIRECTORY):
-        desk.door_in_doubt = True  # it may come in yet
+        desk.door.in_doubt = True  # it may come in yet
     return desk.went(moved, drop)
+
+
+def admit(desk: Desk, drop: str, admitted: Admit) -> None:
+    """The drop becomes a task. One whose id another drop may have goes through the leader's own door first.
+
+    Without an id, or with one that no other drop has, it is admitted at most once as it is: whoever admits it, the
+    source is this one name.
+    """
+    src = layout.join(layout.PENDING, drop)
+    if admitted.task.id is not None and not is_unique(drop, admitted.task.id):
+        file = admitted.name.encode()
+        if not through(desk, drop, file):
+            return
+        desk.door.half.add(file)
+        desk.view.settle(admitted.name.id, State.PENDING, desk.door.path, file)
+        src = desk.door.at(file)
+    if place_admitted(desk, src, admitted, drop):
+        desk.door.half.discard(admitted.name.encode())
 
 
 def finish(desk: Desk) -> None:
     """Admit what stands in the door, or put it aside if its id is taken by now. Errors: OSError, DoorShut."""
-    if desk.door_in_doubt:
+    if desk.door.in_doubt:
         look_behind(desk)
-    for file in sorted(desk.half):
+    for file in sorted(desk.door.half):
         desk.breathe()
         name = parse_task(file)
         assert name is not None
@@ -146,35 +215,39 @@ def finish(desk: Desk) -> None:
 
 
 def _finish_one(desk: Desk, file: str, name: TaskName) -> None:
-    place = Place(State.PENDING, desk.door, file)
-    desk.last_micros = max(desk.last_micros, order_micros(name.order))
+    place = Place(State.PENDING, desk.door.path, file)
+    desk.orders.saw(order_micros(name.order))
     try:
-        data = absence.read(desk.store.fs, place.path)
+        with desk.reading(place.path):
+            data = absence.read(desk.store.fs, place.path)
     except OSError as error:
+        if isinstance(error, NotRegularError) and reject_irregular(desk, place.path, f"{name.id}.json"):
+            desk.door.half.discard(file)
+            return
         desk.tell(place.path, error)
         return
     if data is None:
-        desk.half.discard(file)
+        desk.door.half.discard(file)
         if desk.view.place(key(name.id)) == place:
-            desk.missing.add(key(name.id))
+            desk.missing.keys.add(key(name.id))
         return
     try:
         task = codec.load_task(data, file)
         admit = Admit(name, admission.admit(task, name.order, name.id, desk.store.settings, file).lane, task)
     except BadFile as error:
         if reject(desk, place.path, f"{name.id}.json", error, data=data):
-            desk.half.discard(file)
+            desk.door.half.discard(file)
         return
     if desk.known_elsewhere(name.id, place):
         _settle_duplicate(desk, place, name, codec.load(data, file), data)
         return
-    desk.view.settle(name.id, State.PENDING, desk.door, file)
+    desk.view.settle(name.id, State.PENDING, desk.door.path, file)
     if place_admitted(desk, place.path, admit, file):
-        desk.half.discard(file)
+        desk.door.half.discard(file)
 
 
 def _settle_duplicate(desk: Desk, place: Place, name: TaskName, new: object, data: bytes) -> None:
-    same = desk.says_the_same(name.id, new)
+    same = says_the_same(desk, name.id, new)
     if same is None:
         return  # the other is moving just now: ask again in the next step
     verdict = admission.judge_duplicate(f"{name.id}.json", name.id, same=same)
@@ -183,5 +256,5 @@ def _settle_duplicate(desk: Desk, place: Place, name: TaskName, new: object, dat
         desk.journal.note("DUPLICATE", name.id)
     elif not reject(desk, place.path, f"{name.id}.json", verdict.error, data=data):
         return
-    desk.half.discard(place.name)
+    desk.door.half.discard(place.name)
     desk.busy = True

@@ -8,120 +8,108 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import logging
 from bisect import bisect_left
-from dataclasses import dataclass
 from typing import Any
 
-from spoold.master import batches, doors
-from spoold.master.desk import OF_ONE_FILE_MEND, Desk
-from spoold.master.placing import place_admitted
+from spoold.master import batches, doors, duplicates, durability, gauging, judging, originals
+from spoold.master.desk import Desk
+from spoold.master.growing import Growing
+from spoold.master.originals import Originals
 from spoold.master.rejecting import reject
+from spoold.master.stuck import Stuck
 from spoold.protocol import codec, layout
-from spoold.protocol.drop import WHOLE, is_unique
+from spoold.protocol.drop import WHOLE, id_in, is_unique
 from spoold.protocol.errors import BadFile, SpoolError, legible
-from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.rules import admission
 from spoold.rules.admission import Admit, Known, Reject, Young
+from spoold.rules.batch import Accepted
 from spoold.system.filesystem import NotRegularError
 
 log = logging.getLogger("spoold")
 
-PER_STEP = 200
-STILL_S = 2.0
-# A drop that may not be moved is tried again after so long (s) at first and at most.
-STUCK_S, STUCK_MOST_S = 0.5, 60.0
+PER_STEP, BYTES_PER_STEP = 200, 32 << 20
+# From so many on that are to be made durable, one wait for the whole disk is shorter than one for each.
+MANY = 4
 _Verdict = Admit | Reject | Young | Known | None
 
 
-@dataclass(slots=True)
-class _Growing:
-    """A drop that was not whole when last read: its size and digest then, and since when that has not changed."""
-
-    signature: tuple[int, bytes]
-    since: float
-    look_at: float
-    error: BadFile
-
-
-@dataclass(slots=True)
-class _Stuck:
-    """A drop that may not be moved: when it is tried again, and how long (s) that was put off."""
-
-    look_at: float
-    wait_s: float
-
-
 class Drops:
-    """Admission, with what it remembers of drops that are not whole yet (a new leader starts their grace anew)."""
+    """Admission, with what it remembers of drops that are not whole yet (a new leader starts their grace anew).
+
+    lost: drops that were not whole when last seen, and that were then taken out of pending/ by somebody else.
+    """
 
     def __init__(self) -> None:
-        self._growing: dict[str, _Growing] = {}
-        self._judging: dict[str, batches.Judging] = {}
-        self._stuck: dict[str, _Stuck] = {}
-        self._lines = 0
+        self._growing = Growing()
+        self._chosen: dict[str, tuple[Admit, bytes]] = {}
+        self._judging: dict[str, judging.Judging] = {}
+        self._stuck = Stuck()
+        self._originals = Originals()
+        self._lines = self._judged = 0
+        self.lost: set[str] = set()
 
     def growing(self) -> dict[str, BadFile]:
         """Drops that wait for their grace, and what is wrong with them so far."""
-        return {name: young.error for name, young in self._growing.items()}
+        return {name: young.error for name, young in self._growing.young.items()}
 
     def undecided(self, desk: Desk) -> bool:
         """Whether a drop that is listed is neither admitted nor known to be growing or stuck."""
         return any(drop not in self._growing and drop not in self._stuck for drop in desk.view.pending)
 
     def next_due(self) -> float | None:
-        """When (monotonic, s) the next growing or stuck drop is to be looked at."""
-        growing = (young.look_at for young in self._growing.values())
-        return min((*growing, *(stuck.look_at for stuck in self._stuck.values())), default=None)
+        """When (monotonic, s) the next growing or stuck drop, or original, is to be looked at."""
+        dues = (self._growing.next_due(), self._stuck.next_due(), self._originals.next_due())
+        return min((due for due in dues if due is not None), default=None)
 
     def step(self, desk: Desk) -> int:
         """Judge what is in pending/. Returns how many drops are left for the next step. Errors: OSError."""
+        self._originals.step(desk)
         drops = desk.view.pending
-        remembered: tuple[dict[str, Any], ...] = (self._growing, self._judging, self._stuck)
+        remembered: tuple[dict[str, Any], ...] = (self._growing.young, self._judging, self._stuck.drops)
         for known in remembered:
             for gone in [drop for drop in known if not _stands(drops, drop)]:
                 del known[gone]
-        judged, self._lines = 0, batches.CHECKED_PER_STEP
+                self.lost.add(gone)
+        self._lines, self._chosen, self._judged = judging.CHECKED_PER_STEP, {}, 0
         settled: set[str] = set()
-        index = -1
+        seen = 0
         try:
-            for index, drop in enumerate(drops):
+            for drop in drops:
                 desk.breathe()
+                seen += 1
                 if self._rests(desk, drop):
                     continue
-                if judged == PER_STEP:
-                    return len(drops) - index
-                judged += 1
-                if self._lines <= 0 and drop.lower().endswith(".jsonl"):
-                    continue  # the next step reads on in batches
-                desk.denied = False
-                self._judge_safely(desk, drop)
-                if desk.denied:
-                    self._put_off(desk, drop)
-                    continue
-                self._stuck.pop(drop, None)
-                if drop not in self._growing and drop not in self._judging:
-                    settled.add(drop)
-            return int(self._lines <= 0)
+                if self._judged_enough(desk, drop, settled):
+                    seen -= 1
+                    break
+            self._admit_chosen(desk, settled)
+            return len(drops) - seen or int(self._lines <= 0)
         finally:
             # What is still there is listed again; until then nobody opens it once more.
-            drops[: index + 1] = [drop for drop in drops[: index + 1] if drop not in settled]
+            drops[:seen] = [drop for drop in drops[:seen] if drop not in settled]
+
+    def _judged_enough(self, desk: Desk, drop: str, settled: set[str]) -> bool:
+        """Judge a drop, and note whether that settled it; True when the next step has to do it."""
+        if self._judged == PER_STEP or sum(len(data) for _, data in self._chosen.values()) > BYTES_PER_STEP:
+            return True
+        self._judged += 1
+        if self._lines <= 0 and drop.lower().endswith(".jsonl"):
+            return False  # the next step reads on in batches
+        desk.denied, told = False, len(desk.report.notices)
+        self._judge_safely(desk, drop)
+        if desk.denied:
+            self._stuck.put_off(desk, drop, told)
+            return False
+        self._stuck.forget(drop)
+        if drop not in self._growing and drop not in self._judging and drop not in self._chosen:
+            settled.add(drop)
+        return False
 
     def _rests(self, desk: Desk, drop: str) -> bool:
         """Whether it is too early to look at it again."""
-        stuck, young = self._stuck.get(drop), self._growing.get(drop)
-        if stuck is not None and desk.now.monotonic < stuck.look_at:
-            desk.notices.append(f"pending/{legible(drop)} may not be moved; {OF_ONE_FILE_MEND}")
-            return True
-        return young is not None and desk.now.monotonic < young.look_at
-
-    def _put_off(self, desk: Desk, drop: str) -> None:
-        """It may not be moved: somebody else's directory, or one that an SMB client has open. Ever more seldom."""
-        stuck = self._stuck.get(drop)
-        wait_s = min(STUCK_MOST_S, stuck.wait_s * 2) if stuck else STUCK_S
-        self._stuck[drop] = _Stuck(desk.now.monotonic + wait_s, wait_s)
+        return self._stuck.rests(desk, drop) or self._growing.rests(desk, drop)
 
     def _judge_safely(self, desk: Desk, drop: str) -> None:
         """Whatever a drop makes of us is the drop's own trouble."""
@@ -142,12 +130,19 @@ class Drops:
         if drop in self._judging:
             self._batch(desk, drop)
             return
+        if not batch and not drop.lower().endswith(".json"):
+            self._judge_kind(desk, drop)
+            return
         limit = drops.max_batch_bytes if batch else drops.max_bytes
         try:
             # One byte more than is allowed: enough to tell that it is too much, however huge the file is.
-            data = fs.read(path, limit + 1)
+            data = gauging.read(desk, path, drop) if batch else fs.read(path, limit + 1)
             size = len(data) if len(data) <= limit else fs.stat(path).size
         except FileNotFoundError:
+            return
+        except gauging.TooLarge as found:
+            if not (found.young and self._growing.unfinished(desk, drop, found.error, found.seen, found.size)):
+                self._reject(desk, drop, found.error, size=found.size, unfinished=found.young, watched=True)
             return
         except NotRegularError:
             self._judge_kind(desk, drop)
@@ -157,36 +152,38 @@ class Drops:
             return
         refused = admission.judge_kind(drop, "file", size, desk.store.settings)
         if refused is not None:
-            self._reject(desk, drop, refused.error, size=size)
+            self._reject(desk, drop, refused.error, size=size, watched=True)
             return
         if batch:
-            self._judging[drop] = batches.Judging(desk, drop, data)
+            self._judging[drop] = judging.Judging(desk, drop, data)
             self._batch(desk, drop)
             return
         order, made_id = admission.settle(drop, desk.next_micros(), desk.epoch)
         verdict: _Verdict = admission.judge_content(drop, data, order, made_id, desk.store.settings)
-        if isinstance(verdict, Admit) and verdict.task.id and batches.promised(desk, (key(verdict.name.id),)):
+        if isinstance(verdict, Admit) and _waits(desk, drop, verdict):
             return
         if isinstance(verdict, Admit) and desk.view.known(verdict.name.id):
-            verdict = self._duplicate(desk, drop, verdict, codec.load(data, drop))
+            verdict = duplicates.judge(desk, drop, verdict, codec.load(data, drop))
         self._act(desk, drop, verdict, data)
 
     def _judge_kind(self, desk: Desk, drop: str) -> None:
         """What is no regular file is rejected for what it is, unless it was taken away meanwhile."""
         try:
-            kind = desk.store.fs.stat(layout.join(layout.PENDING, drop)).kind
+            found = desk.store.fs.stat(layout.join(layout.PENDING, drop))
         except FileNotFoundError:
             return
-        refused = admission.judge_kind(drop, kind, 0, desk.store.settings)
+        size = found.size if found.kind == "file" else 0
+        refused = admission.judge_kind(drop, found.kind, size, desk.store.settings)
+        if isinstance(refused, Young) and self._growing.unfinished(desk, drop, refused.error, b"", size):
+            return
         if refused is not None:
-            self._reject(desk, drop, refused.error)
+            self._reject(desk, drop, refused.error, size=size)
 
     def _act(self, desk: Desk, drop: str, verdict: _Verdict, data: bytes) -> None:
         if isinstance(verdict, Admit):
-            self._growing.pop(drop, None)
-            _admit(desk, drop, verdict)
+            self._admit(desk, drop, verdict, data)
         elif isinstance(verdict, Reject):
-            self._reject(desk, drop, verdict.error, data=data)
+            self._reject(desk, drop, verdict.error, data, watched=True)
         elif isinstance(verdict, Known):
             with contextlib.suppress(FileNotFoundError):
                 desk.store.fs.unlink(layout.join(layout.PENDING, drop))
@@ -195,85 +192,97 @@ class Drops:
         elif isinstance(verdict, Young):
             self._wait(desk, drop, verdict.error, data)
 
+    def _admit(self, desk: Desk, drop: str, admit: Admit, data: bytes) -> None:
+        """A drop of ours is whole and durable; a stranger's has to be closed first, and then made durable."""
+        if admit.task.id is not None and is_unique(drop, admit.task.id):
+            self._growing.forget(drop)
+            doors.admit(desk, drop, admit)
+        elif not self._growing.held_open(desk, drop, data):
+            self._chosen[drop] = admit, data
+
+    def _admit_chosen(self, desk: Desk, settled: set[str]) -> None:
+        """Make durable what this step found to be tasks, together, and admit it; note what that settled."""
+        many = len(self._chosen) >= MANY and not desk.store.fs.remote
+        copies: dict[str, str] = {}
+        for drop, (admit, data) in list(self._chosen.items()):
+            if originals.wanted(desk, drop, admit):
+                told = len(desk.report.notices)
+                copy = self._originals.copy(desk, drop, admit, data, durable=desk.store.durable and not many)
+                if copy is None:
+                    self._stuck.put_off(desk, drop, told)
+                    del self._chosen[drop]
+                else:
+                    copies[drop] = copy
+        together = many and durability.needed(desk) and durability.make_all(desk)
+        for drop, (admit, data) in self._chosen.items():
+            desk.breathe()
+            if admit.task.id and (desk.view.known(admit.name.id) or _waits(desk, drop, admit)):
+                continue  # its id was taken in this very step: the next one compares the two
+            desk.denied, told = False, len(desk.report.notices)
+            path = copies.get(drop, layout.join(layout.PENDING, drop))
+            durable = together or not durability.needed(desk) or (drop in copies and not many)
+            if durable or durability.make(desk, path, durability.signature(data)):
+                self._growing.forget(drop)
+                if drop in copies:
+                    self._originals.admit(desk, path)
+                else:
+                    doors.admit(desk, drop, admit)
+            if desk.denied:
+                self._stuck.put_off(desk, drop, told)
+            else:
+                settled.add(drop)
+
     def _wait(self, desk: Desk, drop: str, error: BadFile, data: bytes) -> None:
         """Not whole yet: look again soon; reject it once it has been still for the grace."""
-        grace_s = desk.store.settings.drop.grace_s
-        young = self._grow(desk, drop, error, data)
-        if desk.now.monotonic - young.since >= grace_s:
-            self._reject(desk, drop, error, data=data)
-            return
-        young.look_at = min(desk.now.monotonic + min(1.0, grace_s / 4), young.since + grace_s)
-
-    def _grow(self, desk: Desk, drop: str, error: BadFile, data: bytes) -> _Growing:
-        """Remember how the drop looks; `since` is when it began to look so."""
-        now = desk.now.monotonic
-        signature = (len(data), hashlib.blake2b(data, digest_size=16).digest())
-        young = self._growing.get(drop)
-        if young is None or young.signature != signature:
-            young = self._growing[drop] = _Growing(signature, now, now, error)
-        young.error = error
-        return young
+        if not self._growing.unfinished(desk, drop, error, data):
+            self._reject(desk, drop, error, data, unfinished=not drop.lower().endswith(WHOLE))
 
     def _unread(self, desk: Desk, drop: str, error: OSError) -> None:
         """A drop that cannot be opened: its mode may still be about to change, a server may be about to wake."""
         if error.errno not in (errno.EACCES, errno.EPERM):
-            desk.notices.append(f"pending/{drop} cannot be read: {error.strerror}")
+            desk.report.notices.append(f"pending/{drop} cannot be read: {error.strerror}")
             return
         mend = "let the user that the master runs as read it (chmod, chown), then drop it again."
-        self._wait(desk, drop, BadFile(drop, "", "may not be read by the master.", mend), b"")
+        unread = BadFile(drop, "", "may not be read by the master.", mend)
+        if not self._growing.unfinished(desk, drop, unread, b""):
+            self._reject(desk, drop, unread, watched=True)
 
     def _batch(self, desk: Desk, drop: str) -> None:
         """Read on in a batch, as far as this step may; what it becomes is settled when all of it was read."""
-        judging = self._judging[drop]
-        verdict, read = judging.go_on(desk, self._lines)
+        trial = self._judging[drop]
+        verdict, read = trial.go_on(desk, self._lines)
         self._lines -= read
         if verdict is None:
             return
         del self._judging[drop]
-        data = judging.data
-        if not isinstance(verdict, batches.Accepted):
+        data, whole = trial.data, drop.lower().endswith(WHOLE)
+        if not isinstance(verdict, Accepted):
             self._act(desk, drop, verdict, data)
             return
-        if not drop.lower().endswith(WHOLE):
-            # A copy that was cut at a line's end looks whole: it has to be still for a moment.
-            unsure = BadFile(drop, "", "may still be growing.", "wait, or publish it by rename as NAME.whole.jsonl.")
-            young = self._grow(desk, drop, unsure, data)
-            young.look_at = young.since + min(desk.store.settings.drop.grace_s, STILL_S)
-            if desk.now.monotonic < young.look_at:
-                return
-        self._growing.pop(drop, None)
+        if not whole and self._growing.unsettled(desk, drop, data):
+            return
+        path = layout.join(layout.PENDING, drop)
+        if not whole and durability.needed(desk) and not durability.make(desk, path, durability.signature(data)):
+            return
+        self._growing.forget(drop)
         batches.accept(desk, drop, data, verdict)
 
-    @staticmethod
-    def _duplicate(desk: Desk, drop: str, admit: Admit, new: Any) -> Known | Reject | None:
-        """A drop whose id is taken. None: the other task is moving just now, ask again in the next step."""
-        same = desk.says_the_same(admit.name.id, new)
-        return None if same is None else admission.judge_duplicate(drop, admit.name.id, same=same)
+    def _reject(
+        self, desk: Desk, drop: str, error: BadFile, data: bytes = b"", *, watched: bool = False, **facts: Any
+    ) -> None:
+        """watched: what it says was judged, and the file may be written again: one of ours never is."""
+        facts["watched"] = watched and id_in(drop) is None
+        if reject(desk, layout.join(layout.PENDING, drop), drop, error, data=data, **facts):
+            self._growing.forget(drop)
 
-    def _reject(self, desk: Desk, drop: str, error: BadFile, *, data: bytes = b"", size: int | None = None) -> None:
-        if reject(desk, layout.join(layout.PENDING, drop), drop, error, data=data, size=size):
-            self._growing.pop(drop, None)
+
+def _waits(desk: Desk, drop: str, admit: Admit) -> bool:
+    """Whether it names an id that a batch under way has, or may have."""
+    task_id = admit.task.id
+    return task_id is not None and judging.promised(desk, (key(task_id),), unique=is_unique(drop, task_id))
 
 
 def _stands(drops: list[str], drop: str) -> bool:
     """Whether it is among them; they are sorted."""
     index = bisect_left(drops, drop)
     return index < len(drops) and drops[index] == drop
-
-
-def _admit(desk: Desk, drop: str, admit: Admit) -> None:
-    """The drop becomes a task. One whose id another drop may have goes through the leader's own door, see `doors`.
-
-    Without an id, or with one that no other drop has, it is admitted at most once as it is: whoever admits it, the
-    source is this one name.
-    """
-    src = layout.join(layout.PENDING, drop)
-    if admit.task.id is not None and not is_unique(drop, admit.task.id):
-        file = admit.name.encode()
-        if not doors.through(desk, drop, file):
-            return
-        desk.half.add(file)
-        desk.view.settle(admit.name.id, State.PENDING, desk.door, file)
-        src = layout.join(desk.door, file)
-    if place_admitted(desk, src, admit, drop):
-        desk.half.discard(admit.name.encode())

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from spoold.protocol import layout
 from spoold.protocol.names import LeaseName
 from spoold.rules import lease
-from spoold.rules.liveness import Watch
+from spoold.rules.liveness import Absence, Watch
 from spoold.store import mover
 from spoold.store.lease import list_leases
 from spoold.store.mover import Fate
@@ -21,7 +21,10 @@ _TOKEN = "token"
 
 
 class Leadership:
-    """This master's side of the token. Times in seconds on the observer's monotonic clock."""
+    """This master's side of the token. Times in seconds on the observer's monotonic clock.
+
+    absence: when this master saw nothing of the share, also as a standby.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -30,7 +33,8 @@ class Leadership:
         # Three chances to renew within the lease time, and never rarer than every 2.5 seconds, so that a
         # one-shot reader that looks twice can tell a live leader from a dead one.
         self._renew_s = min(self._lease_s / 3, 2.5)
-        self._watch = Watch(beat.interval_s, self._lease_s)
+        self.absence = Absence(beat.interval_s, self._lease_s)
+        self._watch = Watch(beat.interval_s, self._lease_s, self.absence)
         self._seen: LeaseName | None = None
         self._changes = 0
         self._renewed_at: float | None = None
@@ -136,7 +140,7 @@ class Leadership:
         if token != self._seen:
             self._seen, self._changes = token, self._changes + 1
         # The watch compares numbers, and any new name of the token is a new beat.
-        self._watch.look({_TOKEN: self._changes}, (), now)
+        self._watch.look({_TOKEN: self._changes}, (), now, self._store.clock.monotonic())
 
     def _swap(self, token: LeaseName, to: LeaseName, now: float) -> bool:
         moved = mover.move(self._store.fs, _path(token), _path(to))

@@ -11,22 +11,28 @@ import itertools
 import logging
 from dataclasses import dataclass
 
-from spoold.master import doors, placing, reaping, takeover
+from spoold.master import cadence, doors, following, placing, reaping, relisting, takeover
 from spoold.master.batches import Batches
 from spoold.master.clearing import Clearing
 from spoold.master.desk import Desk
 from spoold.master.drops import Drops
+from spoold.master.kept import Kept
 from spoold.master.leadership import Leadership
+from spoold.master.orders import Orders
+from spoold.master.own_door import own_door
+from spoold.master.rejudging import Rejudging
 from spoold.master.reporting import Reporting
 from spoold.master.requests import Requests
 from spoold.master.retaining import Retaining
 from spoold.protocol import layout
 from spoold.rules.backlog import Now
 from spoold.rules.liveness import Watch
-from spoold.store import beats
+from spoold.store import beats, clocks
 from spoold.store.initialise import restore
 from spoold.store.journal import Journal
-from spoold.store.presence import Presence, provably_gone
+from spoold.store.obstacles import obstacles
+from spoold.store.polling import Polling
+from spoold.store.presence import Presence, gone_from_here, provably_gone, report_gone
 from spoold.store.store import Store
 from spoold.system.errnos import Meaning, classify
 from spoold.system.host import Host
@@ -34,13 +40,15 @@ from spoold.system.host import Host
 log = logging.getLogger("spoold")
 
 GONE_EVERY_S = 1.0
+# A leader whose door was shut looks at the token again after so long (s).
+DOOR_SHUT_S = 1.0
 # waiting/ is listed anew this often (s), but never for more than this share of the leader's time.
 RELIST_EVERY_S = 30.0
 RELIST_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LeaderStep:
     """What a step came to: whether anything changed, and when (monotonic, s) the next one is needed at the latest.
 
     rest_s: how long news can wait, so that one look takes in what many tasks have come to.
@@ -69,17 +77,20 @@ class Master:
         self._followed = False
         self._gone_at: float | None = None
         self._gone: dict[str, bool] = {}
+        self._reported = False
+        self._damaged: dict[str, float] = {}
         self._begin()
 
     def _begin(self) -> None:
         """Nothing of a former epoch may leak into the next."""
         self._drops = Drops()
         self._batches = Batches()
+        self._kept = Kept()
+        self._rejudging = Rejudging()
         self._requests = Requests()
         self._retaining = Retaining()
         self._clearing = Clearing()
         self._reporting = Reporting(self._snapshots)
-        self._doubts: dict[str, int] = {}
         self._relist_at: float | None = None
 
     @property
@@ -92,18 +103,19 @@ class Master:
         """The leader's working state; None for a standby."""
         return self._desk
 
-    def step(self) -> Step:
+    def step(self) -> LeaderStep:
         """One round. Errors: OSError (the next step goes on), ShutOut (begin again under a new name)."""
-        now = Now(self.store.clock.monotonic(), self.store.clock.wall())
+        now = Now(self.store.clock.monotonic(), self.store.common.wall())
         self._followed = led = False
         try:
             if self._nothing_new(now):
-                return Step(False, self._due, leading=True)
+                return LeaderStep(False, self._due, leading=True)
             if not self.leadership.hold(now.monotonic, self._holder_gone):
                 if self.leadership.holder != self.store.writer:
                     self._desk = None  # else the token is mine and only its renewal is in doubt: do not plan
                 self._beat(now.monotonic, "standby")
-                return Step(False, self._presence.next_due(), leading=False)
+                self._report_gone()
+                return LeaderStep(False, self._presence.next_due(), leading=False)
             led = True
             desk = self._seat(now)
             self._beat(now.monotonic, "leader")
@@ -112,7 +124,8 @@ class Master:
             return step
         except doors.DoorShut:
             self._desk = None  # whoever still leads begins its epoch anew
-            raise
+            log.info("a later leader shut the door of epoch %d, or it was removed", self.leadership.epoch)
+            return LeaderStep(False, now.monotonic + DOOR_SHUT_S, leading=self.leading)
         except OSError as error:
             self.leadership.untrusted()
             if self._desk is not None:
@@ -121,6 +134,8 @@ class Master:
                 self._restore()
             if led and classify(error) is not Meaning.FULL:  # a full share is full for everybody
                 self.leadership.came_to(error, now.monotonic)
+            if isinstance(error, NotADirectoryError) and (found := obstacles(self.store.fs)):
+                raise NotADirectoryError(error.errno, "; ".join(found)) from error
             raise
         finally:
             self._journal.flush()
@@ -130,7 +145,7 @@ class Master:
         with contextlib.suppress(OSError):
             self.leadership.resign()
             if self._desk is not None:
-                self.store.fs.rmdir(self._desk.door)  # with something in it, it stays for the next leader
+                self.store.fs.rmdir(self._desk.door.path)  # with something in it, it stays for the next leader
         self._journal.note("MASTER_LEFT")
         self._journal.flush(last=True)
         self._presence.leave()
@@ -148,15 +163,18 @@ class Master:
         epoch = self.leadership.epoch
         if self._desk is not None and self._desk.epoch == epoch:
             self._desk.now, self._desk.busy = now, self._desk.busy and self._followed
-            self._desk.notices.clear()
-            self._desk.taken = None
+            self._desk.report.notices.clear()
+            self._desk.rejects.taken = self._desk.ledger = None
             return self._desk
         beat = self.store.settings.heartbeat
+        now = self._learn_the_time(now)
         self._begin()
         self._journal.epoch = epoch
         self._doors += 1
-        watch = Watch(beat.interval_s, beat.dead_after_s)
-        desk = Desk(self.store, self._journal, epoch, now, watch, door_number=self._doors, breathe=self._breathe)
+        watch = Watch(beat.interval_s, beat.dead_after_s, self.leadership.absence)
+        door, orders, polling = own_door(epoch, self.store.writer, self._doors), Orders(epoch), Polling(self.store)
+        desk = Desk(self.store, self._journal, epoch, now, watch, door, orders, polling, breathe=self._breathe)
+        desk.damaged = self._damaged
         takeover.take_over(desk)
         placing.reject_copies(desk)
         # The leader before may have made one last move after this: list waiting/ again once its lease is over.
@@ -165,30 +183,38 @@ class Master:
         self._desk = desk
         return desk
 
-    def _nothing_new(self, now: Now) -> bool:
-        """A glance, where looks cost round trips: a leader for whom nothing is due need not even see its token.
+    def _learn_the_time(self, now: Now) -> Now:
+        """Before anything is judged by it: what failed by a wrong clock would stay failed. Errors: OSError."""
+        self.store.common.ask(self.store)
+        self.store.common.agree(clocks.by_host(beats.read_all(self.store.fs).values()).values())
+        return Now(now.monotonic, self.store.common.wall())
 
-        What the glance found is not asked for again in the step that it then takes. Heartbeats that it listed are
+    def _nothing_new(self, now: Now) -> bool:
+        """Poll, where that costs round trips: a leader for whom nothing is due need not even see its token.
+
+        What that found is not asked for again in the step that it then takes. Heartbeats that it listed are
         looked at in one: a silence is counted by the looks, and one that nobody counted would make it twice as long.
         """
         desk = self._desk
-        if desk is None or not desk.looks.rationed or now.monotonic >= self._due:
+        if desk is None or not desk.polling.rationed or now.monotonic >= self._due:
             return False
         desk.now, desk.busy = now, False
-        takeover.follow(desk)
+        following.follow(desk)
         self._followed = desk.busy or desk.listed.beats
         return not self._followed
 
-    def _lead(self, desk: Desk) -> Step:
+    def _lead(self, desk: Desk) -> LeaderStep:
         if not self._followed:
-            takeover.follow(desk)
+            following.follow(desk)
         self._relist(desk)
-        takeover.settle_missing(desk, self._doubts)
+        relisting.settle_missing(desk)
         placing.count_active(desk)
-        reaping.reap(desk, reaping.watch(desk, self._reporting.asleep(desk)))
+        reaping.reap(desk, reaping.watch(desk, self._reporting.asleep(desk), self._reporting.gone(desk, self.host)))
         placing.place_returned(desk)
         doors.finish(desk)
         left = self._drops.step(desk) + self._batches.step(desk)
+        self._kept.step(desk)
+        self._rejudging.step(desk, self._drops.lost)
         self._requests.step(desk)
         desk.backlog.tick(desk.now)
         placing.fail_refused(desk)
@@ -197,22 +223,30 @@ class Master:
         self._retaining.step(desk)
         self._clearing.step(desk)
         report_due = self._reporting.step(desk, self.leadership, self._drops.growing())
-        dues = [self._drops.next_due(), desk.backlog.next_due(), self.leadership.renew_due, takeover.ends_due(desk)]
-        if not desk.looks.rationed or self._reporting.stale:
+        dues = [
+            self._drops.next_due(),
+            self._batches.next_due(),
+            self._kept.next_due(),
+            self._rejudging.next_due(),
+            desk.backlog.next_due(),
+            self.leadership.renew_due,
+            cadence.ends_due(desk),
+        ]
+        if not desk.polling.rationed or self._reporting.stale:
             dues += [self._presence.next_due(), report_due]  # else they are for the step that renews the token
-        unsettled = desk.busy or left or desk.unsure or desk.missing or desk.half or self._drops.undecided(desk)
+        unsettled = desk.busy or left or desk.unsure or desk.missing or desk.door.half or self._drops.undecided(desk)
         due = min(due for due in dues if due is not None)
         self._due = desk.now.monotonic if unsettled else due
         since_s, self._stepped_at = desk.now.monotonic - self._stepped_at, desk.now.monotonic
-        rest_s = takeover.rest_s(desk, taken, since_s)
-        return Step(desk.busy, desk.now.monotonic if left else due, leading=True, rest_s=rest_s)
+        rest_s = cadence.rest_s(desk, taken, since_s)
+        return LeaderStep(desk.busy, desk.now.monotonic if left else due, leading=True, rest_s=rest_s)
 
     def _relist(self, desk: Desk) -> None:
         if self._relist_at is not None and desk.now.monotonic >= self._relist_at:
             self._restore()
             doors.shut_others(desk)
             doors.look_behind(desk)
-            takeover.relist(desk)
+            relisting.relist(desk)
             placing.reject_copies(desk)
             spent_s = self.store.clock.monotonic() - desk.now.monotonic
             self._relist_at = desk.now.monotonic + max(RELIST_EVERY_S, spent_s / RELIST_SHARE)
@@ -238,6 +272,19 @@ class Master:
             "disk_free_mb": load.disk_free_mb,
             "notes": notes,
         }
+
+    def _report_gone(self) -> None:
+        """Report once to the leader, which may be on another host, the masters that are gone from this one.
+
+        What an error keeps from being reported the silence says: the report may have come through, and a second one
+        would have its name.
+        """
+        if self._reported:
+            return
+        self._reported = True
+        with contextlib.suppress(OSError):
+            for node in gone_from_here(self.store, self.host, "master"):
+                report_gone(self.store, node)
 
     def _holder_gone(self, holder: str) -> bool:
         """Whether the holder ran on this host and its process is gone; looked up at most once a second."""

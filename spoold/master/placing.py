@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from spoold.master.desk import Desk
+from spoold.master.learning import unread
 from spoold.master.rejecting import reject_twin
 from spoold.master.view import Place, waiting_place
 from spoold.protocol import layout
-from spoold.protocol.errors import legible
+from spoold.protocol.errors import BadName, legible
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import halted_by, paused_by
 from spoold.protocol.result import Code, Error, Status
+from spoold.protocol.task import Task
 from spoold.rules.admission import Admit
 from spoold.rules.backlog import Entry, LaneView, displaced, holdbacks, promotions
-from spoold.rules.gates import PASS, LaneFacts, judge_type
+from spoold.rules.gates.facts import TypeFacts
+from spoold.rules.gates.registry import judge_type
+from spoold.rules.gates.verdicts import PASS
+from spoold.rules.memory import may_be_raised, raised
 from spoold.rules.outcome import past_deadline
+from spoold.rules.policy import retry_policy
+from spoold.store.absence import names_in
 from spoold.store.lanes import move_into_lane
+from spoold.store.ledger import Ledger
+from spoold.store.mover import Moved
 
 PER_STEP = 1000
+UNREAD = (
+    "{} cannot be read, so it counts for every type that has a max_concurrent; let the user that the master runs as "
+    "read it (chmod, chown)"
+)
 
 
 def place_returned(desk: Desk) -> None:
@@ -36,9 +49,33 @@ def place_returned(desk: Desk) -> None:
         content = desk.task_at(place, task)
         if content is None:
             continue
-        lane = content.lane.encode()
-        if desk.to_waiting(place.path, task, lane, content, "WAITING"):
+        lane = _lane(desk, content, task)
+        if _to_waiting(desk, place.path, task, lane, content, "WAITING"):
             desk.view.forget_place(place)
+
+
+def _to_waiting(
+    desk: Desk, src: str, name: TaskName, lane: str, task: Task | None, event: str, **detail: str
+) -> bool:
+    """Move a token into waiting/, unless its lane there is known to be closed to this user; True when it is there."""
+    if _directories(lane)[0] in desk.view.blocked:
+        desk.denied = True
+        return False
+    moved = desk.to_waiting(src, name, lane, task, event, **detail)
+    _withheld(desk, moved, lane)
+    return bool(moved)
+
+
+def _lane(desk: Desk, content: Task, name: TaskName) -> str:
+    """The lane of an attempt that was handed back; with more memory, if some before it ran out. Errors: OSError."""
+    policy = retry_policy(content, desk.store.settings)
+    if not may_be_raised(content, name, policy):
+        return content.lane_name
+    desk.ledger = desk.ledger or Ledger(desk.store.fs)
+    try:
+        return raised(content, name, policy, desk.ledger.before(name.id, name.attempt)).encode()
+    except BadName:  # a digit more than a lane's name has room for
+        return content.lane_name
 
 
 def fail_refused(desk: Desk) -> None:
@@ -49,11 +86,13 @@ def fail_refused(desk: Desk) -> None:
         for entry, verdict in refused:
             desk.breathe()
             place = waiting_place(entry.lane, entry.file)
+            if place.directory in desk.view.blocked:
+                continue
             status = Status.TIMEOUT if verdict.code is Code.DEADLINE else Status.FAILURE
             failed += desk.fail(place, entry.name, Error(code=verdict.code, message=verdict.reason), status)
         if failed == before:
             break  # none could be moved just now; each one that can may refuse others, hence the loop
-    for task_key in [k for k, moment in desk.deadlines.items() if moment <= desk.now.wall]:
+    for task_key in [k for k, moment in desk.learned.deadlines.items() if moment <= desk.now.wall]:
         fail_late(desk, task_key)
 
 
@@ -68,21 +107,42 @@ def fail_late(desk: Desk, task_key: str) -> None:
 
 
 def count_active(desk: Desk) -> None:
-    """Count what is ready and claimed by type; moves of this step are then counted as they are made."""
-    desk.active.clear()
+    """Count what is ready and claimed by type; moves of this step are then counted as they are made.
+
+    What is in doubt is counted apart: while it lasts, nothing new may become ready in its place.
+    """
+    usage = desk.usage
+    usage.begin(map(kind_of, _adrift(desk)))
     for lane, names in desk.view.ready.items():
-        desk.active[kind_of(lane)] += len(names)
+        usage.take(kind_of(lane), len(names))
     for names in desk.view.claimed.values():
         for task in names.values():
-            desk.active[kind_of(desk.lanes.get(key(task.id), ""))] += 1
+            usage.take(kind_of(desk.learned.lanes.get(key(task.id), "")))
+    if any(kind.max_concurrent is not None for kind in desk.store.settings.types.values()):
+        desk.report.notices += map(UNREAD.format, unread(desk))
 
 
-def type_facts(desk: Desk, kinds: Iterable[str]) -> dict[str, LaneFacts]:
+def _adrift(desk: Desk) -> Iterator[str]:
+    """The lanes of tasks that were ready or claimed, or about to be, and that were seen nowhere since.
+
+    A listing can miss a claim that its worker gives another name meanwhile, so that such a task has not yet ended.
+    """
+    missing = {task_key: desk.view.where.get(task_key) for task_key in desk.missing.keys}
+    for task_key, place in (*desk.view.on_the_way.items(), *missing.items()):
+        if place is not None and place.state in (State.WAITING, State.READY):
+            yield place.directory.partition("/")[2]
+        elif place is not None and place.state is State.CLAIMED:
+            yield desk.learned.lanes.get(task_key, "")
+
+
+def type_facts(desk: Desk, kinds: Iterable[str]) -> dict[str, TypeFacts]:
     """What holds for each of these types."""
     paused = paused_by(desk.view.requests)
     halted, settings = is_halted(desk), desk.store.settings
     return {
-        kind: LaneFacts(paused, halted, settings.of(kind).max_concurrent, desk.active[kind])
+        kind: TypeFacts(
+            paused, halted, settings.of(kind).max_concurrent, desk.usage.certain[kind], desk.usage.in_doubt(kind)
+        )
         for kind in sorted(set(kinds))
     }
 
@@ -118,9 +178,9 @@ def _hold(desk: Desk, task: TaskName, lane: str) -> None:
     content = desk.task_at(place, task) if task.conditional else None
     if task.conditional and content is None:
         return
-    if desk.to_waiting(place.path, task, lane, content, "HELD"):
+    if _to_waiting(desk, place.path, task, lane, content, "HELD"):
         desk.view.forget_place(place)
-        desk.active[kind_of(lane)] -= 1
+        desk.usage.give_back(kind_of(lane))
 
 
 def reject_copies(desk: Desk) -> None:
@@ -137,6 +197,7 @@ def promote(desk: Desk) -> int:
     lanes = {
         lane: LaneView(kind_of(lane), tuple(task.rank for task in desk.view.ready.get(lane, {}).values()))
         for lane in desk.backlog.lanes()
+        if desk.view.blocked.isdisjoint(_directories(lane))
     }
     facts = type_facts(desk, map(kind_of, lanes))
     chosen = promotions(desk.backlog, lanes, facts, desk.store.settings.ready.window)
@@ -153,19 +214,37 @@ def promote(desk: Desk) -> int:
 
 def _promote(desk: Desk, entry: Entry) -> None:
     name, file, lane = entry.name, entry.file, entry.lane
-    moved = move_into_lane(desk.store, layout.waiting(lane, file), layout.READY, lane, file)
+    moved = move_into_lane(desk.store, "READY", layout.waiting(lane, file), layout.READY, lane, file)
     if desk.went(moved, name.id):
         desk.backlog.remove(key(name.id))
         stands_ready(desk, name, file, lane)
         desk.journal.note("READY", name.id, name.attempt)
+    elif _withheld(desk, moved, lane):
+        desk.backlog.put_back(entry)
     else:
         desk.doubt(key(name.id))  # moved by another leader, or not moved yet: the listings will tell
 
 
+def _directories(lane: str) -> tuple[str, str]:
+    """Where the tasks of a lane stand until they are claimed."""
+    return layout.join(layout.WAITING, lane), layout.join(layout.READY, lane)
+
+
+def _withheld(desk: Desk, moved: Moved, lane: str) -> bool:
+    """Whether a move was denied since this user may not list a directory of the lane; then nothing in it is tried
+    until that is over. Errors: OSError.
+    """
+    if not isinstance(moved.error, PermissionError):
+        return False
+    for directory in _directories(lane):
+        names_in(desk.store.fs, directory, desk.view.blocked)
+    return not desk.view.blocked.isdisjoint(_directories(lane))
+
+
 def stands_ready(desk: Desk, name: TaskName, file: str, lane: str) -> None:
     """The leader itself has just moved the token into this lane of ready/."""
-    desk.lanes[key(name.id)] = lane
-    desk.active[kind_of(lane)] += 1
+    desk.learned.lanes[key(name.id)] = lane
+    desk.usage.take(kind_of(lane))
     desk.view.stand_ready(name, file, lane)
 
 
@@ -173,16 +252,17 @@ def place_admitted(desk: Desk, src: str, admit: Admit, drop: str) -> bool:
     """A new task at `src` goes into ready/ if nothing stands in its way, else into waiting/."""
     name = admit.name
     if not room_at_once(desk, admit):
-        return bool(desk.to_waiting(src, name, admit.lane, admit.task, "ADMITTED", drop=legible(drop)))
+        return _to_waiting(desk, src, name, admit.lane, admit.task, "ADMITTED", drop=legible(drop))
     file = name.encode()
-    moved = move_into_lane(desk.store, src, layout.READY, admit.lane, file)
+    moved = move_into_lane(desk.store, "ADMITTED", src, layout.READY, admit.lane, file)
     if desk.went(moved, name.id):
         stands_ready(desk, name, file, admit.lane)
         desk.journal.note("ADMITTED", name.id, name.attempt, lane=admit.lane, drop=legible(drop))
     else:
         # It may be ready all the same, and claimed already: it counts until everything has been listed.
-        desk.active[kind_of(admit.lane)] += 1
+        desk.usage.take(kind_of(admit.lane))
         desk.unsure = True
+        _withheld(desk, moved, admit.lane)
     return bool(moved)
 
 
@@ -191,6 +271,8 @@ def room_at_once(desk: Desk, admit: Admit) -> bool:
     if admit.task.conditional or desk.backlog.best(admit.lane) is not None:
         return False
     ready = desk.view.ready.get(admit.lane, {})
+    if _directories(admit.lane)[1] in desk.view.blocked:
+        return False
     if len(ready) >= desk.store.settings.ready.window:
         return False
     return judge_type(admit.task.kind, type_facts(desk, [admit.task.kind])[admit.task.kind]) == PASS

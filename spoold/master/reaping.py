@@ -6,39 +6,51 @@ carries out late. Whatever the dead worker still does then finds its sources and
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection
 from functools import partial
 
 from spoold.master.desk import Desk
-from spoold.master.rejecting import reject_twin, take_away
+from spoold.master.rejecting import reject_directory, reject_file, reject_twin, take_away
 from spoold.master.view import Place
 from spoold.protocol import layout
-from spoold.protocol.lifecycle import State
-from spoold.protocol.names import TaskName, is_node
+from spoold.protocol.lifecycle import Mover, State
+from spoold.protocol.names import TaskName, is_node, parse_task
 from spoold.protocol.request import Verb
 from spoold.protocol.result import Code
 from spoold.rules import retry
+from spoold.rules.accounts import Ran, last_seen
 from spoold.rules.outcome import worker_died
 from spoold.rules.policy import retry_policy
 from spoold.store import beats, control
-from spoold.store.absence import stands
-from spoold.store.lanes import list_tasks
+from spoold.store.absence import names_in, stands
+from spoold.store.obstacles import named, remove_link
+from spoold.store.records import ASIDE
 from spoold.store.store import clear_directory
 
 
-def watch(desk: Desk, asleep: Collection[str] = ()) -> list[str]:
+def watch(desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = ()) -> list[str]:
     """Look at all beats; returns the nodes that are dead, by silence or by their own host's word. Errors: OSError.
 
     Heartbeats were listed, and this leader has just written: the look is trusted. Nobody is called dead in a step
     that has not listed everything, claim directories above all.
     asleep: nodes whose last beat says so. They are left in peace as long as there is nothing to take back.
+    gone: masters of this host whose process is no more. (Of a worker's tasks something may still run: its successor
+    ends that first, and then reports it.)
     """
     present = [worker for worker in desk.view.claimed if is_node(worker)]
     if desk.listed.beats:
-        desk.watch.look({node: name.beat for node, name in desk.view.beats.items()}, present, desk.now.monotonic)
+        shown = {node: name.beat for node, name in desk.view.beats.items()}
+        desk.watch.look(shown, present, desk.now.monotonic, desk.store.clock.monotonic())
     said = [request.target for request in desk.view.requests if request.verb is Verb.REAP]
     silent = [node for node in desk.watch.dead() if node not in asleep or not _may_sleep(desk, node)]
-    dead = sorted({*silent, *said} - {desk.store.writer})
+    if returning := desk.watch.returning():
+        away_s = desk.watch.absence.away_s
+        desk.report.notices.append(
+            f"the share was silent for {away_s:.0f} s; not back yet: {', '.join(returning)}. Their "
+            "tasks stay with them for as long again (at most 5 min), because a lost connection is slow to come back"
+        )
+    dead = sorted({*silent, *said, *gone} - {desk.store.writer})
     desk.unsure = desk.unsure or bool(dead)
     return dead if desk.listed.everything else []
 
@@ -52,23 +64,35 @@ def _may_sleep(desk: Desk, node: str) -> bool:
 
 def reap(desk: Desk, dead: list[str]) -> None:
     """Take back what dead nodes held, then remove what they left. Errors: OSError."""
-    for node in dead:
-        worker = node in desk.view.claimed
-        if worker and not _reap_claims(desk, node):
+    for node in _still_silent(desk, dead):
+        if node in desk.view.claimed and not _reap_claims(desk, node):
             continue
         if not _remove_traces(desk, node):
             continue
-        if worker:
-            desk.dead[node] = desk.now.monotonic
         desk.journal.note("REAPED", node=node, silent_s=round(desk.watch.silent_s(node), 1))
         desk.busy = True
+
+
+def _still_silent(desk: Desk, dead: list[str]) -> list[str]:
+    """Those of them that have not beaten again since their claims were listed.
+
+    A worker that comes back beats, then gives its claims new names, then goes on with them. Of a name that was
+    listed before this look, either the worker has not gone on under it, or its beat shows here.
+    """
+    if not dead:
+        return []
+    before, desk.view.beats = desk.view.beats, beats.list_beats(desk.store.fs)
+    return [node for node in dead if desk.view.beats.get(node) == before.get(node)]
 
 
 def _remove_traces(desk: Desk, node: str) -> bool:
     """All that is left of a node but its claims; True when nothing is. Errors: OSError."""
     tmp = layout.join(layout.TMP, node)
-    if not clear_directory(desk.store.fs, tmp, partial(take_away, desk)):
-        desk.notices.append(f"{tmp} of a dead node cannot be removed: it is not empty")
+    try:
+        if not clear_directory(desk.store.fs, tmp, partial(take_away, desk)) and not reject_file(desk, tmp):
+            desk.report.notices.append(f"{tmp} of a dead node cannot be removed: it is not empty")
+    except PermissionError:
+        desk.view.blocked.add(tmp)
     for path in beats.paths(desk.store.fs, node):
         if not take_away(desk, path):
             return False
@@ -79,25 +103,68 @@ def _remove_traces(desk: Desk, node: str) -> bool:
 
 def _reap_claims(desk: Desk, worker: str) -> bool:
     """True once the worker's claim directory is gone."""
-    directory = layout.join(layout.CLAIMED, worker)
+    directory, last = layout.join(layout.CLAIMED, worker), desk.view.beats.get(worker)
+    beat = beats.read(desk.store.fs, last) if last is not None and desk.view.claimed[worker] else None
     for name, task in sorted(desk.view.claimed[worker].items()):
         desk.breathe()
-        _take_back(desk, Place(State.CLAIMED, directory, name), task, worker)
-    for name, task in list_tasks(desk.store.fs, directory).items():
-        if desk.has_completed(task.id):
-            reject_twin(desk, layout.join(directory, name), task.id)
+        if reject_directory(desk, layout.join(directory, name)):
+            continue  # only a file was ever claimed
+        ran = last_seen(beat, last, task.id, task.attempt) if beat is not None and last is not None else None
+        _take_back(desk, Place(State.CLAIMED, directory, name), task, worker, ran)
+    try:
+        held = names_in(desk.store.fs, directory)
+    except PermissionError:
+        desk.view.blocked.add(directory)
+        return False
+    for name in held:
+        path, token = layout.join(directory, name), parse_task(name)
+        if token is not None and desk.has_completed(token.id):
+            reject_twin(desk, path, token.id)
+        elif name.endswith(ASIDE):
+            _clear_aside(desk, path)
     try:
         desk.store.fs.rmdir(directory)
+    except NotADirectoryError:
+        # A link or a file, put there by somebody: nothing can be claimed into it, and what it leads to is not ours.
+        return remove_link(desk.store.fs, directory) or reject_file(desk, directory)
     except OSError as error:
         if isinstance(error, FileNotFoundError) and not stands(desk.store.fs, directory):
             return True
         # Something is still in it, or has come late: the next step lists it again.
-        desk.notices.append(f"{directory} of a dead worker cannot be removed: {error.strerror}")
+        desk.report.notices += _left_in(desk, directory, error)
+        if worker in desk.view.beats and held and not any(map(parse_task, held)):
+            _remove_traces(desk, worker)  # no task is left of it: what it said last need not stand until people act
         return False
     return True
 
 
-def _take_back(desk: Desk, place: Place, name: TaskName, worker: str) -> None:
+def _clear_aside(desk: Desk, path: str) -> None:
+    """Take away what the worker has set aside, as far as that can be; a file is never set aside. Errors: OSError."""
+    fs = desk.store.fs
+    with contextlib.suppress(FileNotFoundError):
+        found = fs.stat(path)
+        if found.kind == "dir":
+            with contextlib.suppress(OSError):  # empty, it goes whoever owns it
+                fs.rmdir(path)
+            if not found.shut:
+                reject_directory(desk, path)
+        elif found.kind != "file":
+            fs.unlink(path)
+
+
+def _left_in(desk: Desk, directory: str, error: OSError) -> list[str]:
+    """Why a claim directory could not be removed: what stands in it, with the fix. Errors: OSError."""
+    said = f"{directory} of a dead worker cannot be removed"
+    left = [layout.join(directory, name) for name in sorted(names_in(desk.store.fs, directory))]
+    strange = [path for path in left if parse_task(path.rpartition("/")[2]) is None]
+    if not strange:
+        return [f"{said}: {error.strerror}"]
+    fix = "its owner (or root) takes it away"
+    each = [f"{said}, since {path} stands in it; {fix} (`rm -r {path}`)" for path in strange]
+    return named(each, f"things that are no task in {directory}")
+
+
+def _take_back(desk: Desk, place: Place, name: TaskName, worker: str, ran: Ran | None = None) -> None:
     task = desk.task_at(place, name)
     if task is None:
         return
@@ -105,11 +172,16 @@ def _take_back(desk: Desk, place: Place, name: TaskName, worker: str) -> None:
     verdict = retry.decide(name, outcome, retry_policy(task, desk.store.settings))
     if isinstance(verdict, retry.End):
         assert verdict.error is not None
-        desk.fail(place, name, verdict.error, outcome.status)
+        desk.fail(place, name, verdict.error, outcome.status, ran)
         return
     assert verdict.error is not None
-    recorded = desk.record(name, verdict.error, outcome.status)
+    try:
+        recorded = desk.record(name, verdict.error, outcome.status, ran)
+    except OSError as error:
+        desk.tell(place.path, error)
+        return
     back = layout.join(layout.RETURNED, verdict.name.encode_returned(desk.store.writer))
-    if desk.went(desk.store.move(place.path, back), name.id):
+    if desk.went(desk.store.move(Mover.LEADER, "RETURNED", place.path, back), name.id):
         desk.recorded.pop(recorded.encode(), None)
+        desk.report.endings[Code.WORKER_DIED] += 1
         desk.journal.note("RETURNED", name.id, name.attempt, code=Code.WORKER_DIED, worker=worker)

@@ -11,17 +11,25 @@ from functools import partial
 
 import orjson
 
+from spoold.master.contents import IN_REASON, Content, digest_of
 from spoold.master.desk import Desk
 from spoold.protocol import codec, layout
+from spoold.protocol.drop import first_stem
 from spoold.protocol.errors import BadFile, legible
+from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import slug
 from spoold.rules import admission
+from spoold.rules.admission import Reject
 from spoold.store import absence, mover
+from spoold.store.drops import ids_in
 from spoold.store.mover import Moved
+from spoold.store.records import ASIDE, set_aside
 from spoold.system.errnos import concerns_one_file
+from spoold.system.filesystem import Kind
 
 Move = Callable[[str, str], Moved]
 
+CAUSE_MAX = 100
 _LEGAL_ELSEWHERE = frozenset(':*?"<>|\\')
 
 
@@ -33,35 +41,53 @@ def reject(
     *,
     data: bytes = b"",
     size: int | None = None,
+    unfinished: bool = False,
+    watched: bool = False,
+    admitted: int = 0,
     move: Move | None = None,
 ) -> bool:
     """Move the file at `path` into rejected/ under the drop's name, or one like it; True when it is there.
 
-    Errors: OSError. size in bytes, where it is not that of the data; move: how, for what is in no table of moves.
+    Errors: OSError. size in bytes, where it is not that of the data; unfinished: it may yet become a task; watched:
+    so may what is written into the same file after this; admitted: so many of its first bytes are tasks; move: how,
+    for what is in no table of moves.
     """
     fs = desk.store.fs
-    if desk.taken is None:
-        desk.taken = set(fs.list(layout.REJECTED))
-    name = _free_name(desk, drop, desk.taken)
+    if desk.rejects.taken is None:
+        desk.rejects.taken = set(absence.names_unless_blocked(fs, layout.REJECTED))
+    name = _free_name(desk, drop, desk.rejects.taken)
+    said = Content(len(data), digest_of(data)[:IN_REASON]) if size is None else Content(size)
     reason = {
         "drop": legible(drop),
-        "id": _claimed_id(data),
+        "id": _claimed_id(data[admitted:]),
         "at": desk.store.stamp(),
         "file": error.file,
         "field": error.field,
         "problem": error.problem,
         "mend": error.mend,
-        "size": len(data) if size is None else size,
+        "size": said.size,
+        **({"digest": said.digest.hex()} if said.digest and (watched or unfinished) else {}),
+        **({"admitted": admitted} if admitted else {}),
+        **({"unfinished": True} if unfinished else {}),
+        **({"ids": ids_in(data[admitted:])} if drop.lower().endswith(".jsonl") else {}),
     }
     beside = layout.join(layout.REJECTED, f"{name}{layout.REASON}")
-    desk.store.publish(beside, codec.dump(reason), durable=desk.store.durable)
-    moved = (move or desk.store.move)(path, layout.join(layout.REJECTED, name))
+    try:
+        desk.store.publish(beside, codec.dump(reason), durable=desk.store.durable)
+    except NotADirectoryError as trouble:
+        desk.tell(beside, trouble)
+        return False
+    moved = (move or partial(desk.store.move, Mover.LEADER, "REJECTED"))(path, layout.join(layout.REJECTED, name))
     if not desk.went(moved, legible(drop)):
         with contextlib.suppress(FileNotFoundError):
             fs.unlink(beside)
         return False
-    desk.taken |= {name, f"{name}{layout.REASON}"}
-    desk.rejected += 1
+    desk.rejects.taken |= {name, f"{name}{layout.REASON}"}
+    desk.report.rejected += 1
+    desk.report.rejections[_cause(error)] += 1
+    if watched or unfinished:
+        said.open_ended = admitted > 0
+        desk.rejects.open[name] = said
     desk.journal.note("REJECTED", drop=reason["drop"], problem=f"{error.field}: {error.problem}", mend=error.mend)
     return True
 
@@ -77,13 +103,61 @@ def reject_directory(desk: Desk, path: str) -> bool:
 
     True when it is. Errors: OSError.
     """
+    return _set_aside(desk, path, "dir", BadFile(path, "", "is a directory.", "keep what is in it elsewhere."))
+
+
+def reject_irregular(desk: Desk, path: str, drop: str) -> bool:
+    """Set aside what stands in a door in the place of a drop and is no regular file; True when it is gone from there.
+
+    False also where a regular file is there by now. drop: what it would be called. Errors: OSError.
+    """
     try:
-        if desk.store.fs.stat(path).kind != "dir":
+        kind = desk.store.fs.stat(path).kind
+    except FileNotFoundError:
+        return False
+    refused = admission.judge_kind(drop, kind, 0, desk.store.settings)
+    return isinstance(refused, Reject) and _set_aside(desk, path, kind, refused.error, drop)
+
+
+def reject_file(desk: Desk, path: str) -> bool:
+    """Set a file aside that stands where a directory was: it is somebody's, and no link. Over SMB it may be one for
+    other clients (`mfsymlinks`). True when it is set aside. Errors: OSError.
+    """
+    return _set_aside(
+        desk, path, "file", BadFile(path, "", "is a file in the place of a directory.", "keep it elsewhere.")
+    )
+
+
+def _set_aside(desk: Desk, path: str, kind: Kind, error: BadFile, drop: str = "") -> bool:
+    try:
+        if desk.store.fs.stat(path).kind != kind:
             return False
     except FileNotFoundError:
         return False
-    error = BadFile(path, "", "is a directory.", "keep what is in it elsewhere.")
-    return reject(desk, path, path.rpartition("/")[2], error, move=partial(mover.move, desk.store.fs))
+    refused: list[Moved] = []
+
+    def move(src: str, dst: str) -> Moved:
+        moved = mover.move(desk.store.fs, src, dst)
+        refused.extend([] if moved else [moved])
+        return moved
+
+    if reject(desk, path, drop or path.rpartition("/")[2], error, move=move):
+        return True
+    return any(isinstance(moved.error, PermissionError) for moved in refused) and _leave_aside(desk, path)
+
+
+def _leave_aside(desk: Desk, path: str) -> bool:
+    """Another user's directory that may not be moved elsewhere gets a name that means nothing; True when it has."""
+    if path.count("/") < 2 and path.startswith(f"{layout.ADMITTING}/"):
+        return False  # a door is shut in its own way
+    if path.endswith(ASIDE):
+        return False  # it has such a name already
+    try:
+        desk.view.blocked.add(set_aside(desk.store, path))
+    except OSError:
+        return False
+    desk.denied = False
+    return True
 
 
 def take_away(desk: Desk, path: str) -> bool:
@@ -98,6 +172,11 @@ def take_away(desk: Desk, path: str) -> bool:
             desk.tell(path, error)
             return False
     return True
+
+
+def _cause(error: BadFile) -> str:
+    """What is wrong, without the value that is: drops that fail alike have one cause."""
+    return ": ".join(filter(None, (error.field, error.problem.partition(" Given:")[0])))[:CAUSE_MAX]
 
 
 def _claimed_id(data: bytes) -> str | None:
@@ -117,4 +196,4 @@ def _free_name(desk: Desk, drop: str, taken: set[str]) -> str:
         return drop
     stem, dot, extension = drop.rpartition(".")
     suffix = admission.settle(drop, desk.next_micros(), desk.epoch)[0]
-    return f"{slug(stem if dot else drop, 100)}.{suffix}.{slug(extension, 10) if dot else 'drop'}"
+    return f"{slug(first_stem(stem) if dot else drop, 100)}.{suffix}.{slug(extension, 10) if dot else 'drop'}"

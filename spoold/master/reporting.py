@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 
+from spoold.master import outlook
 from spoold.master.desk import Desk
 from spoold.master.leadership import Leadership
-from spoold.master.placing import is_halted, kind_of
+from spoold.master.placing import is_halted
 from spoold.master.rejecting import take_away
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Heartbeat, MountFacts
-from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import BeatName, SnapshotName
 from spoold.protocol.request import paused_by
 from spoold.protocol.snapshot import Leadership as LeadershipPart
-from spoold.protocol.snapshot import Rates, Snapshot, TaskCounts
-from spoold.rules.matching import unfit
-from spoold.rules.nodes import ASLEEP, DEAD, count_workers, node_of
-from spoold.store import beats, snapshots
+from spoold.protocol.snapshot import Snapshot, TaskCounts
+from spoold.rules.accounts import spent_by
+from spoold.rules.clocks import warnings as clock_warnings
+from spoold.rules.nodes import ASLEEP, count_workers, node_of
+from spoold.rules.tempo import Tally, Tempo
+from spoold.store import beats, clocks, snapshots
+from spoold.store.absence import names_unless_blocked
 from spoold.store.mounting import mount_warnings, mounts_of
+from spoold.store.obstacles import barrier, named, obstacles
+from spoold.store.presence import provably_gone
 from spoold.system.errnos import Meaning, classify
+from spoold.system.host import Host
 
 # How often (s) while things change; on a share a snapshot costs seven round trips.
 BUSY_EVERY_S, BUSY_REMOTE_S = 0.2, 1.0
-RATES_OVER_S = 300.0
-DEAD_SHOWN_S = 600.0
+UNDONE_SHOWN_S = 600.0
+GONE_EVERY_S = 1.0
 REJECTED_EVERY_S = 30.0
 MOUNTS_EVERY_S = 30.0
+TREE_EVERY_S = 120.0
+# A member may make any number of files that this node may not move, and a snapshot is read by everybody.
+NOTICES_SHOWN = 20
+UNDONE = (
+    "the file server has undone {} moves that it had confirmed, as after a power cut; the tasks are moved again, and "
+    "some may run twice"
+)
 
 
 class Reporting:
@@ -42,28 +54,49 @@ class Reporting:
         self.stale = True
         self._beats: dict[str, Heartbeat] = {}
         self._tried: dict[str, BeatName] = {}
-        self._history: deque[tuple[float, int, int]] = deque()
+        self._gone: dict[str, int] = {}
+        self._gone_at: float | None = None
+        self._tempo, self._tally = Tempo(), Tally()
         self._counted_at: float | None = None
         self._mounts: dict[str, MountFacts] = {}
         self._mounts_at = 0.0
         self._disapproved: list[str] = []
+        self._blocked: list[str] = []
+        self._looked_at: float | None = None
 
     def asleep(self, desk: Desk) -> set[str]:
         """The nodes whose newest beat, as listed in this step, was read and says that they sleep."""
         asleep = {node: beat.beat for node, beat in self._beats.items() if beat.status == ASLEEP}
         return {node for node, name in desk.view.beats.items() if asleep.get(node) == name.content}
 
+    def gone(self, desk: Desk, host: Host) -> set[str]:
+        """The masters whose newest beat, as listed in this step, was read, and whose process is gone from this host.
+
+        Looked up at most once a second: it asks the machine, never the share.
+        """
+        now = desk.now.monotonic
+        if self._gone_at is None or now - self._gone_at >= GONE_EVERY_S:
+            others = [b for b in self._beats.values() if b.role == "master" and b.node != desk.store.writer]
+            self._gone = {beat.node: beat.beat for beat in others if provably_gone(beat, host)}
+            self._gone_at = now
+        return {node for node, name in desk.view.beats.items() if self._gone.get(node) == name.content}
+
     def step(self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile]) -> float:
         """Publish if it is time; returns when (monotonic, s) it will be. Errors: OSError."""
         now = desk.now.monotonic
+        if desk.polling.rationed and desk.listed.beats:
+            self._read_beats(desk)  # now: by the time of the next report they have other names
         self.stale = self.stale or desk.busy
-        quiet_s = desk.store.settings.heartbeat.interval_s * (2 if desk.looks.rationed else 1)
-        every = (BUSY_REMOTE_S if desk.looks.rationed else BUSY_EVERY_S) if self.stale else quiet_s
+        quiet_s = desk.store.settings.heartbeat.interval_s * (2 if desk.polling.rationed else 1)
+        busy_s = BUSY_REMOTE_S * desk.polling.dear if desk.polling.rationed else BUSY_EVERY_S
+        every = busy_s if self.stale else quiet_s
         if self._published_at is not None and now < self._published_at + every:
             return self._published_at + every
         self._read_beats(desk)
+        desk.store.common.agree(clocks.by_host(self._beats.values()).values())
         self._count_rejected(desk)
         self._judge_mounts(desk)
+        self._look_at_tree(desk)
         snapshot = self._snapshot(desk, leadership, growing)
         if self._published_at is None:
             for name in snapshots.list_snapshots(desk.store.fs):  # of former leaders
@@ -74,7 +107,7 @@ class Reporting:
             snapshots.publish(desk.store, SnapshotName(desk.epoch, next(self._numbers)), snapshot)
         except OSError as error:
             # Moves need no room, a report does: on a full share the work goes on and the picture grows old.
-            if classify(error) is not Meaning.FULL:
+            if classify(error) is not Meaning.FULL and not isinstance(error, NotADirectoryError):
                 raise
         return now + quiet_s
 
@@ -86,18 +119,22 @@ class Reporting:
                 read = beats.read(desk.store.fs, beat)
                 if read is not None:
                     self._beats[node] = read
+                    self._tally.hear(desk.now.monotonic, node, read.beat, read.endings)
                 else:
-                    desk.looks.hasten("beats")
+                    desk.polling.hasten("beats")
         for gone in self._tried.keys() - desk.view.beats.keys():
             del self._tried[gone]
             self._beats.pop(gone, None)
+            self._tally.forget(gone)
 
     def _count_rejected(self, desk: Desk) -> None:
         """The leader counts its own rejections; people clear the directory, so it is counted anew at times."""
         now = desk.now.monotonic
         if self._counted_at is None or now - self._counted_at >= REJECTED_EVERY_S:
             self._counted_at = now
-            desk.rejected = sum(not name.endswith(layout.REASON) for name in desk.store.fs.list(layout.REJECTED))
+            desk.report.rejected = sum(
+                not name.endswith(layout.REASON) for name in names_unless_blocked(desk.store.fs, layout.REJECTED)
+            )
 
     def _judge_mounts(self, desk: Desk) -> None:
         """Nodes mount once and the doctor is asked rarely: its reports are read when nodes change, and at times."""
@@ -106,10 +143,28 @@ class Reporting:
             self._disapproved = mount_warnings(desk.store, mounts)
             self._mounts, self._mounts_at = mounts, now
 
+    def _look_at_tree(self, desk: Desk) -> None:
+        """A link in the place of a directory stops what would go there, and not always with an error."""
+        now = desk.now.monotonic
+        if self._blocked or self._looked_at is None or now - self._looked_at >= TREE_EVERY_S:
+            self._looked_at, self._blocked = now, obstacles(desk.store.fs)
+
     def _snapshot(self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile]) -> Snapshot:
         workers = [beat for _, beat in sorted(self._beats.items()) if beat.role == "worker"]
-        nodes = tuple(node_of(beat, desk.view.claimed.get(beat.node, {}).values()) for beat in workers)
-        counts = _counts(desk)
+        # Of a silent one that cannot be reaped yet the last beat is no news.
+        silent = {*desk.watch.dead(), *self._gone}
+        dead = {beat.node for beat in workers if beat.status != ASLEEP} & silent
+        nodes = tuple(
+            node_of(beat, desk.view.claimed.get(beat.node, {}).values(), dead=beat.node in dead) for beat in workers
+        )
+        counts, now = _counts(desk), desk.now.monotonic
+        awake = outlook.awake([beat for beat in workers if beat.node not in dead])
+        stuck = outlook.unservable(desk, awake)
+        working = bool(counts.ready or counts.claimed)
+        self._tally.ended(now, desk.report.endings)
+        self._tally.rejected(now, desk.report.rejections)
+        desk.report.endings.clear()
+        desk.report.rejections.clear()
         return Snapshot(
             generated_at=desk.store.stamp(),
             spool_id=desk.store.marker.spool_id,
@@ -117,76 +172,55 @@ class Reporting:
                 leader=leadership.holder,
                 epoch=desk.epoch,
                 standbys=tuple(
-                    n for n, b in sorted(self._beats.items()) if b.role == "master" and n != leadership.holder
+                    node
+                    for node, beat in sorted(self._beats.items())
+                    if beat.role == "master" and node != leadership.holder and node not in silent
                 ),
             ),
             tasks=counts,
-            workers=count_workers([*(node.state for node in nodes), *self._dead(desk)]),
+            workers=count_workers(node.state for node in nodes),
             nodes=nodes,
-            rates=self._rates(desk, counts),
-            types=_types(desk),
+            rates=self._tempo.rates(
+                now, counts.completed, counts.failed, outlook.left(desk, counts, awake, stuck), working=working
+            ),
+            recent=self._tally.recent(now),
+            spent=spent_by(workers),
+            types=outlook.types(desk),
             paused=tuple(sorted(paused_by(desk.view.requests))),
             halted=is_halted(desk),
-            warnings=(*_warnings(desk, workers, growing), *self._disapproved),
-        )
-
-    @staticmethod
-    def _dead(desk: Desk) -> list[str]:
-        """One word for each worker that was reaped lately: gone from the listing, not from people's minds."""
-        return [DEAD for at in desk.dead.values() if desk.now.monotonic - at < DEAD_SHOWN_S]
-
-    def _rates(self, desk: Desk, counts: TaskCounts) -> Rates:
-        now = desk.now.monotonic
-        self._history.append((now, counts.completed, counts.failed))
-        while now - self._history[0][0] > RATES_OVER_S:
-            self._history.popleft()
-        since, completed, failed = self._history[0]
-        # Counted over at least a minute, so that one quick task does not promise a rate.
-        minutes = max(now - since, 60.0) / 60
-        done = max(0, counts.completed - completed) / minutes
-        left = counts.pending + counts.waiting + counts.ready + counts.claimed
-        return Rates(
-            completed_per_min=round(done, 2),
-            failed_per_min=round(max(0, counts.failed - failed) / minutes, 2),
-            eta_s=round(left / done * 60, 1) if done and left else None,
+            warnings=(
+                *_warnings(desk, growing),
+                *outlook.warnings(workers, awake, stuck),
+                *clock_warnings(clocks.by_host(self._beats.values())),
+                *self._blocked,
+                *self._disapproved,
+            ),
         )
 
 
 def _counts(desk: Desk) -> TaskCounts:
     archived = desk.view.archived.counts
     return TaskCounts(
-        pending=len(desk.view.pending) + len(desk.batches) + len(desk.half),
+        pending=len(desk.view.pending) + desk.door.open_drops(),
         waiting=len(desk.backlog) + len(desk.view.returned),
         ready=sum(map(len, desk.view.ready.values())),
         claimed=sum(map(len, desk.view.claimed.values())),
         completed=len(desk.view.completed) + archived[State.COMPLETED],
         failed=len(desk.view.failed) + archived[State.FAILED],
-        rejected=desk.rejected,
+        rejected=desk.report.rejected,
     )
 
 
-def _types(desk: Desk) -> dict[str, dict[str, int]]:
-    types: dict[str, dict[str, int]] = {}
-    for lane, count in desk.backlog.per_lane().items():
-        kind = types.setdefault(kind_of(lane), {"waiting": 0, "active": 0})
-        kind["waiting"] += count
-    for name, active in sorted(desk.active.items()):
-        if active:
-            types.setdefault(name, {"waiting": 0, "active": 0})["active"] += active
-    return types
-
-
-def _warnings(desk: Desk, workers: list[Heartbeat], growing: dict[str, BadFile]) -> list[str]:
-    warnings = list(dict.fromkeys(desk.notices))
+def _warnings(desk: Desk, growing: dict[str, BadFile]) -> list[str]:
+    fs, blocked = desk.store.fs, sorted(desk.view.blocked)
+    found = {path: said for path in blocked if (said := barrier(fs, path)) is not None}
+    desk.view.blocked &= found.keys()
+    notices = list(dict.fromkeys(desk.report.notices))
+    if (more := len(notices) - NOTICES_SHOWN) > 0:
+        notices[NOTICES_SHOWN:] = [f"warnings that are not shown here, and may be of the same kind: {more:,}"]
+    warnings = list(dict.fromkeys((*notices, *named(desk.report.locked), *named(list(found.values())))))
     warnings += desk.store.room_warnings()
-    warnings += [f"pending/{drop}: {error.problem} {error.mend}" for drop, error in sorted(growing.items())[:5]]
-    waiting = sorted({*desk.backlog.lanes(), *(lane for lane, tasks in desk.view.ready.items() if tasks)})
-    awake = [worker for worker in workers if worker.status not in ("draining", ASLEEP)]
-    able = [worker.capabilities for worker in awake if worker.capabilities]
-    for name in waiting[:50]:
-        lane = parse_lane(name)
-        if lane is not None and all(unfit(lane, can) for can in able):
-            why = f"none of {len(able)} workers can" if able else "no worker is there to"
-            warnings.append(f"{why} run {name}; `spool explain ID` says what is missing")
-    warnings += [f"{worker.node}: {note}" for worker in workers for note in worker.notes]
-    return warnings
+    warnings += desk.view.misnamed.warnings()
+    if desk.now.monotonic - desk.report.undone_at < UNDONE_SHOWN_S:
+        warnings.append(UNDONE.format(desk.report.undone))
+    return warnings + [f"pending/{drop}: {error.problem} {error.mend}" for drop, error in sorted(growing.items())[:5]]

@@ -6,7 +6,6 @@ journal, once by each leader: nowhere else would it outlive the request.
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 from spoold.master.desk import Desk
@@ -14,7 +13,16 @@ from spoold.master.rejecting import take_away
 from spoold.protocol.errors import BadFile
 from spoold.protocol.event import ASKED
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import EndedName, TaskName, key, parse_archived, parse_ended, parse_returned, parse_task
+from spoold.protocol.names import (
+    COUNT_MAX,
+    EndedName,
+    TaskName,
+    key,
+    parse_archived,
+    parse_ended,
+    parse_returned,
+    parse_task,
+)
 from spoold.protocol.request import EVERYTHING, Request, Verb
 from spoold.protocol.result import Code, Error, Status
 from spoold.rules.drain import is_meant
@@ -44,6 +52,7 @@ class Requests:
 
     def step(self, desk: Desk) -> None:
         """Do what can be done now. Errors: OSError; what was not done stands for the next step."""
+        self._forget_gone(set(desk.view.requests))
         self._tell(desk)
         for request in desk.view.requests:
             if request in self._over:
@@ -61,13 +70,15 @@ class Requests:
             elif request.verb is Verb.DRAIN and desk.listed.everything and not _draining(desk, request.target):
                 self._done(desk, request)  # by a look of now: on a share, a worker may have come since the last
 
-    def _tell(self, desk: Desk) -> None:
-        """Note every request when it is first seen, before it is carried out and gone; a reap is told by REAPED."""
-        listed = set(desk.view.requests)
+    def _forget_gone(self, listed: set[Request]) -> None:
+        """What is no longer listed needs no more to be known of."""
         self._told &= listed
         self._doubted &= listed
         self._needs = {request: needs for request, needs in self._needs.items() if request in listed}
         self._over = {request: gone for request, gone in self._over.items() if request in listed}
+
+    def _tell(self, desk: Desk) -> None:
+        """Note every request when it is first seen, before it is carried out and gone; a reap is told by REAPED."""
         for request in desk.view.requests:
             if request.verb is Verb.REAP or request in self._told:
                 continue
@@ -110,9 +121,13 @@ class Requests:
         known = self._needs.get(request)
         if known is None:
             path = _failed_at(desk, request)[0]
-            with contextlib.suppress(BadFile):
+            try:
                 task = desk.read_task(path) if path is not None else None
                 known = tuple(map(key, task.dependencies)) if task is not None else None
+            except BadFile:
+                known = ()
+            except PermissionError:
+                return ()  # so says the retry itself
             self._needs[request] = known = known or ()
         return known
 
@@ -174,14 +189,17 @@ def _retry(desk: Desk, request: Request) -> bool:
     except BadFile as error:
         desk.journal.note("IGNORED", request.target, request=request.verb, why=str(error))
         return True
+    except PermissionError as error:
+        desk.tell(path, error)
+        return False
     if task is None:
         return False
     micros = desk.next_micros()
     name = TaskName(
         rank=rank(task, desk.store.settings),
-        order=desk.order(micros),
+        order=desk.orders.encode(micros),
         id=ended.id,
-        attempt=ended.attempt + 1,
+        attempt=min(ended.attempt + 1, COUNT_MAX),
         conditional=task.conditional,
     )
     if not desk.to_waiting(path, name, task.lane.encode(), task, "RETRIED"):
@@ -202,9 +220,16 @@ def _lift(desk: Desk, request: Request) -> None:
     """Resume and undrain take away what stands; `+all` takes away everything of the kind."""
     lifted = {Verb.RESUME: (Verb.PAUSE, Verb.HALT), Verb.UNDRAIN: (Verb.DRAIN,)}[request.verb]
     for other in desk.view.requests:
-        if other.verb in lifted and request.target in (other.target, EVERYTHING):
+        if other.verb in lifted and (request.target in (other.target, EVERYTHING) or _same_worker(request, other)):
             take_away(desk, control.path(other))
     desk.view.requests = control.list_requests(desk.store.fs)
+
+
+def _same_worker(undrain: Request, drain: Request) -> bool:
+    """Whether one names a worker by its id and the other by its own name. A drain of all is only lifted as such."""
+    if undrain.verb is not Verb.UNDRAIN or drain.target == EVERYTHING:
+        return False
+    return is_meant(drain.target, undrain.target) or is_meant(undrain.target, drain.target)
 
 
 def _draining(desk: Desk, target: str) -> bool:

@@ -12,12 +12,13 @@ from spoold.master.clearing import clear_bucket
 from spoold.master.desk import Desk
 from spoold.master.rejecting import take_away
 from spoold.protocol import layout
-from spoold.protocol.glance import ended_key_in
 from spoold.protocol.lifecycle import State
+from spoold.protocol.name_parts import ended_key_in
 from spoold.protocol.names import EndedName, key, parse_ended, parse_log
 from spoold.protocol.request import Verb
 from spoold.rules import retention
 from spoold.store import control
+from spoold.store.absence import names_in, names_unless_blocked
 from spoold.store.archive import archive_record, archive_task, make_buckets
 from spoold.store.mover import Fate
 
@@ -67,6 +68,7 @@ class Retaining:
 
 
 def _archive(desk: Desk, state: State, names: Mapping[str, EndedName]) -> None:
+    names = {file: name for file, name in names.items() if layout.bucket(name.id) not in desk.view.blocked}
     make_buckets(desk.store.fs, (name.id for name in names.values()))
     ids = {key(name.id) for name in names.values()}
     # What its first attempt completed has that one result, unless this leader wrote another and came too late. What
@@ -85,6 +87,8 @@ def _archive(desk: Desk, state: State, names: Mapping[str, EndedName]) -> None:
         moved = archive_record(desk.store, path, found, archived)
         if not moved and moved.fate is not Fate.LOST:
             stuck.add(key(found.id))  # its task stays where it is, too
+            if isinstance(moved.error, PermissionError):
+                names_in(desk.store.fs, layout.bucket(found.id), desk.view.blocked)
         desk.recorded.pop(path.rpartition("/")[2], None)
     for file, name in names.items():
         desk.breathe()
@@ -105,6 +109,6 @@ def _records(
     """The results or logs of these tasks; earlier attempts left some under names that only a listing tells."""
     if not ids:
         return []
-    near = [name for name in desk.store.fs.list(directory) if ended_key_in(name) in ids]
+    near = [name for name in names_unless_blocked(desk.store.fs, directory) if ended_key_in(name) in ids]
     parsed = [(name, parse(name)) for name in sorted(near)]
     return [(name, found) for name, found in parsed if found is not None]

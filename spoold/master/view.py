@@ -8,11 +8,13 @@ removed by a person: the caller lists waiting/ again, and only then believes tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from spoold.master.archived import Archived
+from spoold.master.changes import EVERYTHING, Changes, Wanted
+from spoold.master.misnamed import Misnamed
 from spoold.protocol import layout
 from spoold.protocol.drop import concerns_us
 from spoold.protocol.lifecycle import State
@@ -28,9 +30,9 @@ from spoold.protocol.names import (
 )
 from spoold.protocol.request import Request
 from spoold.rules.backlog import Backlog
-from spoold.rules.gates import Parent
+from spoold.rules.gates.facts import Parent
 from spoold.store import beats, control
-from spoold.store.absence import names_in
+from spoold.store.absence import names_in, names_unless_blocked
 from spoold.store.lanes import list_lanes
 from spoold.system.filesystem import FileSystem
 
@@ -58,31 +60,6 @@ def waiting_place(lane: str, file: str) -> Place:
     return Place(State.WAITING, layout.join(layout.WAITING, lane), file)
 
 
-@dataclass(slots=True)
-class Changes:
-    """What a refresh found: keys that came to a new place, those of them that ended, keys that are nowhere."""
-
-    came: list[str] = field(default_factory=list)
-    ended: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    any: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which directories a refresh lists. Whether what lies at the end is listed, too, is asked for in any case: that
-    grows with what has ended lately, and a token that has left its place may be looked for there a little later.
-    """
-
-    pending: bool = True
-    ready: bool = True
-    ended: bool = True
-    requests: bool = True
-    beats: bool = True
-    everything: bool = True
-
-
-EVERYTHING = Wanted()
 # No node is called so.
 SOMEBODY = "?"
 
@@ -102,7 +79,7 @@ class _Found:
 class View:
     """The spool as this leader last saw it. Directory → file name → the name's fields.
 
-    pending: the drops that are ours to judge, sorted.
+    pending: the drops that are ours to judge, sorted; blocked: lanes and claim directories that are no directories.
     """
 
     pending: list[str] = field(default_factory=list)
@@ -116,15 +93,17 @@ class View:
     where: dict[str, Place] = field(default_factory=dict)
     backlog: Backlog = field(init=False)
     archived: Archived = field(default_factory=Archived)
+    blocked: set[str] = field(default_factory=set)
+    misnamed: Misnamed = field(default_factory=Misnamed)
     _found: _Found = field(default_factory=_Found)
 
     def __post_init__(self) -> None:
         self.backlog = Backlog(self.parent)
 
     @property
-    def on_the_way(self) -> bool:
-        """Whether anything has left its place, and the ends have not been listed since."""
-        return bool(self._found.gone)
+    def on_the_way(self) -> Mapping[str, Place]:
+        """What has left its place, by key, and was not seen at another; the ends have not been listed since."""
+        return self._found.gone
 
     def place(self, task_key: str) -> Place | None:
         """Where a token is that has not been archived; None where nobody knows."""
@@ -157,7 +136,7 @@ class View:
         """
         found, before = self._found, len(self._found.gone)
         if wanted.pending:
-            drops = sorted(filter(concerns_us, fs.list(layout.PENDING)))
+            drops = sorted(filter(concerns_us, names_unless_blocked(fs, layout.PENDING)))
             found.changes.any |= drops != self.pending
             self.pending = drops
         if wanted.everything:
@@ -209,7 +188,26 @@ class View:
     def _refresh_ended(self, fs: FileSystem, found: _Found) -> None:
         self._differ(State.RETURNED, layout.RETURNED, self.returned, _parse_returned, fs.list(layout.RETURNED), found)
         self._differ(State.COMPLETED, layout.COMPLETED, self.completed, parse_ended, fs.list(layout.COMPLETED), found)
+        self._unseat(found)
         self._differ(State.FAILED, layout.FAILED, self.failed, parse_ended, fs.list(layout.FAILED), found)
+
+    def _succeeded(self, place: Place) -> bool:
+        """Whether a token there has ended for ever: as long as it is there."""
+        return place.state is State.COMPLETED and place.name in self.completed
+
+    def _unseat(self, found: _Found) -> None:
+        """Successes that are gone, as when their server undid the commit: what was taken for a copy is the task."""
+        gone = {k for k, at in found.gone.items() if at.state is State.COMPLETED and self.where.get(k) == at}
+        if not gone:
+            return
+        seen = [(State.READY, layout.join(layout.READY, lane), names) for lane, names in self.ready.items()]
+        seen += [(State.CLAIMED, layout.join(layout.CLAIMED, node), names) for node, names in self.claimed.items()]
+        seen.append((State.RETURNED, layout.RETURNED, self.returned))
+        for state, directory, names in seen:
+            for name, task in names.items():
+                if key(task.id) in gone:
+                    self.where[key(task.id)] = Place(state, directory, name)
+                    found.changes.undone += 1
 
     def settle(self, task_id: str, state: State, directory: str, name: str) -> None:
         """The leader itself has moved a token there: the next refresh is to find nothing new."""
@@ -250,11 +248,11 @@ class View:
         for branch in sorted(set(branches) - set(listed)):
             self._differ(state, layout.join(state, branch), branches[branch], parse_task, (), found)
             del branches[branch]
+            self.blocked.discard(layout.join(state, branch))
         for branch in sorted(listed):
             directory = layout.join(state, branch)
-            self._differ(
-                state, directory, branches.setdefault(branch, {}), parse_task, names_in(fs, directory), found
-            )
+            known = branches.setdefault(branch, {})
+            self._differ(state, directory, known, parse_task, names_in(fs, directory, self.blocked, known), found)
 
     def _differ(
         self,
@@ -276,13 +274,18 @@ class View:
                 continue
             known[name] = task
             task_key = key(task.id)
-            before = self.where.get(task_key)
-            if before is None or before.state is not State.COMPLETED:  # success is for ever, so this is a copy
-                self.where[task_key] = Place(state, directory, name)
+            here, before = Place(state, directory, name), self.where.get(task_key)
+            if found.gone.get(task_key) == here:
+                del found.gone[task_key]  # a look that failed halfway had not seen it, and its server undid the move
+            if before is not None and (state, before.state) == (State.READY, State.CLAIMED):
+                found.changes.undone += before.name == name
+            if before is None or not self._succeeded(before):  # else this is a copy
+                self.where[task_key] = here
             found.changes.came.append(task_key)
             found.changes.any = True
             if state in _PARENT:
                 found.changes.ended.append(task_key)
+        self.misnamed.see(state, directory, [name for name in new if name not in known])
 
 
 def _parse_returned(name: str) -> TaskName | None:

@@ -2,8 +2,10 @@
 
     layout      the tree: which directories there are, what each is for, how a path is spelled
     names       the grammar of every file name (names carry the state that changes)
+    door        the grammar of what stands in admitting/
+    misnamed    why a file that looks like a task's is none
     drop        what files in pending/ are called, by strangers and by us
-    glance      what a task's name tells without being taken apart
+    name_parts  parts of a name, cut out without parsing the rest
     order       urgency and age as text that sorts
     lifecycle   the table of moves: from, to, who may make it
     task        a task file, as people write it
@@ -18,6 +20,7 @@
     lanes       the grammar of lanes: what a worker must have, as the name of a directory
     fields      field types that several files share
     event       one line of a journal
+    amount      how a number of things is said: 1 worker, 2 workers
     version     of spoold itself
     errors      whose fault it is: ours, the file's, the environment's
 

@@ -14,6 +14,8 @@ from pydantic import BaseModel, ValidationError
 
 from spoold.protocol.complaint import bad_file
 from spoold.protocol.errors import BadFile, legible
+from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.names import BeatName
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 
@@ -27,8 +29,19 @@ STRICT = (
     "no half of a surrogate pair."
 )
 BOM = b"\xef\xbb\xbf"
+# What a settings file may have; honest ones have less than a hundredth of either.
+TOML_BYTES, TOML_DOTS = 256 << 10, 100
 _SORTED = orjson.OPT_SORT_KEYS
 _LONG = re.compile(rb"[0-9]{19}")
+_KEYS = re.compile(rb'"[ \t\r\n]*:')
+# What of a TOML file is a string or a comment, so that dots in it are no part of a key; and what ends a key.
+_QUOTED = re.compile(
+    r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+"{3,5}|"(?:[^"\\\n]|\\[^\n])*+"'
+    r"|'''(?:[^']|'{1,2}(?!'))*+'{3,5}|'[^'\n]*+'|#[^\n]*+",
+    re.DOTALL,
+)
+_KEY_ENDS = re.compile(r"[=,{}\[\]]")
+_DIGITS, _OPEN = re.compile(rb"[0-9_]{4300}"), re.compile(rb"(?:\[\s*|\{[^\[\]{}\n]*)+")
 
 
 def dump(value: Any) -> bytes:
@@ -68,8 +81,7 @@ def same_content(left: Any, right: Any) -> bool:
 
 def load(data: bytes, file: str) -> Any:
     """Any JSON value. Errors: BadFile that says what is wrong and how to mend it."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise BadFile(file, "", "is UTF-16, not UTF-8.", "save it as UTF-8.")
+    _no_utf16(data, file)
     if not data.strip():
         raise BadFile(file, "", "is empty.", "write one JSON object into it.")
     try:
@@ -91,6 +103,11 @@ def load(data: bytes, file: str) -> Any:
     return value
 
 
+def _no_utf16(data: bytes, file: str) -> None:
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise BadFile(file, "", "is UTF-16, not UTF-8.", "save it as UTF-8.")
+
+
 def is_exact(number: int) -> bool:
     """Whether JSON keeps an integer: of more than 64 bits most readers make a fraction (RFC 8259, section 6)."""
     return -(1 << 63) <= number < 1 << 64
@@ -101,8 +118,37 @@ def _exact(file: str, digits: str) -> None:
         raise BadFile(file, "", f"has the number {digits[:40]}, of more than 64 bits.", "put it in as a string.")
 
 
-def _too_deep_file(file: str) -> BadFile:
-    return BadFile(file, "", f"is nested deeper than {DEPTH_MAX} levels.", "put what is so deep in as a string.")
+def sure(data: bytes, value: Any, file: str) -> None:
+    """Refuse what readers of JSON understand in several ways: a key that an object has twice (RFC 8259, section 4).
+
+    data: the text from which the value was read. Errors: BadFile that names the key. Only for what people send: a
+    token that was admitted before this was checked is read as ever.
+    """
+    # A quote within a string is escaped, so every key leaves a quote and a colon; more of these than there are keys
+    # are the sign to look closely, which is slow.
+    if len(_KEYS.findall(data)) > _count_keys(value):
+        json.loads(data.removeprefix(BOM), object_pairs_hook=partial(_once, file))
+
+
+def _count_keys(value: Any) -> int:
+    count, level = 0, _containers([value])
+    while level:
+        count += sum(len(outer) for outer in level if isinstance(outer, dict))
+        level = [inner for outer in level for inner in _containers(outer)]
+    return count
+
+
+def _once(file: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadFile(file, "", f"has the key {twice!r} twice in one object.", "keep one of the two.")
+    return found
+
+
+def _too_deep_file(file: str, fix: str = "put what is so deep in as a string.") -> BadFile:
+    return BadFile(file, "", f"is nested deeper than {DEPTH_MAX} levels.", fix)
 
 
 def _too_deep(data: bytes, value: Any) -> bool:
@@ -139,6 +185,34 @@ def load_model(model: type[M], data: bytes, file: str) -> M:
     return check(model, load_object(data, file), file)
 
 
+def load_sent_task(data: bytes, file: str) -> Task:
+    """A task as somebody sends it, with nothing that could be read in two ways. Errors: BadFile."""
+    value = load(data, file)
+    sure(data, value, file)
+    return check(Task, as_object(value, file), file)
+
+
+def load_beat(data: bytes, name: BeatName) -> Heartbeat:
+    """A heartbeat, as far as it can be read: node and beat are those of its name, a field that is wrong counts as
+    missing, and its notes say what was passed over. Errors: none.
+    """
+    file = name.encode()
+    try:
+        said, faults = load_object(data, file), []
+    except BadFile as error:
+        said, faults = {}, [error.problem]
+    said |= {"node": name.node, "beat": name.content}
+    while True:
+        try:
+            beat = check(Heartbeat, said, file)
+        except BadFile as error:
+            del said[error.field.partition(".")[0]]
+            faults.append(f"{error.field}: {error.problem}")
+            continue
+        notes = [f"its heartbeat cannot be read as a whole: {fault}" for fault in faults]
+        return beat.model_copy(update={"notes": (*beat.notes, *notes)}) if notes else beat
+
+
 def load_task(data: bytes, file: str) -> Task:
     """A task file. Errors: BadFile, with the nearest known name for an unknown field."""
     return check(Task, load_object(data, file), file)
@@ -151,12 +225,67 @@ def load_settings(data: bytes, file: str) -> Settings:
 
 def load_toml(model: type[M], data: bytes, file: str) -> M:
     """A settings file as its model. Errors: BadFile that names the key, or the line that is not TOML."""
+    return check(model, toml_table(data, file), file)
+
+
+def toml_table(data: bytes, file: str) -> dict[str, Any]:
+    """What a TOML file says. Errors: BadFile that names the line that cannot be read, and the fix."""
+    _no_utf16(data, file)
+    if len(data) > TOML_BYTES:
+        line = data.count(b"\n", 0, TOML_BYTES) + 1
+        problem = f"is larger than {TOML_BYTES >> 10} KiB (which end in line {line})."
+        raise BadFile(file, "", problem, f"cut it from line {line} on; no settings need so much.")
     try:
-        return check(model, tomllib.loads(data.removeprefix(BOM).decode()), file)
+        text = data.removeprefix(BOM).decode()
+        _few_dots(text, file)
+        table = tomllib.loads(text)
     except UnicodeDecodeError as why:
-        raise BadFile(file, "", f"is not UTF-8 (byte {why.start}).", "save it as UTF-8.") from why
-    except (ValueError, RecursionError) as why:  # more than TOMLDecodeError: Python has limits of its own
+        line = data.count(b"\n", 0, why.start) + 1
+        raise BadFile(file, "", f"is not UTF-8 (line {line}, byte {why.start}).", "save it as UTF-8.") from why
+    except RecursionError as why:
+        line = data.count(b"\n", 0, _deepest(data)) + 1
+        raise BadFile(
+            file, "", f"is nested too deep (line {line}).", "close the brackets; no setting needs so many."
+        ) from why
+    except tomllib.TOMLDecodeError as why:
         raise BadFile(file, "", f"is not TOML: {why}.", "see https://toml.io for the syntax.") from why
+    except ValueError as why:  # a limit of Python's own
+        found = _DIGITS.search(data)
+        line = data.count(b"\n", 0, found.start() if found else 0) + 1
+        raise BadFile(file, "", f"has a number of too many digits (line {line}).", "write a smaller number.") from why
+    _check_values(table, file)
+    return table
+
+
+def _few_dots(text: str, file: str) -> None:
+    """Refuse keys and headers of very many parts: the parser needs time by the square of their number."""
+    bare = _QUOTED.sub(lambda found: "\n" * found[0].count("\n"), text)
+    for number, line in enumerate(bare.split("\n"), 1):
+        if line.count(".") > TOML_DOTS and any(part.count(".") > TOML_DOTS for part in _KEY_ENDS.split(line)):
+            problem = f"has a key or header with more than {TOML_DOTS} dots (line {number})."
+            raise BadFile(file, "", problem, f"remove line {number}; no setting needs so many.")
+
+
+def _check_values(table: dict[str, Any], file: str) -> None:
+    """TOML has tables of any depth without a bracket, and long numbers in base 16, which Python would not print."""
+    level: list[tuple[str, Any]] = [("", table)]
+    for _ in range(DEPTH_MAX):
+        level = [
+            (f"{field}.{name}".lstrip("."), inner)
+            for field, outer in level
+            if isinstance(outer, dict | list)
+            for name, inner in (outer.items() if isinstance(outer, dict) else enumerate(outer))
+        ]
+        for field, value in level:
+            if isinstance(value, int) and not is_exact(value):
+                raise BadFile(file, field, "has a number of more than 64 bits.", "write a smaller number.")
+    if level:
+        raise _too_deep_file(file, "no setting needs so many; remove them.")
+
+
+def _deepest(data: bytes) -> int:
+    """Where the longest run of opening brackets begins."""
+    return max(((len(run[0]), run.start()) for run in _OPEN.finditer(data)), default=(0, 0))[1]
 
 
 def check(model: type[M], value: dict[str, Any], file: str) -> M:

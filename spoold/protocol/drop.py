@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from spoold.protocol.names import is_id
-from spoold.protocol.order import base36
+from spoold.protocol.order import ORDER, base36
 
 # Editors, browsers, rsync and shells write under such names first; they are somebody's unfinished business.
 UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".filepart", ".swp", "~")
@@ -16,7 +16,13 @@ WHOLE = ".whole.jsonl"
 # No id holds an @, so what stands before it is the id and nothing else.
 UNIQUE = "@unique.json"
 _WIDTH = 10
+_AGAIN = re.compile(rf"\.{ORDER}$")
 _OURS = re.compile(rf"[0-9a-z]{{{_WIDTH}}}\.([^@]+)(?:@unique)?\.json")
+
+
+def first_stem(stem: str) -> str:
+    """What a drop was called at first: without the order that it got when it was given a free name."""
+    return _AGAIN.sub("", stem)
 
 
 def concerns_us(drop: str) -> bool:

@@ -13,11 +13,11 @@ ASKED = "ASKED"
 class Event(BaseModel):
     """What happened, when (RFC 3339, the writer's clock), who wrote it, in which order on that writer."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
-    at: str
+    at: str = ""
     writer: str
-    seq: int
+    seq: int = 0
     event: str
     task: str | None = None
     attempt: int | None = None

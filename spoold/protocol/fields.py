@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -51,6 +51,17 @@ def as_word(value: str) -> str:
 
 def _word_or_none(value: str) -> str:
     return value and as_word(value)
+
+
+def _distinct(value: Any) -> Any:
+    """Names by which something is set must differ by more than case: of two that are one word the last would win."""
+    seen: dict[str, str] = {}
+    for name in value if isinstance(value, dict) else ():
+        word = str(name).strip().lower()
+        if word in seen:
+            raise WrongValue(f"{seen[word]} and {name} are the same word", "keep one of them; case does not count")
+        seen[word] = str(name)
+    return value
 
 
 def _mem_mb(value: Any) -> Any:
@@ -118,6 +129,8 @@ Real = Annotated[float, BeforeValidator(_number)]
 Priority = Annotated[Whole, BeforeValidator(_priority), Field(ge=-(10**9), le=10**9)]
 Word = Annotated[str, AfterValidator(as_word)]
 OptionalWord = Annotated[str, AfterValidator(_word_or_none)]
+_V = TypeVar("_V")
+ByWord = Annotated[dict[Word, _V], BeforeValidator(_distinct)]
 Callable = Annotated[str, AfterValidator(_callable)]
 Words = Annotated[tuple[Word, ...], BeforeValidator(_words)]
 MemMb = Annotated[Whole, BeforeValidator(_mem_mb), Field(ge=0, le=10**9)]

@@ -1,18 +1,49 @@
-"""What a node says of itself every few seconds. A new beat is a new file; nobody compares its clock with ours."""
+"""What a node says of itself every few seconds. A new beat is a new file; nobody compares its clock with ours.
+
+Law: that a node lives is said by the name of its beat alone. So no field must be there, and one that cannot be read
+hides no node: `codec.load_beat` passes over it, and says so in the node's notes. A number is read within a range that
+no honest machine leaves, since what is absurd must neither be shown nor counted with.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from spoold.protocol.errors import WrongValue
+from spoold.protocol.result import Total
+
+# What a machine has, in whatever unit; room on a share, which some servers give as 2^63 bytes; a process id of Linux;
+# what is counted on for years, as `rules.accounts` sums it; how far a clock can be set, either way.
+AMOUNT_MAX, ROOM_MAX_MB, PID_MAX, COUNT_MAX, CLOCK_MAX_S = 10**9, 10**15, (1 << 31) - 1, 1 << 53, 10**11
+
+
+def _possible(total: Total) -> Total:
+    """A sum that attempts can come to; `Total` itself is unbounded, since records of any size must stay readable."""
+    if not 0 <= total.attempts <= COUNT_MAX:
+        raise WrongValue(f"attempts: {total.attempts} is no count", f"write 0 to {COUNT_MAX}")
+    for name, seconds in (("duration_s", total.duration_s), ("cpu_s", total.cpu_s or 0.0)):
+        if not 0 <= seconds <= COUNT_MAX:
+            raise WrongValue(f"{name}: {seconds:g} is no length of time", f"write 0 to {COUNT_MAX}")
+    return total
+
+
+Whole = Annotated[int, Field(ge=0, le=AMOUNT_MAX)]
+Real = Annotated[float, Field(ge=0, le=AMOUNT_MAX)]
+RoomMb = Annotated[int, Field(ge=0, le=ROOM_MAX_MB)]
+Pid = Annotated[int, Field(ge=0, le=PID_MAX)]
+Times = Annotated[int, Field(ge=0, le=COUNT_MAX)]
+ClockS = Annotated[float, Field(ge=-CLOCK_MAX_S, le=CLOCK_MAX_S)]
+Spent = Annotated[Total, AfterValidator(_possible)]
 
 
 class HostId(BaseModel):
     """Where a process lives: two heartbeats with the same values come from the same process table."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
-    hostname: str
+    hostname: str = ""
     machine_id: str = ""
     boot_id: str = ""
     pid_namespace: str = ""
@@ -23,7 +54,7 @@ class MountFacts(BaseModel):
     version, the options that change what is safe, and whether other machines serve it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
     fstype: str
     version: str = ""
@@ -32,54 +63,72 @@ class MountFacts(BaseModel):
 
 
 class Running(BaseModel):
-    """One task that a worker runs: since when (RFC 3339), how much memory (MiB), what it reports of itself."""
+    """One task that a worker runs: since when (RFC 3339), how much memory (MiB), what it reports of itself, and for
+    how long (s) it was frozen while the share was silent.
+    """
 
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
     id: str
-    attempt: int
-    type: str
-    since: str
-    mem_mb: float = 0
+    attempt: Whole = 0
+    type: str = ""
+    since: str = ""
+    mem_mb: Real = 0
     progress: Any = None
+    frozen_s: Real = 0
 
 
 class Capabilities(BaseModel):
-    """What a worker can serve. handlers are the types it has handlers for; types empty = any type."""
+    """What a worker can serve. handlers are the types it has handlers for; types empty = any type.
 
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+    Each by its type, with the reason: lacks, handlers whose program is not on its machine; shuns, types whose last
+    task it could not run, and that it leaves to others for a while.
+    """
 
-    cpus: float
-    mem_mb: int
-    gpus: int = 0
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
+
+    cpus: Real = 0
+    mem_mb: Whole = 0
+    gpus: Whole = 0
     labels: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     handlers: tuple[str, ...] = ()
     pools: tuple[str, ...] = ()
     allow_command: bool = False
     python: tuple[str, ...] = ()
+    lacks: dict[str, str] = {}
+    shuns: dict[str, str] = {}
 
 
 class Heartbeat(BaseModel):
-    """One beat of one node. mem_available_mb and disk_free_mb in MiB, load as the one-minute average."""
+    """One beat of one node. role is worker or master; status idle, working, draining, halted, asleep, leader or
+    standby, or a word of a later release. mem_available_mb and disk_free_mb in MiB, load as the one-minute average.
 
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+    avoids: tasks that it leaves to other workers for a while, each with the reason; only the latest of them.
+    clock_ahead_s: how far its machine's clock is ahead of the file server's.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
     node: str
-    role: Literal["worker", "master"]
+    role: str = "worker"
     beat: int
-    at: str
-    host: HostId
-    pid: int
-    process_start: float
-    version: str
-    status: Literal["idle", "working", "draining", "halted", "asleep", "leader", "standby"]
-    slots: int = 0
+    at: str = ""
+    host: HostId = HostId()
+    pid: Pid = 0
+    process_start: float = 0
+    version: str = ""
+    status: str = ""
+    slots: Whole = 0
     running: tuple[Running, ...] = ()
     capabilities: Capabilities | None = None
-    load: float = 0
-    mem_available_mb: int = 0
-    disk_free_mb: int = 0
-    interval_s: float = 5
+    load: Real = 0
+    mem_available_mb: Whole = 0
+    disk_free_mb: RoomMb = 0
+    interval_s: Real = 5
     notes: tuple[str, ...] = ()
+    clock_ahead_s: ClockS | None = None
+    avoids: dict[str, str] = {}
+    endings: dict[str, Times] = {}
+    spent: Spent | None = None
     mount: MountFacts | None = None

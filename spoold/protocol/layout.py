@@ -32,26 +32,28 @@ ARCHIVE = "archive"
 DOCTOR = "doctor"
 TMP = "tmp"
 REASON = ".reason.json"
+# What attempts wrote, which may hold secrets: not for everybody who can reach the share.
+PRIVATE = (RESULTS, LOGS, ARCHIVE)
 
 TREE: dict[str, str] = {
-    PENDING: "the drop box: any *.json (one task) or *.jsonl (many tasks, a whole DAG) put here is picked up",
+    PENDING: "the drop box: leaders pick up every *.json (one task) or *.jsonl (many tasks, a whole DAG) here",
     ADMITTING: "what a leader is admitting: one directory per leader and epoch, removed by the next leader",
     WAITING: "admitted, not yet runnable; in lanes; only leaders move here",
     READY: "runnable now; in lanes whose name is the demand; workers claim from here",
     CLAIMED: "running: one directory per worker, and only that worker renames into it",
-    RETURNED: "attempts handed back (retry, crash, drain), for the leader to place again",
+    RETURNED: "tasks to be tried again (after a retry, crash or drain), for the leader to place",
     COMPLETED: "succeeded",
     FAILED: "ended otherwise: retries spent, timed out, cancelled, dependency failed",
     REJECTED: "drops that are no task, each with NAME.reason.json",
-    RESULTS: "what each attempt ended with, under the name the task file gets",
-    LOGS: "what each attempt wrote to stdout and stderr",
-    HEARTBEATS: "who lives: the beat is in the name",
-    CONTROL: "requests: cancel, retry, pause, resume, drain, halt",
+    RESULTS: "the result of each attempt, under the name that its task file gets",
+    LOGS: "stdout and stderr of each attempt",
+    HEARTBEATS: "one file for each living node; the beat is in its name",
+    CONTROL: "requests, such as cancel, retry, pause, drain and halt",
     MASTER: "the one token of leadership",
-    EVENTS: "journals, one writer per file, for people and tools, never the truth",
+    EVENTS: "journals for people and tools, one writer per file; no decision is taken from them",
     STATUS: "the leader's snapshots; the highest name counts",
     ARCHIVE: "old tasks with their results and logs, by hash of id",
-    DOCTOR: "what `spool doctor` found, one report for each kind of mount; and its trials, while it runs",
+    DOCTOR: "reports of `spool doctor`, one for each kind of mount, and its trials while it runs",
     TMP: "one directory per writer, where files are written before they are renamed into place",
 }
 

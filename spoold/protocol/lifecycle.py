@@ -1,12 +1,15 @@
 """The life of a task as a table. Every change of state is one rename; a move that is not here does not exist.
 
-`spool_layout.md` prints this table and a test holds the two equal; the store refuses a move that is not in it.
+`spool_layout.md` prints this table and a test holds the two equal; the store refuses a move that is not in it, that
+another mover makes, or that is journalled as something else.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+from spoold.protocol.errors import LawBroken
 
 
 class State(StrEnum):
@@ -52,43 +55,72 @@ L, W, S, F = Mover.LEADER, Mover.WORKER, Mover.SUBMITTER, Mover.FSCK
 MOVES: tuple[Move, ...] = (
     Move("tmp", "pending", S, "SUBMITTED", "published, after the content is durable"),
     Move("pending", "rejected", L, "REJECTED", "not a task, once it has stopped changing for the drop grace"),
-    Move("pending", "waiting", L, "ADMITTED", "valid; its id is settled"),
+    Move("pending", "waiting", L, "ADMITTED", "valid, and its id is settled"),
     Move("pending", "ready", L, "ADMITTED", "valid, every gate passes and the lane's window has room"),
     Move(
         "pending",
         "admitting",
         L,
         "RECEIVED",
-        "a valid .jsonl, or a task whose id others may name: into the leader's own door",
+        "a valid .jsonl, a task whose id others may name, or a drop that was copied: into the leader's own door",
     ),
-    Move("admitting", "admitting", L, "RECEIVED", "a new leader shuts the door of one before it"),
+    Move(
+        "admitting",
+        "admitting",
+        L,
+        "RECEIVED",
+        "a new leader shuts an earlier leader's door; or more of a batch is admitted, or has become tasks",
+    ),
     Move("admitting", "waiting", L, "ADMITTED", "a task, or one line of a batch"),
-    Move("admitting", "ready", L, "ADMITTED", "the same, when every gate passes and the lane's window has room"),
-    Move("admitting", "rejected", L, "REJECTED", "its id was taken meanwhile by a task that says something else"),
+    Move(
+        "admitting",
+        "ready",
+        L,
+        "ADMITTED",
+        "a task, or one line of a batch, when every gate passes and the lane's window has room",
+    ),
+    Move(
+        "admitting",
+        "rejected",
+        L,
+        "REJECTED",
+        "its id was taken meanwhile by a task with other content; "
+        "or lines that were added to a batch are no tasks; or it is no regular file",
+    ),
+    Move(
+        "admitting", "pending", L, "REJUDGED", "its file was changed after its admission, and is judged as a new drop"
+    ),
+    Move("rejected", "pending", L, "REJUDGED", "its file has other content than when it was rejected"),
     Move("waiting", "ready", L, "READY", "every gate passes and the lane's window has room"),
     Move("ready", "waiting", L, "HELD", "a gate closed again, or more urgent work finds the lane full"),
     Move("waiting", "failed", L, "FAILED", "dependency failed, cycle, deadline, cancelled, or it is no task"),
     Move("ready", "failed", L, "FAILED", "deadline, cancelled, or it is no task"),
     Move("ready", "claimed", W, "CLAIMED", "the claim"),
+    Move(
+        "claimed",
+        "claimed",
+        W,
+        "RESUMED",
+        "its lease had run out, and the attempt goes on under a name that it never had",
+    ),
     Move("claimed", "completed", W, "COMPLETED", "success; the result is already durable"),
     Move("claimed", "failed", W, "FAILED", "the retry rule gives up, or a request cancels"),
     Move("claimed", "returned", W, "RETURNED", "the retry rule grants another attempt, or a hand-back"),
     Move("claimed", "failed", L, "FAILED", "the worker is dead, and the crash limit is reached or it is no task"),
     Move("claimed", "returned", L, "RETURNED", "the worker is dead"),
-    Move("returned", "waiting", L, "WAITING", "placed again; a delay counts from when the leader first saw it"),
+    Move("returned", "waiting", L, "WAITING", "placed again; the backoff counts from when the leader first saw it"),
     Move("returned", "failed", L, "FAILED", "cancelled, or it is no task"),
     Move("waiting", "rejected", L, "REJECTED", "a second token with an id that is already taken"),
-    Move("returned", "rejected", L, "REJECTED", "the same, of a task that has completed"),
-    Move("ready", "rejected", L, "REJECTED", "the same"),
-    Move("claimed", "rejected", L, "REJECTED", "the same, when its worker is dead"),
+    Move("returned", "rejected", L, "REJECTED", "a second token of a task that has completed"),
+    Move("ready", "rejected", L, "REJECTED", "a second token of a task that has completed"),
+    Move(
+        "claimed", "rejected", L, "REJECTED", "a second token of a task that has completed, when its worker is dead"
+    ),
     Move("failed", "waiting", L, "RETRIED", "`spool retry`: the next attempt, with a fresh budget"),
-    Move("archive", "waiting", L, "RETRIED", "the same, for a task that was archived as failed"),
+    Move("archive", "waiting", L, "RETRIED", "`spool retry` of a task that was archived as failed"),
     Move("completed", "archive", L, "ARCHIVED", "retention"),
     Move("failed", "archive", L, "ARCHIVED", "retention"),
-    *(
-        Move(source, "waiting", F, "REPAIRED", "its lane or its name is not what its content says")
-        for source in _LIVE
-    ),
+    *(Move(source, "waiting", F, "REPAIRED", "its lane or its name contradicts its content") for source in _LIVE),
     Move("completed", "waiting", F, "REPAIRED", "it was committed without a sound result: the next attempt"),
     *(Move(source, "failed", F, "REPAIRED", "its content is no task") for source in (*_LIVE, "claimed")),
     *(Move(source, "rejected", F, "REPAIRED", "a second token with an id that is taken") for source in _TOKENS),
@@ -99,6 +131,20 @@ TABLE: dict[tuple[str, str], tuple[Move, ...]] = {
 }
 
 
+_LINES = frozenset((m.mover, m.event, m.source, m.target) for m in MOVES)
+
+
 def allowed(source: str, target: str) -> tuple[Move, ...]:
     """The lines of the table between two directories; empty when there is no such move."""
     return TABLE.get((source, target), ())
+
+
+def insist(mover: Mover, event: str, src: str, dst: str) -> None:
+    """Nothing, if the table has a line by which this mover makes this move and journals it as this event.
+
+    src and dst: paths below the spool. Errors: LawBroken.
+    """
+    source, target = src.partition("/")[0], dst.partition("/")[0]
+    if (mover, event, source, target) not in _LINES:
+        line = f"{source}/ to {target}/ by the {mover} as {event}"
+        raise LawBroken(f"no line of the lifecycle table moves {line} ({src} → {dst})")

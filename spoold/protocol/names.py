@@ -22,28 +22,27 @@ ID = rf"{_NO_DEVICE}[A-Za-z0-9](?:[A-Za-z0-9_=+,.-]{{0,{ID_MAX - 2}}}[A-Za-z0-9_
 NODE = rf"{_NO_DEVICE}[a-z0-9][a-z0-9_-]{{0,39}}"
 NOBODY = "nobody"
 DELAY_MAX_MS = 10**12 - 1
+COUNT_MAX, BEAT_MAX = 10**9 - 1, 10**15 - 1
 
 
-def _number(digits: int) -> str:
+def number(digits: int) -> str:
     """A whole number in a name, without leading zeros."""
     return rf"(0|[1-9][0-9]{{0,{digits - 1}}})"
 
 
-_TAIL = rf"a{_number(9)}f{_number(9)}c{_number(9)}(?:r([1-9][0-9]{{0,11}}))?(d)?"
+_TAIL = rf"a{number(9)}f{number(9)}c{number(9)}(?:r([1-9][0-9]{{0,11}}))?(d)?"
 TASK = re.compile(rf"([0-9]{{4}})\.({ORDER})\.({ID})\.{_TAIL}\.json")
 _RETURNED = re.compile(rf"([0-9]{{4}})\.({ORDER})\.({ID})\.{_TAIL}\.({NODE})\.json")
-_ENDED = re.compile(rf"({ID})\.{_number(9)}\.({NODE})\.json")
-_ARCHIVED = re.compile(rf"({ID})\.{_number(9)}\.({NODE})\.(completed|failed|result)\.json")
-_LOG = re.compile(rf"({ID})\.{_number(9)}\.({NODE})\.log")
-_BEAT = re.compile(rf"({NODE})\.{_number(15)}(?:\.{_number(15)})?\.json")
-_LEASE = re.compile(rf"{_number(12)}\.({NODE})\.{_number(15)}")
-_SNAPSHOT = re.compile(rf"{_number(12)}-{_number(15)}\.json")
-_EVENTS = re.compile(rf"({NODE})\.{_number(9)}\.jsonl")
-_BATCH = re.compile(rf"({ORDER})\.({ID})\.jsonl")
-_DOOR = re.compile(rf"{_number(12)}\.({NODE})\.{_number(9)}")
+_ENDED = re.compile(rf"({ID})\.{number(9)}\.({NODE})\.json")
+_ARCHIVED = re.compile(rf"({ID})\.{number(9)}\.({NODE})\.(completed|failed|result)\.json")
+_LOG = re.compile(rf"({ID})\.{number(9)}\.({NODE})\.log")
+_BEAT = re.compile(rf"({NODE})\.{number(15)}(?:\.{number(15)})?\.json")
+_LEASE = re.compile(rf"{number(12)}\.({NODE})\.{number(15)}")
+_SNAPSHOT = re.compile(rf"{number(12)}-{number(15)}\.json")
+_EVENTS = re.compile(rf"({NODE})\.{number(9)}\.jsonl")
 
 
-def _sure(value: object, name: str, parse: Callable[[str], object]) -> str:
+def sure(value: object, name: str, parse: Callable[[str], object]) -> str:
     """The name, if it reads back as the value. Errors: BadName."""
     if parse(name) != value:
         raise BadName(f"{name!r} cannot be a name, since it does not read back as {value}")
@@ -91,24 +90,24 @@ class TaskName:
     def encode(self) -> str:
         """The file name. Errors: BadName for a field outside the grammar."""
         match = TASK.fullmatch(name := f"{self._stem()}.json")
-        # All but these two are numbers, which have one spelling: known sooner than `_sure` is, and often asked for.
-        return name if match and match.group(2, 3) == (self.order, self.id) else _sure(self, name, parse_task)
+        # All but these two are numbers, which have one spelling: known sooner than `sure` is, and often asked for.
+        return name if match and match.group(2, 3) == (self.order, self.id) else sure(self, name, parse_task)
 
     def encode_returned(self, mover: str) -> str:
         """The name in returned/, made unique to whoever hands the attempt back. Errors: BadName."""
-        return _sure((self, mover), f"{self._stem()}.{mover}.json", parse_returned)
+        return sure((self, mover), f"{self._stem()}.{mover}.json", parse_returned)
 
     def ended(self, decider: str) -> EndedName:
         """The name this attempt gets in completed/ or failed/, and of its result."""
         return EndedName(self.id, self.attempt, decider)
 
     def again(self, *, failures: int = 0, crashes: int = 0, delay_ms: int = 0) -> TaskName:
-        """The next attempt, with what is charged for this one added."""
+        """The next attempt, with what is charged for this one added. No count rises above what a name can hold."""
         return replace(
             self,
-            attempt=self.attempt + 1,
-            failures=self.failures + failures,
-            crashes=self.crashes + crashes,
+            attempt=min(self.attempt + 1, COUNT_MAX),
+            failures=min(self.failures + failures, COUNT_MAX),
+            crashes=min(self.crashes + crashes, COUNT_MAX),
             delay_ms=delay_ms,
         )
 
@@ -145,15 +144,15 @@ class EndedName:
 
     def encode(self) -> str:
         """The file name in completed/, failed/ and results/. Errors: BadName."""
-        return _sure(self, f"{self._stem()}.json", parse_ended)
+        return sure(self, f"{self._stem()}.json", parse_ended)
 
     def log(self) -> str:
         """The name of the attempt's log. Errors: BadName."""
-        return _sure(self, f"{self._stem()}.log", parse_log)
+        return sure(self, f"{self._stem()}.log", parse_log)
 
     def archived(self, kind: str) -> str:
         """The name under archive/: kind is completed, failed or result. Errors: BadName."""
-        return _sure((self, kind), f"{self._stem()}.{kind}.json", parse_archived)
+        return sure((self, kind), f"{self._stem()}.{kind}.json", parse_archived)
 
     def _stem(self) -> str:
         return f"{self.id}.{self.attempt}.{self.decider}"
@@ -193,7 +192,7 @@ class BeatName:
     def encode(self) -> str:
         """The file name. Errors: BadName."""
         said = "" if self.said is None else f".{self.said}"
-        return _sure(self, f"{self.node}.{self.beat}{said}.json", parse_beat)
+        return sure(self, f"{self.node}.{self.beat}{said}.json", parse_beat)
 
 
 def parse_beat(name: str) -> BeatName | None:
@@ -214,7 +213,7 @@ class LeaseName:
 
     def encode(self) -> str:
         """The file name. Errors: BadName."""
-        return _sure(self, f"{self.epoch}.{self.holder}.{self.beat}", parse_lease)
+        return sure(self, f"{self.epoch}.{self.holder}.{self.beat}", parse_lease)
 
 
 def parse_lease(name: str) -> LeaseName | None:
@@ -232,7 +231,7 @@ class SnapshotName:
 
     def encode(self) -> str:
         """The file name. Errors: BadName."""
-        return _sure(self, f"{self.epoch}-{self.seq}.json", parse_snapshot)
+        return sure(self, f"{self.epoch}-{self.seq}.json", parse_snapshot)
 
 
 def parse_snapshot(name: str) -> SnapshotName | None:
@@ -250,51 +249,10 @@ class EventsName:
 
     def encode(self) -> str:
         """The file name. Errors: BadName."""
-        return _sure(self, f"{self.writer}.{self.segment}.jsonl", parse_events)
+        return sure(self, f"{self.writer}.{self.segment}.jsonl", parse_events)
 
 
 def parse_events(name: str) -> EventsName | None:
     """A name in events/, or None."""
     match = _EVENTS.fullmatch(name)
     return EventsName(match[1], int(match[2])) if match else None
-
-
-@dataclass(frozen=True, slots=True)
-class BatchName:
-    """`ORDER.PREFIX.jsonl` in a leader's door: a .jsonl drop that is being turned into tasks."""
-
-    order: str
-    prefix: str
-
-    def encode(self) -> str:
-        """The file name. Errors: BadName."""
-        return _sure(self, f"{self.order}.{self.prefix}.jsonl", parse_batch)
-
-
-def parse_batch(name: str) -> BatchName | None:
-    """The name of a batch, or None."""
-    match = _BATCH.fullmatch(name)
-    return BatchName(match[1], match[2]) if match else None
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class DoorName:
-    """`EPOCH.HOLDER.NUMBER` in admitting/: the directory through which one leader admits in one epoch.
-
-    The number is another one whenever the leader makes a door anew, since a directory that it failed to make may yet
-    be made by the network, and must not be the door that another leader has shut.
-    """
-
-    epoch: int
-    holder: str
-    number: int
-
-    def encode(self) -> str:
-        """The directory name. Errors: BadName."""
-        return _sure(self, f"{self.epoch}.{self.holder}.{self.number}", parse_door)
-
-
-def parse_door(name: str) -> DoorName | None:
-    """A name in admitting/, or None."""
-    match = _DOOR.fullmatch(name)
-    return DoorName(int(match[1]), match[2], int(match[3])) if match else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 _PAIRS = [high + low for high in BASE36 for low in BASE36]
 ORDER = r"[0-9a-z]{10}-[0-9a-z]{1,6}"
+MICROS_MAX, EPOCH_MAX = 36**10 - 1, 36**6 - 1
 
 
 def base36(number: int, width: int = 1) -> str:

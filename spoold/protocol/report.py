@@ -26,7 +26,7 @@ class Remark(BaseModel):
     against: the claim strategies that it rules out; none for a warning or a note. mend: what to change, in words.
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
     grade: Literal["bad", "warning", "note"]
     probe: str
@@ -41,7 +41,7 @@ class Report(BaseModel):
     together: the figures of the probes that took several machines; line: all of it in short, for a bug report.
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
     format: int = 1
     at: str

@@ -29,9 +29,14 @@ class Verb(StrEnum):
     RESUME = "resume"  # a type, or +all
     DRAIN = "drain"  # a worker, by its id or its own name, or +all
     UNDRAIN = "undrain"  # as for drain
-    REAP = "reap"  # a worker that its own host knows to be gone
+    REAP = "reap"  # a worker or a master that its own host knows to be gone
     HALT = "halt"  # +all: kill what runs, hand it back, start nothing
     GC = "gc"  # +all: apply retention now
+
+
+# What these do is done to the whole spool, and a name that says otherwise was meant for something else.
+_ALL_ALONE = frozenset((Verb.HALT, Verb.GC))
+_NEVER_ALL = frozenset((Verb.CANCEL, Verb.RETRY, Verb.REAP))
 
 
 def kind_target(kind: str | None) -> str:
@@ -79,15 +84,21 @@ class Request:
 def parse_request(name: str) -> Request | None:
     """A name in control/, or None."""
     match = _NAME.fullmatch(name)
-    if match is None or not (match[2] == EVERYTHING or is_id(match[2])):
+    if match is None or not _may_aim(Verb(match[1]), match[2]):
         return None
     return Request(Verb(match[1]), match[2], match[3])
+
+
+def _may_aim(verb: Verb, target: str) -> bool:
+    if target == EVERYTHING:
+        return verb not in _NEVER_ALL
+    return verb not in _ALL_ALONE and is_id(target)
 
 
 class RequestBody(BaseModel):
     """Who asked, when and why; for people and the journal."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
     by: str = ""
     at: str = ""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from spoold.protocol.fields import Count
 
@@ -42,30 +42,50 @@ class Code(StrEnum):
     HANDED_BACK = "HANDED_BACK"
 
 
+# The words of a later release, or of somebody else's worker, do not make a record unreadable: where the task file is
+# says how the task ended.
+AnyStatus = Annotated[Status | str, Field(union_mode="left_to_right")]
+AnyCode = Annotated[Code | str, Field(union_mode="left_to_right")]
+
+
 class Error(BaseModel):
     """Why it failed: a code for programs, a sentence for people; cause is the code behind MAX_RETRIES."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
-    code: Code
-    message: str
-    cause: Code | None = None
+    code: AnyCode
+    message: str = ""
+    cause: AnyCode | None = None
+
+
+class Total(BaseModel):
+    """What several attempts of one task came to together. A figure that no record has is None."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
+
+    attempts: int
+    duration_s: float = 0.0
+    cpu_s: float | None = None
+    tokens_used: Count | None = None
+    cost_usd: Count | None = None
 
 
 class Result(BaseModel):
     """The record of one attempt. Times are RFC 3339 for people; duration_s is measured, not their difference.
 
+    estimated: the worker died, and began and duration are as its last beat shows them. total: what this attempt and
+    all before it came to; None for a first attempt.
     Readers accept fields they do not know: a newer worker may say more.
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
     task_id: str
     attempt: int
     worker_id: str
-    status: Status
+    status: AnyStatus
     started_at: str | None = None
-    completed_at: str
+    completed_at: str = ""
     duration_s: float = 0.0
     exit_code: int | None = None
     output: Any = None
@@ -76,4 +96,8 @@ class Result(BaseModel):
     type: str | None = None
     batch: str | None = None
     partial: bool = False
+    frozen_s: float | None = None
     max_rss_mb: float | None = None
+    cpu_s: float | None = None
+    estimated: bool = False
+    total: Total | None = None

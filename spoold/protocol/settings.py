@@ -6,14 +6,17 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spoold.protocol.fields import Priority, Real, Seconds, SomeSeconds, Strict, Whole, Word
+from spoold.protocol.fields import ByWord, Priority, Real, Seconds, SomeSeconds, Strict, Whole
 from spoold.protocol.layout import FORMAT_VERSION
+
+# What becomes of a running task when its worker's lease is over, since the share is silent.
+LostShare = Literal["freeze", "stop", "continue"]
 
 
 class Marker(BaseModel):
     """spool.json. A directory without it is not a spool: perhaps the share is not mounted."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
     format: Whole = Field(default=FORMAT_VERSION)
     spool_id: str
@@ -45,23 +48,37 @@ class TypeSettings(Strict):
     max_retries: Whole | None = Field(default=None, ge=0, le=1000)
     max_concurrent: Whole | None = Field(default=None, ge=0, le=1_000_000)
     priority: Priority | None = None
+    memory_factor: Real | None = Field(default=None, ge=1, le=100)
+    lost_share: LostShare | None = None
 
 
 class RetrySettings(Strict):
-    """Backoff: backoff_s × factor^(charged - 1) seconds, at most max_backoff_s, then ± jitter as a fraction."""
+    """Backoff: backoff_s × factor^(charged - 1) seconds, at most max_backoff_s, then ± jitter as a fraction.
+
+    memory_factor: the memory of the next attempt against one that ran out of it; 1 gives it no more.
+    max_retry_after_s: the longest rest that an attempt may ask for; max_later: how many attempts may charge nothing
+    until exit code 75 fails a task.
+    """
 
     max: Whole = Field(default=3, ge=0, le=1000)
     backoff_s: Seconds = 1
     factor: Real = Field(default=2, ge=1, le=100)
     jitter: Real = Field(default=0.25, ge=0, le=1)
     max_backoff_s: Seconds = 3600
+    max_retry_after_s: Seconds = 86_400
     crash_limit: Whole = Field(default=3, ge=1, le=1000)
+    memory_factor: Real = Field(default=1, ge=1, le=100)
+    max_later: Whole = Field(default=100, ge=0, le=100_000)
 
 
 class DropSettings(Strict):
-    """The drop box: how long a bad or unfinished file may rest before it is rejected; how large it may be."""
+    """The drop box: how long (s) an unfinished file may rest before it is rejected, and an empty one on a share; how
+    long what nobody published by rename is watched for more; how large a file may be.
+    """
 
     grace_s: Seconds = 10
+    empty_grace_s: Seconds = 60
+    watch_s: Seconds = 600
     max_bytes: Whole = Field(default=16 << 20, ge=1024, le=4 << 30)
     max_batch_bytes: Whole = Field(default=1 << 30, ge=1024, le=64 << 30)
 
@@ -113,7 +130,7 @@ class Settings(Strict):
 
     timeout: SomeSeconds = 1800
     heartbeat: Heartbeats = Heartbeats()
-    types: dict[Word, TypeSettings] = {}
+    types: ByWord[TypeSettings] = {}
     retry: RetrySettings = RetrySettings()
     drop: DropSettings = DropSettings()
     retention: RetentionSettings = RetentionSettings()

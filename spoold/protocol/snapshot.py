@@ -6,9 +6,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from spoold.protocol.result import Total
+
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
 
 class Leadership(_Part):
@@ -65,15 +67,36 @@ class Node(_Part):
 
 
 class Rates(_Part):
-    """Ended tasks per minute, over the last five minutes; eta_s until the backlog is done at that rate."""
+    """Ended tasks per minute, over the last five minutes, 0 where none has ended for two.
+
+    eta_s: until all that is left is done at that rate, None where nobody knows; eta_unknown: then why, in words.
+    """
 
     completed_per_min: float = 0
     failed_per_min: float = 0
     eta_s: float | None = None
+    eta_unknown: str = ""
+
+
+class Recent(_Part):
+    """What went wrong within the last over_s seconds: attempts that failed or were lost, by error code, and rejected
+    drops, by problem; the most frequent first."""
+
+    over_s: float = 600
+    failed_attempts: dict[str, int] = {}
+    rejections: dict[str, int] = {}
+
+
+def no_tasks() -> dict[str, int]:
+    """The counts of one type in `types`: active is ready and running together, which limits are about."""
+    return {"waiting": 0, "ready": 0, "running": 0, "active": 0}
 
 
 class Snapshot(_Part):
-    """The whole picture. source is `leader`, or `listing` where nobody leads."""
+    """The whole picture. source is `leader`, or `listing` where nobody leads.
+
+    spent: what the attempts that the present workers committed came to, since each of them started.
+    """
 
     generated_at: str
     spool_id: str
@@ -83,6 +106,8 @@ class Snapshot(_Part):
     workers: WorkerCounts = WorkerCounts()
     nodes: tuple[Node, ...] = ()
     rates: Rates = Rates()
+    recent: Recent = Recent()
+    spent: Total | None = None
     types: dict[str, dict[str, int]] = {}
     paused: tuple[str, ...] = ()
     halted: bool = False

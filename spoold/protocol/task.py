@@ -47,6 +47,7 @@ class Requires(Strict):
 class Retry(Strict):
     """How often and how soon to try again; None leaves it to the spool's settings. Times in seconds.
 
+    memory_factor: the memory of the next attempt against one that ran out of it.
     on: only these exit codes are tried again; never: these are not. Both empty: the classes of `rules.retry`.
     """
 
@@ -54,6 +55,7 @@ class Retry(Strict):
     backoff_s: Seconds | None = None
     factor: Real | None = Field(default=None, ge=1, le=100)
     jitter: Real | None = Field(default=None, ge=0, le=1)
+    memory_factor: Real | None = Field(default=None, ge=1, le=100)
     on: tuple[ExitCode, ...] = ()
     never: tuple[ExitCode, ...] = ()
 

@@ -8,16 +8,21 @@ its last change. Nothing is ever judged by its clock.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
 from spoold.protocol import codec
+from spoold.protocol.amount import amount
+from spoold.protocol.drop import first_stem
 from spoold.protocol.errors import BadFile, BadName
 from spoold.protocol.names import TaskName, slug
 from spoold.protocol.order import base36, encode_order
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 from spoold.rules.policy import rank
+
+_SHORT = re.compile(r"[A-Z0-9_]{1,6}~[A-Z0-9]{1,2}(?:\.[A-Z0-9]{1,3})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +75,28 @@ class Known:
 Verdict = Admit | Reject | Young | Known
 
 
-def judge_kind(drop: str, kind: str, size: int, settings: Settings) -> Reject | None:
-    """The verdict before the drop is opened, by what it is: file, dir, symlink or other; size in bytes."""
+def judge_kind(drop: str, kind: str, size: int, settings: Settings) -> Reject | Young | None:
+    """The verdict before the drop is opened, by what it is: file, dir, symlink or other; size in bytes.
+
+    A file of another name may be about to get its own: `sed -i` and editors write first and rename then.
+    """
     what = {"dir": "a directory", "symlink": "a symbolic link", "other": "a pipe, socket or device"}.get(kind)
     if what:
         return Reject(
             BadFile(drop, "", f"is {what}.", "copy a regular file into pending/ instead; links are never followed.")
         )
     low = drop.lower()
-    if not low.endswith((".json", ".jsonl")):
+    if _SHORT.fullmatch(drop) is not None:
         return Reject(
+            BadFile(
+                drop,
+                "",
+                "is a short name, made up by an SMB server for one that Windows cannot hold (con.json, a:b.json).",
+                "give the file a plain name, such as task.json, on the server or where it was dropped.",
+            )
+        )
+    if not low.endswith((".json", ".jsonl")):
+        return Young(
             BadFile(drop, "", "is neither .json nor .jsonl.", "name one task NAME.json, many tasks NAME.jsonl.")
         )
     key, limit = ("max_bytes", settings.drop.max_bytes)
@@ -88,9 +105,13 @@ def judge_kind(drop: str, kind: str, size: int, settings: Settings) -> Reject | 
     return Reject(too_large(drop, size, key, limit)) if size > limit else None
 
 
-def too_large(file: str, size: int, key: str, limit: int) -> BadFile:
-    """What is to be said of a drop, or a line of one, with more bytes than the setting `key` allows."""
-    problem = f"has {size:,} bytes, over the limit of {limit:,}."
+def too_large(file: str, size: int | None, key: str, limit: int) -> BadFile:
+    """What is to be said of a drop, or a line of one, with more bytes than the setting `key` allows. size: None where
+    nobody has counted them all.
+    """
+    problem = f"has more than {amount(limit, 'byte')}, which is the limit."
+    if size is not None:
+        problem = f"has {amount(size, 'byte')}, over the limit of {limit:,}."
     mend = f"put large data beside the spool and its path into the task, or raise [drop] {key} in spool.toml."
     return BadFile(file, "", problem, mend)
 
@@ -101,7 +122,7 @@ def settle(drop: str, micros: int, epoch: int) -> tuple[str, str]:
     The suffix is a hash of the order, which this leader gives only once, so the same file may be dropped twice.
     """
     order = encode_order(micros, epoch)
-    stem = drop.rsplit(".", 1)[0].removesuffix(".whole")
+    stem = first_stem(drop.rsplit(".", 1)[0].removesuffix(".whole"))
     digest = int.from_bytes(
         hashlib.blake2b(f"{order}/{drop}".encode(errors="surrogateescape"), digest_size=5).digest()
     )
@@ -115,6 +136,7 @@ def judge_content(drop: str, data: bytes, order: str, made_id: str, settings: Se
     except BadFile as error:
         return Young(error)
     try:
+        codec.sure(data, value, drop)
         task = codec.check(Task, codec.as_object(value, drop), drop)
         return admit(task, order, made_id, settings, drop)
     except BadFile as error:

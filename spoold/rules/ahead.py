@@ -25,3 +25,17 @@ def ahead(lately: Collection[float]) -> int:
         return 0
     longest = max(lately)
     return DEPTH if longest * DEPTH <= PATIENCE_S else int(PATIENCE_S / longest)
+
+
+def has_room(held: int) -> bool:
+    """Whether a slot with so many tasks takes one more: one runs, and at most DEPTH wait for it."""
+    return held <= DEPTH
+
+
+def preference(held: int, age_s: float, other: bool) -> tuple[bool, bool, int, bool]:
+    """Order slots for the next task; the lowest takes it, and has room if any slot does.
+
+    held: how many tasks the slot has; age_s: how long (s) the first of them has run; other: whether it is warm for
+    tasks of another kind. A slot whose task runs long comes after those with short tasks, and a full one after all.
+    """
+    return (not has_room(held), age_s >= PATIENCE_S, held, other)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from spoold.protocol import layout
+from spoold.protocol.amount import amount
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import (
     EndedName,
@@ -37,6 +38,8 @@ from spoold.rules.finding import (
 from spoold.rules.sighting import Record, Survey, Token
 
 SHOWN = 5
+_STATUSES = frozenset(Status)
+_UNKNOWN_WORD = "its result has a status that this release does not know"
 _SUCCEEDED = "it failed, but its result says success"
 _ORDER = (State.WAITING, State.READY, State.RETURNED, State.CLAIMED, State.FAILED, State.COMPLETED)
 
@@ -77,8 +80,9 @@ def counts(survey: Survey) -> dict[str, int]:
 
 def _directories(survey: Survey) -> Iterator[Finding]:
     for path in survey.missing:
-        problem = f"{path}/ is missing"
-        yield Finding(Severity.ERROR, "tree", (path,), problem, f"mkdir {path}", MakeDirectory(path))
+        yield Finding(Severity.ERROR, "tree", (path,), f"{path}/ is missing", f"mkdir {path}", MakeDirectory(path))
+    for path, what in survey.blocked:
+        yield Finding(Severity.ERROR, "tree", (path,), what, "do so while no node runs, then run fsck again")
     for path, why in survey.unreadable:
         mend = "look at its owner and mode, then run fsck again"
         yield Finding(Severity.ERROR, "readable", (path,), f"it cannot be read: {why}", mend)
@@ -143,7 +147,7 @@ def _placing(token: Token, name: TaskName) -> Iterator[Finding]:
     content = token.content
     assert content is not None
     wrong = []
-    if token.state in (State.WAITING, State.READY) and token.branch != content.lane:
+    if token.state in (State.WAITING, State.READY) and not content.may_stand_in(token.branch):
         wrong.append(f"its lane is {token.branch}, its content asks for {content.lane}")
     if name.conditional != content.conditional:
         has = "names conditions" if content.conditional else "names no conditions"
@@ -171,7 +175,12 @@ def _results(survey: Survey) -> Iterator[Finding]:
             continue
         paths = (token.path, layout.join(layout.RESULTS, token.name.encode()))
         content = token.content
-        if token.state is State.ARCHIVE:
+        if problem == _UNKNOWN_WORD:
+            mend = (
+                "its place counts: it completed; a later release of spoold, or another worker's maker, knows the word"
+            )
+            yield Finding(Severity.WARNING, "result", paths, f"{problem}: {records[token.name].status}", mend)
+        elif token.state is State.ARCHIVE:
             mend = "the record of an old task is lost; nothing depends on it any more"
             yield Finding(Severity.WARNING, "result", (token.path,), problem, mend)
         elif token.state is State.FAILED:
@@ -197,6 +206,8 @@ def _result_problem(token: Token, name: EndedName, record: Record | None) -> str
         return f"its result is damaged: {record.problem}"
     if (record.task_id, record.attempt) != (name.id, name.attempt):
         return f"its result is that of {record.task_id}, attempt {record.attempt}"
+    if record.status not in _STATUSES:
+        return _UNKNOWN_WORD if token.ended is State.COMPLETED else ""
     if token.ended is State.COMPLETED and record.status != Status.SUCCESS:
         return f"it completed, but its result says {record.status}"
     return _SUCCEEDED if token.ended is State.FAILED and record.status == Status.SUCCESS else ""
@@ -206,7 +217,13 @@ def _orphans(survey: Survey) -> Iterator[Finding]:
     """Results of earlier attempts are history; those of no task at all are left over from one that was removed."""
     known = {key(token.name.id) for token in survey.tokens}
     orphans = [record.path for record in survey.results if key(record.name.id) not in known]
-    yield from _several("orphans", orphans, "results of tasks that are not here", "delete them when you like")
+    yield from _several(
+        "orphans",
+        orphans,
+        "result of a task that is not here",
+        "results of tasks that are not here",
+        "delete them when you like",
+    )
 
 
 def _nodes(survey: Survey) -> Iterator[Finding]:
@@ -215,13 +232,19 @@ def _nodes(survey: Survey) -> Iterator[Finding]:
             continue
         path = layout.join(layout.CLAIMED, worker)
         held = sum(token.branch == worker and token.state is State.CLAIMED for token in survey.tokens)
-        problem = f"worker {worker} has no heartbeat and holds {held} tasks"
+        problem = f"worker {worker} has no heartbeat and holds {amount(held, 'task')}"
         severity = Severity.WARNING if held else Severity.INFO
         mend = "a leader takes them back once it has watched it long enough"
         yield Finding(severity, "claims", (path,), problem, mend)
     present = {*survey.nodes, *survey.workers}
     idle = [layout.join(layout.TMP, writer) for writer in survey.writers if writer not in present]
-    yield from _several("tmp", idle, "tmp directories of no node", "remove them if no client is submitting just now")
+    yield from _several(
+        "tmp",
+        idle,
+        "tmp directory of no node",
+        "tmp directories of no node",
+        "remove them if no client is submitting just now",
+    )
 
 
 def _rejections(survey: Survey) -> Iterator[Finding]:
@@ -233,43 +256,45 @@ def _rejections(survey: Survey) -> Iterator[Finding]:
             yield Finding(Severity.WARNING, "rejected", (path,), "it was rejected without a reason beside it", mend)
     alone = [n for n in sorted(names) if n.endswith(layout.REASON) and n.removesuffix(layout.REASON) not in names]
     paths = [layout.join(layout.REJECTED, name) for name in alone]
-    yield from _several("rejected", paths, "reasons whose drop is gone", "delete them when you like")
+    yield from _several(
+        "rejected", paths, "reason whose drop is gone", "reasons whose drop is gone", "delete them when you like"
+    )
 
 
 def _leftovers(survey: Survey) -> Iterator[Finding]:
     for path in survey.standing:
         yield Finding(Severity.INFO, "admitting", (path,), "it is being admitted", "a leader finishes it")
+    for path, what in survey.irregular:
+        yield Finding(Severity.WARNING, "admitting", (path,), f"no drop: {what}", "a leader rejects it, or move it")
     tokens = {key(token.name.id): token.path for token in survey.tokens}
     for path in survey.foreign:
         name = path.rpartition("/")[2]
-        strayed = _strayed(path, name, tokens)
-        if strayed is not None:
+        if (strayed := _strayed(path, name, tokens)) is not None:
             yield strayed
             continue
         severity = Severity.INFO if path == name or name.startswith(".") else Severity.WARNING
-        mend = "spoold passes it over; move it away if it is not yours"
-        yield Finding(severity, "names", (path,), "it is nothing that spoold knows", mend)
+        problem, mend = "it is nothing that spoold knows", "spoold passes it over; move it away if it is not yours"
+        yield Finding(severity, "names", (path,), problem, mend)
 
 
 def _strayed(path: str, name: str, tokens: Mapping[str, str]) -> Finding | None:
     """A task file where no task may stand: everybody passes it over, so for the spool that task is gone."""
     returned, archived = parse_returned(name) or (None,), parse_archived(name) or (None,)
     task, ended = parse_task(name) or returned[0], parse_ended(name) or archived[0]
-    strayed = task or ended
-    if strayed is None:
+    if (strayed := task or ended) is None:
         return None
     token = tokens.get(key(strayed.id))
     mend = "drop its content into pending/ to run it again"
     if token is not None:
         mend = f"{token} is that task: move this one away"
-    what = "a task file"
+    problem = f"a task file in the wrong place (id {strayed.id})"
     if task is None:  # whose name is also that of its result
-        what, mend = "a task file or a result", f"{mend}; a result belongs into {layout.RESULTS}/"
-    problem = f"{what} in the wrong place (id {strayed.id})"
+        problem = problem.replace("file", "file or a result", 1)
+        mend = f"{mend}; a result belongs into {layout.RESULTS}/"
     return Finding(Severity.WARNING, "names", (path,), problem, mend)
 
 
-def _several(law: str, paths: list[str], what: str, mend: str) -> Iterator[Finding]:
+def _several(law: str, paths: list[str], one: str, many: str, mend: str) -> Iterator[Finding]:
     """Many things that are alike are one piece of information."""
     if paths:
-        yield Finding(Severity.INFO, law, tuple(paths[:SHOWN]), f"{len(paths)} {what}", mend)
+        yield Finding(Severity.INFO, law, tuple(paths[:SHOWN]), amount(len(paths), one, many), mend)

@@ -12,21 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from spoold.protocol.glance import key_in, rank_in
+from spoold.protocol.name_parts import key_in, rank_in
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.protocol.result import Code
-from spoold.rules.gates import (
-    NO_CONDITIONS,
-    PASS,
-    Conditions,
-    Facts,
-    LaneFacts,
-    Parent,
-    Refuse,
-    Wait,
-    judge,
-    judge_type,
-)
+from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Parent, TypeFacts
+from spoold.rules.gates.registry import judge, judge_type
+from spoold.rules.gates.verdicts import PASS, Refuse, Wait
 from spoold.rules.graph import Graph
 
 # A wall clock can be set under a timer; looking again at least this often (s) bounds what that may cost.
@@ -242,7 +233,7 @@ class LaneView:
 
 
 def promotions(
-    backlog: Backlog, lanes: Mapping[str, LaneView], types: Mapping[str, LaneFacts], window: int
+    backlog: Backlog, lanes: Mapping[str, LaneView], types: Mapping[str, TypeFacts], window: int
 ) -> list[Entry]:
     """Which waiting tasks go to ready/ now, most urgent first over all lanes.
 
@@ -262,7 +253,7 @@ def promotions(
         assert entry is not None  # the lane's best stood in heads, and nothing happened since
         kind = lanes[lane].kind
         facts = types[kind]
-        now_active = LaneFacts(facts.paused, facts.halted, facts.limit, active[kind])
+        now_active = TypeFacts(facts.paused, facts.halted, facts.limit, active[kind], facts.doubtful)
         fits = sizes[lane] < window or (entry.rank < worst[lane] and sizes[lane] < 2 * window)
         if not fits or judge_type(kind, now_active) != PASS:
             backlog.put_back(entry)
@@ -276,9 +267,9 @@ def promotions(
     return chosen
 
 
-def holdbacks(ready: list[TaskName], facts: LaneFacts, kind: str) -> list[TaskName]:
+def holdbacks(ready: list[TaskName], facts: TypeFacts, kind: str) -> list[TaskName]:
     """Which tasks of a type go back from ready/ to waiting/ because a gate closed again, least urgent first."""
-    beyond = LaneFacts(facts.paused, facts.halted, None, 0)
+    beyond = TypeFacts(facts.paused, facts.halted, None, 0)
     if judge_type(kind, beyond) != PASS:
         return _least_urgent(ready, len(ready))
     if facts.limit is None or facts.active <= facts.limit:

@@ -53,16 +53,22 @@ class Accepted:
 
 
 def lines(
-    data: bytes, file: str, order: str, prefix: str, settings: Settings, sound: Accepted | None = None
+    data: bytes,
+    file: str,
+    order: str,
+    prefix: str,
+    settings: Settings,
+    sound: Accepted | None = None,
+    done: int = 0,
 ) -> Iterator[Line]:
-    """The tasks of a batch. Errors: BadFile that names the line.
+    """The tasks of a batch behind its first `done` bytes. Errors: BadFile that names the line.
 
     sound: what was found when the batch was judged. If it is what it was then, no more is parsed twice than must be.
     """
     if sound is not None and sound.digest != _digest(data):
         sound = None
     micros, epoch = order_micros(order), int(order.partition("-")[2], 36)
-    for index, (number, text) in enumerate(_texts(data)):
+    for index, (number, text) in enumerate(_texts(data, done)):
         mine, made_id = encode_order(micros + number, epoch), f"{prefix}-{number}"
         if sound is not None and not sound.outlines[index].conditional:
             shape = sound.outlines[index]
@@ -77,21 +83,24 @@ def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
-def _texts(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The lines that hold a task, with their numbers."""
-    for number, raw in enumerate(_split(data), 1):
+def _texts(data: bytes, done: int) -> Iterator[tuple[int, bytes]]:
+    """The lines that hold a task, with their numbers. Those within the first `done` bytes are tasks already: of them
+    only the last, if something was added to it. No task is the beginning of another, so that is an error.
+    """
+    for number, (start, raw) in enumerate(_split(data), 1):
         text = raw.strip()
-        if text:
+        old = start < done and data[start : min(done, start + len(raw))].strip()
+        if text and text != old:
             yield number, text
 
 
-def _split(data: bytes) -> Iterator[bytes]:
-    """The lines one by one, since all of them at once would be as much again as a huge batch."""
+def _split(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The lines one by one, each with where it begins: all at once would be as much again as a huge batch."""
     start = len(codec.BOM) if data.startswith(codec.BOM) else 0
     while (end := data.find(NEWLINE, start)) >= 0:
-        yield data[start:end]
+        yield start, data[start:end]
         start = end + 1
-    yield data[start:]
+    yield start, data[start:]
 
 
 class Check:
@@ -100,11 +109,12 @@ class Check:
     Every line has to be valid, no id may stand there twice, and the tasks must not wait for each other in a circle.
     """
 
-    def __init__(self, data: bytes, file: str, settings: Settings) -> None:
+    def __init__(self, data: bytes, file: str, settings: Settings, done: int = 0) -> None:
+        """done: how many bytes of it are tasks already."""
         self._data = data
         self._file = file
         self._settings = settings
-        self._texts = _texts(data)
+        self._texts = _texts(data, done)
         self._found = Accepted({}, [], [], _digest(data))
         self._graph = Graph()
 
@@ -115,13 +125,14 @@ class Check:
 
     def go_on(self, most: int) -> Accepted | Reject | Young | None:
         """Judge the next tasks, at most so many; None while there may be more."""
-        wanted = self.count + most
+        wanted, text = self.count + most, b""
         try:
             for number, text in islice(self._texts, most):
                 self._judge(number, text)
         except BadFile as error:
             # Behind a final newline there is an empty line, so only a line that was not ended can be the last here.
-            cut = error.file.endswith(f" line {self._data.count(NEWLINE) + 1}")
+            # What an NFS client has not sent yet, before what it has sent already, reads as zeros.
+            cut = error.file.endswith(f" line {self._data.count(NEWLINE) + 1}") or b"\0" in text
             return Young(error) if cut else Reject(error)
         if self.count == wanted:
             return None
@@ -133,7 +144,7 @@ class Check:
         where, limit = f"{self._file} line {number}", self._settings.drop.max_bytes
         if len(text) > limit:
             raise too_large(where, len(text), "max_bytes", limit)
-        task = codec.load_task(text, where)
+        task = codec.load_sent_task(text, where)
         self._found.outlines.append(outline(task, self._settings, where))
         self._found.ids.append(task.id)
         if task.id is None:

@@ -14,14 +14,15 @@ from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
 from spoold.rules.disk import Room
-from spoold.rules.gates import NO_CONDITIONS, Conditions, LaneFacts, Parent
+from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent, TypeFacts
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """A worker as its heartbeat shows it; lanes are the demands of what it runs, as far as they were read.
 
-    asleep: since when (RFC 3339) its machine sleeps, '' for one that is awake.
+    asleep: since when (RFC 3339) its machine sleeps, '' for one that is awake; avoids: keys of tasks that it leaves
+    to others for a while, each with the reason.
     """
 
     node: str
@@ -33,10 +34,11 @@ class Seen:
     asleep: str = ""
     lanes: tuple[Lane, ...] = ()
     notes: tuple[str, ...] = ()
+    avoids: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class EndedAttempt:
     """An attempt that ended: its number, how, who decided it, when (RFC 3339)."""
 
     number: int
@@ -54,13 +56,19 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who runs the task, since when (RFC 3339), what it reports of itself, whether somebody asked to cancel it."""
+    """Who runs the task, since when (RFC 3339), what it reports of itself, whether somebody asked to cancel it.
+
+    frozen_s: how long (s) it was frozen while the share was silent.
+    stuck: why the leader cannot take it back, in its own words; '' where it can.
+    """
 
     worker: str
     alive: bool = True
     since: str = ""
     progress: Any = None
     cancel: bool = False
+    stuck: str = ""
+    frozen_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +79,10 @@ class Case:
     is known of each dependency, places: in words; type: the facts of its type; ahead: tasks before it in its lane;
     window and standing: how many may stand ready there, and do; last: the attempt before this one, or the one that
     ended it; origins: the tasks with which a failure by dependency began → the code of each, '' where that is lost;
-    problem: what is wrong with a drop, young while it may still become good; disk: the room on the share.
+    mute: workers that live and do not say what they can run;
+    problem: what is wrong with a drop, young while it may still become good; hidden: why this user cannot see what it
+    says; awaits: what is known of the batch that a drop waits for, or is a line of; disk: the room on the share;
+    blocked: what stands in the place of results/, with the fix; read_only: the machine that asks has mounted it so.
     """
 
     id: str
@@ -86,18 +97,25 @@ class Case:
     rest_s: float = 0.0
     parents: Mapping[str, Parent] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict)
-    type: LaneFacts = field(default_factory=LaneFacts)
+    type: TypeFacts = field(default_factory=TypeFacts)
+    asked: Mapping[tuple[str, str], str] = field(default_factory=dict)
     workers: tuple[Seen, ...] = ()
+    mute: tuple[str, ...] = ()
     ahead: int = 0
     standing: int = 0
     window: int = 256
-    last: Attempt | None = None
+    last: EndedAttempt | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
     claim: Claim | None = None
     problem: BadFile | None = None
     young: bool = False
+    held: bool = False
+    hidden: BadFile | None = None
+    awaits: str = ""
     grace_s: float = 10
     disk: Room = Room.ENOUGH
+    blocked: str | None = None
+    read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

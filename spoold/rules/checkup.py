@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from spoold.protocol.amount import amount
 from spoold.protocol.report import Remark
 from spoold.rules.disk import FEW_INODES
 from spoold.rules.remarks import LOCK, Figures, bad, judged, note, warning
@@ -53,7 +54,9 @@ def _space(figures: Figures) -> list[Remark]:
         )
     inodes = figures["free_inodes"]
     if inodes is not None and inodes < FEW_INODES:
-        found.append(warning("space", f"only {inodes} more files can be made", "remove files, or raise the quota"))
+        found.append(
+            warning("space", f"only {amount(inodes, 'more file')} can be made", "remove files, or raise the quota")
+        )
     return found
 
 
@@ -103,7 +106,8 @@ def _crossing(figures: Figures) -> list[Remark]:
     if not figures["failed"]:
         return []
     some = ", ".join(figures["failed"][:3])
-    problem = f"{len(figures['failed'])} of {figures['pairs']} renames between the spool's directories fail: {some}"
+    tried = amount(figures["pairs"], "rename")
+    problem = f"{len(figures['failed'])} of {tried} between the spool's directories fail: {some}"
     return [
         bad("crossing", problem, "keep the whole spool in one directory of one file system, under one quota tree")
     ]
@@ -141,14 +145,19 @@ def _clock(figures: Figures) -> list[Remark]:
     if abs(figures["offset_s"]) < CLOCK_OFF_S:
         return []
     problem = f"the server's clock and this machine's are {abs(figures['offset_s']):.0f} s apart"
-    mend = "let both keep time by NTP; spoold needs no clocks, but times that people read will not fit together"
+    mend = (
+        "let both keep time by NTP (`timedatectl set-ntp true`, or chrony). No task is lost by it: deadline and "
+        "not_before follow the clock that most machines share, the server's among them; but times that people read "
+        "do not fit together"
+    )
     return [warning("clock", problem, mend)]
 
 
 def _race(figures: Figures) -> list[Remark]:
     if not figures["doubled"] and not figures["lost"]:
         return []
-    problem = f"of {figures['files']} renames, {figures['doubled']} were won twice and {figures['lost']} by nobody"
+    tried = amount(figures["files"], "rename")
+    problem = f"of {tried}, {figures['doubled']} were won twice and {figures['lost']} by nobody"
     mend = "use `spool init --claim lock` if locks work here, else another file system"
     return [Remark(grade="bad", probe="race", problem=problem, mend=mend, against=("rename",))]
 

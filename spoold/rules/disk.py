@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from enum import Enum
 
+from spoold.protocol.amount import amount
 from spoold.protocol.settings import DiskSettings
 
 # So few more files (inodes) can be made that people are warned; so few that they are left for results and beats.
 FEW_INODES, NO_INODES = 1000, 100
 # How each warning begins.
 _ABOUT = "the share is "
+READ_ONLY = (
+    f"{_ABOUT}mounted read-only here, so this machine can submit, start and finish nothing; mount it read-write"
+)
 
 
 class Room(Enum):
@@ -64,7 +68,7 @@ def warnings(total_bytes: int, free_bytes: int, free_inodes: int | None, setting
         return []
     if verdict in _OF_INODES:
         stops = "; no new task starts until files are removed" if verdict.full else ""
-        return [f"{verdict.value}: {free_inodes} inodes are free, one for each new file{stops}"]
+        return [f"{verdict.value}: {amount(free_inodes or 0, 'inode')} left, one for each new file{stops}"]
     used = 100 - 100 * free_bytes // max(total_bytes, 1)
     stops = "; no new task starts until space is freed" if verdict.full else ""
     return [f"{_ABOUT}{used} % full{stops} ([disk] in spool.toml)"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from spoold.protocol.names import key
-from spoold.protocol.request import EVERYTHING
+from spoold.protocol.request import EVERYTHING, Request, Verb
 
 
 def is_meant(target: str, node: str, role: str = "worker") -> bool:
@@ -12,3 +14,8 @@ def is_meant(target: str, node: str, role: str = "worker") -> bool:
     Never a master: it runs no task, and leaves when its process is told to.
     """
     return role == "worker" and (target == EVERYTHING or key(target) in (node, node.rpartition("-")[0]))
+
+
+def is_drained(node: str, requests: Iterable[Request]) -> bool:
+    """Whether a drain stands for the worker."""
+    return any(request.verb is Verb.DRAIN and is_meant(request.target, node) for request in requests)

@@ -10,24 +10,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from spoold.protocol.amount import length
 from spoold.protocol.lifecycle import State
-from spoold.protocol.result import Code
+from spoold.protocol.request import EVERYTHING, Verb
+from spoold.protocol.result import Code, Status
 from spoold.rules.case import Case, Explanation, Reason
-from spoold.rules.gates import (
-    Conditions,
-    Facts,
-    LaneFacts,
-    Parent,
-    Pass,
-    Refuse,
-    Verdict,
-    Wait,
-    deadline,
-    judge,
-    judge_type,
-)
+from spoold.rules.gates import deadline
+from spoold.rules.gates.facts import Facts, Held, Parent, TypeFacts
+from spoold.rules.gates.registry import change, judge, judge_type, parts
+from spoold.rules.gates.verdicts import Pass, Refuse, Verdict, Wait
 from spoold.rules.lease import MISSING, MISSING_MEND
-from spoold.rules.takers import NAMED, room_now, some, suitable
+from spoold.rules.takers import NAMED, room_now, suitable
 
 # West of Greenwich a task may name a moment that is beyond the years which can be written in UTC.
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
@@ -57,37 +50,65 @@ Answer = tuple[str, list[Reason]]
 
 def _pending(case: Case) -> Answer:
     reasons = list(_leadership(case))
+    if case.held:
+        text = "a program has the file open for writing"
+        reasons.append(Reason("writer", text, "it is judged when that program closes the file or ends"))
+    if case.hidden is not None:
+        text = f"the drop {case.hidden.told(case.id)} So nobody can say here whether it is a task"
+        reasons.append(Reason("hidden", text, case.hidden.mend))
     if case.problem is not None:
         wrong = f"the drop {case.problem.told(case.id)}"
         if case.young:
             wrong = f"it may still be on its way; so far {wrong}"
             change = f"{case.problem.mend} It is rejected once it has been still for {case.grace_s:g} s."
+            if case.held:
+                change = case.problem.mend
             reasons.append(Reason("young", wrong, change))
         else:
             reasons.append(Reason("drop", f"it will be rejected: {wrong}", case.problem.mend))
+    if case.awaits:
+        change = "it is judged once that batch is tasks, or is taken out of the spool"
+        reasons.append(Reason("batch", f"it waits for a batch: {case.awaits}", change))
     return _first(reasons, f"nothing stands in its way: {case.leader} admits it within moments"), reasons
 
 
+def _unread(case: Case) -> Iterator[Reason]:
+    """What is wrong with the task's own file."""
+    if case.problem is not None:
+        yield Reason("file", f"its file {case.problem.told(case.id)}", case.problem.mend)
+
+
 def _waiting(case: Case) -> Answer:
-    reasons = list(_task_gates(case))
+    reasons = [*_unread(case), *_task_gates(case)]
     reasons += _type_gates(case, case.type)
     reasons += _leadership(case)
     if case.standing >= case.window:
         text = f"its lane is full: {case.standing} stand ready there, {case.ahead} wait before it"
         reasons.append(Reason("window", text, "it moves up as they are taken; more workers or slots make it faster"))
     reasons += suitable(case)[1]
-    return _first(reasons, f"nothing stands in its way: {case.leader} moves it to ready/ within moments"), reasons
+    verdict = _first(reasons, f"nothing stands in its way: {case.leader} moves it to ready/ within moments")
+    return verdict, [*reasons, *_handed_back(case, reasons)]
 
 
 def _ready(case: Case) -> Answer:
-    late = deadline(case.conditions, Facts(case.now, case.parents.__getitem__))
-    reasons = [] if isinstance(late, Pass) else [_reason(case, late)]
+    late = deadline.judge(case.conditions, Facts(case.now, case.parents.__getitem__))
+    reasons = [*_unread(case), *([] if isinstance(late, Pass) else [_reason(case, late)])]
     # A ready task has passed its type's limit already; only a pause or a halt takes it back.
     reasons += _type_gates(case, replace(case.type, limit=None))
     able, hindrances = suitable(case)
     reasons += hindrances
     reasons += room_now(case, able) if able else []
-    return _first(reasons, "it is ready: a worker takes it within moments"), reasons
+    verdict = _first(reasons, "it is ready: a worker takes it within moments")
+    return verdict, [*reasons, *_handed_back(case, reasons)]
+
+
+def _handed_back(case: Case, reasons: list[Reason]) -> Iterator[Reason]:
+    """Why a task that a worker had is here again; while it rests, that is said already."""
+    last = case.last
+    if last is None or last.status != Status.HANDED_BACK or any(r.gate == "retry_delay" for r in reasons):
+        return
+    text = f"attempt {last.number} was handed back by {last.by}{f': {last.message}' if last.message else ''}"
+    yield Reason("handed_back", text, "nothing: that charged nothing, and the next attempt begins anew")
 
 
 def _claimed(case: Case) -> Answer:
@@ -99,17 +120,28 @@ def _claimed(case: Case) -> Answer:
     if claim.progress is not None:
         text = f"it last reported: {claim.progress}"
         reasons.append(Reason("progress", text, f"`spool logs -f {case.id}` follows what it prints"))
+    if claim.frozen_s:
+        text = f"it was frozen for {claim.frozen_s:g} s, while the share was silent"
+        reasons.append(Reason("frozen", text, "its timeouts do not count that time"))
     if claim.cancel:
         text = f"somebody asked to cancel it, and {claim.worker} has not stopped it yet"
         reasons.append(Reason("cancel", text, "its worker stops it within a beat"))
-    if claim.alive:
+    if claim.alive and not claim.stuck:
         text = f"it runs on {claim.worker}{since}, attempt {case.attempt}"
         if case.disk.full:
             text = f"{text}, or has ended and cannot say so: {case.disk.value}, so no result can be written"
             reasons.insert(0, Reason("disk", text, f"{case.disk.mend}; its worker tries again until then"))
+        if case.blocked:
+            text = f"{text}, or has ended and cannot say so: {case.blocked}"
+            reasons.insert(0, Reason("blocked", text, "when that is fixed, its worker ends it within moments"))
         return text, reasons
     text = f"worker {claim.worker} holds it{since} and has not been heard of lately"
+    if claim.stuck:
+        change = "when that is fixed, the leader takes it back within moments, and it runs again elsewhere"
+        text = f"{text}; the leader cannot take it back: {claim.stuck}"
+        return text, [Reason("denied", text, change), *_leadership(case), *reasons]
     change = f"the leader takes it back after {case.dead_after_s:g} s of silence, and it runs again elsewhere"
+    change = f"{change}; if the share was silent for everybody, the worker has as long again to come back"
     return text, [Reason("silent", text, change), *_leadership(case), *reasons]
 
 
@@ -124,8 +156,12 @@ def _failed(case: Case) -> Answer:
         return text, [Reason("failed", text, "`spool fsck` says more")]
     if last.code == Code.DEPENDENCY_FAILED:
         change = _about_origins(case)
+    elif last.code == Code.TRY_LATER:
+        change = f"`spool retry {case.id}` grants one more attempt; [retry] max_later in spool.toml says how many"
     elif last.code in _SPENT:
         change = f"{_anew(case.id)}, since a retry would fail as well"
+    elif last.code == Code.SPAWN_FAILED:
+        change = f"fix what it says, then `spool retry {case.id}`; or {_anew(case.id)}"
     else:
         change = f"`spool retry {case.id}` gives it a fresh budget"
     text = f"it failed{_by(case)}, attempt {case.attempt}: {last.ending}"
@@ -151,7 +187,11 @@ def _rejected(case: Case) -> Answer:
         text = "it was rejected, and no reason is beside it"
         return text, [Reason("rejected", text, "put it into pending/ again and it is judged anew")]
     text = f"it was rejected: {case.problem.told(case.id)}"
-    return text, [Reason("rejected", text, case.problem.mend)]
+    reasons = [Reason("rejected", text, case.problem.mend)]
+    if case.young:
+        change = "if its writer goes on, the leader judges it again once it is whole"
+        reasons.append(Reason("unfinished", "it looked unfinished, and nothing was added to it for a while", change))
+    return text, reasons
 
 
 def _by(case: Case) -> str:
@@ -169,6 +209,8 @@ def _leadership(case: Case) -> Iterator[Reason]:
         why, change = "nobody leads the spool, so", "start `spool master` or `spool up` on any machine that mounts it"
         if not case.token:
             why, change = f"{MISSING}, and", MISSING_MEND
+        elif case.read_only:
+            why, change = "nobody leads the spool, which is mounted read-only here, so", "mount it read-write"
         yield Reason("leader", f"{why} nothing is admitted, retried or taken back", change)
 
 
@@ -180,61 +222,39 @@ def _task_gates(case: Case) -> Iterator[Reason]:
         return parents.get(task_id, Parent.UNKNOWN)
 
     facts = Facts(case.now, parent, case.rest_s)
-    resting = replace(facts, rest_s=0.0)
-    # Which parents a verdict is about; the whole verdict comes first, and its parts say more exactly what of.
-    found: dict[Verdict, tuple[str, ...]] = {judge(conditions, facts): ()}
-    for kind in (Parent.UNKNOWN, Parent.OPEN):
-        needs = tuple(p for p in conditions.needs if parent(p) is kind)
-        found[judge(Conditions(needs=needs), resting)] = needs
-        ends = tuple(p for p in conditions.needs_ended if parent(p) is kind)
-        found[judge(Conditions(needs_ended=ends), resting)] = ends
-    found[judge(Conditions(not_before=conditions.not_before), resting)] = ()
-    found[judge(Conditions(), facts)] = ()
+    # The whole verdict comes first; its parts say more exactly which parents it is about.
+    found: dict[Verdict, tuple[str, ...]] = {judge(conditions, facts): (), **dict(parts(conditions, facts))}
     for verdict, about in found.items():
         if not isinstance(verdict, Pass):
             yield _reason(case, verdict, about)
 
 
-def _type_gates(case: Case, facts: LaneFacts) -> Iterator[Reason]:
+def _type_gates(case: Case, facts: TypeFacts) -> Iterator[Reason]:
     if case.lane is not None:
         verdict = judge_type(case.lane.type, facts)
         if not isinstance(verdict, Pass):
-            yield _reason(case, verdict)
+            yield _with_asker(case, _reason(case, verdict), facts)
+
+
+def _with_asker(case: Case, reason: Reason, facts: TypeFacts) -> Reason:
+    """A pause or a halt with who asked for it and why, where that is known."""
+    kind = case.lane.type if case.lane is not None else ""
+    target = kind if reason.gate == Verb.PAUSE and EVERYTHING not in facts.paused else EVERYTHING
+    told = case.asked.get((reason.gate, target), "")
+    return replace(reason, reason=f"{reason.reason}; {told}") if told else reason
 
 
 def _reason(case: Case, verdict: Wait | Refuse, about: tuple[str, ...] = ()) -> Reason:
     """A gate's verdict with its mend; about are the parents that it is about."""
     if isinstance(verdict, Refuse):
         then = _anew(case.id) if verdict.code in _SPENT else f"mend the cause, then `spool retry {case.id}`"
-        change = f"the leader fails it as {verdict.code}; {then}"
-        return Reason(verdict.gate, verdict.reason, change)
+        return Reason(verdict.gate, verdict.reason, f"the leader fails it as {verdict.code}; {then}")
+    kind = case.lane.type if case.lane is not None else ""
+    held = Held(case.id, kind, case.type, case.parents, case.places)
     text, until = verdict.reason, verdict.until
     if until is not None:
         stamp = datetime.fromtimestamp(min(until, _LAST), UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        text = f"{text}: {max(until - case.now, 0):.0f} s more, until {stamp}"
+        text = f"{text}: {length(max(until - case.now, 0))} more, until {stamp}"
     if verdict.gate == "retry_delay" and case.last is not None:
         text = f"{text}; attempt {case.last.number} ended as {case.last.ending}"
-    return Reason(verdict.gate, text, _change(case, verdict.gate, about), until)
-
-
-def _change(case: Case, gate: str, about: tuple[str, ...]) -> str:
-    """What a person can do about a gate that says not now."""
-    kind = case.lane.type if case.lane is not None else ""
-    if gate in ("dependencies", "after_any"):
-        return _about_parents(case, about)
-    if gate == "pause":
-        return f"`spool resume{f' {kind}' if kind in case.type.paused and '+all' not in case.type.paused else ''}`"
-    return {
-        "not_before": "time; or cancel it and submit it again without not_before",
-        "retry_delay": "time; `retry.backoff_s` of the task or [retry] in spool.toml says how long",
-        "halt": "`spool resume`",
-        "limit": f"it goes on when one of them ends; or raise [types.{kind}] max_concurrent in spool.toml",
-    }[gate]
-
-
-def _about_parents(case: Case, parents: tuple[str, ...]) -> str:
-    """What to do about parents that are all unknown, or all still open."""
-    if any(case.parents.get(p) is Parent.OPEN for p in parents):
-        return some([f"{p} is {case.places.get(p, 'open')} (`spool explain {p}`)" for p in parents])
-    named = [f"{p} (it was {case.places[p]})" if p in case.places else p for p in parents]
-    return f"submit {some(named)}, or cancel this task and submit it without"
+    return Reason(verdict.gate, text, change(held, verdict, about), until)

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from spoold.protocol.amount import amount
 from spoold.protocol.heartbeat import HostId, MountFacts
 from spoold.protocol.report import Remark, Strategy
 from spoold.rules.mounting import beside
@@ -69,7 +70,7 @@ def _freshness(figures: Figures) -> list[Remark]:
     late, touched = figures["late"], figures["touched"]
     if not late:
         return []
-    problem = f"{late} of {figures['rounds']} listings lacked a file that another machine had made before, "
+    problem = f"{late} of {amount(figures['rounds'], 'listing')} lacked a file that another machine had made before, "
     if figures["worst_s"] >= VERY_LATE_S:
         problem += f"for up to {figures['worst_s']:.1f} s"
         return [bad("freshness", problem, f"make listings fresh ({_FRESH})", BOTH)]
@@ -126,9 +127,8 @@ def _replaced(figures: Figures) -> list[Remark]:
 
 def _beats(figures: Figures) -> list[Remark]:
     if not figures["last_seen"]:
-        problem = (
-            f"only {figures['seen']} of {figures['beats']} heartbeats of other machines were seen, and not the last"
-        )
+        beats = amount(figures["beats"], "heartbeat")
+        problem = f"only {figures['seen']} of {beats} of other machines were seen, and not the last"
         return [bad("beats", problem, f"make listings fresh ({_FRESH})", BOTH)]
     if figures["longest_gap_s"] >= LONG_GAP_S:
         problem = f"heartbeats that came every 0.1 s were not seen for {figures['longest_gap_s']:.1f} s"
@@ -143,18 +143,18 @@ _ONE_WINNER = "make the spool with --claim lock if locks work here, else use ano
 def _claims(figures: Figures) -> list[Remark]:
     if not figures["doubled"] and not figures["lost"]:
         return []
-    problem = (
-        f"of {figures['files']} files, {figures['doubled']} were won by two machines and {figures['lost']} by none"
-    )
+    files = amount(figures["files"], "file")
+    problem = f"of {files}, {figures['doubled']} were won by two machines and {figures['lost']} by none"
     return [bad("claims", problem, _ONE_WINNER, RENAME)]
 
 
 def _handover(figures: Figures) -> list[Remark]:
     if not figures["overlaps"] and not figures["miscounted"]:
         return []
+    overlaps = amount(figures["overlaps"], "time")
     problem = (
-        f"in {figures['moves']} hand-overs of a token, two machines held it at once {figures['overlaps']} times, and "
-        f"the count was {figures['miscounted']} off"
+        f"in {figures['moves']} hand-overs of a token, two machines held it at once {overlaps}, and the count was "
+        f"{figures['miscounted']} off"
     )
     return [bad("handover", problem, _ONE_WINNER, RENAME)]
 
@@ -162,12 +162,17 @@ def _handover(figures: Figures) -> list[Remark]:
 def _locks(figures: Figures) -> list[Remark]:
     mend = "mount with locks (NFS: no nolock; SMB: no nobrl), if the spool is to use `lock`"
     if figures["overlaps"]:
-        problem = f"two machines held one flock at the same time, {figures['overlaps']} times in {figures['rounds']}"
+        overlaps = amount(figures["overlaps"], "time")
+        problem = f"two machines held one flock at the same time, {overlaps} in {figures['rounds']}"
         return [bad("locks", problem, mend, LOCK)]
     if figures["errors"]:
         return [bad("locks", f"flock gives {', '.join(figures['errors'])}", mend, LOCK)]
     if figures["starved"]:
-        return [bad("locks", f"{figures['starved']} machines never got a lock that others gave back", mend, LOCK)]
+        return [
+            bad(
+                "locks", f"{amount(figures['starved'], 'machine')} never got a lock that others gave back", mend, LOCK
+            )
+        ]
     return []
 
 
@@ -177,7 +182,7 @@ def _informed(probe: str, what: str) -> Callable[[Figures], list[Remark]]:
     def judge(figures: Figures) -> list[Remark]:
         if not figures["doubled"]:
             return []
-        return [note(probe, f"{figures['doubled']} of {figures['rounds']} times two machines won {what}")]
+        return [note(probe, f"{figures['doubled']} of {amount(figures['rounds'], 'time')} two machines won {what}")]
 
     return judge
 

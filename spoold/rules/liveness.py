@@ -2,7 +2,9 @@
 
 Law: a node is dead when its beat has not changed for `dead_after_s`, counted on the observer's monotonic clock and
 only over looks that the observer could trust: each look counts for at most one interval, so an observer that was
-itself asleep or cut off has proved nothing about anybody.
+itself asleep or cut off has proved nothing about anybody. A beat may have come just before the end of the look that
+first showed it; from there it is counted, to the begin of the last look. After a silence of the share that the
+observer noticed, the others have as long again to come back: a lost connection is tried anew at doubling intervals.
 """
 
 from __future__ import annotations
@@ -10,38 +12,85 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+# Linux tries a lost NFS connection anew after 3, 6, 12 … s, at most this long apart: net/sunrpc/xprtsock.c,
+# XS_TCP_INIT_REEST_TO and XS_TCP_MAX_REEST_TO. Seen: a client that came back 38 s after the others, from 184 s.
+LONGEST_PAUSE_S = 300.0
+
+
+class Absence:
+    """What an observer knows of the last time when it saw nothing of the share. Times in seconds, monotonic.
+
+    away_s: how long that was; 0 if it never was longer than looks are apart.
+    """
+
+    def __init__(self, interval_s: float, dead_after_s: float) -> None:
+        self.away_s = 0.0
+        self._longest_s = max(2 * interval_s, dead_after_s - interval_s)
+        self._patience_s = dead_after_s
+        self._back_at = 0.0
+        self._looked_at: float | None = None
+
+    def look(self, now: float) -> None:
+        """The observer has seen something of the share, with a look that began at `now`."""
+        away_s = 0.0 if self._looked_at is None else now - self._looked_at
+        self._looked_at = now
+        if away_s > self._longest_s:
+            self.away_s, self._back_at = away_s, now
+
+    def returning(self, begun: float) -> bool:
+        """Whether a node whose last beat came after `begun` may still be on the way back."""
+        if self._looked_at is None or begun >= self._back_at:
+            return False
+        return self._looked_at < self._back_at + min(self.away_s, LONGEST_PAUSE_S) + self._patience_s
+
 
 @dataclass(slots=True)
 class _Silence:
+    """beat: the last one; seen: it came earlier than this; begun: it came later than this, 0 where it was there at
+    the first look.
+    """
+
     beat: int
+    seen: float
+    begun: float = 0.0
     seconds: float = 0.0
 
 
 class Watch:
-    """Counts, for every node seen, how long its beat has stood still. Times in seconds."""
+    """Counts, for every node seen, how long its beat has stood still. Times in seconds.
 
-    def __init__(self, interval_s: float, dead_after_s: float) -> None:
+    absence: of the same observer, which may look at other things as well.
+    """
+
+    def __init__(self, interval_s: float, dead_after_s: float, absence: Absence | None = None) -> None:
+        self.absence = absence or Absence(interval_s, dead_after_s)
         self._interval_s = interval_s
         self._dead_after_s = dead_after_s
         self._silent: dict[str, _Silence] = {}
         self._last_look: float | None = None
+        self._looked_at = 0.0
 
-    def look(self, beats: Mapping[str, int], present: Iterable[str], now: float) -> None:
-        """A trusted look at `now` (monotonic): the beat of each node; present are nodes known by other signs.
+    def look(
+        self, beats: Mapping[str, int], present: Iterable[str], began: float, ended: float | None = None
+    ) -> None:
+        """A trusted look (monotonic; ended: at once, if None): the beat of each node; present are nodes known by
+        other signs.
 
         A node that left a claim directory but has no heartbeat is watched too, as one whose beat stands still.
         """
-        passed = 0.0 if self._last_look is None else min(max(now - self._last_look, 0.0), self._interval_s)
-        self._last_look = now
+        last, self._last_look = self._last_look, began
+        self.absence.look(began)
         seen: dict[str, int] = {**dict.fromkeys(present, -1), **beats}
         for node in [n for n in self._silent if n not in seen]:
             del self._silent[node]
         for node, beat in seen.items():
             known = self._silent.get(node)
             if known is None or known.beat != beat:
-                self._silent[node] = _Silence(beat)
-            else:
-                known.seconds += passed
+                moment = began if ended is None else ended
+                self._silent[node] = _Silence(beat, moment, self._looked_at if known else 0.0)
+            elif last is not None:
+                known.seconds += min(max(began - max(last, known.seen), 0.0), self._interval_s)
+        self._looked_at = began
 
     def untrusted(self) -> None:
         """A look that failed: the time since the last one proves nothing."""
@@ -54,4 +103,11 @@ class Watch:
 
     def dead(self) -> list[str]:
         """The nodes that are to be reaped."""
-        return sorted(n for n, silence in self._silent.items() if silence.seconds >= self._dead_after_s)
+        return sorted(n for n, silence in self._long_silent() if not self.absence.returning(silence.begun))
+
+    def returning(self) -> list[str]:
+        """The nodes that would be dead, had the share not been silent: they may still be on the way back."""
+        return sorted(n for n, silence in self._long_silent() if self.absence.returning(silence.begun))
+
+    def _long_silent(self) -> list[tuple[str, _Silence]]:
+        return [(n, silence) for n, silence in self._silent.items() if silence.seconds >= self._dead_after_s]

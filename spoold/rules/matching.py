@@ -49,9 +49,16 @@ def _wrong_run(lane: Lane, worker: Capabilities) -> str | None:
         if promises(lane.module, worker.python):
             return None
         return f"Python module {lane.module} is not on its list ([python] allow in its configuration)"
+    if lane.type in worker.lacks:
+        return worker.lacks[lane.type]
     if lane.type in worker.handlers:
         return None
     return f"it has no handler for type {lane.type} ([handlers.{lane.type}] in its configuration)"
+
+
+def shuns(lane: Lane, worker: Capabilities) -> str | None:
+    """Why this worker keeps away from the lane for a while, though it could serve it; None when it does not."""
+    return worker.shuns.get(lane.type) if lane.run == "handler" else None
 
 
 def _too_small(lane: Lane, worker: Capabilities) -> str | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.names import TaskName
 from spoold.protocol.snapshot import Node, WorkerCounts
 
@@ -33,8 +33,14 @@ def node_of(beat: Heartbeat, claims: Iterable[TaskName], *, dead: bool = False) 
         types=(can.types or can.handlers) if can else (),
         tasks=tasks,
         since=beat.at if state == ASLEEP else "",
-        notes=beat.notes,
+        notes=(*beat.notes, *_withheld(can)),
     )
+
+
+def _withheld(can: Capabilities | None) -> Iterator[str]:
+    """What a worker would serve and does not, in words."""
+    for kind, why in sorted({**can.lacks, **can.shuns}.items()) if can else ():
+        yield f"takes no tasks of type {kind}: {why}"
 
 
 def count_workers(states: Iterable[str]) -> WorkerCounts:

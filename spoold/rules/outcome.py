@@ -14,8 +14,6 @@ from spoold.protocol.result import Code, Status
 TRY_LATER = 75
 PERMANENT = frozenset({64, 65, 77, 78})
 CANNOT_RUN = frozenset({126, 127})
-# What another worker may end otherwise: it should have the first choice of the next attempt.
-ELSEWHERE = CANNOT_RUN | {TRY_LATER}
 
 
 class Charge(StrEnum):
@@ -31,7 +29,8 @@ class Outcome:
     """One ended attempt: final says that another try will not help, whatever the budget holds.
 
     rests: it goes on after the backoff though it charges nothing, since at once it might well end the same way.
-    retry_after_s is how long the attempt itself asked to be left alone.
+    retry_after_s is how long the attempt itself asked to be left alone. elsewhere: this worker cannot run it, another
+    may; what it charges then holds only if no other could (see `rules.elsewhere`).
     """
 
     status: Status
@@ -41,6 +40,7 @@ class Outcome:
     final: bool = False
     rests: bool = False
     retry_after_s: float | None = None
+    elsewhere: bool = False
 
 
 SUCCESS = Outcome(Status.SUCCESS)
@@ -57,7 +57,13 @@ def of_exit(exit_code: int, on: frozenset[int], never: frozenset[int], retry_aft
     final = exit_code in never or (exit_code not in on if on else exit_code in PERMANENT)
     why = {126: " (not executable)", 127: " (program not found)"}.get(exit_code, "")
     return Outcome(
-        Status.FAILURE, code, f"exit code {exit_code}{why}", Charge.FAILURE, final, retry_after_s=retry_after_s
+        Status.FAILURE,
+        code,
+        f"exit code {exit_code}{why}",
+        Charge.FAILURE,
+        final,
+        retry_after_s=retry_after_s,
+        elsewhere=exit_code in CANNOT_RUN and exit_code not in never,
     )
 
 
@@ -65,6 +71,21 @@ def failure(code: Code, message: str, *, final: bool = False) -> Outcome:
     """An attempt that did not succeed and is charged as a failure."""
     status = Status.TIMEOUT if code is Code.TIMEOUT else Status.FAILURE
     return Outcome(status, code, message, Charge.FAILURE, final)
+
+
+def refused(message: str) -> Outcome:
+    """The task asks for more than the worker's owner allows. Charges nothing, and is final: no other try helps."""
+    return Outcome(Status.FAILURE, Code.SPAWN_FAILED, message, final=True)
+
+
+def unable(message: str) -> Outcome:
+    """This worker cannot run it, another may."""
+    return Outcome(Status.FAILURE, Code.SPAWN_FAILED, message, Charge.FAILURE, elsewhere=True)
+
+
+def unable_here(message: str) -> Outcome:
+    """As `unable`, for a reason of this worker's own: it charges nothing where no other worker can run it either."""
+    return Outcome(Status.HANDED_BACK, Code.HANDED_BACK, message, rests=True, elsewhere=True)
 
 
 def worker_died(message: str) -> Outcome:

@@ -11,7 +11,12 @@ from spoold.protocol.task import Task
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how soon to try again. Times in seconds; on and never are exit codes."""
+    """How often and how soon to try again. Times in seconds; on and never are exit codes.
+
+    memory_factor: how many times as much memory the next attempt gets after one that ran out of it.
+    max_later: after so many attempts that charged nothing, exit code 75 is the end; max_retry_after_s: the longest
+    rest that an attempt may ask for.
+    """
 
     max: int
     backoff_s: float
@@ -21,12 +26,17 @@ class RetryPolicy:
     crash_limit: int
     on: frozenset[int] = frozenset()
     never: frozenset[int] = frozenset()
+    memory_factor: float = 1
+    max_later: int = 100
+    max_retry_after_s: float = 86_400
 
 
 def retry_policy(task: Task, settings: Settings) -> RetryPolicy:
     """The retry policy of a task."""
     own, base = task.retry, settings.retry
-    wishes = (own.max, task.max_retries, settings.of(task.kind).max_retries)
+    kind = settings.of(task.kind)
+    wishes = (own.max, task.max_retries, kind.max_retries)
+    factors = (own.memory_factor, kind.memory_factor, base.memory_factor)
     return RetryPolicy(
         max=next((wish for wish in wishes if wish is not None), base.max),
         backoff_s=base.backoff_s if own.backoff_s is None else own.backoff_s,
@@ -36,6 +46,9 @@ def retry_policy(task: Task, settings: Settings) -> RetryPolicy:
         crash_limit=base.crash_limit,
         on=frozenset(own.on),
         never=frozenset(own.never),
+        memory_factor=next((factor for factor in factors if factor is not None), 1),
+        max_later=base.max_later,
+        max_retry_after_s=base.max_retry_after_s,
     )
 
 

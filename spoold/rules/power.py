@@ -18,27 +18,29 @@ class Course(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PowerVerdict:
     """The course, and why in words where it is not to run."""
 
     course: Course = Course.RUN
     why: str = ""
 
 
-def judge(run_on_battery: RunOnBattery, min_percent: int, *, plugged: bool | None, percent: float | None) -> Verdict:
+def judge(
+    run_on_battery: RunOnBattery, min_percent: int, *, plugged: bool | None, percent: float | None
+) -> PowerVerdict:
     """The verdict on a battery that is charged to `percent`.
 
     None is what cannot be told, and is no reason to stop: a machine without a battery, or one whose driver is silent,
     works as if it were plugged in and full.
     """
     if plugged is not False:
-        return Verdict()
+        return PowerVerdict()
     charge = "" if percent is None else f" at {percent:.0f} %"
     if percent is not None and percent < min_percent:
         what = f"nothing runs below {min_percent} % (min_battery_percent)"
-        return Verdict(Course.HAND_BACK, f"on battery{charge}: {what}")
+        return PowerVerdict(Course.HAND_BACK, f"on battery{charge}: {what}")
     if run_on_battery is True:
-        return Verdict()
+        return PowerVerdict()
     if run_on_battery == "finish":
-        return Verdict(Course.FINISH, f'on battery{charge}: nothing new is started (run_on_battery = "finish")')
-    return Verdict(Course.HAND_BACK, f"on battery{charge}: nothing runs (run_on_battery = false)")
+        return PowerVerdict(Course.FINISH, f'on battery{charge}: nothing new is started (run_on_battery = "finish")')
+    return PowerVerdict(Course.HAND_BACK, f"on battery{charge}: nothing runs (run_on_battery = false)")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
+from spoold.protocol.amount import amount
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import DELAY_MAX_MS, TaskName, key
 from spoold.protocol.result import Code, Error, Status
@@ -37,7 +38,7 @@ def decide(name: TaskName, outcome: Outcome, policy: RetryPolicy) -> Again | End
     if outcome.status is Status.SUCCESS:
         return End(State.COMPLETED, None)
     code = outcome.code or Code.EXIT_NONZERO
-    error = Error(code=code, message=outcome.message)
+    error = Error(code=code, message=f"{outcome.message}{_shortened(outcome, policy)}")
     if outcome.final:
         return End(State.FAILED, error)
     if outcome.charge is Charge.FAILURE:
@@ -52,6 +53,9 @@ def decide(name: TaskName, outcome: Outcome, policy: RetryPolicy) -> Again | End
     if outcome.rests:
         # At least one: a task may begin with failures that it brought along (retry_count).
         free = max(1, name.attempt - name.failures - name.crashes)
+        if code is Code.TRY_LATER and free > policy.max_later:
+            tried = f"{amount(free, 'attempt')} charged nothing, {policy.max_later} may (retry.max_later)"
+            return End(State.FAILED, Error(code=code, message=f"{error.message}; {tried}"))
         return Again(name.again(delay_ms=_delay(name, free, outcome, policy)), error)
     return Again(name.again(), error)
 
@@ -70,13 +74,23 @@ def delay_s(task_id: str, attempt: int, count: int, policy: RetryPolicy) -> floa
 
 def _delay(name: TaskName, count: int, outcome: Outcome, policy: RetryPolicy) -> int:
     own = delay_s(name.id, name.attempt, count, policy)
-    asked = outcome.retry_after_s
+    asked = None if outcome.retry_after_s is None else min(outcome.retry_after_s, policy.max_retry_after_s)
     # A delay that does not fit the name's grammar would hide the task from everybody.
     return round(min(1000 * (own if asked is None else max(0.0, asked)), DELAY_MAX_MS))
+
+
+def _shortened(outcome: Outcome, policy: RetryPolicy) -> str:
+    """What is to be said where an attempt asked for a longer rest than it may get."""
+    asked, most = outcome.retry_after_s, policy.max_retry_after_s
+    if asked is None or asked <= most:
+        return ""
+    return f"; it asked for {asked:g} s of rest and gets {most:g} (retry.max_retry_after_s)"
 
 
 def _spent(error: Error, name: TaskName, policy: RetryPolicy) -> Error:
     if not policy.max:
         return error
-    message = f"{error.message}; failed {name.failures + 1} times, {policy.max} retries spent"
+    message = (
+        f"{error.message}; failed {amount(name.failures + 1, 'time')}, {amount(policy.max, 'retry', 'retries')} spent"
+    )
     return Error(code=Code.MAX_RETRIES, message=message, cause=error.code)

@@ -10,17 +10,26 @@ from dataclasses import dataclass
 
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, LeaseName, TaskName
+from spoold.rules.memory import is_raised
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What matters of a task file's content; problem says why it is no task, '' when it is one."""
+    """What matters of a task file's content; problem says why it is no task, '' when it is one.
+
+    raises: attempts that run out of memory raise what the next one asks for.
+    """
 
     id: str | None = None
     lane: str = ""
     conditional: bool = False
     rank: int = 0
     problem: str = ""
+    raises: bool = False
+
+    def may_stand_in(self, lane: str) -> bool:
+        """Whether its token may: in its own lane, or in one with more memory after attempts that ran out of it."""
+        return lane == self.lane or (self.raises and is_raised(lane, self.lane))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +65,9 @@ class Survey:
     """The tree. nodes have a heartbeat, workers a claim directory, writers a tmp directory.
 
     epoch: the highest that any name speaks of; foreign: paths whose names are of no grammar; missing: directories of
-    the layout that are not there; unreadable: paths with what the system said; rejected: the names in rejected/;
-    drops: how many in pending/; standing: paths of what leaders are admitting.
+    the layout that are not there; unreadable: paths with what the system said; blocked: directories of the layout in
+    whose place something else stands, with what it is; rejected: the names in rejected/; drops: how many in pending/;
+    standing: paths of what leaders are admitting; irregular: of what is no file among that, with its kind.
     """
 
     tokens: tuple[Token, ...] = ()
@@ -68,8 +78,10 @@ class Survey:
     writers: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
     standing: tuple[str, ...] = ()
+    irregular: tuple[tuple[str, str], ...] = ()
     foreign: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     unreadable: tuple[tuple[str, str], ...] = ()
+    blocked: tuple[tuple[str, str], ...] = ()
     drops: int = 0
     epoch: int = 0

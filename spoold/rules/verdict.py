@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from spoold.protocol.amount import amount
 from spoold.protocol.heartbeat import MountFacts
 from spoold.protocol.report import Remark, Strategy, Verdict
 from spoold.rules.mounting import describe
@@ -50,7 +51,7 @@ def _because(remark: Remark) -> str:
 
 def _proof(machines: int, *, network: bool) -> str:
     if machines > 1:
-        return f"as {machines} machines saw it together"
+        return f"as {amount(machines, 'machine')} saw it together"
     if network:
         return "as far as one machine can tell; run it on two at once (--with 2) to be sure"
     return "as far as this machine alone uses it; if others mount it too, run it on two at once (--with 2)"

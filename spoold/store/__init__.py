@@ -2,7 +2,9 @@
 
     store       an open spool: marker, settings, this writer's tmp directory, reading and publishing
     absence     what is really not there
+    obstacles   what stands in the place of a directory and is none
     regular     what is no regular file is a bad one
+    refusals    why a move was refused, and how to fix it
     mover       one rename, and the truth about it afterwards
     lease       the tokens of leadership
     locked      the same renames inside the spool's lock, where the mount needs that
@@ -13,14 +15,18 @@
     archive     old tasks with their results and logs
     beats       heartbeats: publish mine, list all
     presence    a node's own heartbeat
-    looks       which look at the share is due
+    ledger      what earlier attempts left on record
+    records     results as files: read as far as they can be, written whatever stands in their place
+    clocks      the time by which deadlines are judged
+    polling     which look at the share is due
     mounting    how nodes mount a spool, and what is wrong with that
     reports     what the doctor found, as others read it
     control     requests: post, list, remove
     journal     events: append mine, read and follow all
     snapshots   status snapshots: publish, read the latest
     locate      where in the tree a task is
-    survey      the whole tree as values, for audit and for status without a leader
+    census      how many tasks are where, for status without a leader
+    survey      the whole tree as values, for audit
     initialise  makes a spool
     repair      what `spool fsck` mends
 

@@ -9,6 +9,8 @@ Whoever would forget a task, a claim or a writer because something is not there,
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from spoold.system.filesystem import FileSystem
 
 
@@ -29,29 +31,55 @@ def stands(fs: FileSystem, path: str) -> bool:
         return False
 
 
-def names_in(fs: FileSystem, directory: str) -> list[str]:
+def names_in(fs: FileSystem, directory: str, blocked: set[str] | None = None, known: Iterable[str] = ()) -> list[str]:
     """All names in a lane, a claim directory or the like; one that is gone is empty. Errors: OSError.
 
-    So is what is no directory: somebody left a file where only directories are looked for.
+    So is what is no directory: somebody left a link or a file where only directories are looked for. blocked: keeps
+    those, for people; and each directory that this user may not list, though the one above it may be listed. Such a
+    one has the names that were `known` of it, so that nothing which was seen there is missed.
     """
+    if blocked:
+        blocked.discard(directory)
     try:
         return fs.list(directory)
     except NotADirectoryError:
+        if blocked is not None:
+            blocked.add(directory)
         return []
+    except PermissionError:
+        if blocked is None or not stands(fs, directory):
+            raise
+        blocked.add(directory)
+        return list(known)
     except FileNotFoundError:
         if stands(fs, directory):
             raise
         return []
 
 
-def read(fs: FileSystem, path: str) -> bytes | None:
-    """A file's content; None when it is gone. Errors: OSError."""
+def names_shown(fs: FileSystem, directory: str) -> list[str]:
+    """The same for people, who are shown what can be seen: a directory that this user may not list is empty."""
+    return names_in(fs, directory, set())
+
+
+def names_unless_blocked(fs: FileSystem, directory: str) -> list[str]:
+    """All names in a directory without which work goes on: a link or a file in its place counts as empty, and is told
+    by `obstacles`. Errors: OSError, also where nothing is there.
+    """
     try:
-        return fs.read(path)
+        return fs.list(directory)
+    except NotADirectoryError:
+        return []
+
+
+def read(fs: FileSystem, path: str, limit: int | None = None) -> bytes | None:
+    """A file's content, at most `limit` bytes of it; None when it is gone. Errors: OSError."""
+    try:
+        return fs.read(path, limit)
     except FileNotFoundError:
         if not stands(fs, path):
             return None
-    return fs.read(path)  # that listing has cleared what an NFS client wrongly believed
+    return fs.read(path, limit)  # that listing has cleared what an NFS client wrongly believed
 
 
 def remove(fs: FileSystem, path: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from spoold.protocol import layout
-from spoold.protocol.lifecycle import State
+from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.names import EndedName, key, parse_archived
 from spoold.store import mover
 from spoold.store.absence import names_in
@@ -16,11 +16,15 @@ from spoold.system.filesystem import FileSystem
 _TASK_ENDINGS = (f".{State.COMPLETED}.json", f".{State.FAILED}.json")
 
 
-def list_archived(fs: FileSystem, ids: Iterable[str] | None = None) -> Iterator[tuple[str, EndedName, str]]:
+def list_archived(
+    fs: FileSystem, ids: Iterable[str] | None = None, blocked: set[str] | None = None
+) -> Iterator[tuple[str, EndedName, str]]:
     """Every archived task file: its path, its name, what it ended as. Errors: OSError.
 
-    ids: only of these, each directory listed once for all of them.
+    ids: only of these, each directory listed once for all of them. One that this user may not list is passed over.
+    blocked: keeps those.
     """
+    blocked = set() if blocked is None else blocked
     wanted = None if ids is None else {key(task_id) for task_id in ids}
     buckets = None if wanted is None else {layout.bucket(task_key) for task_key in wanted}
     if buckets is not None and not buckets:
@@ -28,18 +32,18 @@ def list_archived(fs: FileSystem, ids: Iterable[str] | None = None) -> Iterator[
     for name in sorted(fs.list(layout.ARCHIVE)):
         bucket = layout.join(layout.ARCHIVE, name)
         if buckets is None or bucket in buckets:
-            for found in _bucket(fs, bucket):
+            for found in _bucket(fs, bucket, blocked):
                 if wanted is None or key(found[1].id) in wanted:
                     yield found
 
 
-def find_archived(fs: FileSystem, task_id: str) -> str | None:
-    """The path of an archived task file, or None. Errors: OSError."""
-    return next((path for path, _, _ in list_archived(fs, [task_id])), None)
+def find_archived(fs: FileSystem, task_id: str, blocked: set[str] | None = None) -> str | None:
+    """The path of an archived task file, or None. Errors: OSError. blocked: as for `list_archived`."""
+    return next((path for path, _, _ in list_archived(fs, [task_id], blocked)), None)
 
 
-def _bucket(fs: FileSystem, directory: str) -> Iterator[tuple[str, EndedName, str]]:
-    for name in sorted(name for name in names_in(fs, directory) if name.endswith(_TASK_ENDINGS)):
+def _bucket(fs: FileSystem, directory: str, blocked: set[str]) -> Iterator[tuple[str, EndedName, str]]:
+    for name in sorted(name for name in names_in(fs, directory, blocked) if name.endswith(_TASK_ENDINGS)):
         parsed = parse_archived(name)
         if parsed is not None:
             yield layout.join(directory, name), *parsed
@@ -47,7 +51,9 @@ def _bucket(fs: FileSystem, directory: str) -> Iterator[tuple[str, EndedName, st
 
 def archive_task(store: Store, state: State, file: str, name: EndedName) -> Moved:
     """Move the task file of an ended task into the archive; its result and logs go first."""
-    return store.move(layout.join(state, file), layout.join(layout.bucket(name.id), name.archived(state)))
+    return store.move(
+        Mover.LEADER, "ARCHIVED", layout.join(state, file), layout.join(layout.bucket(name.id), name.archived(state))
+    )
 
 
 def archive_record(store: Store, src: str, name: EndedName, file: str) -> Moved:

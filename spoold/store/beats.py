@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Sequence
 
 from spoold.protocol import codec, layout
-from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import BeatName, parse_beat
 from spoold.store import mover
@@ -76,16 +75,15 @@ def _newer(one: BeatName, other: BeatName) -> bool:
 
 
 def read(fs: FileSystem, name: BeatName) -> Heartbeat | None:
-    """One beat; None when it has been replaced meanwhile or cannot be read."""
-    file = name.encode()
+    """One beat, as far as it can be read; None when it has been replaced meanwhile or may not be opened."""
     try:
-        return codec.load_model(Heartbeat, fs.read(layout.join(layout.HEARTBEATS, file)), file)
-    except (OSError, BadFile):
+        return codec.load_beat(fs.read(_path(name)), name)
+    except OSError:
         return None
 
 
 def read_all(fs: FileSystem) -> dict[str, Heartbeat]:
-    """The newest readable beat of every node. Errors: OSError.
+    """The newest beat of every node, as far as it can be read. Errors: OSError.
 
     A beat may get its next name between being listed and being read: who was missed is looked for again.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.request import Request, RequestBody, Verb, parse_request
+from spoold.store.absence import names_unless_blocked
 from spoold.store.store import Store
 from spoold.system.filesystem import FileSystem
 
@@ -22,7 +23,7 @@ def post(store: Store, verb: Verb, target: str, unique: str, *, by: str = "", re
 
 def list_requests(fs: FileSystem) -> list[Request]:
     """All requests that stand, in a settled order. Errors: OSError."""
-    parsed = (parse_request(name) for name in sorted(fs.list(layout.CONTROL)))
+    parsed = (parse_request(name) for name in sorted(names_unless_blocked(fs, layout.CONTROL)))
     return [request for request in parsed if request is not None]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spoold.protocol import layout
-from spoold.protocol.glance import ended_key_in
 from spoold.protocol.lifecycle import State
+from spoold.protocol.name_parts import ended_key_in
 from spoold.protocol.names import key, parse_archived, parse_ended
 from spoold.protocol.task import Task
 from spoold.store import absence

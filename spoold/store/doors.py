@@ -1,4 +1,4 @@
-"""What stands in the doors of leaders: batches that are being expanded, and tasks on their way in."""
+"""What stands in the doors of leaders: batches that are being expanded, tasks and originals on their way in."""
 
 from __future__ import annotations
 
@@ -6,27 +6,37 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spoold.protocol import layout
-from spoold.protocol.names import BatchName, DoorName, TaskName, parse_batch, parse_door, parse_task
+from spoold.protocol.door import BatchName, DoorName, OriginalName, parse_door, parse_standing
+from spoold.protocol.names import TaskName
 from spoold.store.absence import names_in
 from spoold.system.filesystem import FileSystem
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class DoorFile:
     """One file in a door."""
 
     path: str
     door: DoorName
-    name: TaskName | BatchName
+    name: TaskName | BatchName | OriginalName
 
 
-def list_standing(fs: FileSystem) -> Iterator[Standing]:
-    """The batches and tasks in all doors; staged lines are nobody's business. Errors: OSError."""
+def is_watched(name: TaskName | BatchName | OriginalName) -> bool:
+    """Whether all lines of this batch are tasks: its leader only looks whether more is added to the file."""
+    return isinstance(name, BatchName) and name.size is not None and name.done == name.size
+
+
+def list_standing(fs: FileSystem, blocked: set[str] | None = None) -> Iterator[DoorFile]:
+    """The drops in all doors that become tasks; what is staged or only watched is nobody's business. Errors: OSError.
+
+    A door that this user may not list is passed over. blocked: keeps those.
+    """
+    blocked = set() if blocked is None else blocked
     for directory in sorted(fs.list(layout.ADMITTING)):
         door = parse_door(directory)
         if door is None:
             continue
-        for name in sorted(names_in(fs, layout.join(layout.ADMITTING, directory))):
-            parsed = parse_task(name) or parse_batch(name)
-            if parsed is not None:
-                yield Standing(layout.join(layout.ADMITTING, directory, name), door, parsed)
+        for name in sorted(names_in(fs, layout.join(layout.ADMITTING, directory), blocked)):
+            parsed = parse_standing(name)
+            if parsed is not None and not is_watched(parsed):
+                yield DoorFile(layout.join(layout.ADMITTING, directory, name), door, parsed)

@@ -10,13 +10,16 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from spoold.protocol import codec, layout
+from spoold.protocol.door import BatchName, parse_batch
 from spoold.protocol.drop import id_in
 from spoold.protocol.errors import BadFile
-from spoold.protocol.names import BatchName, is_id, key, parse_batch
+from spoold.protocol.names import is_id, key
+from spoold.store import absence
 from spoold.store.doors import list_standing
 from spoold.system.filesystem import FileSystem
 
 SMALL_BYTES = 256 << 10
+IDS_MAX = 1000
 BATCH_BYTES = 64 << 20
 READS_MAX = 2000
 
@@ -33,7 +36,7 @@ def list_drops(fs: FileSystem) -> Iterator[tuple[str, str | None]]:
         found = id_in(drop)
         if found is None and drop.lower().endswith(".json") and reads < READS_MAX:
             reads += 1
-            found = _id_inside(fs, drop)
+            found = id_inside(fs, layout.join(layout.PENDING, drop))
         yield drop, found
 
 
@@ -42,8 +45,17 @@ def find_lines(fs: FileSystem, wanted: Collection[str]) -> Iterator[tuple[str, i
 
     Errors: OSError from listing. Files are read up to BATCH_BYTES each, and only if there is a key to look for.
     """
-    if not wanted:
-        return
+    if wanted:
+        for path, number, task_id, _ in list_lines(fs):
+            if key(task_id) in wanted:
+                yield path, number, task_id
+
+
+def list_lines(fs: FileSystem) -> Iterator[tuple[str, int, str, bytes]]:
+    """The lines with an id of every .jsonl in pending/ or in a leader's door: path, line from 1, id, the line.
+
+    A line of a batch in a door may be a task already. Errors: OSError from listing.
+    """
     pending = [
         layout.join(layout.PENDING, name) for name in fs.list(layout.PENDING) if name.lower().endswith(".jsonl")
     ]
@@ -53,8 +65,8 @@ def find_lines(fs: FileSystem, wanted: Collection[str]) -> Iterator[tuple[str, i
         prefix = batch.prefix if batch is not None else None
         for number, raw in enumerate(_read(fs, path, BATCH_BYTES).split(b"\n"), 1):
             task_id = _id_of_line(raw, f"{prefix}-{number}" if prefix else None)
-            if task_id is not None and key(task_id) in wanted:
-                yield path, number, task_id
+            if task_id is not None:
+                yield path, number, task_id, raw
 
 
 def list_reasons(fs: FileSystem, known: Collection[str] = ()) -> Iterator[tuple[str, str, str]]:
@@ -76,12 +88,61 @@ def list_reasons(fs: FileSystem, known: Collection[str] = ()) -> Iterator[tuple[
         yield path, str(reason.get("id") or reason.get("drop") or drop), str(reason.get("drop") or drop)
 
 
+def list_unexplained(fs: FileSystem) -> Iterator[tuple[str, str, str]]:
+    """What lies in rejected/ without a reason beside it: its path, the id in its name (or its name), its name.
+
+    It is counted as rejected, so whoever asks for it must find it. Errors: OSError from listing.
+    """
+    names: set[str] = set()
+    for look in range(2):  # a listing may show a drop that came while it was made, and not the reason before it
+        now = set(fs.list(layout.REJECTED))
+        alone = {n for n in now if not n.endswith(layout.REASON) and f"{n}{layout.REASON}" not in now}
+        names = alone & names if look else alone
+        if not names:
+            return
+    for drop in sorted(names):
+        yield layout.join(layout.REJECTED, drop), id_in(drop) or drop, drop
+
+
 def read_reason(fs: FileSystem, path: str) -> dict[str, Any]:
-    """What the leader wrote beside a rejected drop; empty when that cannot be read."""
+    """What the leader wrote beside a rejected drop; empty when that cannot be read, or path is the drop itself."""
+    if not path.endswith(layout.REASON):
+        return {}
     try:
-        return codec.load_object(_read(fs, path, SMALL_BYTES), path)
+        return reason_in(fs, path)
+    except OSError:
+        return {}
+
+
+def reason_in(fs: FileSystem, path: str) -> dict[str, Any]:
+    """The same; empty when it is gone or no reason. Errors: OSError when it is there and cannot be read."""
+    try:
+        return codec.load_object(absence.read(fs, path, SMALL_BYTES) or b"", path)
     except BadFile:
         return {}
+
+
+def ids_in(batch: bytes) -> list[str]:
+    """The ids that the lines of a batch name, as far as a look at the text shows them; the first thousand."""
+    found = dict.fromkeys(match[1].decode(errors="replace") for match in _ID_FIELD.finditer(batch))
+    return [task_id for task_id in found if is_id(task_id)][:IDS_MAX]
+
+
+def rejected_lines(fs: FileSystem, wanted: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    """The wanted (by key) of the ids that rejected batches name: the path of the reason, the id, the drop's name.
+
+    Errors: OSError from listing.
+    """
+    names = set(fs.list(layout.REJECTED)) if wanted else set()
+    for name in sorted(names):
+        if not name.lower().endswith(f".jsonl{layout.REASON}") or name.removesuffix(layout.REASON) not in names:
+            continue
+        path = layout.join(layout.REJECTED, name)
+        reason = read_reason(fs, path)
+        ids = reason.get("ids")
+        for task_id in ids if isinstance(ids, list) else ():
+            if isinstance(task_id, str) and key(task_id) in wanted:
+                yield path, task_id, str(reason.get("drop") or name.removesuffix(layout.REASON))
 
 
 def problem_in(reason: dict[str, Any]) -> BadFile | None:
@@ -104,8 +165,9 @@ def _id_of_line(raw: bytes, made: str | None) -> str | None:
     return _id_field(raw) or made
 
 
-def _id_inside(fs: FileSystem, drop: str) -> str | None:
-    data = _read(fs, layout.join(layout.PENDING, drop), SMALL_BYTES)
+def id_inside(fs: FileSystem, path: str) -> str | None:
+    """The id that a single drop names; None when it names none, is large or cannot be read."""
+    data = _read(fs, path, SMALL_BYTES)
     return _id_field(data) if _ID_FIELD.search(data) else None
 
 

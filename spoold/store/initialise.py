@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import Unavailable
 from spoold.protocol.names import NOBODY, LeaseName
 from spoold.protocol.report import Strategy
 from spoold.protocol.settings import Marker
 from spoold.store.lease import list_leases
+from spoold.store.obstacles import obstacles
 from spoold.store.store import make_directory, stamp
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem
@@ -15,7 +18,8 @@ from spoold.system.filesystem import FileSystem
 UNFINISHED = f"{layout.MARKER}.new"
 
 SETTINGS_TEMPLATE = b"""\
-# Settings of this spool, read by every node when it starts. Every line shows the default; times are in seconds.
+# Settings of this spool, read by every node when it starts. Times are in seconds.
+# Each line shows the default; only [types.review] is an example, since no type has settings until you write some.
 # timeout = 1800            # one attempt of a task that does not say otherwise
 
 # [heartbeat]
@@ -26,6 +30,7 @@ SETTINGS_TEMPLATE = b"""\
 # timeout = 120
 # max_retries = 3
 # max_concurrent = 5        # in the whole cluster
+# lost_share = "freeze"     # when the share is silent for longer than a lease: "freeze", "stop" or "continue"
 # priority = "high"         # an integer (larger is more urgent), or critical, high, normal, low, background
 
 # [retry]
@@ -34,10 +39,15 @@ SETTINGS_TEMPLATE = b"""\
 # factor = 2
 # jitter = 0.25
 # max_backoff_s = 3600
+# max_retry_after_s = 86400 # the longest rest that an attempt may ask for
 # crash_limit = 3           # a task under which this many workers died is failed
+# max_later = 100           # once so many attempts have charged nothing, exit code 75 fails the task
+# memory_factor = 1         # after an attempt ran out of memory, the next asks for so many times as much
 
 # [drop]
 # grace_s = 10              # how long an unfinished drop may rest before it is rejected
+# empty_grace_s = 60        # the same for an empty one on a share: NFS shows nothing before its writer closes it
+# watch_s = 600             # how long a slow writer's file is watched for more, admitted or rejected
 # max_bytes = 16777216
 # max_batch_bytes = 1073741824
 
@@ -83,6 +93,8 @@ def initialise(fs: FileSystem, clock: Clock, spool_id: str, where: str, claim: S
             raise Unavailable(f"{where} is not empty (it has {strange[0]}). Name a new or empty directory.")
         for directory in layout.TREE:
             make_directory(fs, directory)
+        if blocked := obstacles(fs):
+            raise Unavailable(f"{where} cannot become a spool: {'; '.join(blocked)}.")
         if not list_leases(fs):
             fs.write(layout.join(layout.MASTER, LeaseName(0, 0, NOBODY).encode()), b"", durable=True)
         if layout.SETTINGS not in fs.list(""):
@@ -108,13 +120,13 @@ def _may_be_there(name: str) -> bool:
     )
 
 
-def restore(fs: FileSystem) -> list[str]:
+def restore(fs: FileSystem, wanted: Collection[str] = tuple(layout.TREE)) -> list[str]:
     """Make directories of the tree that are gone, in a spool that is there; which they were. Errors: OSError.
 
     Never where the marker is not: an empty mount point is not a spool that lost everything.
     """
     names = set(fs.list(""))
-    missing = [name for name in layout.TREE if name not in names] if layout.MARKER in names else []
+    missing = [name for name in wanted if name not in names] if layout.MARKER in names else []
     for name in missing:
         make_directory(fs, name)
     return missing

@@ -15,7 +15,7 @@ import orjson
 from spoold.protocol import codec, layout
 from spoold.protocol.event import Event
 from spoold.protocol.names import EventsName, parse_events
-from spoold.store.looks import Looks
+from spoold.store.polling import Polling
 from spoold.store.store import Store
 from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import FileSystem
@@ -39,7 +39,7 @@ class Journal:
         self._segment = 0
         self._size = 0
         self._lines: list[bytes] = []
-        self._looks = Looks(store)
+        self._polling = Polling(store)
         self.lost = 0
 
     def note(self, event: str, task: str | None = None, attempt: int | None = None, **detail: Any) -> None:
@@ -71,7 +71,7 @@ class Journal:
 
         Never raises OSError: held back for the next flush, up to a bound.
         """
-        if not self._lines or not (self._looks.take("journal", GATHER_S) or last):
+        if not self._lines or not (self._polling.take("journal", GATHER_S * self._polling.dear) or last):
             return
         # After an append that failed, a piece of a line may be there: it must not spoil the next.
         data = b"".join([b"\n"] * self._cut_short + self._lines)

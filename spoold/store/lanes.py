@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spoold.protocol import layout
 from spoold.protocol.lanes import Lane, parse_lane
+from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import TaskName, parse_task
 from spoold.store.absence import names_in
 from spoold.store.mover import Fate, Moved
@@ -17,17 +18,20 @@ def list_lanes(fs: FileSystem, directory: str) -> dict[str, Lane]:
     return {name: lane for name, lane in sorted(parsed.items()) if lane is not None}
 
 
-def list_tasks(fs: FileSystem, directory: str) -> dict[str, TaskName]:
-    """The task files of one directory: name → its fields; foreign files are passed over. Errors: OSError."""
-    parsed = {name: parse_task(name) for name in names_in(fs, directory)}
+def list_tasks(fs: FileSystem, directory: str, blocked: set[str] | None = None) -> dict[str, TaskName]:
+    """The task files of one directory: name → its fields; foreign files are passed over. Errors: OSError.
+
+    blocked: as for `names_in`.
+    """
+    parsed = {name: parse_task(name) for name in names_in(fs, directory, blocked)}
     return {name: task for name, task in parsed.items() if task is not None}
 
 
-def move_into_lane(store: Store, src: str, directory: str, lane: str, name: str) -> Moved:
-    """Move a token into a lane of waiting/ or ready/, making the lane when it is not there. Errors: OSError."""
+def move_into_lane(store: Store, event: str, src: str, directory: str, lane: str, name: str) -> Moved:
+    """The leader moves a token into a lane of waiting/ or ready/; it makes a missing lane. Errors: OSError."""
     dst = layout.join(directory, lane, name)
-    moved = store.move(src, dst)
+    moved = store.move(Mover.LEADER, event, src, dst)
     if moved.fate is Fate.NO_DIRECTORY:
         make_directory(store.fs, layout.join(directory, lane))
-        moved = store.move(src, dst)
+        moved = store.move(Mover.LEADER, event, src, dst)
     return moved

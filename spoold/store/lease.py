@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from spoold.protocol import layout
-from spoold.protocol.names import LeaseName, parse_lease
+from spoold.protocol.names import BEAT_MAX, LeaseName, parse_lease
+from spoold.protocol.order import EPOCH_MAX
 from spoold.system.filesystem import FileSystem
 
 
 def list_leases(fs: FileSystem) -> list[LeaseName]:
     """All of them; there should be one. Errors: OSError."""
-    return [lease for lease in map(parse_lease, fs.list(layout.MASTER)) if lease is not None]
+    return [lease for lease in map(parse_token, fs.list(layout.MASTER)) if lease is not None]
+
+
+def parse_token(name: str) -> LeaseName | None:
+    """A name in master/, or None. A token after which no other has a name is none: nobody could lead after it."""
+    lease = parse_lease(name)
+    return lease if lease is not None and lease.epoch < EPOCH_MAX and lease.beat < BEAT_MAX else None
 
 
 def read_lease(fs: FileSystem) -> LeaseName | None:

@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from spoold.protocol import layout
+from spoold.protocol.amount import amount
+from spoold.protocol.door import OriginalName
 from spoold.protocol.errors import NotFound
-from spoold.protocol.glance import key_in
 from spoold.protocol.lifecycle import State
+from spoold.protocol.name_parts import key_in
 from spoold.protocol.names import EndedName, TaskName, is_node, key, parse_ended, parse_returned, parse_task
 from spoold.store import drops
-from spoold.store.absence import names_in
+from spoold.store.absence import names_shown
 from spoold.store.archive import list_archived
 from spoold.store.doors import list_standing
 from spoold.store.lanes import list_lanes, list_tasks
@@ -109,10 +112,8 @@ def locate(store: Store, ref: str) -> Located:
     if len(near) == 1:
         return near[0]
     if near:
-        some = ", ".join(sorted(found.id for found in near)[:4])
-        raise NotFound(
-            f"{ref!r} is the beginning of {len(near)} ids: {some}{', …' if len(near) > 4 else ''}. Say more."
-        )
+        some = ", ".join(sorted(found.id for found in near)[:4]) + (", …" if len(near) > 4 else "")
+        raise NotFound(f"{ref!r} is the beginning of {amount(len(near), 'id')}: {some}. Say more.")
     raise NotFound(f"no task {ref!r} in this spool. `spool ls` shows those there are.")
 
 
@@ -153,6 +154,7 @@ class _Search:
             *(_LISTERS[state] for state in (State.CLAIMED, State.COMPLETED, State.FAILED)),
             self._archive,
             _LISTERS[State.REJECTED],
+            self._lines,
         ]
         for look in looks * PASSES:
             for found in look(store):
@@ -184,6 +186,11 @@ class _Search:
         for path, line, task_id in drops.find_lines(store.fs, self.missing):
             yield Located(State.PENDING, path, task_id, drop=path.rpartition("/")[2], line=line)
 
+    def _lines(self, store: Store) -> Iterator[Located]:
+        """Lines of rejected batches: none of them is a task, but whoever asks for one hears why."""
+        for path, task_id, drop in drops.rejected_lines(store.fs, self.missing):
+            yield Located(State.REJECTED, path, task_id, drop=drop)
+
     def _archive(self, store: Store) -> Iterator[Located]:
         yield from _archived(store, self.missing)
 
@@ -192,14 +199,18 @@ def _pending(store: Store) -> Iterator[Located]:
     for drop, task_id in drops.list_drops(store.fs):
         yield Located(State.PENDING, layout.join(layout.PENDING, drop), task_id or drop, drop=drop)
     for found in list_standing(store.fs):
+        drop = found.path.rpartition("/")[2]
         if isinstance(found.name, TaskName):
-            yield Located(State.PENDING, found.path, found.name.id, drop=found.path.rpartition("/")[2])
+            yield Located(State.PENDING, found.path, found.name.id, drop=drop)
+        elif isinstance(found.name, OriginalName):
+            task_id = drops.id_inside(store.fs, found.path) or found.name.prefix
+            yield Located(State.PENDING, found.path, task_id, drop=drop)
 
 
 def _in_lanes(store: Store, state: State, hit: Callable[[str], bool] = lambda _: True) -> Iterator[Located]:
     """What stands in lanes; hit: which keys to tell of."""
     for lane in list_lanes(store.fs, state):
-        for file in names_in(store.fs, layout.join(state, lane)):
+        for file in names_shown(store.fs, layout.join(state, lane)):
             name = parse_task(file) if hit(key_in(file)) else None
             if name is not None:
                 yield _living(state, layout.join(state, lane, file), name, lane=lane)
@@ -215,7 +226,7 @@ def _waiting(store: Store, hit: Callable[[str], bool] = lambda _: True) -> Itera
 
 def _claimed(store: Store) -> Iterator[Located]:
     for worker in filter(is_node, store.fs.list(layout.CLAIMED)):
-        for file, name in list_tasks(store.fs, layout.join(layout.CLAIMED, worker)).items():
+        for file, name in list_tasks(store.fs, layout.join(layout.CLAIMED, worker), set()).items():
             yield _living(State.CLAIMED, layout.claimed(worker, file), name, node=worker)
 
 
@@ -239,7 +250,7 @@ def _archived(store: Store, ids: Iterable[str] | None = None) -> Iterator[Locate
 
 
 def _rejected(store: Store) -> Iterator[Located]:
-    for path, task_id, drop in drops.list_reasons(store.fs):
+    for path, task_id, drop in chain(drops.list_reasons(store.fs), drops.list_unexplained(store.fs)):
         yield Located(State.REJECTED, path, task_id, drop=drop)
 
 

@@ -102,6 +102,12 @@ class LockedFileSystem:
     def stat(self, path: str) -> Stat:
         return self._inner.stat(path)
 
+    def persist(self, path: str) -> None:
+        self._inner.persist(path)
+
+    def has_writer(self, path: str) -> bool | None:
+        return self._inner.has_writer(path)
+
     def sync(self, path: str) -> None:
         self._inner.sync(path)
 

@@ -8,7 +8,7 @@ still happen later; else → somebody else moved it. A lost race is an outcome, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from spoold.store.absence import listed, stands
@@ -32,10 +32,12 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A fate and, where there was one, the error behind it."""
+    """A fate and, where there was one, the error behind it, and the paths of what was not done."""
 
     fate: Fate
     error: OSError | None = None
+    src: str = ""
+    dst: str = ""
 
     def __bool__(self) -> bool:
         return self.fate is Fate.DONE
@@ -56,7 +58,7 @@ def move(fs: FileSystem, src: str, dst: str) -> Moved:
             fs.rename(src, dst)
             return DONE
         except OSError as error:
-            moved = _judge(fs, src, dst, error)
+            moved = replace(_judge(fs, src, dst, error), src=src, dst=dst)
         if moved.fate is not Fate.UNKNOWN or not _worth_another_try(moved.error):
             return moved
     return moved
@@ -65,9 +67,11 @@ def move(fs: FileSystem, src: str, dst: str) -> Moved:
 def _judge(fs: FileSystem, src: str, dst: str, error: OSError) -> Moved:
     """The source is listed first: a rename that the network carries out between the two looks is then seen at its
     end. The other way about it would be in neither place, and taken for somebody else's. A directory that is gone
-    took the permission to move what was in it with it.
+    took the permission to move what was in it with it. A name that is refused because it is there may be one that
+    only this client still believes in, where a server may forget; or the move was made, and its reply lost.
     """
-    if classify(error) in (Meaning.FULL, Meaning.CONFIG, Meaning.BROKEN):
+    doubted = fs.forgets and isinstance(error, FileExistsError)
+    if classify(error) in (Meaning.FULL, Meaning.CONFIG, Meaning.BROKEN) and not doubted:
         return Moved(Fate.REFUSED, error)
     try:
         still_there = stands(fs, src)
@@ -75,7 +79,7 @@ def _judge(fs: FileSystem, src: str, dst: str, error: OSError) -> Moved:
         return Moved(Fate.UNKNOWN, looking)
     try:
         if listed(fs, dst):
-            return DONE
+            return Moved(Fate.REFUSED, error) if doubted and still_there else DONE
     except FileNotFoundError:
         return Moved(Fate.NO_DIRECTORY, error)
     except OSError as looking:

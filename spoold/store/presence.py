@@ -7,14 +7,17 @@ from typing import Any, Literal
 
 from spoold.protocol.heartbeat import Heartbeat, HostId
 from spoold.protocol.names import BeatName
+from spoold.protocol.request import Verb
 from spoold.protocol.version import __version__
-from spoold.store import beats
+from spoold.rules.clocks import EQUAL_S
+from spoold.store import beats, control
+from spoold.store.clocks import by_host
 from spoold.store.store import Store
 from spoold.system.host import Host, HostIdentity, ProcessIdentity, same_host, surely_gone
 
 # What changes without being news: a beat that differs from the one before in these alone need not be written again,
-# until it is this many intervals old. Looks at a single stamp call a node dead at twice that age.
-_PASSING = {"load", "mem_available_mb", "disk_free_mb"}
+# until it is this many intervals old. Polling at a single stamp call a node dead at twice that age.
+_PASSING = {"load", "mem_available_mb", "disk_free_mb", "spent"}
 SAY_AGAIN = 3
 
 
@@ -55,9 +58,21 @@ class Presence:
             # On a full share it could not be said, and is said again as soon as there is room.
             self._said, self._said_at = news if name == mine else None, now
         self._at = now
+        if self._store.common.due:
+            with contextlib.suppress(OSError):  # a beat is worth more than the time of day
+                self._compare_clocks()
+
+    def _compare_clocks(self) -> None:
+        """Ask the server for its time; where this machine's is another, the next beat says so. Errors: OSError."""
+        common = self._store.common
+        common.ask(self._store)
+        if common.ahead_s is not None and abs(common.ahead_s) >= EQUAL_S:
+            self._said = None
+            common.agree(by_host(beats.read_all(self._store.fs).values()).values())
 
     def _heartbeat(self, beat: int, said: dict[str, Any]) -> Heartbeat:
         identity, process = self._host.identity(), self._host.process()
+        ahead = self._store.common.ahead_s
         return Heartbeat.model_validate(
             {
                 "node": self._store.writer,
@@ -69,7 +84,8 @@ class Presence:
                 "process_start": process.start_time,
                 "version": __version__,
                 "interval_s": self._every_s,
-                "mount": self._store.mount,
+                "mount": self._store.mount(),
+                "clock_ahead_s": None if ahead is None else round(ahead, 1) + 0.0,  # no -0.0
                 **said,
             }
         )
@@ -105,10 +121,17 @@ def host_id(identity: HostIdentity) -> HostId:
     )
 
 
-def gone_workers(store: Store, host: Host) -> list[str]:
-    """The workers that have a heartbeat, ran on this very host, and are no more. Errors: OSError."""
+def gone_from_here(store: Store, host: Host, role: Literal["worker", "master"]) -> list[str]:
+    """The nodes of a role that have a heartbeat, ran on this very host, and are no more. Errors: OSError."""
     found = beats.read_all(store.fs)
-    return [node for node, beat in found.items() if beat.role == "worker" and provably_gone(beat, host)]
+    return [node for node, beat in found.items() if beat.role == role and provably_gone(beat, host)]
+
+
+def report_gone(store: Store, node: str) -> None:
+    """Tell the leader that a node of this host is gone. Errors: OSError; do not repeat it then, since the request may
+    be there, and the next one has the same name.
+    """
+    control.post(store, Verb.REAP, node, store.writer, reason="its process is gone from its host")
 
 
 def provably_gone(beat: Heartbeat, host: Host) -> bool:

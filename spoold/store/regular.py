@@ -21,3 +21,18 @@ def regular(file: str) -> Iterator[None]:
         yield
     except NotRegularError as error:
         raise BadFile(file, "", f"is {error.strerror}.", _MEND) from error
+
+
+class Unreadable(BadFile):
+    """A file that this user may not read."""
+
+
+@contextmanager
+def readable(file: str) -> Iterator[None]:
+    """The same for a person who asks: what this user may not read is a BadFile, too. Errors: Unreadable."""
+    try:
+        with regular(file):
+            yield
+    except PermissionError as error:
+        mend = f"its owner (or root) lets the group read it (`chmod -R g+rwX {file}`), or moves it out of the spool."
+        raise Unreadable(file, "", f"may not be read by this user ({error.strerror}).", mend) from error

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from spoold.protocol import codec, layout
+from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import NOBODY, LeaseName, TaskName, parse_ended
-from spoold.protocol.order import encode_order
+from spoold.protocol.order import EPOCH_MAX, encode_order
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.rules.audit import audit, confirmed
 from spoold.rules.finding import (
@@ -110,7 +111,8 @@ def _carry_out(store: Store, fix: Fix) -> str:
 
 def _make_lease(store: Store, above: int) -> str:
     """Names carry most epochs; the journals know of a leader that admitted nothing and left no snapshot."""
-    epoch = max([above, *(event.epoch or 0 for event in journal.Reader(store.fs).read())]) + 1
+    told = (event.epoch or 0 for event in journal.Reader(store.fs).read())
+    epoch = max([above, *(epoch for epoch in told if epoch < EPOCH_MAX - 1)]) + 1
     path = layout.join(layout.MASTER, LeaseName(epoch, 0, NOBODY).encode())
     store.fs.write(path, b"", durable=True)
     return f"made {path}"
@@ -183,6 +185,6 @@ def _move(store: Store, path: str, target: str) -> None:
     """Move a token to a free name. Errors: OSError, also for a lost race: nobody else is to be at work."""
     if listed(store.fs, target):
         raise FileExistsError(errno.EEXIST, "the name is taken already", target)
-    moved = store.move(path, target)
+    moved = store.move(Mover.FSCK, "REPAIRED", path, target)
     if not moved:
         raise moved.error or OSError(f"{path}: the move ended as {moved.fate}")

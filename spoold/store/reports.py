@@ -12,7 +12,7 @@ def list_reports(fs: FileSystem) -> list[ReportName]:
     """In the order of their numbers; none where the directory is not there. Errors: OSError."""
     try:
         names = fs.list(layout.DOCTOR)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     return sorted(name for name in map(parse_report, names) if name is not None)
 

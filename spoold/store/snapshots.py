@@ -8,6 +8,7 @@ from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import SnapshotName, parse_snapshot
 from spoold.protocol.snapshot import Snapshot
+from spoold.store.absence import names_unless_blocked
 from spoold.store.store import Store
 from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import FileSystem
@@ -26,7 +27,7 @@ def publish(store: Store, name: SnapshotName, snapshot: Snapshot) -> None:
 
 def list_snapshots(fs: FileSystem) -> list[SnapshotName]:
     """All snapshots there are, the newest first. Errors: OSError."""
-    parsed = (parse_snapshot(name) for name in fs.list(layout.STATUS))
+    parsed = (parse_snapshot(name) for name in names_unless_blocked(fs, layout.STATUS))
     return sorted((name for name in parsed if name is not None), reverse=True)
 
 

@@ -3,40 +3,51 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, get_args
 
 from spoold.protocol import codec, layout
-from spoold.protocol.errors import BadFile, LawBroken, ShutOut, Unavailable
+from spoold.protocol.errors import BadFile, ShutOut, Unavailable
 from spoold.protocol.heartbeat import MountFacts
-from spoold.protocol.lifecycle import allowed
+from spoold.protocol.lifecycle import Mover, insist
 from spoold.protocol.report import Strategy
 from spoold.protocol.settings import DiskSettings, Marker, Settings
 from spoold.rules import disk
 from spoold.store import absence, mover
+from spoold.store.clocks import CommonClock
 from spoold.store.locked import LockedFileSystem
 from spoold.store.mover import Moved
+from spoold.store.obstacles import remove_link
 from spoold.store.regular import regular
 from spoold.system.clock import Clock
-from spoold.system.filesystem import FileSystem
+from spoold.system.errnos import Meaning, classify
+from spoold.system.filesystem import FileSystem, Usage
 from spoold.system.locks import FileLock, Lock
+from spoold.system.posix import WHOLE, PosixFileSystem
 
 # One change waits for the lock at most this long (s), and at most half an interval: a wait must not cost a beat.
 LOCK_WAIT_S = 2.5
 
 
 class Store:
-    """One spool, one writer. `writer` is a node id, unique per start: nobody else writes under tmp/<writer>/."""
+    """One spool, one writer. `writer` is a node id, unique per start: nobody else writes under tmp/<writer>/.
+
+    common: the time by which deadlines are judged.
+    """
 
     def __init__(self, fs: FileSystem, clock: Clock, writer: str, marker: Marker, settings: Settings) -> None:
         self.fs = fs
         self.clock = clock
+        self.common = CommonClock(clock)
         self.writer = writer
         self.marker = marker
         self.settings = settings
-        self.mount: MountFacts | None = None  # as whoever opened it found out; a heartbeat tells it to the others
+        # How the spool is mounted now, as far as whoever opened it can tell; a heartbeat says it to the others.
+        self.mount: Callable[[], MountFacts | None] = lambda: None
         self._written = 0
 
     @property
@@ -50,38 +61,42 @@ class Store:
 
     def room(self) -> disk.Room:
         """How much room is on the share. Errors: OSError."""
-        return disk.room(*self._usage())
+        return disk.room(*self._figures(self.fs.usage()))
 
     def room_warnings(self) -> list[str]:
         """What people are told of the room on the share: nothing where there is enough. Errors: OSError."""
-        return disk.warnings(*self._usage())
-
-    def _usage(self) -> tuple[int, int, int | None, DiskSettings]:
         usage = self.fs.usage()
+        warnings = disk.warnings(*self._figures(usage))
+        return [disk.READ_ONLY, *warnings] if usage.read_only else warnings
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the share is mounted read-only on this machine. Errors: OSError."""
+        return self.fs.usage().read_only
+
+    def _figures(self, usage: Usage) -> tuple[int, int, int | None, DiskSettings]:
         return usage.total_bytes, usage.free_bytes, usage.free_inodes, self.settings.disk
 
-    def move(self, src: str, dst: str) -> Moved:
-        """Move a token, by a line of the lifecycle table. Errors: LawBroken for a move that is not in it."""
-        self._allow(src, dst)
+    def move(self, role: Mover, event: str, src: str, dst: str) -> Moved:
+        """Move a token, by the line of the lifecycle table that has this mover and this event.
+
+        Errors: LawBroken where there is no such line.
+        """
+        insist(role, event, src, dst)
         return mover.move(self.fs, src, dst)
 
-    def attempt(self, src: str, dst: str) -> OSError | None:
-        """One rename of a token, by a line of the lifecycle table; the error if there was one.
+    def attempt(self, role: Mover, event: str, src: str, dst: str) -> OSError | None:
+        """One rename of a token, by such a line of the lifecycle table; the error if there was one.
 
         It may have been carried out all the same, or be carried out yet: for who looks at the destination anyway.
         Errors: LawBroken as `move`.
         """
-        self._allow(src, dst)
+        insist(role, event, src, dst)
         try:
             self.fs.rename(src, dst)
         except OSError as error:
             return error
         return None
-
-    def _allow(self, src: str, dst: str) -> None:
-        source, target = src.partition("/")[0], dst.partition("/")[0]
-        if not allowed(source, target):
-            raise LawBroken(f"no line of the lifecycle table moves {source}/ to {target}/ ({src} → {dst})")
 
     def open_tmp(self) -> None:
         """Make this writer's tmp directory. Once per start: if it goes, somebody has shut this writer out."""
@@ -98,7 +113,7 @@ class Store:
         path = layout.tmp(self.writer, f"{self._written}")
         try:
             self.fs.write(path, data, durable=durable)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             self.check_kept(layout.TMP)
             raise
         return path
@@ -108,8 +123,11 @@ class Store:
 
         The directory above has to say so: a share that is not mounted has neither. Errors: OSError.
         """
-        if not absence.listed(self.fs, layout.join(above, self.writer)):
-            raise ShutOut(f"{above}/{self.writer} is gone: this node was taken for dead")
+        mine = layout.join(above, self.writer)
+        if not absence.listed(self.fs, mine):
+            raise ShutOut(f"{mine} is gone: this node was taken for dead")
+        if self.fs.stat(mine).kind != "dir":
+            raise ShutOut(f"{mine} is no directory any more: somebody put a link or a file in its place")
 
     def publish(self, dst: str, data: bytes, *, durable: bool) -> str:
         """Make a file appear whole under a name that nobody else makes; returns where it was before.
@@ -165,10 +183,11 @@ def open_store(fs: FileSystem, clock: Clock, writer: str, where: str, lock: Lock
     """
     try:
         names = set(fs.list(""))
+    except FileNotFoundError as error:
+        hint = f"Is the share mounted? `spool init {where}` makes a spool."
+        raise Unavailable(f"{where}: {error.strerror}. {hint}") from error
     except OSError as error:
-        raise Unavailable(
-            f"{where}: {error.strerror}. Is the share mounted? `spool init {where}` makes a spool."
-        ) from error
+        raise Unavailable(f"{where}: {error.strerror}. {advice_to_open(error)}") from error
     if layout.MARKER not in names:
         hint = f"Is the share mounted? `spool init {where}` makes a new one."
         raise Unavailable(f"{where} is not a spool: it has no {layout.MARKER}. {hint}")
@@ -176,10 +195,27 @@ def open_store(fs: FileSystem, clock: Clock, writer: str, where: str, lock: Lock
     settings = Settings()
     if layout.SETTINGS in names:
         settings = codec.load_settings(_read(fs, layout.SETTINGS, where), f"{where}/{layout.SETTINGS}")
+    if isinstance(fs, PosixFileSystem):
+        fs.whole = max(WHOLE, settings.drop.max_bytes + 1)
     if marker.claim == "lock":
         wait_s = min(settings.heartbeat.interval_s / 2, LOCK_WAIT_S)
         fs = LockedFileSystem(fs, lock or FileLock(f"{where}/{layout.LOCK}"), clock, writer, wait_s)
     return Store(fs, clock, writer, marker, settings)
+
+
+def advice_to_open(error: OSError) -> str:
+    """What to do about a directory or file of a spool that cannot be opened; the advice of `errnos` is for moves."""
+    match classify(error):
+        case Meaning.BUSY:
+            return "Check that this user may read and write there."
+        case Meaning.GONE | Meaning.STALE:
+            return "Is the share mounted? If it is, mount it again."
+        case Meaning.UNKNOWN:
+            return "The file server does not answer; check the network and the server."
+        case Meaning.BROKEN:
+            return "A spool is a directory, and its settings are plain files."
+        case Meaning.FULL | Meaning.CONFIG:
+            return "Run `spool doctor` on it."
 
 
 def _read(fs: FileSystem, name: str, where: str) -> bytes:
@@ -189,7 +225,7 @@ def _read(fs: FileSystem, name: str, where: str) -> bytes:
         with regular(file):
             return fs.read(name)
     except OSError as error:
-        raise Unavailable(f"{file} cannot be read: {error.strerror}. Check the permissions of the share.") from error
+        raise Unavailable(f"{file} cannot be read: {error.strerror}. {advice_to_open(error)}") from error
 
 
 def _marker(data: bytes, file: str) -> Marker:
@@ -230,7 +266,9 @@ def clear_directory(fs: FileSystem, path: str, take: Callable[[str], object] | N
     """Remove a directory of plain files, contents and all; True once it is gone. Errors: OSError, those of `take`.
 
     Removing the directory is what shuts the door: a writer that was thought dead can no longer put anything there.
-    take: takes away, or moves elsewhere, what is at a path in it; without it every file is removed.
+    take: takes away, or moves elsewhere, what is at a path in it; without it every file is removed. A link in its
+    place is removed itself, and what it leads to is left alone. One that this user may not list is removed if it is
+    empty.
     """
 
     def unlink(file: str) -> None:
@@ -238,14 +276,20 @@ def clear_directory(fs: FileSystem, path: str, take: Callable[[str], object] | N
             fs.unlink(file)
 
     for _ in range(3):
-        for name in absence.names_in(fs, path):
+        closed: set[str] = set()
+        for name in absence.names_in(fs, path, closed):
             (take or unlink)(layout.join(path, name))
         try:
             fs.rmdir(path)
         except FileNotFoundError:
             if not absence.stands(fs, path):
                 return True
-        except OSError:
+        except NotADirectoryError:
+            if remove_link(fs, path):
+                return True
+        except OSError as error:
+            if path in closed:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path) from error
             continue  # something came in meanwhile: list again
         else:
             return True

@@ -7,14 +7,15 @@ seen twice rather than not at all; `rules.audit.confirmed` tells the two apart. 
 
 from __future__ import annotations
 
-from collections import Counter
+import errno
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from spoold.protocol import codec, layout
+from spoold.protocol.door import parse_door
 from spoold.protocol.drop import concerns_us
 from spoold.protocol.errors import BadFile, BadName
-from spoold.protocol.glance import is_task
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import (
@@ -24,26 +25,23 @@ from spoold.protocol.names import (
     is_node,
     parse_archived,
     parse_beat,
-    parse_door,
     parse_ended,
     parse_events,
-    parse_lease,
     parse_log,
     parse_returned,
     parse_snapshot,
     parse_task,
 )
+from spoold.protocol.order import EPOCH_MAX
 from spoold.protocol.request import parse_request
 from spoold.protocol.result import Result
-from spoold.protocol.snapshot import TaskCounts
-from spoold.rules.policy import rank
+from spoold.rules.policy import rank, retry_policy
 from spoold.rules.sighting import Content, Record, Survey, Token
-from spoold.store.absence import names_in
-from spoold.store.archive import list_archived
 from spoold.store.doors import list_standing
-from spoold.store.lanes import list_lanes, list_tasks
+from spoold.store.lease import parse_token
+from spoold.store.obstacles import obstacle
 from spoold.store.store import Store
-from spoold.system.filesystem import FileSystem
+from spoold.system.filesystem import NotRegularError
 
 _PARSERS = {
     layout.HEARTBEATS: parse_beat,
@@ -64,6 +62,8 @@ class _Notes:
     foreign: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
+    irregular: list[tuple[str, str]] = field(default_factory=list)
+    blocked: dict[str, str] = field(default_factory=dict)
     epoch: int = 0
 
     def list(self, path: str) -> list[str]:
@@ -74,7 +74,11 @@ class _Notes:
             if path in layout.TREE:
                 self.missing.append(path)
         except NotADirectoryError:
-            self.foreign.append(path)
+            said = obstacle(self.store.fs, path) if path in layout.TREE else None
+            if said is None:
+                self.foreign.append(path)
+            else:
+                self.blocked[path] = said
         except OSError as error:
             self.unreadable.append((path, error.strerror or str(error)))
         return []
@@ -89,9 +93,28 @@ class _Notes:
             self.unreadable.append((path, error.strerror or str(error)))
             return None
 
+    def may_read(self, path: str) -> bool:
+        """Whether it is a file that can be read; what is none, and what cannot, is noted."""
+        try:
+            self.store.fs.read(path, 1)
+        except FileNotFoundError:
+            return False
+        except NotRegularError as error:
+            self.irregular.append((path, str(error.strerror)))
+        except OSError as error:
+            self.unreadable.append((path, error.strerror or str(error)))
+        else:
+            return True
+        return False
+
     def saw(self, order: str) -> None:
         """Orders carry the epoch of the leader that gave them."""
-        self.epoch = max(self.epoch, int(order.partition("-")[2], 36))
+        self.saw_epoch(int(order.partition("-")[2], 36))
+
+    def saw_epoch(self, epoch: int) -> None:
+        """An epoch after which no other has a name is nobody's."""
+        if epoch < EPOCH_MAX - 1:
+            self.epoch = max(self.epoch, epoch)
 
 
 def survey(store: Store) -> Survey:
@@ -124,55 +147,14 @@ def survey(store: Store) -> Survey:
         writers=tuple(notes.list(layout.TMP)),
         rejected=tuple(notes.list(layout.REJECTED)),
         standing=tuple(standing),
+        irregular=tuple(notes.irregular),
         foreign=tuple(notes.foreign),
         missing=tuple(sorted({*notes.missing, *(set(layout.TREE) - set(root))})),
         unreadable=tuple(notes.unreadable),
+        blocked=tuple(sorted(notes.blocked.items())),
         drops=drops,
         epoch=notes.epoch,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Census:
-    """How many tasks are where, from names alone; types: type → how many wait and are active, as far as lanes tell.
-
-    What is claimed stands in no lane: claims gives worker → what it holds, and its heartbeat tells the types.
-    """
-
-    tasks: TaskCounts
-    types: dict[str, dict[str, int]]
-    claims: dict[str, tuple[TaskName, ...]]
-
-
-def census(fs: FileSystem) -> Census:
-    """Count by listing; no task file is opened. Errors: OSError."""
-    number: Counter[str] = Counter()
-    types: dict[str, dict[str, int]] = {}
-    drops = fs.list(layout.PENDING)
-    number[State.PENDING] = sum(map(concerns_us, drops)) + sum(1 for _ in list_standing(fs))
-    for state in (State.WAITING, State.READY):
-        for name, lane in list_lanes(fs, state).items():
-            found = sum(map(is_task, names_in(fs, layout.join(state, name))))
-            number[state] += found
-            if found:
-                kind = types.setdefault(lane.type, {"waiting": 0, "active": 0})
-                kind["waiting" if state is State.WAITING else "active"] += found
-    claims = list_claims(fs)
-    number[State.CLAIMED] = sum(map(len, claims.values()))
-    number[State.WAITING] += sum(parse_returned(name) is not None for name in fs.list(layout.RETURNED))
-    for state in (State.FAILED, State.COMPLETED):
-        number[state] += sum(parse_ended(name) is not None for name in fs.list(state))
-    number.update(kind for _, _, kind in list_archived(fs))
-    number[State.REJECTED] = sum(not name.endswith(layout.REASON) for name in fs.list(layout.REJECTED))
-    counts = TaskCounts.model_validate({field: number[field] for field in TaskCounts.model_fields})
-    return Census(counts, types, claims)
-
-
-def list_claims(fs: FileSystem) -> dict[str, tuple[TaskName, ...]]:
-    """What every worker holds, by the listing. Errors: OSError."""
-    workers = sorted(filter(is_node, fs.list(layout.CLAIMED)))
-    found = {worker: list_tasks(fs, layout.join(layout.CLAIMED, worker)) for worker in workers}
-    return {worker: tuple(name for _, name in sorted(names.items())) for worker, names in found.items()}
 
 
 def _branches(notes: _Notes, state: State, is_branch: Callable[[str], bool]) -> list[str]:
@@ -220,7 +202,8 @@ def _content(notes: _Notes, path: str) -> Content | None:
     try:
         task = codec.load_task(data, path)
         settings = notes.store.settings
-        return Content(task.id, task.lane.encode(), task.conditional, rank(task, settings))
+        raises = retry_policy(task, settings).memory_factor > 1
+        return Content(task.id, task.lane.encode(), task.conditional, rank(task, settings), raises=raises)
     except BadFile as error:
         field_name = f"{error.field}: " if error.field else ""
         return Content(problem=f"{field_name}{error.problem}")
@@ -269,21 +252,26 @@ def _standing(notes: _Notes) -> list[str]:
     """What is being admitted: paths of batches and tasks in the doors of leaders."""
     doors = notes.list(layout.ADMITTING)
     notes.foreign.extend(layout.join(layout.ADMITTING, name) for name in doors if parse_door(name) is None)
-    standing = list(list_standing(notes.store.fs)) if doors else []
+    closed: set[str] = set()
+    standing = list(list_standing(notes.store.fs, closed)) if doors else []
+    notes.unreadable.extend((door, os.strerror(errno.EACCES)) for door in sorted(closed))
+    files = []
     for found in standing:
-        notes.epoch = max(notes.epoch, found.door.epoch)
+        notes.saw_epoch(found.door.epoch)
         notes.saw(found.name.order)
-    return [found.path for found in standing]
+        if notes.may_read(found.path):
+            files.append(found.path)
+    return files
 
 
 def _leases(notes: _Notes) -> list[LeaseName]:
     leases = []
     for name in notes.list(layout.MASTER):
-        parsed = parse_lease(name)
+        parsed = parse_token(name)
         if parsed is None:
             notes.foreign.append(layout.join(layout.MASTER, name))
         else:
-            notes.epoch = max(notes.epoch, parsed.epoch)
+            notes.saw_epoch(parsed.epoch)
             leases.append(parsed)
     return leases
 
@@ -294,4 +282,4 @@ def _snapshots(notes: _Notes) -> None:
         if parsed is None:
             notes.foreign.append(layout.join(layout.STATUS, name))
         else:
-            notes.epoch = max(notes.epoch, parsed.epoch)
+            notes.saw_epoch(parsed.epoch)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import errno
 from enum import Enum
 
-from spoold.system.filesystem import NotRegularError
+from spoold.system.filesystem import DamagedError, NotRegularError
 
 # Linux's ERESTARTSYS, which must not leave the kernel, and once did after an NFS server's restart.
 ERESTARTSYS = 512
@@ -85,11 +85,19 @@ _ADVICE_BY_MEANING = {
     "move it away by hand.",
 }
 
+_NO_LINKS = (
+    "A link or a file stands where a directory or a file of the spool should be, and no link below a spool is "
+    "followed. `spool status` names it, and the fix."
+)
 _NO_LOCKS = (
     "The mount has no lock to give, and this spool claims by lock. Run `spool doctor` to see whether it can: on NFS "
     "mount without `nolock` and `local_lock`, on SMB without `nobrl`; a machine that died with the lock may hold it."
 )
 _ADVICE_BY_ERRNO = {
+    errno.ENOTDIR: _NO_LINKS,
+    errno.ELOOP: _NO_LINKS,
+    errno.EMLINK: "A file of the spool has a second name elsewhere (a hard link), so nothing is written into it. "
+    "Remove it from the spool.",
     errno.ENOLCK: _NO_LOCKS,
     errno.ENOSYS: _NO_LOCKS,
     errno.ENOTSUP: _NO_LOCKS,
@@ -113,7 +121,7 @@ _OF_ONE_FILE = frozenset(
 
 def concerns_one_file(error: OSError) -> bool:
     """Whether the error is about the one file that was asked for, so that work on others can go on."""
-    return isinstance(error, NotRegularError) or error.errno in _OF_ONE_FILE
+    return isinstance(error, (NotRegularError, DamagedError)) or error.errno in _OF_ONE_FILE
 
 
 def meaning(code: int | None) -> Meaning:

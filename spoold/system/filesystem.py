@@ -7,10 +7,12 @@ Law of the port:
   accident and each file has one spelling. Bytes of a name that are not UTF-8 travel as surrogate escapes and
   come back as the same bytes.
 * Every failure is an `OSError` whose `errno` is what POSIX gives; `errnos` says what it means.
+* No verb follows a link below the root, be it the last name or a directory on the way (ENOTDIR, as below a file):
+  whoever may write to the share may put one anywhere, at any moment. The root itself may be reached through links.
 * Every verb works by path and keeps nothing open. A held directory descriptor never sees another NFS client's
   new names; opening a directory afresh does.
 
-Eleven verbs, because each one more is one more thing that must be right on NFS, on SMB, in memory and under
+Thirteen verbs, because each one more is one more thing that must be right on NFS, on SMB, in memory and under
 fault injection. What is missing is missing on purpose. There is no `exists()`: on NFS a name once seen absent
 stays absent for half a minute, and one once seen present stays present after it has moved, so the answer
 would be a rumour; list the directory instead. There is no `open()`: a handle outlives the truth, hides the
@@ -22,9 +24,14 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass
+from stat import S_ISDIR, S_ISREG
 from typing import Literal, Protocol
 
 Kind = Literal["file", "dir", "symlink", "other"]
+
+
+class DamagedError(PermissionError):
+    """A file that cannot be read, again and again, though the share answers for all else, as on a damaged disk."""
 
 
 class NotRegularError(OSError):
@@ -36,6 +43,12 @@ class NotRegularError(OSError):
 
     def __init__(self, path: str, kind: str) -> None:
         super().__init__(errno.EINVAL, f"not a regular file but {kind}", path)
+
+
+def check_regular(path: str, mode: int) -> None:
+    """Refuse what is open and no regular file. mode: as fstat(2) tells it. Errors: NotRegularError."""
+    if not S_ISREG(mode):
+        raise NotRegularError(path, "a directory" if S_ISDIR(mode) else "a FIFO or device")
 
 
 _NO_COMPONENT = frozenset(("", ".", ".."))
@@ -59,29 +72,33 @@ class Stat:
     """What `lstat` says. `size` is in bytes, `mtime_ns` in nanoseconds since 1970 by the server's or client's
     clock.
 
-    Only `kind` may decide anything: mtime and inode are neither identity nor lease across machines.
+    Only `kind` may decide anything: mtime and inode are neither identity nor lease across machines. `shut` is for
+    people: a directory of another user, whose mode does not let this one write.
     """
 
     kind: Kind
     size: int
     mtime_ns: int
     inode: int
+    shut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Room on the file system that holds the root: bytes in all, bytes and inodes free to an ordinary user.
 
-    `free_inodes` is None where the file system does not count them (btrfs, many SMB servers).
+    `free_inodes` is None where the file system does not count them (btrfs, many SMB servers). `read_only`: nothing
+    can be written through this mount.
     """
 
     total_bytes: int
     free_bytes: int
     free_inodes: int | None
+    read_only: bool = False
 
 
 class FileSystem(Protocol):
-    """Eleven verbs and `usage`. They raise OSError as POSIX would, ValueError for a path out of the root."""
+    """Thirteen verbs and `usage`. They raise OSError as POSIX would, ValueError for a path out of the root."""
 
     @property
     def remote(self) -> bool:
@@ -106,6 +123,8 @@ class FileSystem(Protocol):
     def read(self, path: str, limit: int | None = None, *, offset: int = 0) -> bytes:
         """The content of a regular file from `offset` on, at most `limit` bytes of it.
 
+        Without a limit it is as much as any file but a batch or a log may hold. JSON that is cut there is damaged.
+
         Never follows a symlink and never blocks on a FIFO; whatever is not a regular file is
         `NotRegularError` (EINVAL), so a stranger's drop can neither hang a leader nor show it another file.
         """
@@ -115,7 +134,8 @@ class FileSystem(Protocol):
         """Create or truncate the file and write all of `data`; with `durable`, fsync it before close.
 
         An error may first show at fsync or at close, and only once; on any error the file is removed and the
-        error raised, so that a later rename cannot publish half a file.
+        error raised, so that a later rename cannot publish half a file. A hard link is refused as EMLINK, since its
+        other name is somebody's file; so does `append`.
         """
         ...
 
@@ -128,6 +148,9 @@ class FileSystem(Protocol):
     def rename(self, src: str, dst: str) -> None:
         """rename(2). Replaces an existing file without a word, so destinations must be names nobody else
         makes.
+
+        Where the server `forgets`, FileExistsError for a destination that is there, or that this client believes in
+        since it has made it once: POSIX would call it done there, and nothing would have happened.
         """
         ...
 
@@ -146,6 +169,21 @@ class FileSystem(Protocol):
     def stat(self, path: str) -> Stat:
         """lstat. May be stale on a network file system: for people and for kinds, never to discover or to
         decide.
+        """
+        ...
+
+    def persist(self, path: str) -> None:
+        """Make the content of a file durable that somebody else wrote and has closed.
+
+        On NFS that asks nothing: what another client can read there is on the server, and its writer waited for the
+        server's disk when it closed the file. Elsewhere the server, or the local disk, is asked for it. Errors as
+        for `read`; PermissionError where only a handle that may write could ask, and none is granted.
+        """
+        ...
+
+    def has_writer(self, path: str) -> bool | None:
+        """Whether any process has the file open for writing. None where that cannot be told: a server holds the
+        file, it belongs to another user, or the file system cannot say. Errors as for `read`.
         """
         ...
 

@@ -1,28 +1,24 @@
 """Wake-ups when something comes into a directory: a hint, never the truth.
 
 Law: nothing may depend on a hint. Events get lost, and on a network file system those of other machines never come;
-the listing of the next poll finds the same. So of an event only this is looked at: whether the directories to watch
-may have changed. Touches inotify and the mount table; no thread, nothing is done until somebody asks. (watchdog tells
-what happened, and takes every event through three threads for that: as much work as all the rest of a short task.)
+the listing of the next poll finds the same. So an event does no more than ring a bell, and note whether there may be
+other directories to watch. No link is followed. Touches what `watching` watches with, the mount table, and a pipe.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 
-from inotify_simple import INotify, flags
-
-from spoold.system.mounts import mount_of
+from spoold.system.bell import Bell
+from spoold.system.ground import Ground
+from spoold.system.watching import Watching, open_watching
 
 # What is beyond this many is found by polling: the kernel's limit is for all programs of this user together.
 MAX_WATCHES = 512
-
-# What leaves a directory is news for nobody: whoever took it has put it somewhere.
-_CAME = flags.CREATE | flags.MOVED_TO | flags.ONLYDIR
-_OTHERS = flags.ISDIR | flags.IGNORED | flags.Q_OVERFLOW
 
 
 class Hints:
@@ -35,65 +31,112 @@ class Hints:
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.reason: str | None = None
         self._root = os.path.realpath(root)
-        self._watches: dict[str, int] = {}
-        self._inotify: INotify | None = None
-        mount = mount_of(self._root)
+        self._watches: dict[str, object] = {}
+        self._watching: Watching | None = None
+        # Written by the watching thread; each is read and reset before the directories are listed.
+        self._rung = self._changed = False
+        self._gone: deque[object] = deque()
+        self._ground = Ground(self._root)
+        self._begin()
+
+    def _begin(self) -> None:
+        mount = self._mount = self._ground.mount
         if mount is not None and mount.network:
             self.reason = f"{mount.point} is {mount.fstype}, where other machines' changes raise no events"
             return
         try:
-            self._inotify = INotify(nonblocking=True)
-        except (OSError, AttributeError) as error:  # a libc without it has no such function
+            self._bell = Bell()
+            self._watching = self._open()
+        except OSError as error:
             self.reason = _why(error)
 
     def fileno(self) -> int:
-        """What to wait for; −1 where there are no hints."""
-        return self._inotify.fileno() if self._inotify is not None else -1
+        """What to wait for, to be asked for before each wait; −1 where there are no hints."""
+        if self._watching is None:
+            return -1
+        self._watching.listen()
+        return self._bell.fileno()
 
     def watch(self, relative_dirs: Iterable[str]) -> None:
         """Watch these directories too, without what is below them. May be called at any time with all of them.
 
-        One that is missing is left out until a later call finds it; so is one that was removed and made again.
+        One that is missing, or behind a link, is left out until a later call finds it; so is one that was removed
+        and made again.
         """
-        if self._inotify is None:
+        if self._watching is None:
             return
         for directory in relative_dirs:
             if self.reason is None and directory not in self._watches:
-                self._add(self._inotify, directory)
+                self._add(self._watching, directory)
 
     def clear(self) -> bool:
-        """What has come is known. True if a directory came or went, so that there may be others to watch."""
-        changed = False
-        while self._inotify is not None and (events := self._inotify.read(timeout=0)):
-            for event in events:
-                changed = changed or bool(event.mask & _OTHERS)
-                if event.mask & flags.IGNORED:  # the directory was removed: a new one of that name needs a new watch
-                    self._watches = {name: watch for name, watch in self._watches.items() if watch != event.wd}
-        return changed
+        """What has come is known. True if a directory came or went, so that there may be others to watch; also when
+        something was mounted there, and what was watched is hidden.
+        """
+        if self._ground.mount != self._mount:
+            self.close()
+            self.reason, self._rung = None, False
+            self._begin()
+            return True
+        if self._rung:
+            # In this order: what comes in between rings no more, and the listing that follows finds it.
+            self._bell.hush()
+            self._rung = False
+        if not self._changed:
+            return False
+        self._changed = False
+        while self._gone:  # a new directory of that name needs a new watch
+            gone = self._gone.popleft()
+            self._watches = {name: watch for name, watch in self._watches.items() if watch != gone}
+        return True
 
     def close(self) -> None:
         """Stop. May be called twice."""
-        inotify, self._inotify = self._inotify, None
+        watching, self._watching = self._watching, None
         self._watches.clear()
-        if inotify is not None:
-            inotify.close()
+        if watching is not None:
+            watching.close()
+            self._bell.close()
 
-    def _add(self, inotify: INotify, directory: str) -> None:
+    def _open(self) -> Watching:
+        try:
+            return open_watching(self._notice)
+        except OSError:
+            self._bell.close()
+            raise
+
+    def _notice(self, changed: bool, gone: object | None) -> bool:
+        """Events came; called by the watching thread. changed: of a directory; gone: the watch that is no more.
+
+        False if the bell has been rung before and not been heard.
+        """
+        if gone is not None:
+            self._gone.append(gone)
+        if changed:
+            self._changed = True
+        if self._rung:
+            return False
+        self._rung = True
+        self._bell.ring()
+        return True
+
+    def _add(self, watching: Watching, directory: str) -> None:
         if len(self._watches) >= MAX_WATCHES:
             self.reason = f"only {MAX_WATCHES} directories are watched; changes in others are found by polling"
             return
         path = os.path.join(self._root, directory) if directory else self._root
+        if os.path.realpath(path) != path:
+            return
         try:
             with suppress(FileNotFoundError, NotADirectoryError):
-                self._watches[directory] = inotify.add_watch(path, _CAME)
+                self._watches[directory] = watching.add(path)
         except OSError as error:
             self.reason = _why(error)
 
 
-def _why(error: Exception) -> str:
-    code = error.errno if isinstance(error, OSError) else None
-    if code == errno.ENOSPC:
+def _why(error: OSError) -> str:
+    if error.errno == errno.ENOSPC:
         return "the limit of inotify watches is reached; raise the sysctl fs.inotify.max_user_watches"
-    if code == errno.EMFILE:
+    if error.errno == errno.EMFILE:
         return "the limit of inotify instances or open files is reached; raise max_user_instances or ulimit -n"
-    return f"inotify does not work here: {error}"
+    return f"changes cannot be watched here: {error.strerror or error}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -18,6 +19,10 @@ from spoold.system import power, probe
 
 # The kernel's constant for the process table outside all containers (PROC_PID_INIT_INO).
 _INITIAL_PID_NAMESPACE = "4026531836"
+
+# The clock and the unit of a process's start in /proc; elsewhere nothing is read from there.
+_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 # State letters of a process that runs no more: a zombie, waiting for its parent, and one just leaving.
 _ENDED = "ZX"
@@ -159,6 +164,8 @@ def alive(process: ProcessIdentity) -> bool:
     found = _state_and_start(process.pid)
     if found is not None:
         state, start_time = found
+        if process.start_time > time.clock_gettime(_BOOTTIME) * _TICKS:
+            return state not in _ENDED  # written in another unit, such as seconds since 1970: the number alone counts
         return state not in _ENDED and start_time == process.start_time
     # No entry in /proc: gone, or hidden from this user (hidepid). Only the kernel's answer to a signal tells.
     try:

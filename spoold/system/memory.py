@@ -4,7 +4,7 @@ Law: what the contract suite says of `posix` is true here, errno for errno; on t
 Touches nothing outside the process.
 
 A snapshot costs nothing until one side changes a directory: both share the tree, and a directory is copied by whoever
-first writes to it (`_Dir.owner` says whose it is). A simulator may therefore keep a snapshot of every step.
+first writes to it (`Dir.owner` says whose it is). A simulator may therefore keep a snapshot of every step.
 """
 
 from __future__ import annotations
@@ -12,47 +12,32 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from spoold.system.clock import Clock, ManualClock
-from spoold.system.filesystem import Kind, NotRegularError, Stat, Usage, components
+from spoold.system.filesystem import NotRegularError, Stat, Usage, components
+from spoold.system.nodes import Dir, Leaf, check_rename, error, walk
 
 _NAME_MAX, _UNBOUNDED = 255, 1 << 40
-
-
-@dataclass(frozen=True, slots=True)
-class _Leaf:
-    """A file, symlink or FIFO. Never changed in place, so that snapshots can share it."""
-
-    kind: Kind
-    inode: int
-    mtime_ns: int
-    data: bytes = b""
-
-
-@dataclass(slots=True)
-class _Dir:
-    owner: object
-    inode: int
-    mtime_ns: int
-    entries: dict[str, _Dir | _Leaf] = field(default_factory=dict)
 
 
 class MemoryFileSystem:
     """A spool in memory. Each verb is atomic between threads, as between processes on a real file system.
 
     `clock` gives mtimes (its `wall`); `capacity` is the room for file contents in bytes, None for no bound.
+    `writers`: inodes of the files that are open for writing; `shut`: of another user's directories, which this
+    one may not write, so that they cannot be moved to another directory.
     """
 
     def __init__(self, clock: Clock | None = None, *, capacity: int | None = None) -> None:
         self._clock: Clock = clock or ManualClock()
         self.capacity = capacity
+        self.writers: set[int] = set()
+        self.shut: set[int] = set()
         self._lock = threading.Lock()
         self._owner = object()
         self._used = 0
         self._last_inode = 1
-        self._root = _Dir(self._owner, 1, self._now())
+        self._root = Dir(self._owner, 1, self._now())
 
     def list(self, path: str) -> list[str]:
         """Newest first: deterministic, and never by chance the order a caller forgot to sort into."""
@@ -62,7 +47,7 @@ class MemoryFileSystem:
     def read(self, path: str, limit: int | None = None, *, offset: int = 0) -> bytes:
         with self._lock:
             node = self._node(path)
-        if isinstance(node, _Dir):
+        if isinstance(node, Dir):
             raise NotRegularError(path, "a directory")
         if node.kind != "file":
             raise NotRegularError(path, "a symlink" if node.kind == "symlink" else "a FIFO or device")
@@ -76,7 +61,7 @@ class MemoryFileSystem:
             if len(data) > self._free() + size:
                 if old:
                     self._remove(parent, name)
-                raise _error(errno.ENOSPC, path)
+                raise error(errno.ENOSPC, path)
             self._put(parent, name, bytes(data), old)
 
     def append(self, path: str, data: bytes) -> None:
@@ -86,7 +71,7 @@ class MemoryFileSystem:
             fitting = data[: max(self._free(), 0)]
             self._put(parent, name, (old.data if old else b"") + fitting, old)
             if len(fitting) < len(data):
-                raise _error(errno.ENOSPC, path)
+                raise error(errno.ENOSPC, path)
 
     def rename(self, src: str, dst: str) -> None:
         *source_dir, source = components(src) or ("",)
@@ -100,7 +85,9 @@ class MemoryFileSystem:
             old = self._child_or_none(taker, target, src, dst)
             if old is node:
                 return
-            _check_rename(node, old, src, dst)
+            check_rename(node, old, src, dst)
+            if node.inode in self.shut and giver is not taker:
+                raise error(errno.EACCES, src, dst)
             if old is not None:
                 self._remove(taker, target)
             del giver.entries[source]
@@ -109,37 +96,43 @@ class MemoryFileSystem:
 
     def unlink(self, path: str) -> None:
         with self._lock:
-            if isinstance(self._node(path), _Dir):
-                raise _error(errno.EISDIR, path)
+            if isinstance(self._node(path), Dir):
+                raise error(errno.EISDIR, path)
             parent, name = self._parent(path)
             self._remove(parent, name)
 
     def mkdir(self, path: str) -> None:
         with self._lock:
-            self._make(path, _Dir(self._owner, self._next_inode(), self._now()))
+            self._make(path, Dir(self._owner, self._next_inode(), self._now()))
 
     def rmdir(self, path: str) -> None:
         if not path:
             raise OSError(errno.EBUSY, "the root of a spool cannot be removed", path)
         with self._lock:
             node = self._node(path)
-            if not isinstance(node, _Dir):
-                raise _error(errno.ENOTDIR, path)
+            if not isinstance(node, Dir):
+                raise error(errno.ENOTDIR, path)
             if node.entries:
-                raise _error(errno.ENOTEMPTY, path)
+                raise error(errno.ENOTEMPTY, path)
             parent, name = self._parent(path)
             self._remove(parent, name)
 
     def stat(self, path: str) -> Stat:
         with self._lock:
             node = self._node(path)
-            if isinstance(node, _Dir):
-                return Stat("dir", 0, node.mtime_ns, node.inode)
+            if isinstance(node, Dir):
+                return Stat("dir", 0, node.mtime_ns, node.inode, node.inode in self.shut)
             return Stat(node.kind, len(node.data), node.mtime_ns, node.inode)
 
     def sync(self, path: str) -> None:
         with self._lock:
             self._directory(components(path), path)
+
+    def persist(self, path: str) -> None:
+        self.stat(path)
+
+    def has_writer(self, path: str) -> bool | None:
+        return None if self.remote else self.stat(path).inode in self.writers
 
     remote = forgets = False
 
@@ -163,14 +156,14 @@ class MemoryFileSystem:
         return copy
 
     def make_symlink(self, path: str, target: str = "nowhere") -> None:
-        """A symlink that leads nowhere, whatever its target: following it is ENOENT. Errors as for mkdir."""
+        """A symlink, which nobody follows: below it is ENOTDIR, as below a file. Errors as for mkdir."""
         with self._lock:
-            self._make(path, _Leaf("symlink", self._next_inode(), self._now(), os.fsencode(target)))
+            self._make(path, Leaf("symlink", self._next_inode(), self._now(), os.fsencode(target)))
 
     def make_fifo(self, path: str) -> None:
         """A FIFO that nobody reads or writes. Errors as for mkdir."""
         with self._lock:
-            self._make(path, _Leaf("other", self._next_inode(), self._now()))
+            self._make(path, Leaf("other", self._next_inode(), self._now()))
 
     def make_dirs(self, *paths: str) -> None:
         """`mkdir -p` for each path."""
@@ -185,7 +178,7 @@ class MemoryFileSystem:
     def files(self, under: str = "") -> dict[str, bytes]:
         """Every regular file below `under` with its content, by path, sorted: a whole spool at one glance."""
         with self._lock:
-            found = _files(self._directory(components(under), under), under)
+            found = walk(self._directory(components(under), under), under)
             return dict(sorted(found))
 
     def _now(self) -> int:
@@ -198,103 +191,76 @@ class MemoryFileSystem:
     def _free(self) -> int:
         return (_UNBOUNDED if self.capacity is None else self.capacity) - self._used
 
-    def _child_or_none(self, parent: _Dir, name: str, *paths: str) -> _Dir | _Leaf | None:
+    def _child_or_none(self, parent: Dir, name: str, *paths: str) -> Dir | Leaf | None:
         if len(os.fsencode(name)) > _NAME_MAX:
-            raise _error(errno.ENAMETOOLONG, *paths)
+            raise error(errno.ENAMETOOLONG, *paths)
         if "\0" in name:
             raise ValueError("embedded null byte")
         return parent.entries.get(name)
 
-    def _child(self, parent: _Dir, name: str, *paths: str) -> _Dir | _Leaf:
+    def _child(self, parent: Dir, name: str, *paths: str) -> Dir | Leaf:
         node = self._child_or_none(parent, name, *paths)
         if node is None:
-            raise _error(errno.ENOENT, *paths)
+            raise error(errno.ENOENT, *paths)
         return node
 
-    def _directory(self, parts: tuple[str, ...], *paths: str, own: bool = False) -> _Dir:
+    def _directory(self, parts: tuple[str, ...], *paths: str, own: bool = False) -> Dir:
         """The directory at `parts`; with `own`, all on the way become this file system\'s to change."""
         if own and self._root.owner is not self._owner:
             self._root = self._copy(self._root)
         here = self._root
         for name in parts:
             child = self._child(here, name, *paths)
-            if isinstance(child, _Leaf):
-                raise _error(errno.ENOENT if child.kind == "symlink" else errno.ENOTDIR, *paths)
+            if isinstance(child, Leaf):
+                raise error(errno.ENOTDIR, *paths)
             if own and child.owner is not self._owner:
                 child = here.entries[name] = self._copy(child)
             here = child
         return here
 
-    def _copy(self, shared: _Dir) -> _Dir:
-        return _Dir(self._owner, shared.inode, shared.mtime_ns, dict(shared.entries))
+    def _copy(self, shared: Dir) -> Dir:
+        return Dir(self._owner, shared.inode, shared.mtime_ns, dict(shared.entries))
 
-    def _node(self, path: str) -> _Dir | _Leaf:
+    def _node(self, path: str) -> Dir | Leaf:
         parts = components(path)
         if not parts:
             return self._root
         return self._child(self._directory(parts[:-1], path), parts[-1], path)
 
-    def _parent(self, path: str) -> tuple[_Dir, str]:
+    def _parent(self, path: str) -> tuple[Dir, str]:
         """The directory a path lies in, ready to be changed, and the last name. `path` is not the root."""
         *parts, name = components(path)
         return self._directory(tuple(parts), path, own=True), name
 
-    def _writable(self, path: str) -> tuple[_Dir, str, _Leaf | None]:
+    def _writable(self, path: str) -> tuple[Dir, str, Leaf | None]:
         """What open(2) for writing decides: where the file goes, and the regular file already there."""
         if not path:
-            raise _error(errno.EISDIR, path)
+            raise error(errno.EISDIR, path)
         parent, name = self._parent(path)
         old = self._child_or_none(parent, name, path)
-        if isinstance(old, _Dir):
-            raise _error(errno.EISDIR, path)
+        if isinstance(old, Dir):
+            raise error(errno.EISDIR, path)
         if old is not None and old.kind != "file":
-            raise _error(errno.ELOOP if old.kind == "symlink" else errno.ENXIO, path)
+            raise error(errno.ELOOP if old.kind == "symlink" else errno.ENXIO, path)
         return parent, name, old
 
-    def _put(self, parent: _Dir, name: str, data: bytes, old: _Leaf | None) -> None:
+    def _put(self, parent: Dir, name: str, data: bytes, old: Leaf | None) -> None:
         self._used += len(data) - (len(old.data) if old else 0)
         if old is None:
             parent.mtime_ns = self._now()
-        parent.entries[name] = _Leaf("file", old.inode if old else self._next_inode(), self._now(), data)
+        parent.entries[name] = Leaf("file", old.inode if old else self._next_inode(), self._now(), data)
 
-    def _make(self, path: str, node: _Dir | _Leaf) -> None:
+    def _make(self, path: str, node: Dir | Leaf) -> None:
         if not path:
-            raise _error(errno.EEXIST, path)
+            raise error(errno.EEXIST, path)
         parent, name = self._parent(path)
         if self._child_or_none(parent, name, path) is not None:
-            raise _error(errno.EEXIST, path)
+            raise error(errno.EEXIST, path)
         parent.entries[name] = node
         parent.mtime_ns = self._now()
 
-    def _remove(self, parent: _Dir, name: str) -> None:
+    def _remove(self, parent: Dir, name: str) -> None:
         node = parent.entries.pop(name)
-        if isinstance(node, _Leaf) and node.kind == "file":
+        if isinstance(node, Leaf) and node.kind == "file":
             self._used -= len(node.data)
         parent.mtime_ns = self._now()
-
-
-def _error(code: int, path: str, second: str | None = None) -> OSError:
-    return OSError(code, os.strerror(code), path, None, second)
-
-
-def _check_rename(node: _Dir | _Leaf, old: _Dir | _Leaf | None, src: str, dst: str) -> None:
-    """The refusals of rename(2), in Linux's order, for a source that exists."""
-    if isinstance(node, _Dir) and dst.startswith(src + "/"):
-        raise _error(errno.EINVAL, src, dst)
-    if src.startswith(dst + "/"):
-        raise _error(errno.ENOTEMPTY, src, dst)
-    if isinstance(node, _Dir) and isinstance(old, _Leaf):
-        raise _error(errno.ENOTDIR, src, dst)
-    if isinstance(node, _Leaf) and isinstance(old, _Dir):
-        raise _error(errno.EISDIR, src, dst)
-    if isinstance(old, _Dir) and old.entries:
-        raise _error(errno.ENOTEMPTY, src, dst)
-
-
-def _files(directory: _Dir, path: str) -> Iterator[tuple[str, bytes]]:
-    for name, node in directory.entries.items():
-        inside = f"{path}/{name}" if path else name
-        if isinstance(node, _Dir):
-            yield from _files(node, inside)
-        elif node.kind == "file":
-            yield inside, node.data

@@ -10,12 +10,13 @@ import os
 import re
 from dataclasses import dataclass
 
-_MOUNTINFO = "/proc/self/mountinfo"
+MOUNTINFO = "/proc/self/mountinfo"
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 
-# What is served from elsewhere: other machines change it, and inotify does not say so.
+# What is served from elsewhere: other machines change it, and inotify does not say so. An automount that nobody has
+# looked into yet (autofs) will be, more likely than not.
 _NETWORK = frozenset(
-    "9p afs beegfs ceph cifs coda gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 "  # noqa: SIM905 - a column is no easier
+    "9p afs autofs beegfs ceph cifs coda gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 "  # noqa: SIM905 - a column is no easier
     "ocfs2 orangefs pvfs2 smb2 smb3 smbfs vboxsf virtiofs".split()
 )
 
@@ -91,7 +92,7 @@ def mount_of(path: str | os.PathLike[str]) -> Mount | None:
     Symlinks are resolved, which looks at every component of the path.
     """
     try:
-        with open(_MOUNTINFO, "rb") as file:
+        with open(MOUNTINFO, "rb") as file:
             mounts = parse(file.read())
     except OSError:
         return None

@@ -1,7 +1,8 @@
 """The file-system port on a mounted directory, whatever serves it.
 
-Law: every call goes by full path and leaves nothing open, since only that is fresh on NFS; every error of
-write, fsync and close is raised, since a full server may tell it only once. Touches `os` and nothing else.
+Law: every call goes its whole way anew, through directories and never through a link, and leaves nothing open; only
+that is fresh on NFS, and safe where others may write. Every error of write, fsync and close is raised, since a full
+server may report it only once. Touches `os` and nothing else.
 """
 
 from __future__ import annotations
@@ -11,19 +12,26 @@ import errno
 import os
 import sys
 import time
+from collections.abc import Collection
 from contextlib import suppress
-from functools import cached_property
 from stat import S_ISDIR, S_ISLNK, S_ISREG
 
-from spoold.system.filesystem import Kind, NotRegularError, Stat, Usage, components
-from spoold.system.mounts import Mount, mount_of
-from spoold.system.touching import Touching
+from spoold.system import writers
+from spoold.system.beneath import LISTED, Beneath, unless_stale
+from spoold.system.denials import Denials
+from spoold.system.filesystem import Kind, NotRegularError, Stat, Usage, check_regular
+from spoold.system.ground import Ground
+from spoold.system.renaming import rename_known, rename_plainly
+from spoold.system.sharing import Sharing, is_shut
 
 # A stranger may put anything into a shared directory. NOFOLLOW keeps a symlink from showing us, or making us
 # overwrite, another file; NONBLOCK keeps a FIFO from hanging us in open(2), and means nothing to a regular
 # file.
 _WARY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CHUNK = 1 << 20
+# Bytes that are read of a file without another limit: a member may put one there that no memory holds.
+WHOLE = 64 << 20
+_Names = list[str]  # inside the class, `list` is the verb
 
 
 # syncfs(2) makes one file system durable; without it, all of them have to be.
@@ -33,74 +41,63 @@ _SYNCFS = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
 class PosixFileSystem:
     """The spool under `root`, an existing directory. Safe for use by several threads."""
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], private: Collection[str] = ()) -> None:
+        """private: directories right below the root that are to be closed to others when they are made."""
         self.root = os.path.abspath(root)
-        self._prefix = self.root.rstrip("/") + "/"
-
-    def _full(self, path: str) -> str:
-        components(path)
-        return self._prefix + path
-
-    @cached_property
-    def mount(self) -> Mount | None:
-        """What the spool lies on, looked up once; None where that cannot be told."""
-        return mount_of(self.root)
+        self._ground = ground = Ground(self.root)
+        self._beneath = Beneath(self.root, Denials(self.root, lambda: ground.nfs).doubt)
+        self._sharing = Sharing(self.root, self._beneath, ground, private)
+        self.whole = WHOLE
 
     @property
     def remote(self) -> bool:
-        return self.mount is None or self.mount.network
+        return self._ground.remote
 
     @property
     def forgets(self) -> bool:
-        return self.remote and (self.mount is None or not self.mount.nfs)
-
-    @cached_property
-    def _unbuffered(self) -> int:
-        """The flag with which a file is opened that is read once.
-
-        Linux asks an NFS 4.1 server for a delegation with every other open. Whoever then moves the file has it called
-        back first: a round trip more for each reader, and a wait for who moves it.
-        """
-        nfs4 = self.mount is not None and self.mount.fstype == "nfs4"
-        return os.O_DIRECT if nfs4 and sys.platform == "linux" else 0
+        return self._ground.forgets
 
     def list(self, path: str) -> list[str]:
-        full = self._full(path)
-        if self._touching is None:
-            return os.listdir(full)
+        touching = self._ground.touching
+        if touching is None:
+            return self._names(path)
         now = time.monotonic()
-        self._touching.before(full, now)
-        names = os.listdir(full)
-        self._touching.after(full, now, names)
+        if touching.due(path, now):
+            with suppress(OSError):  # a reader who may not write sees late what the others see
+                self._beneath.at(path, _touch)
+        names = self._names(path)
+        touching.after(path, now, names)
         return names
 
-    @cached_property
-    def _touching(self) -> Touching | None:
-        if self.mount is None or not self.mount.nfs:
-            return None
-        return Touching("vers=3" in self.mount.options)
+    def _names(self, path: str) -> _Names:
+        return self._beneath.names(path) if path else os.listdir(self.root)
 
     def read(self, path: str, limit: int | None = None, *, offset: int = 0) -> bytes:
+        return unless_stale(lambda: self._read(path, limit, offset))
+
+    def _read(self, path: str, limit: int | None, offset: int) -> bytes:
         fd = self._open_to_read(path)
         try:
             status = os.fstat(fd)
-            if not S_ISREG(status.st_mode):
-                raise NotRegularError(path, "a directory" if S_ISDIR(status.st_mode) else "a FIFO or device")
+            check_regular(path, status.st_mode)
             if offset:
-                os.lseek(fd, offset, os.SEEK_SET)
-            return _read_all(fd, max(status.st_size - offset, 0), limit)
+                os.lseek(fd, min(offset, sys.maxsize), os.SEEK_SET)
+            return _read_all(fd, max(status.st_size - offset, 0), self.whole if limit is None else limit)
         finally:
             os.close(fd)
 
     def _open_to_read(self, path: str) -> int:
-        flags = os.O_RDONLY | _WARY
+        unbuffered = self._ground.unbuffered
         try:
-            try:
-                return os.open(self._full(path), flags | self._unbuffered)
-            except OSError as error:
-                if error.errno != errno.EINVAL or not self._unbuffered:
-                    raise
-                return os.open(self._full(path), flags)  # what has no data of its own is never unbuffered
+            return self._open_wary(path, os.O_RDONLY | unbuffered)
+        except OSError as error:
+            if error.errno != errno.EINVAL or not unbuffered or isinstance(error, NotRegularError):
+                raise
+            return self._open_wary(path, os.O_RDONLY)  # what has no data of its own is never unbuffered
+
+    def _open_wary(self, path: str, flags: int) -> int:
+        try:
+            return self._open(path, flags | _WARY)
         except OSError as error:
             # ELOOP is how NOFOLLOW refuses a symlink, ENXIO how a socket or an absent device refuses
             # everybody.
@@ -110,11 +107,16 @@ class PosixFileSystem:
                 raise NotRegularError(path, "a socket or device") from error
             raise
 
+    def _open(self, path: str, flags: int) -> int:
+        mode = self._sharing.way(path).file_mode if flags & os.O_CREAT else 0
+        return self._beneath.at(path, lambda name, above: os.open(name, flags, mode, dir_fd=above))
+
     def write(self, path: str, data: bytes, *, durable: bool) -> None:
-        full = self._full(path)
-        fd = os.open(full, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _WARY, 0o666)
+        fd = self._open(path, os.O_WRONLY | os.O_CREAT | _WARY)
         try:
             try:
+                if self._own(fd, path):
+                    os.ftruncate(fd, 0)
                 _write_all(fd, data)
                 if durable:
                     os.fsync(fd)
@@ -123,13 +125,24 @@ class PosixFileSystem:
                 os.close(fd)
         except BaseException:
             with suppress(OSError):
-                os.unlink(full)
+                self.unlink(path)
             raise
 
+    def _own(self, fd: int, path: str) -> int:
+        """The size of a file that is to be written. Errors: NotRegularError; EMLINK for one that has another name: it
+        may be anywhere on this file system, and is somebody else's file.
+        """
+        status = os.fstat(fd)
+        check_regular(path, status.st_mode)
+        if status.st_nlink > 1:
+            raise OSError(errno.EMLINK, "is a hard link to a file that has another name, too", path)
+        self._sharing.give_file(fd, status, path)
+        return status.st_size
+
     def append(self, path: str, data: bytes) -> None:
-        fd = os.open(self._full(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND | _WARY, 0o666)
+        fd = self._open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _WARY)
         try:
-            before = os.fstat(fd).st_size
+            before = self._own(fd, path)
             try:
                 _write_all(fd, data)
             except OSError:
@@ -143,27 +156,48 @@ class PosixFileSystem:
     def rename(self, src: str, dst: str) -> None:
         if not src or not dst:
             raise OSError(errno.EBUSY, "the root of a spool cannot be renamed", src, None, dst)
-        os.rename(self._full(src), self._full(dst))
+        self._beneath.between(src, dst, rename_known if self.forgets else rename_plainly)
 
     def unlink(self, path: str) -> None:
-        os.unlink(self._full(path))
+        self._beneath.at(path, _unlink)
 
     def mkdir(self, path: str) -> None:
-        os.mkdir(self._full(path))
+        mode = self._sharing.way(path).directory_mode
+        self._beneath.at(path, lambda name, above: os.mkdir(name, mode, dir_fd=above))
+        self._sharing.give_directory(path)
 
     def rmdir(self, path: str) -> None:
         if not path:
             raise OSError(errno.EBUSY, "the root of a spool cannot be removed", self.root)
-        os.rmdir(self._full(path))
+        self._beneath.at(path, _rmdir)
 
     def stat(self, path: str) -> Stat:
-        status = os.lstat(self._full(path))
-        return Stat(_kind(status.st_mode), status.st_size, status.st_mtime_ns, status.st_ino)
+        status = self._beneath.at(path, _lstat)
+        return Stat(_kind(status.st_mode), status.st_size, status.st_mtime_ns, status.st_ino, is_shut(status))
+
+    def persist(self, path: str) -> None:
+        if self._ground.nfs:
+            return
+        # A server flushes only through a handle that may write (SMB), a disk through any.
+        fd = self._open_wary(path, os.O_RDWR if self.remote else os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def has_writer(self, path: str) -> bool | None:
+        if self.remote:
+            return None
+        fd = self._open_wary(path, os.O_RDONLY)
+        try:
+            return writers.has_writer(fd)
+        finally:
+            os.close(fd)
 
     def sync(self, path: str) -> None:
         if self.remote:
             return  # a server has answered for every entry by itself; there is no call that would ask it again
-        fd = os.open(self._full(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = self._beneath.at(path, _open_listed) if path else os.open(self.root, LISTED & ~os.O_NOFOLLOW)
         try:
             os.fsync(fd)
         except OSError as error:
@@ -190,15 +224,33 @@ class PosixFileSystem:
             total_bytes=figures.f_blocks * figures.f_frsize,
             free_bytes=figures.f_bavail * figures.f_frsize,
             free_inodes=figures.f_favail if figures.f_files else None,
+            read_only=bool(figures.f_flag & os.ST_RDONLY),
         )
 
 
-def _read_all(fd: int, size: int, limit: int | None) -> bytes:
-    """Read to the end or to `limit`; `size` is a hint, for one read(2) to be enough for a file that is not
-    growing.
-    """
+def _open_listed(name: str, above: int | None) -> int:
+    return os.open(name, LISTED, dir_fd=above)
+
+
+def _touch(name: str, above: int | None) -> None:
+    os.utime(name, dir_fd=above, follow_symlinks=False)
+
+
+def _unlink(name: str, above: int | None) -> None:
+    os.unlink(name, dir_fd=above)
+
+
+def _rmdir(name: str, above: int | None) -> None:
+    os.rmdir(name, dir_fd=above)
+
+
+def _lstat(name: str, above: int | None) -> os.stat_result:
+    return os.stat(name, dir_fd=above, follow_symlinks=False)
+
+
+def _read_all(fd: int, size: int, left: int) -> bytes:
+    """Read to the end or `left` bytes; `size` is a hint: one read(2) is enough for a file that is not growing."""
     chunks: list[bytes] = []
-    left = sys.maxsize if limit is None else limit
     want = min(left, size + 1)
     while want > 0:
         chunk = os.read(fd, want)

@@ -233,7 +233,7 @@ def find_abandoned(host: Host) -> list[Abandoned]:
     found: list[Abandoned] = []
     for root in sorted(glob.glob(os.path.join(tempfile.gettempdir(), f"{_PREFIX}*"))):
         try:
-            with open(os.path.join(root, _OWNER), encoding="utf-8") as file:
+            with open(os.path.join(root, _OWNER), encoding="utf-8", opener=_open_warily) as file:
                 record = json.load(file)
             gone = surely_gone(HostIdentity(**record["host"]), ProcessIdentity(**record["process"]), host)
             if gone and os.stat(root).st_uid == os.getuid():
@@ -241,6 +241,11 @@ def find_abandoned(host: Host) -> list[Abandoned]:
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return found
+
+
+def _open_warily(path: str, flags: int) -> int:
+    """Anybody may make a pipe under this name in a directory that is everybody's."""
+    return os.open(path, flags | _WARY)
 
 
 class MemoryScratch:

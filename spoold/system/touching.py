@@ -4,17 +4,15 @@ An NFS 3 client tells by a directory's times whether the listing that it keeps i
 whose server has no change counter. Of two changes within one tick of the server's clock (1 to 10 ms) it may miss the
 second until the next: seen on real clients, nine times of sixty. New times on the directory show it to every client.
 
-Law: what is missed came right after something that was seen, and the next change shows it too. So on version 3 a
-directory is touched once its names have stood still for a while, then ever more rarely, down to once a minute; on
-version 4 just that.
+Law: nothing is touched here; this room only says when. What is missed came right after something that was seen, and
+the next change shows it too. So on version 3 a directory is touched once its names have stood still for a while, then
+ever more rarely, down to once a minute; on version 4 just that.
 """
 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 
 SOON_S, AT_LEAST_S = 10.0, 60.0
@@ -38,24 +36,23 @@ class Touching:
         self._by_times = by_times
         self._polled: dict[str, _Polled] = {}
 
-    def before(self, full: str, now: float) -> None:
-        """Touch the directory if it is time, before it is listed. now: monotonic, s. Never raises OSError."""
-        polled = self._polled.get(full)
+    def due(self, path: str, now: float) -> bool:
+        """Whether to touch the directory now, before it is listed; then it counts as done. now: monotonic, s."""
+        polled = self._polled.get(path)
         if polled is None:
             if len(self._polled) >= DIRECTORIES_MAX:
                 self._polled.clear()
-            polled = self._polled[full] = _Polled(-math.inf, SOON_S if self._by_times else AT_LEAST_S, 0)
+            polled = self._polled[path] = _Polled(-math.inf, SOON_S if self._by_times else AT_LEAST_S, 0)
         elif now - polled.at >= polled.every_s:
             polled.every_s = min(RARER * polled.every_s, AT_LEAST_S)
         else:
-            return
+            return False
         polled.at = now
-        with suppress(OSError):  # a reader who may not write sees late what the others see
-            os.utime(full)
+        return True
 
-    def after(self, full: str, now: float, names: Iterable[str]) -> None:
+    def after(self, path: str, now: float, names: Iterable[str]) -> None:
         """The directory was listed, with these names. now: as before."""
-        polled = self._polled.get(full)
+        polled = self._polled.get(path)
         if polled is not None and self._by_times:
             seen = hash(frozenset(names))
             if seen != polled.names:

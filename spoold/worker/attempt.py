@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass, field
 
 from spoold.protocol import layout
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName
 from spoold.protocol.task import Task
-from spoold.rules.outcome import Outcome
-from spoold.worker.job import Ending
+from spoold.rules.outcome import Outcome, past_deadline
+from spoold.runner.job import Ending
+from spoold.store.clocks import CommonClock
 
 log = logging.getLogger("spoold")
 
 
 @dataclass(slots=True)
 class Attempt:
-    """What the worker knows of an attempt. started_at in seconds since 1970.
+    """What the worker knows of an attempt. started_at and deadline in seconds since 1970.
 
     stopping: why it is being stopped, which then is its outcome; ending: how its processes ended; decided: the
-    outcome when it never ran, and unable: as it never will here. fenced: the claim is gone, so nothing of this
-    attempt may be committed. notes: what people should know of it now; told: what was said of it on stderr.
+    outcome when it never ran; judged: what it came to in the end, once that is known. fenced: the claim is gone, so
+    nothing of this attempt may be committed. frozen_at: since when (s since 1970) it is frozen, frozen_s: how long it
+    was before; next: the name that its claim is getting, by an order that was given in that lease (ordered_in).
+    notes: what people should know of it now; told: what was said on stderr.
     """
 
     name: TaskName
@@ -29,12 +33,17 @@ class Attempt:
     task: Task
     lane: Lane
     started_at: float
+    deadline: float = math.inf
     deadline_cut: bool = False
     stopping: Outcome | None = None
     ending: Ending | None = None
     decided: Outcome | None = None
-    unable: bool = False
+    judged: Outcome | None = None
     fenced: bool = False
+    frozen_at: float | None = None
+    frozen_s: float = 0.0
+    next: TaskName | None = None
+    ordered_in: int = 0
     logged: int = 0
     log_complete: bool = False
     result_written: bool = False
@@ -57,6 +66,21 @@ class Attempt:
             self.told.add(note)
             log.warning("%s; it is tried again", note)
 
+    def overdue(self, common: CommonClock) -> Outcome | None:
+        """What ends it once its deadline has passed: its timeout may have stood still, or the time was not known."""
+        return past_deadline("its deadline passed while it ran") if common.left_s(self.deadline) <= 0 else None
+
+    @property
+    def files(self) -> set[str]:
+        """What its token may be called."""
+        return {self.file} if self.next is None else {self.file, self.next.encode()}
+
+    def resume(self) -> None:
+        """Its claim has its next name."""
+        assert self.next is not None
+        self.name, self.next = self.next, None
+        self.file, self.notes = self.name.encode(), []
+
     @property
     def claim(self) -> str:
         """The path of its token while this worker owns it."""
@@ -76,3 +100,8 @@ class Attempt:
     def over(self) -> bool:
         """Whether nothing of it runs any more, so that it can be settled."""
         return self.ending is not None or self.decided is not None
+
+    @property
+    def settleable(self) -> bool:
+        """Whether it is over, and its claim has one name or is gone."""
+        return self.over and (self.next is None or self.fenced)

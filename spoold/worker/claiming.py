@@ -7,20 +7,25 @@ out instead of losing one after the other.
 
 from __future__ import annotations
 
+import errno
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from spoold.protocol import layout
-from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
+from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import TaskName, key, parse_task
+from spoold.rules import matching
 from spoold.rules.matching import fits, free, unfit
 from spoold.store.absence import names_in
 from spoold.store.lanes import list_lanes
-from spoold.store.looks import Looks
+from spoold.store.obstacles import named
+from spoold.store.polling import Polling
+from spoold.store.refusals import denied
 from spoold.store.store import Store
 from spoold.system.errnos import Meaning, classify, concerns_one_file
+from spoold.worker.offering import Offering
 
 JUMP, SPREAD = 7, 32
 # How often (s) new lanes are looked for, and how long a list of tasks is used, where a look costs a round trip.
@@ -43,34 +48,42 @@ class Claimed:
 class Claiming:
     """Finds and takes tasks for one worker. doubt: called when a claim may have been made, unseen."""
 
-    def __init__(self, store: Store, can: Capabilities, doubt: Callable[[], None]) -> None:
+    def __init__(self, store: Store, offering: Offering, doubt: Callable[[], None]) -> None:
         self._store = store
-        self._can = can
+        self._offering = offering
         self._serves: dict[str, bool] = {}
-        self._looks = Looks(store)
+        self._polling = Polling(store)
         self._lanes: dict[str, Lane] = {}
         self._refused: dict[str, str] = {}
+        self._closed: set[str] = set()
         self.lost = 0
         self._begun = 0
         self._left: list[Offer] = []
         self._doubt = doubt
 
-    def offers(self) -> list[Offer]:
-        """What is ready in the lanes that this worker can serve, most urgent first. Errors: OSError.
+    def offers(self, shuns: Mapping[str, str]) -> list[Offer]:
+        """What is ready in the lanes that this worker serves just now, most urgent first. Errors: OSError.
 
+        shuns: the types that it leaves to others, each with the reason; their lanes are not even listed.
         On a share a long list is used for a moment: a claim out of it fails if somebody was quicker.
         """
-        if not self._looks.take("ready", READY_S) and len(self._left) >= SPREAD:
+        if self._offering.look(shuns):
+            self._serves.clear()
+            self._left = []
+        if not self._polling.take("ready", READY_S * self._polling.dear) and len(self._left) >= SPREAD:
             return self._left
         found: list[Offer] = []
-        if self._looks.take("lanes", LANES_S):
+        if self._polling.take("lanes", LANES_S * self._polling.dear * self._polling.slow):
             self._lanes = list_lanes(self._store.fs, layout.READY)
         for lane_name, lane in self._lanes.items():
             if lane_name not in self._serves:
-                self._serves[lane_name] = unfit(lane, self._can) is None
+                can = self._offering.now
+                self._serves[lane_name] = unfit(lane, can) is None and matching.shuns(lane, can) is None
             if self._serves[lane_name]:
-                names = names_in(self._store.fs, layout.join(layout.READY, lane_name))
+                names = names_in(self._store.fs, layout.join(layout.READY, lane_name), self._closed)
                 found += [(name, lane_name) for name in names]
+        if found:
+            self._polling.active()
         found.sort()
         if self._refused:
             self._refused = {file: self._refused[file] for file, _ in found if file in self._refused}
@@ -84,17 +97,20 @@ class Claiming:
         were tried are taken off the list. A claim that failed is not looked into here: nearly always somebody was
         quicker, and if it was carried out all the same, the next look at this worker's own directory finds it.
         """
-        left, room, index = offers, free(self._can, running), self._begin(offers)
+        left, room, index = offers, free(self._offering.now, running), self._begin(offers)
         while slots > 0 and left:
             index = index if index < len(left) else 0
             file, lane_name = left.pop(index)
             name, lane = parse_task(file), self._lanes[lane_name]
             if name is None or key(name.id) in shy or not fits(lane, room):
                 continue
-            error = self._store.attempt(layout.ready(lane_name, file), layout.claimed(self._store.writer, file))
-            if error is not None and concerns_one_file(error):
+            error = self._store.attempt(
+                Mover.WORKER, "CLAIMED", layout.ready(lane_name, file), layout.claimed(self._store.writer, file)
+            )
+            if error is not None and (concerns_one_file(error) or isinstance(error, FileExistsError)):
                 self._doubt()
-                self._refused.setdefault(file, f"task {name.id} cannot be claimed: {error.strerror}")
+                if file not in self._refused:
+                    self._refused[file] = f"task {name.id} cannot be claimed: {self._why(error, lane_name, file)}"
                 continue
             slots -= 1  # also where it failed: it may be mine all the same
             if error is None:
@@ -110,14 +126,27 @@ class Claiming:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What people should know: what stands ready and lets nobody claim it."""
-        return tuple(self._refused.values())
+        """What people should know: what stands ready and lets nobody claim it, or lets this user not see it."""
+        closed = (
+            f"{lane} may not be listed by this worker's user: what is in it is passed over" for lane in self._closed
+        )
+        return (
+            *named(list(self._refused.values()), "tasks that cannot be claimed"),
+            *named(sorted(closed), "lanes that this worker's user may not list"),
+        )
+
+    def _why(self, error: OSError, lane_name: str, file: str) -> str:
+        """Why a claim was refused, with the fix where the cause is known."""
+        if error.errno != errno.EACCES:
+            return error.strerror or str(error)
+        src, dst = layout.ready(lane_name, file), layout.claimed(self._store.writer, file)
+        return denied(self._store.fs, error, src, dst)
 
     def _begin(self, offers: list[Offer]) -> int:
         """Where to begin: with the oldest of the most urgent; on a share, where a lost race costs round trips, with
         one of the oldest of them, another one for each worker and each time.
         """
-        if not offers or not self._looks.rationed:
+        if not offers or not self._polling.rationed:
             return 0
         self._begun += 1
         rank = offers[0][0].partition(".")[0]

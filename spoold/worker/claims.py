@@ -2,15 +2,22 @@
 
 Law: what is listed there is this worker's own, whether or not its rename was seen to succeed; what is no longer there
 is not. A directory that is gone from claimed/ means that this worker was taken for dead.
+
+A task is a regular file. What else a member puts there under a task's name was never claimed: it is renamed where it
+is, since a directory of another user can be moved nowhere else, and people are told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Collection, Set
 
 from spoold.protocol import layout
+from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import TaskName, parse_task
-from spoold.store.looks import Looks
+from spoold.store.journal import Journal
+from spoold.store.obstacles import named
+from spoold.store.polling import Polling
+from spoold.store.records import ASIDE, set_aside
 from spoold.store.store import Store
 
 _LOOK = "claims"
@@ -22,22 +29,30 @@ REMEMBERED = 10_000
 
 
 class Claims:
-    """Looks at one worker's claim directory, as often as need be."""
+    """Polling at one worker's claim directory, as often as need be."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, journal: Journal) -> None:
         self._store = store
-        self._looks = Looks(store)
+        self._journal = journal
+        self._polling = Polling(store)
         self._every_s = min(EVERY_S, store.settings.heartbeat.interval_s / TIMES)
         self._directory = layout.join(layout.CLAIMED, store.writer)
         self._spent: dict[str, None] = {}
+        self._strange: list[str] = []  # what stands here and is no task, as people are told
 
     def take(self, *, working: bool) -> bool:
         """Whether to look in this step; then the look counts as taken."""
-        return self._looks.take(_LOOK, self._every_s if working else IDLE_S)
+        if working:
+            self._polling.active()
+        return self._polling.take(_LOOK, self._every_s if working else IDLE_S * self._polling.slow)
+
+    def patience(self, working: bool) -> float:
+        """By how much longer to wait between looks that only hasten things, where a look is dear."""
+        return self._polling.dear if working else self._polling.slow
 
     def doubt(self) -> None:
         """A move into it or out of it ended nobody knows how: look in the next step."""
-        self._looks.hasten(_LOOK)
+        self._polling.hasten(_LOOK)
 
     def spend(self, file: str) -> None:
         """The attempt of this token is over, and the next has another name: what shows by this one must not run."""
@@ -58,13 +73,67 @@ class Claims:
         """
         name = parse_task(file)
         assert name is not None  # it ran here
-        back = layout.join(layout.RETURNED, name.again().encode_returned(self._store.writer))
-        return name if self._store.attempt(layout.join(self._directory, file), back) is None else None
+        claim, back = layout.join(self._directory, file), name.again().encode_returned(self._store.writer)
+        refused = self._store.attempt(Mover.WORKER, "RETURNED", claim, layout.join(layout.RETURNED, back))
+        return name if refused is None else None
 
     def list(self) -> set[str]:
         """The names of my tokens. Errors: OSError, ShutOut."""
         try:
             return set(self._store.fs.list(self._directory))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             self._store.check_kept(layout.CLAIMED)
             raise
+
+    def files(self, late: Collection[str]) -> set[str]:
+        """Those of these names that are tokens; what has a task's name and is no file is set aside.
+
+        late: what was listed, and nothing that runs here is called so. Never raises OSError.
+        """
+        self._strange, tokens = [], set()
+        for file in sorted(late):
+            path = layout.join(self._directory, file)
+            if file.endswith(ASIDE):
+                self._tell(path)
+            elif parse_task(file) is None:
+                continue
+            elif self._is_file(path):
+                tokens.add(file)
+            else:
+                self._set_aside(path)
+        return tokens
+
+    def _is_file(self, path: str) -> bool:
+        """What is gone, or cannot be looked at just now, is judged by whoever wants to move or read it."""
+        try:
+            return self._store.fs.stat(path).kind == "file"
+        except OSError:
+            return True
+
+    def _set_aside(self, path: str) -> None:
+        try:
+            there = set_aside(self._store, path)
+        except FileNotFoundError:
+            return  # whoever made it has taken it away
+        except OSError as error:
+            self._tell(path, f" and cannot be renamed ({error.strerror})")
+            return
+        self._journal.note("SET_ASIDE", message=f"{path} was no file, though it had the name of a task: {there}")
+        self._tell(there)
+
+    def _tell(self, path: str, more: str = "") -> None:
+        said = f"{path} stands in the claim directory of this worker{more} and is no task; somebody put it there"
+        self._strange.append(f"{said}: its owner (or root) takes it away (`rm -r {path}`)")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What people should know."""
+        return tuple(named(self._strange, "things that are no task in this worker's claim directory"))
+
+    def close(self) -> bool:
+        """Remove the directory, as far as it can be; whether nothing that may be a task is left. Errors: OSError."""
+        try:
+            self._store.fs.rmdir(self._directory)
+        except OSError:
+            return not any(map(parse_task, self._store.fs.list(self._directory)))
+        return True

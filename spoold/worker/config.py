@@ -7,67 +7,25 @@ prefix, and raw commands only where `allow_command` says so.
 from __future__ import annotations
 
 import os
-import re
+from collections.abc import Mapping
+from typing import Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator
 
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, WrongValue
-from spoold.protocol.fields import (
-    Callable,
-    Directory,
-    Env,
-    MemMb,
-    Real,
-    Seconds,
-    SomeSeconds,
-    Strict,
-    Whole,
-    Word,
-    Words,
-    argv,
-)
+from spoold.protocol.fields import ByWord, Env, MemMb, Real, Seconds, SomeSeconds, Strict, Whole, Words
+from spoold.protocol.heartbeat import AMOUNT_MAX
+from spoold.protocol.settings import LostShare
 from spoold.rules.power import RunOnBattery
-
-# What is filled into the words of a handler's command. ${NAME} is a shell's, which finds it in its environment.
-FIELD = re.compile(r"(?<!\$)\{([A-Za-z_][\w.-]*)\}")
-FIELDS = ("id", "attempt", "type", "batch", "input", "meta")
+from spoold.worker.handler import Handler, Permits
 
 
-class Handler(Strict):
-    """How tasks of one type are run: a command in which {input.KEY}, {id} and the like are filled in, or a callable.
+class PythonSettings(Permits):
+    """Which callables may run (prefixes of module names; "*" is any), and where else to look for modules.
 
-    The command gets the task's input as JSON on stdin. timeout (s) holds unless the task names its own. What would
-    fail every task is refused here, before a worker takes any.
+    A callable has to be from such a module itself. Where it is any, tasks start and set variables as they like.
     """
-
-    command: tuple[str, ...] = ()
-    python: Callable | None = None
-    env: Env = {}
-    cwd: Directory | None = None
-    timeout: SomeSeconds | None = None
-
-    @field_validator("command")
-    @classmethod
-    def _command(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for path in (path for word in value for path in FIELD.findall(word)):
-            if path.partition(".")[0] not in FIELDS:
-                known = ", ".join(f"{{{name}}}" for name in FIELDS)
-                raise WrongValue(f"{{{path}}} is no field of a task", f"use {known}; other braces belong in a script")
-        return value and argv(value)
-
-    @model_validator(mode="after")
-    def _one_of(self) -> Handler:
-        if bool(self.command) == (self.python is not None):
-            raise WrongValue(
-                "a handler has either a command (a list of words) or a python callable (module:function)",
-                "give it one of the two",
-            )
-        return self
-
-
-class PythonSettings(Strict):
-    """Which callables may run (prefixes of module names; "*" is any), and where else to look for modules."""
 
     allow: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
@@ -97,8 +55,12 @@ class Laptop(Strict):
 class WorkerConfig(Strict):
     """A worker's TOML file; command-line options go over it. Times in seconds, memory in MiB.
 
+    pass_env: which of the worker's own variables tasks get beside HOME, PATH and the like; drop_env: which not.
+
     max_memory_mb caps tasks that name no limit of their own. Nothing new is taken while the load per cpu is above
     max_load, or while less than min_free_mb of memory is available. idle_timeout_s: leave after that long idle.
+    lost_share: what becomes of a running task while the share is silent for longer than the lease: "freeze" (for at
+    most freeze_s), "stop" or "continue"; a handler's own comes first, then that of the type in spool.toml.
     """
 
     spool: str | None = None
@@ -108,34 +70,62 @@ class WorkerConfig(Strict):
     labels: Words = ()
     pools: Words = ()
     allow_command: bool = False
-    handlers: dict[Word, Handler] = {}
+    handlers: ByWord[Handler] = {}
     python: PythonSettings = PythonSettings()
     laptop: Laptop = Laptop()
     env: Env = {}
-    pass_env: tuple[str, ...] | None = None
-    cpus: Real | None = Field(default=None, gt=0, allow_inf_nan=False)
+    pass_env: tuple[str, ...] = ()
+    drop_env: tuple[str, ...] = ()
+    cpus: Real | None = Field(default=None, gt=0, le=AMOUNT_MAX, allow_inf_nan=False)
     mem_mb: MemMb | None = None
-    gpus: Whole | None = Field(default=None, ge=0)
+    gpus: Whole | None = Field(default=None, ge=0, le=AMOUNT_MAX)
     max_memory_mb: MemMb | None = None
     max_load: Real | None = Field(default=None, gt=0)
     min_free_mb: MemMb = 0
     idle_timeout_s: SomeSeconds | None = None
     kill_grace_s: Seconds = 10
     drain_grace_s: Seconds = 60
+    lost_share: LostShare = "freeze"
+    freeze_s: Seconds = 600
     log_max_mb: Whole = Field(default=64, ge=0)
     output_tail_kb: Whole = Field(default=16, ge=0, le=1024)
+    _file: str = PrivateAttr("")
 
     @field_validator("spool")
     @classmethod
     def _absolute(cls, value: str | None) -> str | None:
         return os.path.abspath(os.path.expanduser(value)) if value else None
 
+    @field_validator("spool", "name")
+    @classmethod
+    def _no_nul(cls, value: str | None) -> str | None:
+        if value and "\0" in value:
+            raise WrongValue("holds a NUL character, which no name may", "leave it out")
+        return value
 
-def load_config(path: str) -> WorkerConfig:
-    """Read a worker's configuration. Errors: BadFile that names the file, the key and the mend."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise BadFile(path, "", f"cannot be read: {error.strerror}.", "check the path given to --config.") from error
-    return codec.load_toml(WorkerConfig, data, path)
+    def found_in(self, file: str) -> WorkerConfig:
+        """The same, as read from that file."""
+        self._file = file
+        return self
+
+    def place(self, *table: str) -> str:
+        """A table of it as people find it: its header, and the file."""
+        header = ".".join(f'"{part}"' if "." in part else part for part in table)
+        return f"[{header}] in {self._file or 'the configuration of the worker'}"
+
+
+def load_config(path: str | None, options: Mapping[str, Any] | None = None) -> WorkerConfig:
+    """A worker's configuration file, if any, with command-line options over it.
+
+    Errors: BadFile that names the file, the key and the fix.
+    """
+    said: dict[str, Any] = {}
+    if path is not None:
+        try:
+            with open(path, "rb") as file:
+                said = codec.toml_table(file.read(), path)
+        except (OSError, ValueError) as error:  # a NUL in its name is no OSError
+            why = error.strerror if isinstance(error, OSError) else error
+            raise BadFile(path, "", f"cannot be read: {why}.", "check the path given to --config.") from error
+    made = codec.check(WorkerConfig, {**said, **(options or {})}, path or "the command line")
+    return made if path is None else made.found_in(os.path.abspath(path))

@@ -1,48 +1,33 @@
 """A claimed task becomes a job: what to run, with which environment, in which folder, under which limits.
 
-Templates are filled into single words of a handler's command, never into a line for a shell, so nothing that a task
-says can become a command of its own.
+What a task may say about it is decided in `permits`, and how a handler's command is filled in, in `filling`.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase as fnmatch
-from typing import Any
 
 from spoold.protocol.names import TaskName
-from spoold.protocol.result import Code
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 from spoold.rules.matching import allows, promises
-from spoold.rules.outcome import Outcome, failure, not_started
+from spoold.rules.outcome import unable, unable_here
 from spoold.rules.policy import retry_policy, timeout_s
-from spoold.worker.config import FIELD, Handler, WorkerConfig
-from spoold.worker.job import Call, Command, Job
+from spoold.runner.job import Call, Command, Job
+from spoold.worker import filling, permits
+from spoold.worker.config import WorkerConfig
+from spoold.worker.handler import Handler
+from spoold.worker.permits import CannotRun, Rights
 
 # What a command needs to find its way about; the rest of the worker's environment is the worker's own business.
 _PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TERM")
-# By these a program is told what else to load or to run: whoever may set them may run anything.
-_STEERING = re.compile(
-    "PATH|IFS|ENV|HOME|SHELL|SHELLOPTS|ZDOTDIR|CLASSPATH|NLSPATH|SSH_ASKPASS|(.*_)?(EDITOR|VISUAL|PAGER)"
-    "|(BASH|LD_|DYLD_|GLIBC_|GCONV_|XDG_|PYTHON|PERL|RUBY|GEM_|BUNDLE_|NODE_|NPM_|LUA_|_?JAVA_|JDK_|GIT_).*",
-    re.IGNORECASE,
-)
-
-
-class CannotRun(Exception):
-    """The task cannot be run as it is; outcome says why."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(outcome.message)
-        self.outcome = outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Workplace:
     """Where an attempt runs: the worker, the spool as mounted here, the attempt's local folder (absolute paths)."""
 
     worker: str
@@ -50,58 +35,84 @@ class Place:
     folder: str
 
 
-def inherited(config: WorkerConfig, environ: Mapping[str, str]) -> Mapping[str, str]:
+def inherited(config: WorkerConfig, environ: Mapping[str, str]) -> dict[str, str]:
     """What every task finds in its environment: of the worker's own what may be passed on, and what it adds."""
-    passed = _PASSED if config.pass_env is None else config.pass_env
+    return {**passed_on(config, environ), **config.env}
+
+
+def passed_on(config: WorkerConfig, environ: Mapping[str, str]) -> dict[str, str]:
+    """What of the worker's own environment the processes below it may see."""
     return {
-        key: value for key, value in environ.items() if any(fnmatch(key, pattern) for pattern in passed)
-    } | config.env
+        name: value
+        for name, value in environ.items()
+        if _named(name, (*_PASSED, *config.pass_env)) and not _named(name, config.drop_env)
+    }
+
+
+def _named(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch(name, pattern) for pattern in patterns)
 
 
 def prepare(
-    task: Task, name: TaskName, place: Place, config: WorkerConfig, settings: Settings, base: Mapping[str, str]
+    task: Task, name: TaskName, place: Workplace, config: WorkerConfig, settings: Settings, base: Mapping[str, str]
 ) -> Job:
     """The job for one attempt; base: as `inherited`. Errors: CannotRun."""
     handler = config.handlers.get(task.kind) if task.run == "handler" else None
+    rights = _rights(task, handler, config)
+    run = _what(task, name, rights, config)
+    cwd, within = permits.directory(task, rights, f"{place.folder}/work")
     cap_mb = task.requires.mem_mb or config.max_memory_mb
-    limit_s = (
-        timeout_s(task, settings) if handler is None else task.timeout or handler.timeout or timeout_s(task, settings)
-    )
     return Job(
         key=f"{name.id}.{name.attempt}",
-        run=_what(task, name, handler, config),
-        env=_environment(task, handler, config, base),
+        run=run,
+        env=permits.variables(task, rights, base),
         own=_own(task, name, place, settings),
-        cwd=_cwd(task, handler, place),
+        cwd=cwd,
+        within=within,
         output_path=f"{place.folder}/output",
         stdin=_stdin(task, handler),
-        timeout_s=limit_s,
+        timeout_s=_limit_s(task, handler, settings),
         grace_s=config.kill_grace_s,
         memory_bytes=cap_mb << 20 if cap_mb else None,
         stall_s=task.stall_timeout,
         progress_path=f"{place.folder}/progress.json",
         output_cap_bytes=config.log_max_mb << 20,
         tail_bytes=config.output_tail_kb << 10,
+        lost_share=(handler and handler.lost_share) or settings.of(task.kind).lost_share or config.lost_share,
+        freeze_s=config.freeze_s,
     )
 
 
-def _what(task: Task, name: TaskName, handler: Handler | None, config: WorkerConfig) -> Command | Call:
+def _rights(task: Task, handler: Handler | None, config: WorkerConfig) -> Rights:
+    """A raw command may do anything; so may a callable, where any callable may be named."""
+    if handler is not None:
+        return Rights(handler, handler, config.place("handlers", task.kind))
+    python = config.python if task.run == "python" and "*" not in config.python.allow else None
+    return Rights(python, None, config.place("python"))
+
+
+def _limit_s(task: Task, handler: Handler | None, settings: Settings) -> float:
+    if handler is None:
+        return timeout_s(task, settings)
+    wanted = task.timeout or handler.timeout or timeout_s(task, settings)
+    return min(wanted, handler.max_timeout or wanted)
+
+
+def _what(task: Task, name: TaskName, rights: Rights, config: WorkerConfig) -> Command | Call:
+    handler, path = rights.handler, config.python.path
     if task.command is not None:
         if not config.allow_command:
-            raise CannotRun(_unfit("this worker does not run raw commands"))
+            raise CannotRun(unable("this worker does not run raw commands"))
         return Command(("/bin/sh", "-c", task.command) if isinstance(task.command, str) else task.command)
     if task.python is not None:
         _check_allowed(task.python, config.python.allow)
-        return Call(task.python, tuple(task.args), task.kwargs, config.python.path)
+        allow = None if rights.permits is None else config.python.allow
+        return Call(task.python, tuple(task.args), task.kwargs, path, allow, rights.table)
     if handler is None:
-        raise CannotRun(_unfit(f"this worker has no handler for type {task.kind}"))
+        raise CannotRun(unable(f"this worker has no handler for type {task.kind}"))
     if handler.python is not None:
-        return Call(handler.python, (task.input,), {}, config.python.path)
-    words = tuple(_fill(word, task, name) for word in handler.command)
-    if not words[0] or any("\0" in word for word in words):
-        message = f"the handler for {task.kind} and this input make no command: {words!r}"
-        raise CannotRun(failure(Code.INVALID_TASK, message, final=True))
-    return Command(words)
+        return Call(handler.python, (task.input,), {}, path)
+    return filling.command(task, name, handler, rights.table)
 
 
 def _check_allowed(target: str, prefixes: tuple[str, ...]) -> None:
@@ -110,32 +121,8 @@ def _check_allowed(target: str, prefixes: tuple[str, ...]) -> None:
         return
     if promises(module, prefixes):
         message = f"this worker's list ([python] allow) has {module} in another case only; spell both alike"
-        raise CannotRun(not_started(message))
-    raise CannotRun(_unfit(f"{target} is not on this worker's list ([python] allow)"))
-
-
-def _unfit(message: str) -> Outcome:
-    return failure(Code.SPAWN_FAILED, message)
-
-
-def _fill(word: str, task: Task, name: TaskName) -> str:
-    """A word of a handler's command with its {fields} filled in."""
-
-    def value(match: re.Match[str]) -> str:
-        path = match[1].split(".")
-        found: Any = {"id": name.id, "attempt": name.attempt, "type": task.kind, "batch": task.batch or ""} | {
-            "input": task.input,
-            "meta": task.meta,
-        }
-        for part in path:
-            if not isinstance(found, dict) or part not in found:
-                have = f"it has {', '.join(found)}" if isinstance(found, dict) and found else "it has no fields"
-                message = f"the handler for {task.kind} wants {{{match[1]}}}, which the task lacks ({have})"
-                raise CannotRun(failure(Code.INVALID_TASK, message, final=True))
-            found = found[part]
-        return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
-
-    return FIELD.sub(value, word)
+        raise CannotRun(unable_here(message))
+    raise CannotRun(unable(f"{target} is not on this worker's list ([python] allow)"))
 
 
 def _stdin(task: Task, handler: Handler | None) -> bytes:
@@ -146,23 +133,7 @@ def _stdin(task: Task, handler: Handler | None) -> bytes:
     return b""
 
 
-def _cwd(task: Task, handler: Handler | None, place: Place) -> str:
-    return task.cwd or (handler.cwd if handler else None) or f"{place.folder}/work"
-
-
-def _environment(
-    task: Task, handler: Handler | None, config: WorkerConfig, base: Mapping[str, str]
-) -> Mapping[str, str]:
-    """Mostly the very same object, by which a slot sees that it need not send it again."""
-    steering = list(filter(_STEERING.fullmatch, task.env))
-    if steering and not config.allow_command:
-        message = f"env.{steering[0]} would choose what runs, and this worker does not run raw commands"
-        raise CannotRun(_unfit(message))
-    more = (handler.env if handler else {}) | task.env
-    return {**base, **more} if more else base
-
-
-def _own(task: Task, name: TaskName, place: Place, settings: Settings) -> dict[str, str]:
+def _own(task: Task, name: TaskName, place: Workplace, settings: Settings) -> dict[str, str]:
     """What is of this attempt alone."""
     folder = place.folder
     return {

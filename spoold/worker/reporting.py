@@ -7,11 +7,12 @@ from typing import Any
 
 import orjson
 
-from spoold.protocol.heartbeat import Running
+from spoold.protocol.heartbeat import AMOUNT_MAX, Running
+from spoold.runner.job import RunnerPort
 from spoold.store.store import stamp
+from spoold.system.host import Host
 from spoold.system.scratch import Scratch
 from spoold.worker.attempt import Attempt
-from spoold.worker.job import RunnerPort
 
 PROGRESS_MAX = 4096
 
@@ -27,10 +28,23 @@ def running_tasks(attempts: Iterable[Attempt], runner: RunnerPort, scratch: Scra
             since=stamp(attempt.started_at),
             mem_mb=round(usage.get(attempt.key, 0) / (1 << 20), 1),
             progress=_progress(scratch, attempt.key),
+            # By the machine's date, which may have been set by decades meanwhile.
+            frozen_s=min(round(attempt.frozen_s, 1), AMOUNT_MAX),
         )
         for attempt in attempts
         if attempt.key not in waiting
     )
+
+
+def measured(attempts: Iterable[Attempt], runner: RunnerPort, scratch: Scratch, host: Host) -> dict[str, Any]:
+    """The fields of a beat that are measured anew each time: what runs, and how its machine is doing."""
+    load = host.load("/")
+    return {
+        "running": running_tasks(attempts, runner, scratch),
+        "load": load.load1,
+        "mem_available_mb": load.mem_available_mb,
+        "disk_free_mb": load.disk_free_mb,
+    }
 
 
 def _progress(scratch: Scratch, key: str) -> Any:

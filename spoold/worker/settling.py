@@ -9,47 +9,42 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from spoold.protocol import codec, layout
-from spoold.protocol.lifecycle import State
+from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.result import Code, Error, Status
+from spoold.rules import elsewhere, retry
 from spoold.rules import outcome as outcomes
-from spoold.rules import retry
+from spoold.rules.memory import in_vain
 from spoold.rules.outcome import Outcome
 from spoold.rules.policy import RetryPolicy, retry_policy
+from spoold.runner.job import Ending
 from spoold.store.journal import Journal
-from spoold.store.looks import Looks
+from spoold.store.ledger import Ledger
 from spoold.store.mover import Fate
-from spoold.store.store import Store, stamp
+from spoold.store.obstacles import why_unwritten
+from spoold.store.records import set_aside, write_record
+from spoold.store.store import Store
+from spoold.system.refusals import Fault, fault_of
 from spoold.system.scratch import Scratch
 from spoold.worker.attempt import Attempt
-from spoold.worker.job import Ending
-from spoold.worker.output import Output, output_of
+from spoold.worker.company import Company
+from spoold.worker.logs import Logs
+from spoold.worker.output import output_of
+from spoold.worker.recording import Conclusion, Spent, record_of
 from spoold.worker.writers import Writers
 
-LOG_CHUNK = 1 << 20
-# How often (s) new output is brought to the logs: where that costs round trips, and where it costs a look.
-LOGS_S, LOCAL_LOGS_S = 0.5, 0.1
 # So many results are made durable with one wait, where the disk is this machine's. That waits for what others have
 # written, too: after one that took longer (s), each waits for itself for a while (s).
 TOGETHER = 3
 LONG_S, APART_S = 0.25, 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What an ended attempt comes to: its outcome, what the retry rule makes of it, and its output."""
-
-    outcome: Outcome
-    decision: retry.Again | retry.End
-    output: Output
-
-
-Judged = tuple[Attempt, Verdict]
+Judged = tuple[Attempt, Conclusion]
 
 
 class Settling:
@@ -61,8 +56,13 @@ class Settling:
         self._store = store
         self._scratch = scratch
         self._journal = journal
-        self._looks = Looks(store)
+        self.logs = Logs(store, scratch)
+        self._company = Company(store)
         self._apart_until = -math.inf
+        # Attempts that failed or asked for another try, by code, since this worker started.
+        self.endings: Counter[str] = Counter()
+        self.spent = Spent()
+        self._moved: list[str] = []  # what stood in the place of results, told by several threads
 
     def settle(self, attempts: list[Attempt]) -> list[Attempt]:
         """Commit what is over; returns those that are done with. The others stay for the next step.
@@ -73,54 +73,40 @@ class Settling:
         # With a result out, the claim may be gone because an earlier commit was carried out late: commit looks.
         done: list[Attempt] = []
         judged: list[Judged] = []
+        self._company.forget()
+        ledger = Ledger(self._store.fs)
         for attempt in attempts:
             if attempt.fenced and not attempt.result_written:
                 self._forget(attempt)
                 done.append(attempt)
             else:
-                self.log(attempt)
-                judged.append((attempt, self._judge(attempt)))
+                self.logs.bring(attempt)
+                try:
+                    judged.append((attempt, self._judge(attempt, ledger)))
+                except OSError as error:
+                    attempt.warn(f"what becomes of {attempt.name.id} cannot be decided yet: {error.strerror}")
         return done + [attempt for attempt, verdict in self._publish(judged) if self._commit(attempt, verdict)]
 
-    def bring_logs(self, attempts: Iterable[Attempt]) -> None:
-        """Bring new output of what runs to the share, if it is time. Never raises OSError."""
-        if self._looks.take("logs", LOGS_S, LOCAL_LOGS_S):
-            for attempt in attempts:
-                if not attempt.over:
-                    self.log(attempt)
-
-    def log(self, attempt: Attempt) -> None:
-        """Bring new output of an attempt to the share. Never raises OSError: a log is not worth a task."""
-        ending = attempt.ending
-        if ending is not None and not ending.output_bytes and ending.kind != "lost":
-            return  # it said nothing; of one that was lost nobody counted it
-        while not attempt.log_complete:
-            chunk = self._scratch.read(attempt.key, "output", attempt.logged, LOG_CHUNK)
-            if not chunk:
-                break
-            if not self._append(attempt, chunk):
-                return
-            attempt.logged += len(chunk)
-        if ending is not None and ending.output_dropped and attempt.logged and not attempt.log_complete:
-            gap = f"\n[{ending.output_dropped} bytes left out here: log_max_mb of the worker]\n".encode()
-            self._append(attempt, gap + ending.tail.encode())
-            attempt.log_complete = True  # the log is complete: nothing comes after its tail
-
-    def _append(self, attempt: Attempt, data: bytes) -> bool:
-        try:
-            self._store.fs.append(attempt.log, data)
-        except OSError as error:
-            attempt.notes = [f"the log of {attempt.key} cannot be written: {error.strerror}"]
-            return False
-        return True
-
-    def _judge(self, attempt: Attempt) -> Verdict:
+    def _judge(self, attempt: Attempt, ledger: Ledger) -> Conclusion:
         policy = retry_policy(attempt.task, self._store.settings)
         output = output_of(attempt, self._scratch)
         outcome = outcome_of(attempt, policy, output.figures.retry_after_s)
         if output.fault is not None and outcome.status is Status.SUCCESS:
             outcome = outcomes.failure(Code.OUTPUT_INVALID, output.fault)
-        return Verdict(outcome, retry.decide(attempt.name, outcome, policy), output)
+        if attempt.judged is None:  # once: who lives changes, and a result that is written must stay true
+            if outcome.elsewhere and (others := self._company.untried(attempt)):
+                outcome = elsewhere.passed_on(outcome, others)
+            if outcome.code is Code.OOM_KILLED:
+                outcome = in_vain(
+                    attempt.task, attempt.name, policy, outcome, ledger.before(attempt.name.id, attempt.name.attempt)
+                )
+            attempt.judged = outcome
+        outcome = attempt.judged
+        before = None
+        if attempt.name.attempt > 1:
+            with contextlib.suppress(OSError):  # the record before has it, too
+                before = ledger.total_before(attempt.name.id, attempt.name.attempt)
+        return Conclusion(outcome, retry.decide(attempt.name, outcome, policy), output, before)
 
     def _publish(self, judged: list[Judged]) -> list[Judged]:
         """Those whose results are out, and survive a power cut where that is asked for. Never raises OSError."""
@@ -131,6 +117,8 @@ class Settling:
             written = [pair for pair in judged if write(pair)]
         else:
             written = self._writers.write(write, judged)
+        while self._moved:
+            self._journal.note("SET_ASIDE", message=self._moved.pop())
         began = now()
         try:
             if together:
@@ -154,38 +142,18 @@ class Settling:
         try:
             self._write_result(attempt, verdict, durable=durable)
         except OSError as error:
-            attempt.warn(f"the result of {attempt.key} cannot be written: {error.strerror}")
+            why = why_unwritten(self._store.fs, attempt.result, error)
+            attempt.warn(f"the result of {attempt.key} cannot be written: {why}")
             return False
         return True
 
-    def _write_result(self, attempt: Attempt, verdict: Verdict, *, durable: bool) -> None:
+    def _write_result(self, attempt: Attempt, verdict: Conclusion, *, durable: bool) -> None:
         if attempt.result_written:
             return
-        ending, outcome, output = attempt.ending, verdict.outcome, verdict.output
-        error = verdict.decision.error
-        # The fields of a Result. Made of values that are checked already, so no model need check them again.
-        result = {
-            "task_id": attempt.name.id,
-            "attempt": attempt.name.attempt,
-            "worker_id": attempt.worker,
-            "status": outcome.status,
-            "started_at": stamp(ending.started_at if ending else attempt.started_at),
-            "completed_at": stamp(ending.ended_at) if ending else self._store.stamp(),
-            "duration_s": round(ending.duration_s, 6) if ending else 0.0,
-            "exit_code": ending.exit_code if ending else None,
-            "output": output.value,
-            "error": error.model_dump(mode="json") if error else None,
-            "tokens_used": output.figures.tokens_used,
-            "cost_usd": output.figures.cost_usd,
-            "log": attempt.log.rpartition("/")[2] if attempt.logged else None,
-            "type": attempt.task.kind,
-            "batch": attempt.task.batch,
-            "partial": outcome.status is not Status.SUCCESS and bool(output.value),
-            "max_rss_mb": round(ending.max_rss_bytes / (1 << 20), 1) if ending and ending.max_rss_bytes else None,
-        }
-        self._store.fs.write(attempt.result, codec.dump(result), durable=durable)
+        result = record_of(attempt, verdict, self._store.stamp())
+        self._moved += write_record(self._store, attempt.result, codec.dump(result), durable=durable)
 
-    def _commit(self, attempt: Attempt, verdict: Verdict) -> bool:
+    def _commit(self, attempt: Attempt, verdict: Conclusion) -> bool:
         decision = verdict.decision
         if isinstance(decision, retry.End):
             target = layout.join(decision.state, attempt.ended)
@@ -193,20 +161,36 @@ class Settling:
         else:
             target = layout.join(layout.RETURNED, decision.name.encode_returned(attempt.worker))
             event = "RETURNED"
-        moved = self._store.move(attempt.claim, target)
-        if moved.fate is Fate.LOST:
+        moved = self._store.move(Mover.WORKER, event, attempt.claim, target)
+        if isinstance(moved.error, IsADirectoryError):
+            with contextlib.suppress(OSError):
+                self._journal.note("SET_ASIDE", message=f"{target} was a directory: {set_aside(self._store, target)}")
+                moved = self._store.move(Mover.WORKER, event, attempt.claim, target)
+        if moved.fate is Fate.LOST or (isinstance(moved.error, PermissionError) and self._displaced(attempt)):
             self._forget(attempt)
             return True
         if not moved:
             attempt.notes = [f"{attempt.key} cannot be committed yet: {moved.error}"]
             return False
+        self.logs.close(attempt)
+        self.spent.add(attempt, verdict.output)
+        if verdict.outcome.code not in (None, Code.HANDED_BACK):
+            self.endings[str(verdict.outcome.code)] += 1
         detail = _detail(attempt.ending, decision.error)
         self._journal.note(event, attempt.name.id, attempt.name.attempt, **detail)
         self._scratch.close(attempt.key)
         return True
 
+    def _displaced(self, attempt: Attempt) -> bool:
+        """Whether something else stands under the name of its claim, which then is as good as taken away."""
+        try:
+            return self._store.fs.stat(attempt.claim).kind != "file"
+        except OSError:
+            return False
+
     def _forget(self, attempt: Attempt) -> None:
         """Fenced: the task went on without this attempt, whose result must not be found."""
+        self.logs.forget(attempt)
         self._journal.note("FENCED", attempt.name.id, attempt.name.attempt)
         if attempt.result_written:
             with contextlib.suppress(OSError):
@@ -241,8 +225,10 @@ def outcome_of(attempt: Attempt, policy: RetryPolicy, retry_after_s: float | Non
             return outcomes.handed_back(ending.message)
         case "lost":
             return outcomes.worker_died(ending.message)
-        case "spawn_failed" if ending.exit_code is not None:
-            return _exited(ending, policy, None)
+        case "refused":
+            return outcomes.refused(ending.message)
+        case "spawn_failed":
+            return _refused(ending, policy)
         case kind:
             return outcomes.failure(_CODES[kind], ending.message)
 
@@ -252,8 +238,17 @@ _CODES = {
     "timeout": Code.TIMEOUT,
     "oom": Code.OOM_KILLED,
     "stalled": Code.STALLED,
-    "spawn_failed": Code.SPAWN_FAILED,
 }
+
+
+def _refused(ending: Ending, policy: RetryPolicy) -> Outcome:
+    """A program that never began: what it costs depends on whose fault that is."""
+    fault = Fault.WORKER if ending.refusal is None else fault_of(ending.refusal)
+    if fault is Fault.TASK:
+        return outcomes.failure(Code.INVALID_TASK, ending.message, final=True)
+    if fault is not Fault.WORKER or ending.exit_code is None:
+        return outcomes.not_started(ending.message)
+    return _exited(ending, policy, None)
 
 
 def _exited(ending: Ending, policy: RetryPolicy, retry_after_s: float | None) -> Outcome:

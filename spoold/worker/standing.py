@@ -36,7 +36,7 @@ class Standing:
         self._leave_at: float | None = None  # for good
         self._drained_at: float | None = None  # as long as people ask for it
         self._sleep_at: float | None = None
-        self._battery = power.Verdict()
+        self._battery = power.PowerVerdict()
         self._battery_at: float | None = None
         self._hand_back_at: float | None = None
         self._idle_since = store.clock.monotonic()

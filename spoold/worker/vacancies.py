@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from spoold.rules.ahead import FORGET_S, LATELY, PATIENCE_S, ahead
-from spoold.worker.job import Ending, RunnerPort
+from spoold.runner.job import Ending, RunnerPort
 
 
 class Vacancies:

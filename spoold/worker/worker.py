@@ -9,34 +9,37 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 from spoold.protocol import layout
 from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Capabilities
-from spoold.protocol.names import TaskName, key, parse_task
+from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import Request, Verb
 from spoold.rules import outcome as outcomes
+from spoold.runner.job import RunnerPort
 from spoold.store import control
 from spoold.store.journal import Journal
-from spoold.store.looks import Looks
-from spoold.store.presence import Presence, gone_workers
+from spoold.store.polling import Polling
+from spoold.store.presence import Presence, gone_from_here, report_gone
 from spoold.store.store import Store, make_directory
 from spoold.system.host import Host
 from spoold.system.power import Inhibitor
 from spoold.system.scratch import Scratch
-from spoold.worker.appetite import Appetite
 from spoold.worker.attempt import Attempt
 from spoold.worker.claiming import Claiming
 from spoold.worker.claims import Claims
 from spoold.worker.config import WorkerConfig
-from spoold.worker.job import RunnerPort
-from spoold.worker.reporting import running_tasks
+from spoold.worker.cooldown import Cooldown
+from spoold.worker.losses import Losses
+from spoold.worker.offering import Offering
+from spoold.worker.pressure import Pressure
+from spoold.worker.reporting import measured
+from spoold.worker.resuming import Resuming
 from spoold.worker.settling import Settling
-from spoold.worker.shyness import Shyness
 from spoold.worker.standing import Standing
 from spoold.worker.starting import Starting
+from spoold.worker.step import WorkerStep
 from spoold.worker.vacancies import Vacancies
 from spoold.worker.writers import Writers
 
@@ -44,15 +47,6 @@ from spoold.worker.writers import Writers
 REFUSED_RETRY_S = 0.5
 # How often (s) people are heard, where that costs a round trip: while tasks run, and while none does.
 REQUESTS_S, REQUESTS_IDLE_S = 0.5, 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What a step came to: whether anything changed, when (monotonic, s) the next is due, and whether to leave."""
-
-    busy: bool
-    next_due: float | None
-    done: bool = False
 
 
 class Worker:
@@ -72,24 +66,29 @@ class Worker:
         environ: Mapping[str, str],
         inhibitor: Inhibitor | None = None,
         writers: Writers | None = None,
+        lacks: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
+        """lacks: the types whose handler cannot begin on this machine, each with the reason."""
         self.store, self.host, self.runner, self.scratch = store, host, runner, scratch
-        self.config, self.can, self.slots = config, can, slots
+        self.config, self.slots = config, slots
+        self._offering = Offering(can, lacks)
         self._presence = Presence(store, host, "worker")
         self._journal = Journal(store)
-        self._claims = Claims(store)
-        self._claiming = Claiming(store, can, self._claims.doubt)
+        self._claims = Claims(store, self._journal)
+        self._claiming = Claiming(store, self._offering, self._claims.doubt)
         self._starting = Starting(store, runner, scratch, config, self._journal, root=root, environ=environ)
         self._settling = Settling(store, scratch, self._journal, writers)
+        self._resuming = Resuming(store, runner, self._claims, self._journal, self._settling)
         self._attempts: dict[str, Attempt] = {}
-        self._shy = Shyness(store.clock)
+        self._cooldown = Cooldown(store.clock)
         self.vacancies = Vacancies(runner, slots)
         self._standing = Standing(store, host, config, inhibitor)
         self._status, self._heard = "", False  # heard: in this step
         self.notes: tuple[str, ...] = ()
-        self._appetite = Appetite(store, host, config, can.cpus)
-        self._looks = Looks(store)
+        self._pressure = Pressure(store, host, config, can.cpus)
+        self._polling = Polling(store)
         self._requests: list[Request] = []
+        self._losses = Losses()
 
     def register(self) -> list[str]:
         """Make this worker's directories; returns predecessors on this host that are provably gone. Errors: OSError.
@@ -100,11 +99,11 @@ class Worker:
         make_directory(self.store.fs, layout.join(layout.CLAIMED, self.store.writer))
         self._beat(self.store.clock.monotonic())
         self._journal.note("WORKER_JOINED", slots=self.slots, host=self.host.identity().hostname)
-        return gone_workers(self.store, self.host)
+        return gone_from_here(self.store, self.host, "worker")
 
     def report_gone(self, node: str) -> None:
         """Tell the leader that a predecessor is gone, after nothing of it is left on this host. Errors: OSError."""
-        control.post(self.store, Verb.REAP, node, self.store.writer, reason="its process is gone from its host")
+        report_gone(self.store, node)
 
     def drain(self, grace_s: float) -> None:
         """Take nothing new; finish what runs, or hand it back after the grace, which later calls may shorten."""
@@ -128,7 +127,7 @@ class Worker:
         """The attempts on this worker that are not committed yet."""
         return list(self._attempts.values())
 
-    def step(self) -> Step:
+    def step(self) -> WorkerStep:
         """One round. Errors: OSError (the next step goes on), ShutOut (reaped: begin again under a new name)."""
         now = self.store.clock.monotonic()
         try:
@@ -145,13 +144,13 @@ class Worker:
         self._journal.note("WORKER_LEFT")
         self._journal.flush(last=True)
         with contextlib.suppress(OSError):
-            self.store.fs.rmdir(layout.join(layout.CLAIMED, self.store.writer))
             # Only a worker without claims takes its heartbeat away; else its silence tells the leader to reap.
-            self._presence.leave()
+            if self._claims.close():
+                self._presence.leave()
         self.store.close_tmp()
         self.scratch.remove()
 
-    def _round(self, now: float) -> Step:
+    def _round(self, now: float) -> WorkerStep:
         self._heard = False
         self._hear(now)
         if self.store.clock.boottime() >= self._starting.lease_until:  # a suspend, which `now` slept through
@@ -160,18 +159,25 @@ class Worker:
         elif self._presence.due(now) or self._status != self._word():
             self._beat(now)
         late = self._late_claims()
+        resumed = self._resuming.resume(self._attempts.values(), self._starting.lease_until)
         self._hear_people(now, REQUESTS_S if self._attempts else REQUESTS_IDLE_S)
         settled = self._settle()
         adopted = self._adopt(late)
         claimed = self._claim(now)
-        self._settling.bring_logs(self._attempts.values())
+        logs = self._settling.logs
+        logs.bring_all(self._attempts.values())
         self._standing.mind(now, bool(self._attempts))
-        own = (*self._standing.notes, *self._appetite.notes, *self._starting.fitness.notes, *self._claiming.notes)
+        able = (self._standing, self._pressure, self._starting.fitness)
+        rooms = (self._losses, logs, *able, self._claiming, self._claims)
+        own = (note for room in rooms for note in room.notes)
         self.notes = (*own, *(note for attempt in self._attempts.values() for note in attempt.notes))
-        retry = now + REFUSED_RETRY_S if any(attempt.over for attempt in self._attempts.values()) else math.inf
+        unsettled = any(attempt.over or attempt.next is not None for attempt in self._attempts.values())
+        retry = now + REFUSED_RETRY_S if unsettled else math.inf
         due = min(self._presence.next_due(), self.vacancies.due(now, len(self._attempts)), retry)
         done = self._standing.leaving and not self._attempts
-        return Step(bool(settled or adopted or claimed), now if self._status != self._word() else due, done)
+        return WorkerStep(
+            bool(resumed or settled or adopted or claimed), now if self._status != self._word() else due, done
+        )
 
     def _word(self) -> str:
         return self._standing.word(bool(self._attempts))
@@ -179,19 +185,20 @@ class Worker:
     def _beat(self, now: float) -> None:
         """Publish a beat and, once it is out, extend the lease of what runs, counted from before it was written."""
         before, standing = self.store.clock.boottime(), self._word()
-        load = self.host.load("/")
         self._presence.beat(
             now,
             standing or ("working" if self._attempts else "idle"),
             slots=self.slots,
-            running=running_tasks(self._attempts.values(), self.runner, self.scratch),
-            capabilities=self.can,
-            load=load.load1,
-            mem_available_mb=load.mem_available_mb,
-            disk_free_mb=load.disk_free_mb,
+            capabilities=self._offering.now,
             notes=self.notes,
+            avoids=self._cooldown.avoids(),
+            endings=dict(self._settling.endings),
+            spent=self._settling.spent.total(),
+            **measured(self._attempts.values(), self.runner, self.scratch, self.host),
         )
         self._status = standing
+        if self.store.clock.boottime() >= self._starting.lease_until:
+            self._resuming.lapsed()
         self._starting.lease_until = before + self.store.settings.heartbeat.lease_s
         self.runner.extend(self._starting.lease_until)
 
@@ -205,12 +212,12 @@ class Worker:
             self._fence(set())
             raise
         self._fence(claims)
-        return claims - {attempt.file for attempt in self._attempts.values()}
+        return self._claims.files(claims.difference(*(attempt.files for attempt in self._attempts.values())))
 
     def _hear_people(self, now: float, every_s: float) -> None:
         if self._heard:
             return
-        if self._looks.take("requests", every_s):
+        if self._polling.take("requests", every_s * self._claims.patience(bool(self._attempts))):
             self._requests = control.list_requests(self.store.fs)
             self._heard = True
         self._obey(self._requests, now)
@@ -221,6 +228,8 @@ class Worker:
             attempt = self._attempts.get(key(ending.key.rpartition(".")[0]))
             if attempt is not None and attempt.key == ending.key:
                 attempt.ending = ending
+            self._starting.fitness.hear(ending)
+        self._losses.look(now, endings)
         self.vacancies.look(now, endings, len(self._attempts))
 
     def _obey(self, requests: list[Request], now: float) -> None:
@@ -231,8 +240,8 @@ class Worker:
         for attempt in self._attempts.values():
             if attempt.stopping is None and (cancel := cancels.get(key(attempt.name.id))) is not None:
                 self._stop(attempt, outcomes.cancelled(control.read(self.store.fs, cancel).told))
-            elif recall is not None:
-                self._stop(attempt, recall)
+            elif (why := recall or attempt.overdue(self.store.common)) is not None:
+                self._stop(attempt, why)
 
     def _stop(self, attempt: Attempt, why: outcomes.Outcome) -> None:
         if attempt.stopping is None and not attempt.over:
@@ -242,45 +251,38 @@ class Worker:
     def _fence(self, claims: set[str]) -> None:
         """Whatever runs without its token in my directory must end, and nothing of it may be committed."""
         for attempt in self._attempts.values():
-            if attempt.file not in claims and not attempt.fenced:
+            if claims.isdisjoint(attempt.files) and not attempt.fenced:
                 attempt.fenced = True
                 attempt.stopping = attempt.stopping or outcomes.handed_back("its claim was taken away")
                 self.runner.stop(attempt.key, "its claim was taken away", 0.0)
 
     def _settle(self) -> int:
-        done = self._settling.settle([attempt for attempt in self._attempts.values() if attempt.over])
+        done = self._settling.settle([attempt for attempt in self._attempts.values() if attempt.settleable])
         for attempt in done:
             del self._attempts[key(attempt.name.id)]
-            self._claims.spend(attempt.file)
-            if attempt.ending is not None and attempt.ending.exit_code in outcomes.ELSEWHERE:
-                self._shy.avoid(key(attempt.name.id))
+            for file in attempt.files:
+                self._claims.spend(file)
+            self._cooldown.learn(attempt)
         return len(done)
 
     def _adopt(self, late: set[str]) -> int:
-        """Claims whose rename was not seen to succeed: they are mine all the same. What is over here goes back.
-
-        Told from the rest before this step's commits: a share may still show by its old name what was committed.
-        """
-        back = [name for name in map(self._claims.give_back, sorted(late & self._claims.spent)) if name is not None]
-        for name in back:
-            self._journal.note("RETURNED", name.id, name.attempt, message="its claim was there again after its end")
-        new = [name for name in map(parse_task, sorted(late - self._claims.spent)) if name is not None]
-        return len(back) + sum(self._start(name) for name in new if key(name.id) not in self._attempts)
+        back, mine = self._resuming.adopt(late, self._attempts, self._starting.lease_until)
+        return back + sum(map(self._start, mine))
 
     def _claim(self, now: float) -> int:
         """Fill the free slots; how many moves were made for it, with those that failed and are to be looked into."""
         free = self.vacancies.free(len(self._attempts))
         if not self._standing.takes or self._starting.fitness.lacking() or free <= 0:
             return 0
-        offers = self._claiming.offers()
+        offers = self._claiming.offers(self._cooldown.shuns())
         if offers:
             self._hear_people(now, REQUESTS_S)
-        if self._appetite.lost(bool(offers)) or not self._standing.takes:
+        if self._pressure.lost(bool(offers)) or not self._standing.takes:
             return 0
         demands = [attempt.lane for attempt in self._attempts.values()]
         claimed, lost = 0, self._claiming.lost
         # An id that is here already is an old attempt that still ends, of a task that was removed and came again.
-        for mine in self._claiming.claim(offers, free, demands, self._shy.keys() | self._attempts.keys()):
+        for mine in self._claiming.claim(offers, free, demands, self._cooldown.keys() | self._attempts.keys()):
             self._journal.note("CLAIMED", mine.name.id, mine.name.attempt)
             claimed += 1
             self._start(mine.name)
@@ -295,6 +297,4 @@ class Worker:
             self._claims.doubt()
             return False
         self._attempts[key(name.id)] = attempt
-        if attempt.decided is not None and not attempt.decided.final:
-            self._shy.avoid(key(name.id), unable=attempt.unable)
         return True

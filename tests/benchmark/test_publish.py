@@ -1,11 +1,9 @@
-"""What the README says of speed is written from one run, between two marks, and nothing else of it is touched."""
-
-from pathlib import Path
+"""What docs/benchmarks.md says of speed is written from one run, between two marks; nothing else is touched."""
 
 import pytest
 
 from tools.benchmark.figure import Figure, Target, losses, summed_up
-from tools.benchmark.publish import BEGIN, END, renewed, section
+from tools.benchmark.publish import BEGIN, END, PAGE, renewed, section
 
 MACHINE = {
     "date": "2026-01-31",
@@ -26,18 +24,18 @@ def rate(label: str, backlog: int, *samples: float, lost: int = 0) -> Figure:
 
 
 def test_only_what_stands_between_the_marks_is_renewed() -> None:
-    readme = f"before\n{BEGIN} -->\nold\n{END}\nafter\n"
-    assert renewed(readme, "new") == f"before\n{BEGIN} -->\nnew\n{END}\nafter\n"
-    assert renewed(renewed(readme, "new"), "new") == renewed(readme, "new")
+    page = f"before\n{BEGIN} -->\nold\n{END}\nafter\n"
+    assert renewed(page, "new") == f"before\n{BEGIN} -->\nnew\n{END}\nafter\n"
+    assert renewed(renewed(page, "new"), "new") == renewed(page, "new")
 
 
-def test_a_readme_without_the_marks_is_refused() -> None:
+def test_a_page_without_the_marks_is_refused() -> None:
     with pytest.raises(ValueError, match="has no section"):
         renewed("nothing", "new")
 
 
-def test_our_readme_has_a_place_for_it() -> None:
-    assert renewed((Path(__file__).parents[2] / "README.md").read_text(), "new")
+def test_our_page_has_a_place_for_it() -> None:
+    assert renewed(PAGE.read_text(), "new")
 
 
 def test_the_section_has_a_row_for_each_contender_and_each_target() -> None:
@@ -57,6 +55,8 @@ def test_the_section_has_a_row_for_each_contender_and_each_target() -> None:
     assert "| jug | – | missing |" in said
     assert "| call: ext4 10k: spoold / huey | ≥ 10 | 18.5 × | 18 – 19 | holds |" in said
     assert "| idle: the master | < 5 | 7 % core | 7 – 7 | **missed** |" in said
+    assert "![Tasks a second against the backlog](../tools/benchmark/growth.svg)" in said
+    assert "<details markdown><summary>2 figures" in said
     assert said.endswith("Lost 0, doubled 0 in all rows of spoold.")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import grp
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,39 @@ def test_a_spool_is_made_with_the_report_of_its_mount_and_nothing_else(tmp_path:
     assert (kept.verdict, kept.quick, kept.spool_id) == ("safe with rename", True, answer["spool_id"])
     assert not [remark for remark in kept.remarks if remark.probe == "marker"]
     assert not list((root / "tmp").iterdir())
+
+
+def test_a_group_is_given_all_of_it_and_others_no_results(tmp_path: Path) -> None:
+    group = grp.getgrgid(os.getegid()).gr_name
+    before = os.umask(0o077)
+    try:
+        result = spool(tmp_path, "init", str(tmp_path / "s"), "--group", group)
+    finally:
+        os.umask(before)
+    assert result.exit_code == 0, result.stderr
+    assert f"members of group {group} can use this spool" in result.stderr
+    modes = {path.name: path.stat().st_mode & 0o7777 for path in (tmp_path / "s").iterdir()}
+    assert all(modes[name] & 0o2070 == 0o2070 for name in layout.TREE), modes
+    assert all(modes[name] & 0o007 == 0 for name in layout.PRIVATE)
+    assert modes[layout.SETTINGS] & 0o060 == 0o060
+
+
+def test_without_a_group_it_is_said_that_one_user_can_use_it(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        result = spool(tmp_path, "init", str(tmp_path / "s"))
+    finally:
+        os.umask(before)
+    assert "(umask 022); for several users use `spool init --group GROUP DIR`" in result.stderr
+    modes = {path.name: path.stat().st_mode & 0o7777 for path in (tmp_path / "s").iterdir()}
+    assert (modes["results"], modes["logs"], modes["archive"], modes["pending"]) == (0o750, 0o750, 0o750, 0o755)
+
+
+def test_an_unknown_group_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    result = spool(tmp_path, "init", str(tmp_path / "s"), "--group", "no-such-group")
+    assert result.exit_code == 2
+    assert "--group: names no group of this machine" in result.stderr
+    assert not (tmp_path / "s").exists()
 
 
 def test_a_directory_that_no_report_could_name_is_refused(tmp_path: Path) -> None:

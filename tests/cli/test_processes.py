@@ -42,6 +42,38 @@ def test_run_is_as_if_the_command_ran_here(root: Path) -> None:
     assert finish(start("run", "--", "true", root=root)) == (0, "", "")
 
 
+def test_run_ends_as_a_shell_says_that_its_command_ended(root: Path) -> None:
+    code, _, err = finish(start("run", "--", "sh", "-c", "kill -9 $$", root=root))
+    assert (code, "SIGNALED" in err) == (137, True)
+    code, _, _ = finish(start("run", "--retries", "1", "--", "sh", "-c", "kill -15 $$", root=root))
+    assert code == 143
+
+
+def test_run_sends_stdin_on_request_and_else_says_that_it_does_not(root: Path) -> None:
+    text = "a line\nünï"
+    assert finish(start("run", "--stdin", "--", "cat", root=root), text.encode()) == (0, text, "")
+    code, out, err = finish(start("run", "--stdin", "--", "cat", root=root), b"\xff")
+    assert (code, out, "no UTF-8 text" in err) == (2, "", True)
+    read, write = os.pipe()
+    os.write(write, b"x\n")
+    os.close(write)
+    code, out, err = finish(start("run", "--", "cat", root=root, stdin=read))
+    os.close(read)
+    assert (code, out) == (0, "")
+    assert "--stdin sends it" in err
+
+
+@pytest.mark.parametrize(
+    "words", ["run true", "run make -j4", "run --timeout 5m make --timeout 1m", "submit make -j4"]
+)
+def test_a_command_without_dashes_hears_of_them(words: str) -> None:
+    done = spool(*words.split())
+    assert (done.code, done.out) == (2, "")
+    assert "write `--` before the command" in " ".join(done.err.split())
+    with_dashes = spool(words.split(maxsplit=1)[0], "--nonsense", "--", "true")
+    assert "write `--`" not in with_dashes.err
+
+
 def test_run_shows_output_while_the_command_runs(root: Path, tmp_path: Path) -> None:
     go = tmp_path / "go"
     script = f"echo begun; until [ -e {go} ]; do sleep 0.05; done; echo ended"
@@ -115,6 +147,40 @@ def test_a_reader_that_has_seen_enough_is_no_error(root: Path) -> None:
     os.close(write_end)
     _, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, err) == (0, b"")
+
+
+def finish_unread(process: subprocess.Popen[bytes]) -> tuple[int, str]:
+    """As `finish`, for one whose stdout nobody reads any more."""
+    _, err = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, err.decode()
+
+
+@pytest.mark.parametrize("more", ["", "; seq 100000; exec sleep 1000"], ids=["quiet", "talking"])
+def test_a_run_that_nobody_reads_any_more_cancels_its_task(root: Path, more: str) -> None:
+    name = f"unread-{len(more)}"
+    script = f"echo begun{more or '; exec sleep 1000'}"
+    process = start("run", "--id", name, "--", "sh", "-c", script, root=root)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"begun\n"
+    process.stdout.close()
+    process.stdout = None
+    code, err = finish_unread(process)
+    assert code == 0
+    assert (f"{name} is being cancelled" in err, "Traceback" in err, err.count("\n")) == (True, False, 1)
+    done = spool("wait", name, "--timeout", "30", "--json", root=root)
+    assert (done.code, json.loads(done.out)[name]["status"]) == (1, "cancelled")
+
+
+@pytest.mark.parametrize("verb", ["logs", "events"])
+def test_who_follows_for_nobody_ends(root: Path, tmp_path: Path, verb: str) -> None:
+    task_id = submit_until(root, tmp_path / "go")
+    process = start(*(("logs", "-f", task_id) if verb == "logs" else ("events", "-f")), root=root)
+    assert process.stdout is not None
+    assert process.stdout.readline()
+    process.stdout.close()
+    process.stdout = None
+    assert finish_unread(process)[0] == 0
+    (tmp_path / "go").touch()
 
 
 def test_an_executor_runs_functions_on_the_workers(root: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spoold.cli.status import render
-from spoold.protocol.snapshot import Snapshot
+from spoold.protocol.snapshot import Rates, Recent, Snapshot
 from tests.cli.command import leader, make, spool, told
 
 PICTURE = Snapshot.model_validate(
@@ -23,7 +23,7 @@ PICTURE = Snapshot.model_validate(
             | {"mem_mb": 2048, "mem_available_mb": 1024, "load": 0.5, "labels": ["gpu"], "tasks": [{"id": "t9"}]}
         ],
         "rates": {"completed_per_min": 4, "eta_s": 3700},
-        "types": {"review": {"waiting": 7, "active": 1}},
+        "types": {"review": {"waiting": 7, "ready": 0, "running": 1, "active": 1}},
         "paused": ["review"],
         "warnings": ["the share is [80] % full"],
     }
@@ -65,8 +65,11 @@ def test_every_figure_is_shown() -> None:
     assert lines[2].split() == ["pending", "waiting", "ready", "claimed", "completed", "failed", "rejected"]
     assert lines[3].split() == ["0", "7", "0", "0", "0", "2", "0"]
     assert lines[4] == "4 completed and 0 failed per minute, about 1 h 1 m to go"
-    assert [line.split() for line in lines[6:8]] == [["TYPE", "ACTIVE", "WAITING"], ["review", "1", "7"]]
-    assert lines[9] == "1 workers: 1 working, 0 idle, 0 draining, 1 dead"
+    assert [line.split() for line in lines[6:8]] == [
+        ["TYPE", "WAITING", "READY", "RUNNING"],
+        ["review", "7", "0", "1"],
+    ]
+    assert lines[9] == "1 worker: 1 working, 0 idle, 0 draining, 1 dead"
     assert lines[11].split() == ["w-1", "laptop", "working", "1/4", "8", "1.0/2.0G", "0.50", "gpu", "t9"]
     assert lines[12].strip() == "! the share is [80] % full"
 
@@ -78,10 +81,33 @@ def test_every_figure_is_shown() -> None:
         ({"halted": True}, "HALTED"),
         ({"rates": PICTURE.rates.model_copy(update={"eta_s": 59})}, "about 59 s to go"),
         ({"rates": PICTURE.rates.model_copy(update={"eta_s": 200_000})}, "about 2 d 7 h to go"),
+        (
+            {"rates": Rates(eta_unknown="no worker can run 1 of 2 tasks")},
+            "\ntime to go: unknown, no worker can run 1 of 2 tasks\n",
+        ),
+        (
+            {"rates": Rates(completed_per_min=2, eta_unknown="tasks are paused")},
+            "2 completed and 0 failed per minute, time to go: unknown, tasks are paused\n",
+        ),
+        (
+            {"recent": Recent(failed_attempts={"STALLED": 30, "TIMEOUT": 1}, rejections={"is empty.": 2})},
+            "attempts that failed in the last 10 m: 30 STALLED, 1 TIMEOUT\n",
+        ),
+        (
+            {"recent": Recent(rejections={"is empty.": 2})},
+            "\n2 drops were rejected in the last 10 m: is empty.\n",
+        ),
+        (
+            {"recent": Recent(rejections={"is empty.": 1000, "comand: unknown field.": 1})},
+            (
+                "\n1,000 drops were rejected in the last 10 m: is empty.\n"
+                "1 drop was rejected in the last 10 m: comand: unknown field.\n"
+            ),
+        ),
     ],
 )
 def test_what_matters_stands_out(changes: dict[str, object], words: str) -> None:
-    assert words in shown(PICTURE.model_copy(update=changes))
+    assert words in "\n".join(line.rstrip() for line in shown(PICTURE.model_copy(update=changes)).split("\n"))
 
 
 def test_a_spool_that_is_none_is_refused(tmp_path: Path) -> None:

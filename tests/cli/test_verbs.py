@@ -173,13 +173,13 @@ def test_stdin_is_one_task_or_a_line_each(root: Path, run: Run, stdin: bytes, co
         (["submit", "--type", "t", "--input", "{a}"], b"", "--input: is not JSON"),
         (["submit", "--type", "t", "--timeout", "soon"], b"", "--timeout: 'soon' is no time"),
         (["submit", "--type", "t", "--env", "K"], b"", "--env: 'K' has no name before"),
-        (["submit", "--type", "t", "--requires", "cpus=many"], b"", "requires.cpus"),
+        (["submit", "--type", "t", "--requires", "cpus=many"], b"", "--requires: cpus"),
         (["submit", "--type", "t", "--priority", "asap"], b"", "not a priority"),
         (["submit", "-", "--id", "x"], b'{"type":"t"}\n{"type":"t"}\n', "--id: is for one task"),
         (["submit", "--nope"], b"", "No such option"),
         (["run", "--type", ""], b"", "nothing after '--'"),
         (["ls", "--state", "gone"], b"", "'gone' is no state. Mend: use one of pending, waiting"),
-        (["drain"], b"", "one WORKER or --all"),
+        (["drain"], b"", "name workers or --all"),
         (["wait", "x", "--timeout", "-3"], b"", "is no time"),
         (["pause", "no such"], b"", "'no such' is no type of tasks: not a plain word; use 1 to 48 of"),
         (["pause", "+all"], b"", "or name none, to mean all"),
@@ -275,7 +275,9 @@ def test_wait_tells_by_its_exit_code(root: Path, run: Run) -> None:
     assert (failed.code, "bad failed: EXIT_NONZERO: exit code 3" in failed.err) == (1, True)
     assert json.loads(run("wait", "bad", "--json").out)["bad"]["exit_code"] == 3
     late = run("wait", "open", "--timeout", "50ms")
-    assert (late.code, "have not ended" in late.err) == (124, True)
+    assert (late.code, "1 of 1 task has not ended after 0.05 s: open" in late.err) == (124, True)
+    put(root, "ready/type=t/5000.0000000002-1.more.a1f0c0.json", {})
+    assert "2 of 3 tasks have not ended" in run("wait", "good", "open", "more", "--timeout", "50ms").err
     assert run("wait", "good", "unknown").code == 4
 
 
@@ -306,12 +308,6 @@ def test_what_is_not_there_is_exit_4(run: Run) -> None:
         assert (done.code, done.out, len(done.err.splitlines())) == (4, "", 1), words
         odd = run(words.split()[0], "\udcff")
         assert (odd.code, odd.out, "Traceback" in odd.err) == (4, "", False), words
-
-
-def test_one_unknown_id_among_others_cancels_nothing(root: Path, run: Run) -> None:
-    put(root, "ready/type=t/5000.0000000001-1.open.a1f0c0.json", {})
-    assert run("cancel", "open", "nope").code == 4
-    assert requests(root) == []
 
 
 def test_events_are_lines_for_people_or_programs(root: Path, run: Run) -> None:
@@ -348,10 +344,10 @@ def test_debug_shows_where_an_error_came_from(run: Run) -> None:
 
 
 def test_a_bug_of_ours_is_shown_and_is_no_failed_task(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("spoold.client.info.describe", broken)
+    monkeypatch.setattr("spoold.client.selecting.find", broken)
     done = run("show", "x")
     assert done.code == 70
     assert "ZeroDivisionError" in done.err
@@ -382,3 +378,33 @@ def test_what_says_nothing_or_never_ends_is_refused(
 def test_a_name_with_a_line_break_is_one_line_of_a_list(root: Path, run: Run) -> None:
     (root / "pending" / "two\nlines\x1b[31m.json").write_text("{")
     assert run("ls", "-q").lines == ["two lines [31m.json"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--requires", "cpu=nan"), "--requires: cpu: 'nan' is no finite number"),
+        (("--requires", "cpu=-1"), "--requires: cpu: too small"),
+        (("--requires", "mem=lots"), "--requires: mem: not an amount of memory"),
+        (("--requires", "gpu=100000000000000000000"), "--requires: gpu: 100000000000000000000 has more than 64 bits"),
+        (("--priority", "100000000000000000000"), "--priority: 100000000000000000000 has more than 64 bits"),
+        (("--priority", "foo"), "--priority: not a priority"),
+        (("--timeout", "0"), "--timeout: too small"),
+        (("--after", "a/b"), "--after: not an id"),
+        (("--id", "a/b"), "--id: not an id"),
+        (("--batch", "a/b"), "--batch: not an id"),
+        (("--type", "-x"), "--type: not a plain word"),
+        (("--name", "x" * 501), "--name: longer than 500 characters"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["submit", "run"])
+def test_a_wrong_option_is_called_by_its_name(run: Run, verb: str, words: tuple[str, ...], said: str) -> None:
+    done = run(verb, *words, "--", "true")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"spool: {said}")
+
+
+def test_a_wrong_field_of_a_file_is_not_called_an_option(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('{"type": "x", "timeout": -1}')
+    done = run("submit", "--priority", "high", str(tmp_path / "t.json"))
+    assert (done.code, "--" in done.err.split("Mend")[0], "timeout: too small" in done.err) == (2, False, True)

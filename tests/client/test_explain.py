@@ -5,6 +5,9 @@ Method: a real master on a spool in memory; workers that only beat; the answers 
 
 from __future__ import annotations
 
+import errno
+import json
+
 import pytest
 
 from spoold.client.explain import explain
@@ -13,10 +16,13 @@ from spoold.client.info import describe
 from spoold.protocol.errors import NotFound
 from spoold.protocol.request import Verb
 from spoold.rules.case import Explanation
-from spoold.store import control
+from spoold.store import control, locate
+from spoold.store.store import open_store, stamp
+from spoold.system.clock import ManualClock
 from spoold.system.filesystem import Usage
 from spoold.system.host import FakeHost
 from tests.client.cluster import Cluster
+from tests.support.faults import FaultyFileSystem
 
 
 def ask(cluster: Cluster, task: str) -> Explanation:
@@ -60,10 +66,9 @@ def test_a_pause_of_a_type_and_a_limit() -> None:
     cluster.steps(master)
     for name in ("a", "b"):
         answer = ask(cluster, name)
-        assert (answer.state, answer.verdict) == (
-            "waiting",
-            "type review is paused; `spool resume review` lets it go on",
-        )
+        assert answer.state == "waiting"
+        said = "type review is paused; `spool resume review` lets it go on; asked for by cli-here-0002 since "
+        assert answer.verdict.startswith(said)
 
 
 def test_no_worker_with_a_gpu_and_then_one_whose_gpu_is_taken() -> None:
@@ -82,13 +87,15 @@ def test_no_worker_with_a_gpu_and_then_one_whose_gpu_is_taken() -> None:
     assert ask(cluster, "b").verdict == "no worker has type=review gpu=1 free just now: w-0002"
 
 
-def test_a_worker_that_does_not_say_what_it_can_serve_is_passed_over() -> None:
+def test_a_worker_that_does_not_say_what_it_can_serve_is_named() -> None:
     cluster = Cluster()
     master = cluster.master()
     cluster.worker("w-0001", capabilities=None)
     cluster.drop("a")
     cluster.steps(master)
-    assert gates(ask(cluster, "a")) == ["workers"]
+    answer = ask(cluster, "a")
+    assert gates(answer) == ["capability"]
+    assert "w-0001: its heartbeat does not say what it can run" in answer.verdict
     cluster.worker("w-0002")
     assert ask(cluster, "a").verdict == "it is ready: a worker takes it within moments"
 
@@ -111,6 +118,29 @@ def test_busy_draining_and_dead_workers() -> None:
     assert gates(ask(cluster, "c")) == ["workers"]
     answer = ask(cluster, "a")
     assert answer.verdict == "worker w-0001 holds it and has not been heard of lately"
+
+
+def test_a_task_that_a_draining_worker_handed_back_says_so() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.worker()
+    cluster.drop("a")
+    cluster.steps(master)
+    file = cluster.claim("a").encode()
+    cluster.result(
+        "a.1.w-0001.json",
+        "a",
+        1,
+        status="handed_back",
+        error={"code": "HANDED_BACK", "message": "its worker was drained"},
+    )
+    cluster.fs.rename(f"claimed/w-0001/{file}", f"returned/{file.replace('a1f0c0.json', 'a2f0c0.w-0001.json')}")
+    for state in ("waiting", "ready"):
+        answer = ask(cluster, "a")
+        assert (answer.state, answer.attempt, gates(answer)) == (state, 2, ["handed_back"])
+        assert answer.reasons[0].reason == "attempt 1 was handed back by w-0001: its worker was drained"
+        assert answer.verdict != answer.reasons[0].reason
+        cluster.steps(master)
 
 
 @pytest.mark.parametrize("told", ["by the result", "by the journal", "by nobody"])
@@ -211,6 +241,8 @@ def test_drops_that_are_young_wrong_well_and_rejected() -> None:
     assert gates(ask(cluster, "wrong.json")) == ["leader", "drop"]
     assert gates(ask(cluster, "many.jsonl")) == ["leader", "young"]
     assert gates(ask(cluster, "well")) == ["leader"]
+    cluster.fs.writers.add(cluster.fs.stat("pending/young.json").inode)
+    assert gates(ask(cluster, "young.json")) == ["leader", "writer", "young"]
     cluster.fs.mkdir("pending/folder.json")
     master = cluster.master()
     cluster.steps(master)
@@ -221,6 +253,18 @@ def test_drops_that_are_young_wrong_well_and_rejected() -> None:
     line = "bad.jsonl line 2: is not JSON: trailing comma is not allowed (column 30)."
     assert ask(cluster, "bad.jsonl").verdict == f"it was rejected: {line}"
     assert describe(cluster.store, "bad.jsonl").reason.startswith(f"{line} Mend: mend it there; ")
+
+
+@pytest.mark.parametrize("drop", ["closed.json", "closed.jsonl"])
+def test_a_drop_that_the_asker_may_not_read_is_called_so(drop: str) -> None:
+    cluster = Cluster()
+    cluster.fs.write(f"pending/{drop}", b'{"type": "review"}\n', durable=False)
+    mount = FaultyFileSystem(cluster.fs)
+    mount.fail("read", f"pending/{drop}", errno.EACCES, times=100)
+    cluster.store = open_store(mount, cluster.clock, "cli-here-0002", "spool")
+    answer = ask(cluster, drop)
+    assert gates(answer) == ["leader", "hidden"]
+    assert (answer.reasons[1].change or "").startswith("its owner (or root) lets the group read it (`chmod -R g+rwX ")
 
 
 def test_without_a_leader_nothing_waiting_moves() -> None:
@@ -330,6 +374,14 @@ def test_a_rejection_whose_reason_cannot_be_read() -> None:
     assert ask(cluster, "x.json").verdict == "it was rejected, and no reason is beside it"
 
 
+def test_a_file_in_rejected_without_a_reason_is_explained_and_never_taken_for_its_own_reason() -> None:
+    cluster = Cluster()
+    cluster.fs.write("rejected/y.json", b'{"id": "z", "problem": "forged"}', durable=False)
+    answer = ask(cluster, "y.json")
+    assert (answer.state, answer.verdict) == ("rejected", "it was rejected, and no reason is beside it")
+    assert answer.reasons[0].change == "put it into pending/ again and it is judged anew"
+
+
 def test_a_task_that_cannot_be_read_is_explained_by_its_lane() -> None:
     cluster = Cluster()
     master = cluster.master()
@@ -376,3 +428,41 @@ def test_a_task_that_keeps_moving_is_not_looked_for_for_ever() -> None:
     cluster.store.fs = Fleeting()  # type: ignore[assignment]
     with pytest.raises(NotFound, match="keeps moving"):
         ask(cluster, "a")
+
+
+@pytest.mark.parametrize("skew_s", [86_400.0, -86_400.0])
+def test_whoever_asks_with_a_wrong_clock_is_told_what_the_leader_does(skew_s: float) -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    moment = cluster.clock.wall()
+    cluster.drop("later", not_before=stamp(moment + 3600))
+    cluster.drop("soon", deadline=stamp(moment + 3600), after="nobody")
+    cluster.steps(master)
+    mine = ManualClock(wall=moment + skew_s)
+
+    def sleep(seconds: float) -> None:
+        for clock in (mine, cluster.clock):
+            clock.advance(seconds)
+        master.step()
+
+    for task, gate in (("later", "not_before"), ("soon", "dependencies")):
+        answer = explain(cluster.store, cluster.host, mine, task, sleep=sleep)
+        assert gates(answer)[0] == gate
+    mine.set_wall(moment + 4000)
+    assert gates(explain(cluster.store, cluster.host, mine, "later", sleep=sleep))[0] == "not_before"
+
+
+def test_a_line_of_a_rejected_batch_is_known_by_its_id() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    lines = [{"id": "x-1", "type": "review"}, {"id": "x-2", "typ": "review"}, {"type": "review", "id": "x-3"}]
+    data = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+    cluster.fs.write("pending/night.whole.jsonl", data, durable=False)
+    cluster.steps(master)
+    for task_id in ("x-1", "X-2", "x-3"):
+        answer = ask(cluster, task_id)
+        assert (answer.state, "night.whole.jsonl line 2: typ: unknown field" in answer.verdict) == ("rejected", True)
+    assert [found.id for found in locate.iter_tasks(cluster.store)] == ["night.whole.jsonl"]
+    cluster.drop("x-1")
+    cluster.steps(master)
+    assert ask(cluster, "x-1").state != "rejected"

@@ -10,6 +10,8 @@ from spoold.protocol.drop import task_drop
 from spoold.protocol.errors import NotFound
 from spoold.protocol.lifecycle import State
 from spoold.protocol.result import Code
+from spoold.store.census import census
+from spoold.store.drops import list_unexplained
 from spoold.store.locate import iter_tasks, locate, locate_many
 from spoold.store.store import Store
 from tests.client.trees import WORKER, Tree
@@ -138,6 +140,26 @@ def test_a_list_shows_a_rejected_second_drop_beside_the_task_that_has_the_id(tre
         ("x-1", "rejected", "again.json"),
         ("x-1", "rejected", "once-more.json"),
     ]
+
+
+def test_what_is_rejected_without_a_reason_is_listed_as_status_counts_it(tree: Tree) -> None:
+    tree.rejects("bad.json")
+    tree.put("rejected/alone", b"?")
+    tree.put(f"rejected/{task_drop(5, 'x-1', unique=True)}", b"?")
+    tree.put("rejected/gone.json.reason.json", {"id": "gone"})
+    store = store_of(tree)
+    rows = [found.id for found in iter_tasks(store, [State.REJECTED])]
+    assert sorted(rows) == ["alone", "bad.json", "x-1"]
+    assert len(rows) == census(store.fs).tasks.rejected
+    assert locate(store, "alone").path == "rejected/alone"
+
+
+def test_a_drop_whose_reason_a_listing_missed_is_not_without_one(tree: Tree) -> None:
+    tree.rejects("bad.json")
+    store, listed = store_of(tree), tree.fs.list
+    late = iter([["bad.json"]])
+    tree.fs.list = lambda path: next(late, listed(path)) if path == "rejected" else listed(path)  # type: ignore[method-assign]
+    assert list(list_unexplained(store.fs)) == []
 
 
 def test_many_are_found_in_one_look(tree: Tree) -> None:

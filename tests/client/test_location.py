@@ -1,5 +1,6 @@
 """Which spool is meant: said first, then the environment, then the configuration; never a guess."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,8 @@ def test_each_source_goes_before_the_next(tmp_path: Path, home: dict[str, str]) 
     assert where() == "/from/system"
     write(Path(user_file(home)), 'spool = "/from/user"\n')
     assert where() == "/from/user"
+    home["SPOOL_ROOT"] = "/of/the/task"
+    assert where() == "/of/the/task"
     assert where(configured="/from/worker") == "/from/worker"
     home["SPOOL_DIR"] = "/from/environment"
     assert where(configured="/from/worker") == "/from/environment"
@@ -56,3 +59,34 @@ def test_a_broken_configuration_is_named(home: dict[str, str], text: str, words:
     with pytest.raises(BadFile, match=words) as caught:
         spool_directory(environ=home)
     assert caught.value.file == user_file(home)
+
+
+def test_a_configuration_that_is_no_file_is_named_and_nobody_waits_for_it(home: dict[str, str]) -> None:
+    path = Path(user_file(home))
+    path.mkdir(parents=True)
+    with pytest.raises(BadFile, match="cannot be read: not a regular file"):
+        spool_directory(environ=home)
+    path.rmdir()
+    os.mkfifo(path)
+    with pytest.raises(BadFile, match="cannot be read: not a regular file"):
+        spool_directory(environ=home)
+    path.unlink()
+    path.symlink_to(path.name)
+    with pytest.raises(BadFile, match="cannot be read: Too many levels"):
+        spool_directory(environ=home)
+
+
+def test_a_configuration_that_names_no_spool_is_shown_with_what_it_has(home: dict[str, str], tmp_path: Path) -> None:
+    write(Path(user_file(home)), 'spol = "/x"\n')
+    with pytest.raises(NoSpoolNamed, match=r"config\.toml, which has only 'spol'\. "):
+        spool_directory(environ=home, system=str(tmp_path))
+    write(Path(user_file(home)), "")
+    with pytest.raises(NoSpoolNamed, match=r"config\.toml\. "):
+        spool_directory(environ=home, system=str(tmp_path))
+
+
+def test_files_of_the_system_that_are_none_are_passed_over(tmp_path: Path, home: dict[str, str]) -> None:
+    write(tmp_path / "etc" / "a.toml", 'spool = "/one"\n')
+    os.mkfifo(tmp_path / "etc" / "b.toml")
+    (tmp_path / "etc" / "c.toml").mkdir()
+    assert spool_directory(environ=home, system=str(tmp_path / "etc")) == "/one"

@@ -1,4 +1,4 @@
-"""Looks are frequent after something happened and rare later; an outage is borne with for a minute."""
+"""Polling are frequent after something happened and rare later; an outage is borne with for a minute."""
 
 import pytest
 

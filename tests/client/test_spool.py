@@ -223,6 +223,15 @@ def test_a_client_that_was_silent_for_so_long_that_its_directory_is_gone_begins_
     assert tree.fs.list("tmp") == []
 
 
+def test_a_drop_that_was_rejected_without_a_reason_says_so(tree: Tree) -> None:
+    tree.put("rejected/odd.json", b'{"problem": "forged"}')
+    with tree.spool() as spool:
+        assert spool.show("odd.json").reason.startswith("rejected without a reason beside it. Mend: put it into pend")
+        found = spool.result("odd.json")
+    assert found.error is not None
+    assert "has no reason beside it. Mend: put it into pending/" in found.error.message
+
+
 def test_a_rejected_drop_cannot_be_cancelled_nor_the_task_whose_id_it_named(tree: Tree) -> None:
     tree.ready("a")
     tree.rejects("again.json", "a")

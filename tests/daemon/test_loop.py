@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import logging
+import os
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from spoold.daemon.loop import Actor, Beat, Loop
+from spoold.daemon import loop as loop_module
+from spoold.daemon.loop import Actor, Loop, StepResult
 from spoold.daemon.nap import Nap
-from spoold.daemon.pulse import Pulse
+from spoold.daemon.pulse import VERBS, Pulse, pulsing
 from spoold.protocol.settings import PollSettings
 from spoold.system.clock import ManualClock
+from spoold.system.filesystem import FileSystem
+from spoold.system.posix import PosixFileSystem
 
 STEP, CLOSE = RuntimeError("in a step"), RuntimeError("on leaving")
 
@@ -21,10 +28,10 @@ class Broken:
     def __init__(self, step: Exception | None) -> None:
         self._step = step
 
-    def step(self) -> Beat:
+    def step(self) -> StepResult:
         if self._step is not None:
             raise self._step
-        return Beat(busy=False, next_due=None, done=True)
+        return StepResult(busy=False, next_due=None, done=True)
 
     def close(self) -> None:
         raise CLOSE
@@ -40,3 +47,74 @@ def test_an_actor_that_cannot_close_is_an_error_and_the_first_one_is_told(
     loop = Loop(lambda: cast(Actor, Broken(step)), PollSettings(), Pulse(), lambda: False, Nap(ManualClock()))
     loop.run()
     assert (loop.over, loop.error) == (True, told)
+
+
+class Troubled:
+    """An actor whose steps come to what it is given, one by one, and end with the last."""
+
+    def __init__(self, *steps: Exception | StepResult, resting: bool = False) -> None:
+        self._steps = list(steps)
+        self.resting = resting
+
+    def step(self) -> StepResult:
+        step = self._steps.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
+WENT, DONE = StepResult(busy=False, next_due=0.0), StepResult(busy=False, next_due=None, done=True)
+OVER = "this is over"
+LOCAL = OSError(errno.ENOSPC, "No space left on device", "/tmp/scratch/x")
+
+
+@pytest.mark.parametrize(
+    ("actor", "told"),
+    [
+        (
+            Troubled(LOCAL, WENT, DONE),
+            [f"nothing can be done until {OVER}: {LOCAL}", f"{OVER}: No space left on device: /tmp/scratch"],
+        ),
+        (
+            Troubled(LOCAL, DONE),
+            [f"nothing can be done until {OVER}: {LOCAL}"],
+        ),  # asked to leave, it has looked at nothing
+        (
+            Troubled(LOCAL, WENT, DONE, resting=True),
+            [f"nothing can be done until {OVER}: {LOCAL}"],
+        ),  # nor has who rests
+        (Troubled(WENT, DONE), []),
+    ],
+)
+def test_what_is_over_is_what_was_in_trouble_and_only_a_step_that_looked_says_so(
+    actor: Troubled, told: list[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop_module, "PATIENCE_S", 0.01)
+    caplog.set_level(logging.INFO, "spoold")
+    Loop(lambda: cast(Actor, actor), PollSettings(), Pulse(), lambda: False, Nap(ManualClock())).run()
+    assert [record.message for record in caplog.records if OVER in record.message] == told
+
+
+def test_the_pulse_knows_every_verb_of_the_port(tmp_path: Path) -> None:
+    verbs = {name for name in vars(FileSystem) if not name.startswith("_")} - {"remote", "forgets"}
+    assert set(VERBS) == verbs
+    fs = pulsing(PosixFileSystem(tmp_path), Pulse())
+    assert all(callable(getattr(fs, verb)) for verb in verbs)
+
+
+def test_an_error_of_an_open_file_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over SMB a write says EBADF after the server was away: `[Errno 9] Bad file descriptor`, and of what?"""
+
+    def lost(fd: int, data: object) -> int:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    fs = pulsing(PosixFileSystem(tmp_path), Pulse())
+    monkeypatch.setattr(os, "write", lost)
+    with pytest.raises(OSError, match="Bad file descriptor: 'note'"):
+        fs.write("note", b"x", durable=False)
+    monkeypatch.undo()
+    with pytest.raises(OSError, match=f"'{tmp_path}/none'"):
+        fs.unlink("none")

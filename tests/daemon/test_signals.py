@@ -10,6 +10,8 @@ import time
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from spoold.daemon.signals import Signals
 
 
@@ -72,3 +74,26 @@ def test_a_signal_that_the_kernel_gives_to_another_thread_ends_the_wait() -> Non
     done = subprocess.run([sys.executable, "-c", OTHER_THREAD], capture_output=True, text=True, check=True)
     assert done.stdout == f"[{int(signal.SIGTERM)}]\n"
     assert time.monotonic() - began < 30
+
+
+HANGUP = """
+import os, signal
+from spoold.daemon.signals import Signals
+signals = Signals()
+signals.catch()
+os.kill(os.getpid(), signal.SIGHUP)
+os.kill(os.getpid(), signal.SIGTERM)
+signals.wait(60)
+print(signals.numbers)
+"""
+
+
+@pytest.mark.parametrize(("ignored", "heard"), [(False, [signal.SIGHUP, signal.SIGTERM]), (True, [signal.SIGTERM])])
+def test_a_hangup_that_the_parent_ignores_stays_ignored(ignored: bool, heard: list[int]) -> None:
+    def as_nohup_does() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
+
+    done = subprocess.run(
+        [sys.executable, "-c", HANGUP], capture_output=True, text=True, check=True, preexec_fn=as_nohup_does
+    )
+    assert done.stdout == f"{[int(number) for number in heard]}\n"

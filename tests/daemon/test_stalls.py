@@ -25,7 +25,7 @@ from spoold.daemon.leading import MasterActor
 from spoold.daemon.loop import Loop
 from spoold.daemon.nap import Nap
 from spoold.daemon.processes import _unfinished
-from spoold.daemon.pulse import Pulse, pulsing
+from spoold.daemon.pulse import VERBS, Pulse, pulsing
 from spoold.daemon.working import WorkerActor
 from spoold.protocol.settings import Settings
 from spoold.store.initialise import initialise
@@ -38,7 +38,6 @@ from spoold.worker.config import WorkerConfig
 # A lease of 7.5 s, and beats 2 s apart: with a stall of 4 s some time is left for a machine that does much else.
 SETTINGS = "[heartbeat]\ninterval_s = 3\nmisses = 3\n"
 STALL_S = 4.0
-VERBS = ("list", "read", "write", "append", "rename", "unlink", "mkdir", "rmdir", "stat", "sync", "flush", "usage")
 
 
 class Gate:

@@ -46,15 +46,14 @@ class TwoVolumes(Share):
 class LocklessShare(Share):
     """No locks at all."""
 
+    has_locks = False
+
     @contextmanager
     def locked(self, path: str, kind: LockKind = "flock") -> Iterator[bool]:
-        with super().locked(f"{path}/no", kind) as granted:
-            yield granted
-
-    def _full(self, path: str) -> str:
-        if path.endswith("/no"):
+        if not self.has_locks:
             raise refuse(errno.ENOLCK, path)
-        return super()._full(path)
+        with super().locked(path, kind) as granted:
+            yield granted
 
 
 class GenerousShare(Share):

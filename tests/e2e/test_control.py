@@ -99,6 +99,27 @@ def test_nothing_outlives_an_up_that_was_killed(pool: Pool) -> None:
     assert pool.listing("claimed") == []
 
 
+def test_up_goes_by_the_spool_and_the_name_in_its_file(pool: Pool) -> None:
+    pool.path("lab.toml").write_text(f'spool = "{pool.root}"\nname = "lab"\nallow_command = true\nslots = 1\n')
+    del pool.env["SPOOL_DIR"]
+    pool.spawn("up", "up", "--config", str(pool.path("lab.toml")))
+    pool.ready("lab")
+
+
+def test_up_ends_when_its_worker_cannot_read_its_file_any_more(pool: Pool) -> None:
+    config = pool.path("lab.toml")
+    config.write_text('name = "lab"\nallow_command = true\nslots = 1\n')
+    up = pool.spawn("up", "up", "--config", str(config))
+    pool.ready("lab")
+    config.write_text("slots = many\n")
+    (worker,) = [child for child in psutil.Process(up.process.pid).children() if "worker" in child.cmdline()]
+    worker.kill()
+    assert up.ends(20) == 2
+    told = pool.told()
+    assert told.count("lab.toml: is not TOML") == 1
+    assert "no worker can start" in told
+
+
 def test_halt_kills_what_runs_and_resume_runs_it_again_uncharged(pool: Pool) -> None:
     pool.path("short.toml").write_text("kill_grace_s = 0.5\n")
     pool.master()

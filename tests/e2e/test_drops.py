@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -145,6 +146,63 @@ def test_a_cycle_fails_with_its_members_named(shared: Pool) -> None:
             assert all(member in message for member in ("ring-a", "ring-b", "ring-c")), message
     named = [r for one in ("ring-a", "ring-b", "ring-c") for r in shared.results(one)]
     assert any("cycle" in result["error"]["message"] for result in named)
+
+
+GENERATE = 'for n in 1 2 3; do echo \'{"id": "\'$0-$n\'", "command": ["true"]}\'; sleep 3; done'
+
+
+def test_a_program_that_writes_a_batch_with_pauses_loses_no_line(shared: Pool) -> None:
+    """Longer pauses than a batch has to be still: that the program has the file open is what counts."""
+    drop = shared.root / "pending" / "generated.jsonl"
+    with drop.open("wb") as file:
+        program = subprocess.Popen(["sh", "-c", GENERATE, "generated"], stdout=file)
+    while program.poll() is None:
+        assert drop.exists(), "it is admitted when it is whole"
+        assert not shared.reason(drop.name)
+        time.sleep(0.1)
+    for number in (1, 2, 3):
+        assert shared.finish(f"generated-{number}")["status"] == "success"
+
+
+def _in_pieces(path: Path, text: str) -> None:
+    with path.open("w") as file:
+        for piece in (text[:9], text[9:]):
+            file.write(piece)
+            file.flush()
+            time.sleep(0.5)
+
+
+def _renamed(path: Path, text: str, name: str) -> None:
+    other = path.with_name(name)
+    other.write_text(text)
+    time.sleep(1)
+    other.rename(path)
+
+
+def _with_backup(path: Path, text: str) -> None:
+    probe, backup = path.with_name("4913"), path.with_name(f"{path.name}~")
+    probe.touch()
+    backup.write_text("what was here before")
+    time.sleep(1)
+    probe.unlink()
+    path.write_text(text)
+    backup.unlink()
+
+
+EDITORS: dict[str, Callable[[Path, str], None]] = {
+    "in-place": _in_pieces,
+    "sed": lambda path, text: _renamed(path, text, "sedAbC123"),
+    "rsync": lambda path, text: _renamed(path, text, f".{path.name}.Ab3dE9"),
+    "vim": _with_backup,
+}
+
+
+@pytest.mark.parametrize("editor", EDITORS)
+def test_what_editors_write_on_the_way_is_left_alone(shared: Pool, editor: str) -> None:
+    task = {"id": f"by-{editor}", "command": ["true"]}
+    EDITORS[editor](shared.root / "pending" / f"{editor}.json", json.dumps(task))
+    assert shared.finish(f"by-{editor}")["status"] == "success"
+    assert not [name for name in shared.listing("rejected") if name.startswith((editor, "4913"))]
 
 
 @pytest.mark.parametrize("name", ["ünï cödé.json", 'quote "q" $(x).json', "-rf.json", "UPPER.JSON"])

@@ -99,7 +99,7 @@ def test_words_of_every_kind_arrive_as_they_were_sent(shared: Pool) -> None:
 
 def test_an_argument_that_no_system_takes_fails_with_a_reason(shared: Pool) -> None:
     result = shared.finish(shared.submit("endless", ["true", "x" * 1_000_000], retry={"max": 0}))
-    assert result["error"]["code"] == "SPAWN_FAILED"
+    assert result["error"]["code"] == "INVALID_TASK"
     assert "too long" in result["error"]["message"].lower()
 
 

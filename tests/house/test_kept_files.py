@@ -10,6 +10,9 @@ from tests.house.sources import CHECKOUT, kept, texts
 NOTE_TO_SELF = re.compile(r"\b(T[O]DO|FIX[M]E|X[X]X)\b")
 ELSEWHERE = re.compile(r"(?<![\w.~/<>{}$*-])/(w[o]rk|r[o]ot)/|(?<![\w/-])(\.\./)?s[h]ared/")
 LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s#]+)(?:#[^)\s]*)?\)")
+# A link to a heading, in a document, or a document's name with one, in any text.
+ANCHOR = re.compile(r"\]\(([^)\s#:]*)#([^)\s]+)\)|(?<![(\w/.-])(\w[\w/.-]*\.md)#([\w-]+)")
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 # The text of others, and files whose content is data on purpose.
 DATA = ("uv.lock", "tests/vectors/")
 
@@ -53,6 +56,27 @@ def test_every_link_between_documents_leads_somewhere() -> None:
         for target in LINK.findall(text)
         if "://" not in target and not (CHECKOUT / path).parent.joinpath(target).exists()
     ]
+    assert not dead, "\n".join(dead)
+
+
+def anchors(text: str) -> set[str]:
+    """The anchor of every heading of a document, as GitHub makes it."""
+    headings = re.findall(r"^#+ (.+)$", FENCED.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_every_link_to_a_heading_finds_it() -> None:
+    dead, seen = [], 0
+    for path, text in texts():
+        for linked, heading, named, at in ANCHOR.findall(text):
+            if (linked or heading) and not path.endswith(".md"):
+                continue
+            here = CHECKOUT / path
+            target = here if not (linked or named) else (here.parent if linked else CHECKOUT) / (linked or named)
+            seen += 1
+            if not target.is_file() or (heading or at) not in anchors(target.read_text(encoding="utf-8")):
+                dead.append(f"{path}: {linked or named}#{heading or at}")
+    assert seen
     assert not dead, "\n".join(dead)
 
 

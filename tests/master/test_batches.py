@@ -100,6 +100,27 @@ def test_a_publishing_that_fails_is_made_once(code: int) -> None:
         assert_whole(made)
 
 
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EBUSY, errno.EIO])
+@pytest.mark.parametrize("remote", [False, True])
+@pytest.mark.parametrize("how", HOWS)
+def test_a_line_whose_fate_is_unknown_is_not_staged_again_while_its_file_cannot_be_removed(
+    how: How, remote: bool, code: int
+) -> None:
+    made = Cluster(remote=remote)
+    made.master("m1")
+    made.step("m1")
+    made.submit("many.whole.jsonl", BATCH)
+    mount = made.nodes["m1"].fs
+    mount.fail("rename", "waiting/", errno.EIO, how, after=2)
+    mount.fail("unlink", "admitting/", code, times=3)
+    for _ in range(3):
+        made.step("m1")
+    mount.deliver()
+    made.settle()
+    made.advance(60)
+    assert_whole(made)
+
+
 def test_the_order_of_a_batch_is_the_order_of_its_lines() -> None:
     made = cluster()
     made.settle()
@@ -155,14 +176,19 @@ def test_on_a_full_share_a_batch_waits_and_what_needs_no_room_goes_on() -> None:
     mount = made.nodes["m1"].fs
     mount.fail("write", "admitting/", errno.ENOSPC, times=1000)
     made.settle()
-    made.submit("a.json", '{"id": "a", "command": ["work"]}')
+    made.submit("0abcdefghi.a@unique.json", '{"id": "a", "command": ["work"]}')
+    made.submit("b.json", '{"id": "b", "command": ["work"]}')
     made.advance(3)
     assert made.state("a") == "ready"
+    desk = made.nodes["m1"].master.desk
+    assert desk is not None
+    assert "pending/b.json waits for room on the share: No space left on device" in desk.report.notices
     assert commands(made) == ['{"id": "a", "command": ["work"]}']
     assert made.troubles == []
     mount.faults.clear()
-    made.advance(3)
-    assert [line for line in commands(made) if '"a"' not in line] == BATCH.splitlines()
+    made.advance(5)
+    assert made.state("b") == "ready"
+    assert [line for line in commands(made) if '"a"' not in line and '"b"' not in line] == BATCH.splitlines()
 
 
 def until_published(made: Cluster) -> None:
@@ -173,3 +199,42 @@ def until_published(made: Cluster) -> None:
         made.pass_time(0.5)
         made.step("m1")
     pytest.fail(f"{len(commands(made))} lines were published")
+
+
+def left_half_way(drop: str) -> tuple[Cluster, list[str]]:
+    """A batch that was accepted, some of whose lines are tasks, and whose leader is gone; all its lines."""
+    made = Cluster()
+    made.master("m1")
+    lines = [f'{{"command": ["work", "{number:04}", "{"x" * 1100}"]}}\n' for number in range(1200)]
+    made.submit(drop, "".join(lines))
+    for _ in range(100):
+        made.advance(1)
+        if made.fs.files("waiting"):
+            break
+    made.crash("m1")
+    return made, lines
+
+
+@pytest.mark.parametrize("drop", ["many.whole.jsonl", "many.jsonl"])
+@pytest.mark.parametrize("kept", [1, 600])
+def test_a_batch_that_was_accepted_is_carried_through_under_a_lower_limit(drop: str, kept: int) -> None:
+    """kept: as many lines are just as long as the limit of the next leader."""
+    made, lines = left_half_way(drop)
+    assert 0 < len(commands(made)) < len(lines)
+    made.configure(f"[drop]\nmax_bytes = 2048\nmax_batch_bytes = {kept * len(lines[0])}\n")
+    made.master("m2")
+    made.advance(60)
+    assert commands(made) == [line.strip() for line in lines]
+    assert made.fs.list("rejected") == []
+
+
+@pytest.mark.parametrize("drop", ["many.whole.jsonl", "many.jsonl"])
+def test_what_is_no_task_in_a_batch_over_a_lower_limit_is_rejected_with_the_file(drop: str) -> None:
+    made, lines = left_half_way(drop)
+    found = len(commands(made))
+    made.configure("[drop]\nmax_bytes = 1024\nmax_batch_bytes = 1024\n")
+    made.master("m2")
+    made.advance(60)
+    assert len(commands(made)) == found
+    (rejected,) = [name for name in made.fs.list("rejected") if not name.endswith(".reason.json")]
+    assert made.fs.read(f"rejected/{rejected}") == "".join(lines).encode()

@@ -73,7 +73,7 @@ class Pool:
         self.turn(self.leader)
         desk = self.leader.master.desk
         assert desk is not None
-        while self.cluster.fs.list("pending") or desk.batches:
+        while self.cluster.fs.list("pending") or desk.door.batches:
             self.turn(self.leader)
         return len(lines)
 

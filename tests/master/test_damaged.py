@@ -2,14 +2,20 @@
 
 import errno
 import json
+from pathlib import Path
 
 import pytest
 
+from spoold.master.master import Master
 from spoold.protocol.errors import NotFound
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName
-from spoold.store import locate
+from spoold.store import locate, snapshots
+from spoold.store.initialise import initialise
 from spoold.store.store import make_directory, open_store
+from spoold.system.clock import ManualClock
+from spoold.system.host import FakeHost
+from spoold.system.posix import PosixFileSystem
 from tests.support.cluster import Cluster
 from tests.support.tokens import find
 
@@ -26,6 +32,42 @@ def cluster(task: str = LATER) -> Cluster:
     made.submit("a.json", task)
     made.settle()
     return made
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("returned/4990.hff58yhhc0-3.build.a2f1c0r0.laptop1-7f3a.json", "has r0: leave out a rest of 0"),
+        ("ready/type=command,run=command/build.json", "is not RANK.ORDER.ID.aAfFcC[rMS][d].json"),
+        ("waiting/type=command,run=command/4990.hff58yhhc0-3.build.a02f1c0.json", "without leading zeros"),
+        ("claimed/w1/499.hff58yhhc0-3.build.a1f0c0.json", "write four digits"),
+        ("completed/build.json", "is not ID.ATTEMPT.DECIDER.json"),
+        ("failed/build.json", "is not ID.ATTEMPT.DECIDER.json"),
+    ],
+)
+def test_a_name_that_is_passed_over_is_reported_with_its_fault(path: str, words: str) -> None:
+    made = cluster()
+    make_directory(made.fs, path.rpartition("/")[0])
+    for odd in (path, f"{path}.txt"):
+        made.fs.write(odd, OTHER.encode(), durable=False)
+    made.crash("m1")
+    made.master("m2")
+    made.advance(40)
+
+    def told() -> list[str]:
+        found = snapshots.latest(made.fs)
+        assert found is not None
+        return [line for line in found[1].warnings if path in line]
+
+    (line,) = told()
+    assert words in line
+    assert line.endswith("it is passed over: rename it, or move it away")
+    assert works(made)
+    made.fs.unlink(path)
+    made.crash("m2")
+    made.master("m3")
+    made.advance(40)
+    assert told() == []
 
 
 def works(made: Cluster) -> bool:
@@ -197,6 +239,37 @@ def test_a_file_that_its_owner_alone_may_touch_stops_nothing_else(place: str, ve
     assert works(made)
 
 
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EIO])
+@pytest.mark.parametrize("place", ["returned/", "claimed/w1/", "waiting/", "failed/"])
+@pytest.mark.parametrize("anew", [False, True], ids=["under a leader", "before he leads"])
+def test_a_task_that_cannot_be_read_is_named_and_stops_nothing_else(place: str, code: int, *, anew: bool) -> None:
+    made = cluster()
+    for task, settings in (("bad", '"max": 0'), ("again", '"max": 1, "backoff_s": 0'), ("held", '"max": 1')):
+        made.submit(f"{task}.json", f'{{"id": "{task}", "command": ["work"], "retry": {{{settings}}}}}')
+        made.settle()
+        if task != "held":
+            made.finish(task, exit_code=1)
+            made.step("w1")
+    if anew:
+        made.crash("m1")
+    leader = made.master("m2") if anew else made.nodes["m1"]
+    leader.fs.fail("read", place, code, times=-1)
+    made.fs.write("control/retry.bad.1.json", b"{}", durable=False)
+    made.crash("w1")
+    made.advance(60)
+    made.worker("w2", 9)
+    assert works(made)
+    assert leader.master.leading
+    found = snapshots.latest(made.fs)
+    assert found is not None
+    assert place == "waiting/" or any(line.startswith(place) for line in found[1].warnings)
+    leader.fs.faults.clear()
+    made.advance(60)
+    assert {task: made.state(task) for task in ("a", "bad", "again", "held")} == {
+        "a": "waiting", "bad": "claimed", "again": "claimed", "held": "claimed",
+    }  # fmt: skip
+
+
 def test_a_claim_restored_from_a_copy_neither_runs_nor_harms_what_was_committed() -> None:
     made = cluster('{"id": "a", "command": ["work"]}')
     path = made.find("a").path
@@ -313,7 +386,7 @@ def test_a_drop_that_may_not_be_moved_is_told_and_tried_ever_more_seldom() -> No
     assert node.fs.asked["rename"] - before < 80
     desk = node.master.desk
     assert desk is not None
-    assert any("mine" in notice for notice in desk.notices)
+    assert any("mine" in notice for notice in desk.report.notices)
     node.fs.faults.clear()
     made.advance(61)
     assert "mine" in made.fs.list("rejected")
@@ -351,3 +424,126 @@ def test_a_copy_of_a_task_that_was_archived_as_completed_is_set_aside_too() -> N
     assert made.fs.list("returned") == []
     assert any(".a.a2f0c0." in name for name in made.fs.list("rejected"))
     assert made.running() == {"w1": []}
+
+
+LAST = 10**9 - 1
+LANE = "type=command,run=command"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"ready/{LANE}/5000.hff58yhhc0-3.big.a{LAST}f0c0.json",
+        f"ready/{LANE}/5000.hff58yhhc0-3.big.a{LAST}f{LAST}c{LAST}r{10**12 - 1}.json",
+        f"returned/5000.hff58yhhc0-3.big.a{LAST}f0c0.w9.json",
+        f"claimed/w9/5000.hff58yhhc0-3.big.a{LAST}f0c0.json",
+        f"claimed/w9/5000.hff58yhhc0-3.big.a{LAST}f{LAST}c1.json",
+        f"waiting/{LANE}/5000.zzzzzzzzzz-1.big.a1f0c0.json",
+        f"waiting/{LANE}/5000.zzzzzzzzzz-zzzzzz.big.a1f0c0.json",
+        "admitting/1.m9.1/5000.zzzzzzzzzz-zzzzzz.big.a1f0c0.json",
+    ],
+)
+def test_the_highest_numbers_that_a_name_can_hold_stop_no_node(path: str) -> None:
+    made = Cluster()
+    make_directory(made.fs, path.rpartition("/")[0])
+    made.fs.write(path, b'{"id": "big", "command": ["work"]}', durable=False)
+    made.master("m1")
+    made.worker("w1")
+    for _ in range(8):
+        made.advance(10)
+        if made.running()["w1"]:
+            made.finish("big", exit_code=1)
+    assert works(made)
+    assert made.gone == {}
+
+
+@pytest.mark.parametrize("file", ["5000.hff58yhhc0-1.shy.a1f0c0.json", "notes.txt"])
+@pytest.mark.parametrize("verb", ["rename", "list"])
+def test_a_door_that_only_its_owner_may_empty_is_shut_all_the_same(file: str, verb: str) -> None:
+    made = Cluster()
+    node = made.master("m1")
+    made.worker("w1")
+    made.fs.mkdir("admitting/9.m9.1")
+    made.fs.write(f"admitting/9.m9.1/{file}", b'{"id": "shy", "command": ["work"]}', durable=False)
+    for door in ("admitting/9.m9.1", "admitting/9.m9.999000000"):
+        node.fs.fail("unlink", f"{door}/", errno.EACCES, times=10_000)
+        # Who may write in admitting/ may rename it there; to be moved elsewhere it has to be writable itself.
+        node.fs.fail("rename", f"{door}/", errno.EACCES, times=10_000)
+        node.fs.fail("rename", f"rejected/{door.rpartition('/')[2]}", errno.EACCES, times=10_000)
+        if verb == "list":
+            node.fs.fail("list", door, errno.EACCES, times=10_000)
+    made.advance(60)
+    assert works(made)
+    assert [name for name in made.fs.list("admitting") if name.startswith("9.")] == ["9.m9.999000000"]
+    found = snapshots.latest(made.fs)
+    assert found is not None
+    assert any("chmod -R g+rwX admitting/9.m9.999000000" in said for said in found[1].warnings)
+    node.fs.faults.clear()
+    made.advance(400)
+    assert not [name for name in made.fs.list("admitting") if name.startswith("9.")]
+    if file.endswith(".json"):
+        assert made.state("shy") == "claimed"
+    found = snapshots.latest(made.fs)
+    assert found is not None
+    assert found[1].warnings == ()
+
+
+@pytest.mark.parametrize("directory", ["claimed/w9", "ready/type=other"])
+def test_a_directory_that_only_its_owner_may_list_stops_nothing_else(directory: str) -> None:
+    made = Cluster()
+    node = made.master("m1")
+    made.worker("w1")
+    made.fs.mkdir(directory)
+    made.fs.write(f"{directory}/5000.hff58yhhc0-1.shy.a1f0c0.json", b'{"id": "shy", "type": "other"}', durable=False)
+    for verb in ("list", "rename"):
+        node.fs.fail(verb, directory, errno.EACCES, times=10_000)
+    made.advance(60)
+    assert works(made)
+    assert node.master.leading
+    found = snapshots.latest(made.fs)
+    assert found is not None
+    assert any(f"chmod -R g+rwX {directory}" in said for said in found[1].warnings)
+    node.fs.faults.clear()
+    made.advance(60)
+    assert node.master.desk is not None
+    assert node.master.desk.view.place("shy") is not None or "shy" in node.master.desk.backlog
+    found = snapshots.latest(made.fs)
+    assert found is not None
+    assert not any("chmod" in said for said in found[1].warnings)
+
+
+def test_what_only_its_owner_may_list_of_a_dead_node_stops_nothing_else() -> None:
+    made = Cluster()
+    node = made.master("m1")
+    made.worker("w1")
+    made.fs.mkdir("tmp/gone")
+    made.fs.write("tmp/gone/1", b"", durable=False)
+    made.fs.write("heartbeats/gone.1.json", b"{}", durable=False)
+    node.fs.fail("list", "tmp/gone", errno.EACCES, times=10_000)
+    made.advance(60)
+    assert works(made)
+    found = snapshots.latest(made.fs)
+    assert found is not None
+    assert any("chmod -R g+rwX tmp/gone" in said for said in found[1].warnings)
+    assert [name for name in made.fs.list("heartbeats") if name.startswith("gone")] == []
+
+
+@pytest.mark.parametrize("size", [-1, (1 << 63) - 1, (1 << 64) - 1, True, 1.5, "many"])
+def test_no_number_in_a_reason_stops_a_leader(size: object, tmp_path: Path) -> None:
+    """On a real file system: no file can be read from so far on."""
+    fs, clock = PosixFileSystem(tmp_path), ManualClock()
+    initialise(fs, clock, "spool", str(tmp_path))
+    fs.write("rejected/a.json", b"{", durable=False)
+    reason = json.dumps({"drop": "a.json", "unfinished": True, "size": size})
+    fs.write("rejected/a.json.reason.json", reason.encode(), durable=False)
+    store = open_store(fs, clock, "m1", str(tmp_path))
+    store.open_tmp()
+    master = Master(store, FakeHost("here"))
+    for _ in range(5):
+        master.step()
+        clock.advance(1.0)
+    assert master.leading
+    (left,) = [
+        name for path in ("pending", "rejected") for name in fs.list(path) if not name.endswith(".reason.json")
+    ]
+    assert left.startswith("a.")

@@ -254,3 +254,19 @@ def test_a_spool_without_a_token_is_told_once_and_not_for_a_moment(caplog: pytes
     made.fs.write("master/9.nobody.0", b"", durable=False)
     made.settle()
     assert any(node.master.leading for node in made.nodes.values())
+
+
+@pytest.mark.parametrize("name", ["999999999999.other.0", "2176782335.nobody.0", f"3.m1.{10**15 - 1}"])
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_token_after_which_no_other_has_a_name_is_none(name: str, alone: bool) -> None:
+    made = two()
+    if alone:
+        made.fs.rename("master/1.m1.0", f"master/{name}")
+    else:
+        made.fs.write(f"master/{name}", b"", durable=False)
+    made.advance(40)
+    assert len(leaders(made)) == (0 if alone else 1)
+    assert made.gone == {}
+    made.submit("a.json", '{"id": "a", "command": ["work"]}')
+    made.advance(5)
+    assert made.fs.list("pending") == (["a.json"] if alone else [])

@@ -3,6 +3,9 @@
 import errno
 import json
 
+import pytest
+
+from spoold.store import snapshots
 from tests.support.cluster import Cluster
 
 
@@ -86,6 +89,22 @@ def test_a_leader_that_slept_has_proved_nothing() -> None:
     assert made.find("t0").name.attempt == 1
 
 
+def test_a_beat_that_comes_during_a_slow_look_counts_from_its_end() -> None:
+    made = running("[heartbeat]\ninterval_s = 5\nmisses = 3\n")
+
+    def beat_at_the_end_of_it() -> None:
+        made.pass_time(4.9)
+        made.step("w1")
+
+    made.nodes["m1"].fs.hang("list", "heartbeats", beat_at_the_end_of_it)
+    made.step("m1")
+    made.crash("w1")
+    made.advance(14.5)
+    assert made.find("t0").name.attempt == 1
+    made.advance(2.5)
+    assert made.find("t0").name.attempt == 2
+
+
 def test_a_dead_masters_heartbeat_and_tmp_are_cleared_away() -> None:
     made = running()
     made.master("m2")
@@ -93,6 +112,41 @@ def test_a_dead_masters_heartbeat_and_tmp_are_cleared_away() -> None:
     made.crash("m2")
     made.advance(20)
     assert sorted(made.fs.list("tmp")) == ["m1", "w1"]
+    assert not [name for name in made.fs.list("heartbeats") if name.startswith("m2.")]
+
+
+def test_a_dead_master_of_the_leaders_own_host_is_reaped_at_once() -> None:
+    """Nothing of it can run on, and its process is looked up: no silence is needed, whatever leads for how short."""
+    made = Cluster()
+    for number in range(3):
+        made.master(f"m{number}", host="desk")
+        made.step(f"m{number}")
+    made.advance(5)
+    for number in range(2):
+        made.crash(f"m{number}")
+    began = made.clock.monotonic()
+    while (
+        made.clock.monotonic() - began < 7
+    ):  # its beat is due every 5 s at the latest, and a successor waits a second
+        made.advance(0.5)
+    assert [name.partition(".")[0] for name in made.fs.list("heartbeats")] == ["m2"]
+    assert made.fs.list("tmp") == ["m2"]
+
+
+def test_a_standby_reports_masters_that_are_gone_from_its_host() -> None:
+    """The leader is on another machine, and would otherwise have to wait for the silence."""
+    made = running()
+    for name, host in (("m2", "desk"), ("m3", "desk"), ("m4", "yonder")):
+        made.master(name, host=host)
+        made.step(name)
+    for name in ("m2", "m4"):
+        made.crash(name)
+    made.master("m5", host="desk")
+    made.step("m5")
+    assert made.fs.list("control") == ["reap.m2.m5.json"]
+    made.settle()
+    assert made.fs.list("control") == []
+    assert sorted(made.fs.list("tmp")) == ["m1", "m3", "m4", "m5", "w1"]
     assert not [name for name in made.fs.list("heartbeats") if name.startswith("m2.")]
 
 
@@ -158,3 +212,61 @@ def test_on_a_share_too_a_silence_is_not_counted_for_longer_than_it_lasts() -> N
         silent_s += 0.1
     beat = made.nodes["m1"].master.store.settings.heartbeat
     assert beat.dead_after_s - beat.interval_s <= silent_s <= beat.dead_after_s + beat.interval_s
+
+
+def test_after_a_silence_of_the_share_the_leader_waits_as_long_again_and_says_for_whom() -> None:
+    made = running()
+    made.pass_time(180)  # the leader's calls hang, and so do the worker's
+    made.nodes["w1"].frozen = True
+    made.advance(150)
+    assert made.state("t0") == "claimed"
+    found = snapshots.latest(made.fs)
+    assert found is not None
+    assert [said for said in found[1].warnings if "the share was silent for 18" in said and "w1" in said]
+    made.advance(60)
+    assert made.find("t0").name.attempt == 2
+    found = snapshots.latest(made.fs)
+    assert found is not None
+    assert not [said for said in found[1].warnings if "silent" in said]
+
+
+def test_an_attempt_that_died_with_its_worker_has_the_time_that_its_last_beat_shows() -> None:
+    made = running()
+    made.advance(77)
+    made.crash("w1")
+    made.advance(25)
+    result = json.loads(made.fs.read("results/t0.1.m1.json"))
+    assert (result["status"], result["estimated"]) == ("worker_died", True)
+    assert result["started_at"] is not None
+    assert 70 <= result["duration_s"] <= 77
+
+
+def test_the_time_for_which_such_an_attempt_was_frozen_is_told_apart() -> None:
+    made = running()
+    made.advance(77)
+    made.crash("w1")
+    (name,) = (name for name in made.fs.list("heartbeats") if name.startswith("w1."))
+    said = json.loads(made.fs.read(f"heartbeats/{name}"))
+    said["running"][0]["frozen_s"] = 30
+    made.fs.write(f"heartbeats/{name}", json.dumps(said).encode(), durable=False)
+    made.advance(25)
+    result = json.loads(made.fs.read("results/t0.1.m1.json"))
+    assert result["frozen_s"] == 30
+    assert 40 <= result["duration_s"] <= 47
+
+
+def test_the_last_record_of_a_task_sums_up_its_attempts() -> None:
+    made = running("[retry]\nbackoff_s = 0\ncrash_limit = 2\n")
+    made.advance(40)
+    made.crash("w1")
+    made.advance(25)
+    made.worker("w2")
+    made.settle()
+    made.advance(40)
+    made.crash("w2")
+    made.advance(25)
+    assert made.state("t0") == "failed"
+    first, last = (json.loads(made.fs.read(f"results/t0.{attempt}.m1.json")) for attempt in (1, 2))
+    assert first["total"] is None
+    assert last["total"]["attempts"] == 2
+    assert last["total"]["duration_s"] == pytest.approx(first["duration_s"] + last["duration_s"])

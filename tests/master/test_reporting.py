@@ -1,5 +1,6 @@
 """What the leader tells people: the snapshot, its numbers and its warnings."""
 
+import errno
 import json
 import re
 from typing import Any
@@ -60,8 +61,8 @@ def test_the_numbers_are_right() -> None:
     assert found.workers.model_dump() == {"alive": 2, "idle": 1, "working": 1, "draining": 0, "asleep": 0, "dead": 0}
     assert (found.master.leader, found.master.epoch, found.master.standbys) == ("m1", 1, ("m2",))
     assert found.types == {
-        "command": {"waiting": 1, "active": 1},
-        "mail": {"waiting": 1, "active": 1},
+        "command": {"waiting": 1, "ready": 1, "running": 0, "active": 1},
+        "mail": {"waiting": 1, "ready": 0, "running": 1, "active": 1},
     }
     assert (found.source, found.spool_id, found.halted, found.paused) == ("leader", "spool", False, ())
 
@@ -85,8 +86,20 @@ def test_warnings_say_what_is_wrong_and_what_to_do() -> None:
     made = busy()
     warnings = snapshot(made).warnings
     assert any("half.json: is not JSON" in line for line in warnings)
-    assert any("workers can run type=command,run=command,gpu=1" in line for line in warnings)
+    assert any("no worker can run type=command,run=command,gpu=1 (2 workers awake)" in line for line in warnings)
     assert len(warnings) == 2
+
+
+def test_however_many_drops_may_not_be_moved_a_snapshot_names_the_first_few_and_counts_the_others() -> None:
+    made = Cluster()
+    made.master("m1")
+    made.nodes["m1"].fs.fail("rename", "pending/", errno.EACCES, times=100_000)
+    for number in range(60):
+        made.submit(f"closed-{number:02}.json", '{"command": ["true"]}')
+    made.advance(20)
+    warnings = snapshot(made).warnings
+    assert sum("pending/closed-" in line for line in warnings) == 20
+    assert "warnings that are not shown here, and may be of the same kind: 40" in warnings
 
 
 def test_a_full_share_and_the_workers_own_notes_are_told() -> None:
@@ -111,21 +124,31 @@ def test_pauses_and_halts_are_told() -> None:
     assert found.workers.draining == 2  # halted workers take nothing either
 
 
-def test_dead_workers_are_shown_for_a_while() -> None:
+def test_a_dead_worker_is_counted_until_it_is_reaped() -> None:
+    """The number and the rows are of the same nodes: of a worker that was taken back, neither shows anything."""
     made = busy()
     made.crash("w2")
+    made.nodes["m1"].fs.fail("rmdir", "claimed/w2", errno.EACCES, times=10**6)
     made.advance(25)
-    assert snapshot(made).workers.model_dump() == {
-        "alive": 1,
-        "idle": 0,
-        "working": 1,
-        "draining": 0,
-        "asleep": 0,
-        "dead": 1,
-    }
-    made.pass_time(590)
-    made.advance(20)
-    assert snapshot(made).workers.dead in (0, 1)
+    found = snapshot(made)
+    assert (found.workers.alive, found.workers.dead) == (1, 1)
+    assert [node.worker for node in found.nodes if node.state == "dead"] == ["w2"]
+    made.nodes["m1"].fs.faults.clear()
+    made.advance(10)
+    found = snapshot(made)
+    assert not [name for name in made.fs.list("heartbeats") if name.startswith("w2.")]
+    assert (found.workers.alive, found.workers.dead) == (1, 0)
+    assert [node.worker for node in found.nodes] == ["w1"]
+
+
+def test_a_master_that_is_dead_and_cannot_be_reaped_does_not_stand_by() -> None:
+    made = busy()
+    assert snapshot(made).master.standbys == ("m2",)
+    made.crash("m2")
+    made.nodes["m1"].fs.fail("unlink", "heartbeats/m2", errno.EACCES, times=10**6)
+    made.advance(25)
+    assert [name for name in made.fs.list("heartbeats") if name.startswith("m2.")]
+    assert snapshot(made).master.standbys == ()
 
 
 def test_something_that_happened_shows_soon_and_an_idle_leader_writes_rarely() -> None:
@@ -142,22 +165,70 @@ def test_something_that_happened_shows_soon_and_an_idle_leader_writes_rarely() -
     assert snapshot(made).tasks.ready == 1
 
 
-def test_rates_are_counted_over_at_least_a_minute() -> None:
+def paced(*, tasks: int, done: int, **fields: Any) -> Cluster:
+    """A worker of one slot that completes some of the tasks, one a second."""
     made = Cluster()
     made.master("m1")
     made.worker("w1")
     made.settle()
-    for number in range(4):
+    for number in range(tasks):
         submit(made, f"t{number}")
     made.settle()
-    for number in range(3):
+    for number in range(done):
         made.finish(f"t{number}")
         made.settle()
         made.advance(1)
-    made.advance(5)
+    return made
+
+
+def test_rates_are_counted_over_at_least_a_minute() -> None:
+    rates = snapshot(paced(tasks=10, done=6)).rates
+    assert (rates.completed_per_min, rates.failed_per_min) == (6.0, 0.0)
+    assert rates.eta_s is not None
+    assert 2 <= rates.eta_s <= 10
+
+
+def test_no_end_is_foretold_from_old_or_few_samples_or_for_what_no_worker_can_run() -> None:
+    assert snapshot(paced(tasks=10, done=3)).rates.eta_unknown == "too few tasks have completed lately"
+    made = paced(tasks=10, done=6)
+    submit(made, "gpu", requires={"gpus": 1})
+    made.settle()
+    made.advance(3)
+    assert snapshot(made).rates.eta_unknown == "no worker can run 1 of 5 tasks"
+    made = paced(tasks=10, done=6)
+    made.fs.write("control/halt.+all.k3j2-1.json", b"{}", durable=False)
+    made.settle()
+    made.advance(3)
+    assert snapshot(made).rates.eta_unknown == "the spool is halted"
+    made = paced(tasks=10, done=6)
+    made.advance(130)
     rates = snapshot(made).rates
-    assert (rates.completed_per_min, rates.failed_per_min) == (3.0, 0.0)
-    assert rates.eta_s == 20.0
+    assert (rates.completed_per_min, rates.eta_s, rates.eta_unknown) == (0, None, "no task has completed lately")
+
+
+def test_what_went_wrong_lately_is_counted_by_cause() -> None:
+    made = Cluster()
+    made.master("m1")
+    made.worker("w1")
+    made.worker("w2")
+    made.settle()
+    made.submit("bad.json", '{"comand": 1}')
+    for task_id in ("a", "b"):
+        submit(made, task_id, max_retries=0)
+    made.settle()
+    made.advance(1)
+    for task_id in ("a", "b"):
+        made.finish(task_id, exit_code=3)
+    submit(made, "child", after="a")
+    made.settle()
+    made.advance(11)
+    recent = snapshot(made).recent
+    assert recent.failed_attempts == {"EXIT_NONZERO": 2, "DEPENDENCY_FAILED": 1}
+    assert list(recent.rejections.values()) == [1]
+    assert "comand" in next(iter(recent.rejections))
+    made.advance(700)
+    recent = snapshot(made).recent
+    assert (recent.failed_attempts, recent.rejections) == ({}, {})
 
 
 def test_a_new_leader_takes_the_snapshots_of_the_old_one_away() -> None:

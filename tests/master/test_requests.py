@@ -113,8 +113,8 @@ def test_a_retry_of_what_the_leader_has_not_seen_fail_is_not_lost() -> None:
     desk = made.nodes["m1"].master.desk
     assert desk is not None
     for what in ("ended", "everything"):
-        desk.looks.take(what, 0.0)  # a moment ago, before it failed
-    desk.looks.hasten("requests")
+        desk.polling.take(what, 0.0)  # a moment ago, before it failed
+    desk.polling.hasten("requests")
     briskly(made, 200)
     assert made.running() == {"w1": ["a.2"]}
 
@@ -299,6 +299,31 @@ def test_undrain_takes_a_drain_back_and_a_drain_of_nobody_is_done() -> None:
     ask(made, "undrain", "w1")
     made.step("m1")
     assert made.fs.list("control") == []
+
+
+@pytest.mark.parametrize(
+    ("drained", "undrained", "left"),
+    [
+        ("lap-1", "lap", 0),
+        ("lap", "lap-1", 0),
+        ("LAP", "lap-1", 0),
+        ("lap-1", "lap-2", 1),
+        ("lap", "desk-1", 1),
+        ("+all", "lap-1", 1),
+        ("lap-1", "+all", 0),
+    ],
+)
+def test_an_undrain_lifts_a_drain_of_the_same_worker_however_it_was_named(
+    drained: str, undrained: str, left: int
+) -> None:
+    made = Cluster()
+    made.master("m1")
+    made.worker("lap-1")
+    made.settle()
+    ask(made, "drain", drained)
+    ask(made, "undrain", undrained)
+    made.step("m1")
+    assert len([name for name in made.fs.list("control") if name.startswith("drain.")]) == left
 
 
 def test_foreign_files_in_control_are_left_alone() -> None:

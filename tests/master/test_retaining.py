@@ -4,7 +4,9 @@ import errno
 
 import pytest
 
+from spoold.master.reporting import TREE_EVERY_S
 from tests.support.cluster import Cluster
+from tests.support.counting import CountingFileSystem
 
 DAY = 86_400.0
 
@@ -131,11 +133,11 @@ def test_an_archive_in_which_nothing_is_due_is_not_looked_through_every_minute()
     made = ended("[retention]\ncompleted_s = 1\nfailed_s = 1\narchive_s = 5000\n", count=4)
     made.witness.losses_allowed = True
     made.advance(600)
-    asked = made.nodes["m1"].fs.asked
-    before = asked["stat"]
+    mount = made.nodes["m1"].fs
+    mount.inner = asked = CountingFileSystem(mount.inner)
     made.advance(1200)
-    journals = 1200 / 60  # of the one worker, once a minute
-    assert asked["stat"] - before <= journals + 2
+    itself = 1200 / TREE_EVERY_S  # the directory, to see that it still is one
+    assert asked.calls["stat", "archive"] <= itself + 2
     assert len(archived(made)) == 8
     made.advance(3800)
     assert archived(made) == []
@@ -150,3 +152,17 @@ def test_the_id_of_a_deleted_task_is_free_again() -> None:
     made.submit("again.json", '{"id": "t0", "command": ["other"]}')
     made.settle()
     assert made.state("t0") == "claimed"
+
+
+@pytest.mark.parametrize("days", [365, -365])
+def test_a_leader_whose_date_is_a_year_off_deletes_nothing_for_it(days: int) -> None:
+    made = ended("[retention]\ncompleted_s = 1\nfailed_s = 1\n", count=2)
+    made.advance(100)
+    made.fs.write("events/w-old.0.jsonl", b"", durable=False)
+    made.fs.mkdir("tmp/somebody")
+    clock = made.nodes["m1"].clock
+    clock.set_wall(clock.wall() + days * 86_400)
+    made.advance(600)
+    assert len(archived(made)) == 4
+    assert "w-old.0.jsonl" in made.fs.list("events")
+    assert "somebody" in made.fs.list("tmp")

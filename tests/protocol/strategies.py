@@ -2,12 +2,11 @@
 
 from hypothesis import strategies as st
 
+from spoold.protocol.door import BatchName, DoorName, OriginalName
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import (
     DELAY_MAX_MS,
-    BatchName,
     BeatName,
-    DoorName,
     EndedName,
     EventsName,
     LeaseName,
@@ -17,7 +16,7 @@ from spoold.protocol.names import (
     is_node,
 )
 from spoold.protocol.order import BASE36, encode_order
-from spoold.protocol.request import EVERYTHING, Request, Verb
+from spoold.protocol.request import EVERYTHING, Request, Verb, parse_request
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 DIGITS = "0123456789"
@@ -56,9 +55,14 @@ beat_names = st.builds(BeatName, nodes, numbers15) | st.builds(
 lease_names = st.builds(LeaseName, numbers12, numbers15, nodes)
 snapshot_names = st.builds(SnapshotName, numbers12, numbers15)
 events_names = st.builds(EventsName, nodes, numbers9)
-batch_names = st.builds(BatchName, orders, ids)
+batch_names = st.builds(BatchName, orders, ids) | st.builds(
+    BatchName, orders, ids, st.integers(0, 10**12 - 1), st.integers(0, 10**12 - 1)
+)
+original_names = st.builds(OriginalName, orders, ids)
 door_names = st.builds(DoorName, st.integers(0, 10**12 - 1), nodes, st.integers(0, 10**9 - 1))
-requests = st.builds(Request, st.sampled_from(Verb), st.one_of(ids, st.just(EVERYTHING)), uniques)
+requests = st.builds(Request, st.sampled_from(Verb), st.one_of(ids, st.just(EVERYTHING)), uniques).filter(
+    lambda request: parse_request(f"{request.verb}.{request.target}.{request.unique}.json") is not None
+)
 
 milli_cpus = st.integers(0, 9_999_999).map(lambda n: n / 1000)
 modules = st.from_regex(r"\A[a-z_][a-z0-9_]{0,20}(?:\.[a-z_][a-z0-9_]{0,20}){0,2}\Z")

@@ -13,9 +13,10 @@ from pydantic import BaseModel
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, SpoolError
 from spoold.protocol.fields import NO_WORD
-from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.heartbeat import Capabilities, Heartbeat
+from spoold.protocol.names import BeatName
 from spoold.protocol.request import RequestBody
-from spoold.protocol.result import Result
+from spoold.protocol.result import Code, Result, Status, Total
 from spoold.protocol.settings import Marker, Settings
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import Task
@@ -334,3 +335,154 @@ def test_numbers_that_every_reader_knows_are_read(number: str) -> None:
 def test_integers_of_more_than_64_bits_are_refused_and_not_made_others(number: str) -> None:
     with pytest.raises(BadFile, match=r"of more than 64 bits\. Mend: put it in as a string"):
         codec.load(f'{{"args": [{number}]}}'.encode(), FILE)
+
+
+def test_words_of_a_later_release_are_read_as_they_stand() -> None:
+    said = {"task_id": "t", "attempt": 1, "worker_id": "w-1", "completed_at": "2026-02-02T09:00:00Z"}
+    error = {"code": "NOT_ACCEPTED", "message": "no tests", "cause": "TIMEOUT"}
+    result = codec.check(Result, {**said, "status": "blocked", "error": error}, FILE)
+    assert (result.status, result.error and result.error.code) == ("blocked", "NOT_ACCEPTED")
+    assert result.error is not None
+    assert result.error.cause is Code.TIMEOUT
+    known = codec.check(Result, {**said, "status": "success"}, FILE)
+    assert known.status is Status.SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("text", "twice"),
+    [
+        ('{"id": "a", "command": ["x"], "id": "b"}', "id"),
+        ('{"command": ["x"], "input": {"a": [{"k": 1, "k" :1}]}}', "k"),
+        ('\ufeff{"command": ["x"], "meta": {"\\"": 1, "\\"": 2}}', '"'),
+    ],
+)
+def test_a_key_that_is_said_twice_is_refused_by_name(text: str, twice: str) -> None:
+    with pytest.raises(BadFile, match=f"has the key {twice!r} twice"):
+        codec.load_sent_task(text.encode(), "t.json")
+    codec.load_task(text.encode(), "t.json")  # one that was admitted before is read as ever
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"command": "x", "input": {"a\\":": "\\": \\":", "b": {"a": 1}, "c": [{"a": 1}, {"a": 2}]}}',
+        '{"command": "echo \\"id\\": \\"id\\":", "id": "a"}',
+        '{"command": "x"}',
+    ],
+)
+def test_what_only_looks_like_a_key_is_none(text: str) -> None:
+    assert codec.load_sent_task(text.encode(), "t.json") == codec.load_task(text.encode(), "t.json")
+
+
+@given(
+    st.recursive(
+        st.none() | st.text(max_size=5), lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=3), inner)
+    )
+)
+def test_what_was_written_from_values_says_nothing_twice(value: Any) -> None:
+    data = orjson.dumps(value)
+    codec.sure(data, value, "f")
+
+
+BEAT = BeatName("w-1", 7)
+
+
+@pytest.mark.parametrize(
+    ("data", "kept", "notes"),
+    [
+        (b'{"role": "master", "status": "leader", "slots": 2}', {"role": "master", "slots": 2}, ()),
+        (b"{}", {"role": "worker", "at": "", "capabilities": None}, ()),
+        (b'{"capabilities": {"allow_command": true}}', {"capabilities": Capabilities(allow_command=True)}, ()),
+        (b'{"slots": "many", "pid": [], "notes": ["mine"]}', {"slots": 0, "pid": 0}, ("mine", "pid: ", "slots: ")),
+        (
+            b'{"capabilities": {"cpus": "x"}, "slots": 3}',
+            {"capabilities": None, "slots": 3},
+            ("capabilities.cpus: ",),
+        ),
+        (b'{"running": [{"attempt": 1}], "slots": 3}', {"running": (), "slots": 3}, ("running.0.id: ",)),
+        (
+            b'{"load": -1e308, "slots": -5, "pid": -1}',
+            {"load": 0, "slots": 0, "pid": 0},
+            ("pid: too", "slots: too", "load: too"),
+        ),
+        (b'{"slots": ', {"slots": 0}, ("is not JSON",)),
+        (b"[]", {"slots": 0}, ("is an array",)),
+        (b"", {"slots": 0}, ("is empty",)),
+        (b'{"node": "other", "beat": 99}', {"node": "w-1", "beat": 7}, ()),
+    ],
+)
+def test_a_beat_is_read_as_far_as_it_can_be(data: bytes, kept: dict[str, Any], notes: tuple[str, ...]) -> None:
+    read = codec.load_beat(data, BEAT)
+    assert (read.node, read.beat) == ("w-1", 7)
+    assert {name: getattr(read, name) for name in kept} == kept
+    assert len(read.notes) == len(notes)
+    assert all(words in note for words, note in zip(notes, read.notes, strict=True))
+    assert all(note == "mine" or note.startswith("its heartbeat cannot be read as a whole: ") for note in read.notes)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("load", 1e308),
+        ("load", -0.1),
+        ("slots", -5),
+        ("slots", (1 << 63) - 1),
+        ("pid", 1 << 31),
+        ("clock_ahead_s", 1e17),
+        ("clock_ahead_s", -1e17),
+        ("mem_available_mb", -1),
+        ("disk_free_mb", (1 << 63) - 1),
+        ("interval_s", -1),
+        ("endings", {"STALLED": -1}),
+        ("endings", {"STALLED": 1 << 62}),
+        ("capabilities", {"mem_mb": -1}),
+        ("capabilities", {"cpus": 1e300}),
+        ("capabilities", {"gpus": 1 << 60}),
+        ("running", [{"id": "a", "frozen_s": -1}]),
+        ("running", [{"id": "a", "mem_mb": 1e99}]),
+        ("running", [{"id": "a", "attempt": 1 << 50}]),
+        ("spent", {"attempts": 1 << 62}),
+        ("spent", {"attempts": -1}),
+        ("spent", {"attempts": 1, "duration_s": -1}),
+        ("spent", {"attempts": 1, "duration_s": 1e308}),
+        ("spent", {"attempts": 1, "cpu_s": 1e17}),
+    ],
+)
+def test_a_figure_of_no_machine_is_passed_over_and_said(field: str, value: object) -> None:
+    read = codec.load_beat(orjson.dumps({"node": "w-1", field: value, "version": "1"}), BEAT)
+    assert getattr(read, field) == getattr(Heartbeat(node="w-1", beat=7), field)
+    assert read.version == "1"
+    [note] = read.notes
+    assert field in note
+
+
+def test_a_large_machine_and_records_of_any_size_are_read() -> None:
+    large = {
+        "slots": 4096,
+        "load": 1e5,
+        "mem_available_mb": 1 << 28,
+        "disk_free_mb": 1 << 43,
+        "clock_ahead_s": -2.5e9,
+        "capabilities": {"cpus": 16384.0, "mem_mb": 1 << 28, "gpus": 512},
+        "spent": {
+            "attempts": 1 << 53,
+            "duration_s": 1e12,
+            "cpu_s": 1e13,
+            "tokens_used": 1.7e308,
+            "cost_usd": 1.7e308,
+        },
+    }
+    read = codec.load_beat(orjson.dumps(large), BEAT)
+    assert read.notes == ()
+    assert (read.slots, read.spent and read.spent.attempts) == (4096, 1 << 53)
+    total = {"attempts": -1, "duration_s": 1e300}
+    said = {"task_id": "t", "attempt": 1, "worker_id": "w-1", "status": "success", "total": total}
+    assert codec.check(Result, said, FILE).total == Total.model_validate(total)
+
+
+@given(
+    st.binary()
+    | st.dictionaries(st.sampled_from(sorted(Heartbeat.model_fields)), st.none() | st.text()).map(orjson.dumps)
+)
+def test_nothing_that_stands_in_a_beat_hides_its_node(data: bytes) -> None:
+    assert (codec.load_beat(data, BEAT).node, codec.load_beat(data, BEAT).beat) == ("w-1", 7)

@@ -1,5 +1,6 @@
 """`spool_layout.md` says what the code does: every table, tree, diagram, example and name in it is held to it."""
 
+import ast
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ import orjson
 import pytest
 from pydantic import AliasChoices, BaseModel
 
-from spoold.protocol import codec, layout, names
+from spoold.protocol import codec, door, layout, names
 from spoold.protocol.drop import UNFINISHED, UNIQUE, WHOLE
 from spoold.protocol.event import Event
 from spoold.protocol.fields import PRIORITIES
@@ -22,8 +23,10 @@ from spoold.protocol.result import Code, Error, Result, Status
 from spoold.protocol.settings import Marker, Settings, TypeSettings
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import DEPENDENCIES_MAX, Requires, Retry, Task
-from spoold.rules import admission, gates, outcome, retry
+from spoold.rules import admission, outcome, retry
+from spoold.rules.gates.registry import TASK_GATES, TYPE_GATES
 from spoold.rules.policy import retry_policy
+from tests.house.sources import modules
 
 TEXT = (Path(__file__).parents[2] / "spool_layout.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)(?: (\w+))?\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
@@ -41,8 +44,9 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "snapshot": names.parse_snapshot,
     "report": parse_report,
     "events": names.parse_events,
-    "door": names.parse_door,
-    "batch": names.parse_batch,
+    "door": door.parse_door,
+    "batch": door.parse_batch,
+    "original": door.parse_original,
     "request": parse_request,
     "lane": parse_lane,
 }
@@ -92,6 +96,11 @@ def accepted(model: type[BaseModel]) -> set[str]:
     return found
 
 
+def test_the_glossary_is_short_and_says_each_term_once() -> None:
+    terms = [row[0] for row in table("term", "meaning")]
+    assert len(set(terms)) == len(terms) <= 40
+
+
 def test_the_tree_is_the_tree() -> None:
     lines = [re.fullmatch(r"(\S+) +(.+)", line) for line in block("tree").splitlines()]
     told = {line[1]: line[2] for line in lines if line is not None}
@@ -109,6 +118,29 @@ def test_the_table_of_moves_is_the_table_of_moves() -> None:
     assert [tuple(row) for row in table("from", "to", "who")] == [
         (f"{move.source}/", f"{move.target}/", move.mover, move.event, move.when) for move in MOVES
     ]
+
+
+def test_every_event_of_a_move_is_noted_but_for_those_that_are_said_to_be_in_no_journal() -> None:
+    said = section("The moves").partition("Three events stand in no journal:")[2].split("\n\n")[0]
+    silent = set(re.findall(r"\b[A-Z]{5,}\b(?= \()", said))
+    assert silent == {"SUBMITTED", "RECEIVED", "REPAIRED"}
+    nodes = [
+        node
+        for path, _, tree in modules()
+        if path.startswith(("spoold/master", "spoold/worker"))
+        for node in ast.walk(tree)
+    ]
+    # What a move is checked by is not yet noted.
+    moves = {
+        id(word)
+        for call in nodes
+        if isinstance(call, ast.Call) and getattr(call.func, "attr", "") in ("move", "attempt")
+        for word in call.args
+    }
+    constants = {node.value for node in nodes if isinstance(node, ast.Constant) and id(node) not in moves}
+    events = {move.event for move in MOVES}
+    assert events - constants == silent
+    assert silent.isdisjoint(constants)
 
 
 def test_the_diagram_is_drawn_from_the_table() -> None:
@@ -197,28 +229,34 @@ def test_the_life_of_one_task_is_what_the_rules_make_of_it() -> None:
     assert isinstance(third, retry.Again)
     one, two, three = first.encode(), second.name.encode(), third.name.encode()
     last = third.name.ended("laptop1-7f3a")
-    bucket = layout.bucket(made)
-    expected = [
-        f"pending/{drop}",
-        layout.ready(admit.lane, one),
-        layout.claimed("laptop1-7f3a", one),
-        f"results/{first.ended('laptop1-7f3a').encode()}",
-        f"returned/{second.name.encode_returned('laptop1-7f3a')}",
-        layout.waiting(admit.lane, two),
-        layout.ready(admit.lane, two),
-        layout.claimed("laptop2-00ff", two),
-        "heartbeats/laptop2-00ff.97.json",
-        f"results/{second.name.ended('master-9z9z').encode()}",
-        f"returned/{third.name.encode_returned('master-9z9z')}",
-        layout.claimed("laptop1-7f3a", three),
-        f"results/{last.encode()}",
-        f"completed/{last.encode()}",
-        f"{bucket}/{last.archived('result')}",
-        f"{bucket}/{last.archived('completed')}",
-    ]
-    told = re.findall(r"`([a-z]+/[^`]*json)`", section("The life of one task"))
+    ended = [first.ended("laptop1-7f3a"), second.name.ended("master-9z9z"), last]
+    results = [f"results/{name.encode()}" for name in ended]
+    original = door.OriginalName(order, made).encode()
+    beat = "heartbeats/laptop2-00ff.97.json"
+    expected = {
+        "Drop": [f"pending/{drop}"],
+        "Door": [f"admitting/{door.DoorName(3, 'master-9z9z', 1).encode()}/{original}"],
+        "Admission": [layout.ready(admit.lane, one)],
+        "Claim": [layout.claimed("laptop1-7f3a", one)],
+        "Failure": [*results[:1], f"returned/{second.name.encode_returned('laptop1-7f3a')}"],
+        "Backoff": [*results[:1], layout.waiting(admit.lane, two)],
+        "Ready again": [*results[:1], layout.ready(admit.lane, two)],
+        "Second claim": [beat, *results[:1], layout.claimed("laptop2-00ff", two)],
+        "Reaping": [*results[:2], f"returned/{third.name.encode_returned('master-9z9z')}"],
+        "Third claim": [*results[:2], layout.claimed("laptop1-7f3a", three)],
+        "Result": [*results[:2], layout.claimed("laptop1-7f3a", three), results[2]],
+        "Commit": [*results, f"completed/{last.encode()}"],
+        "Fence": [],
+        "Retention": [
+            f"{layout.bucket(made)}/{file}"
+            for file in (*(name.archived("result") for name in ended), last.archived("completed"))
+        ],
+    }
+    steps = re.findall(r"^\d+\. \*\*(.+?)\.\*\*(.*?)(?=^\d+\. |\Z)", section("The life of one task"), re.M | re.S)
+    told = {title: re.findall(r"`([a-z]+/[^`]*(?:json|original))`", text) for title, text in steps}
     assert told == expected
-    assert f"{second.name.delay_ms / 1000} s to rest" in section("The life of one task")
+    assert f"{second.name.delay_ms / 1000} s" in dict(steps)["Failure"]
+    assert f"After {settings.heartbeat.dead_after_s:g} s" in dict(steps)["Reaping"]
 
 
 @pytest.mark.parametrize(
@@ -251,6 +289,38 @@ def test_the_fields_of_every_file_are_all_told(
     said = quoted([cell[-1] for cell in cells])
     for part in parts:
         assert accepted(part) <= said | {"code", "message", "cause"}
+
+
+def test_the_ranges_of_the_numbers_of_a_beat_are_all_told() -> None:
+    told: dict[str, tuple[float, float]] = {}
+    for named, *ends in table("number", "least", "most"):
+        least, most = (
+            eval(re.sub(r"<sup>(\d+)</sup>", r"**\1", end).replace("−", "-"))  # figures of ours, such as 2**31 - 1
+            for end in ends
+        )
+        told |= dict.fromkeys(quoted([named]) - {"spent"}, (least, most))
+    real: dict[str, tuple[float, float]] = {}
+    for model in (Heartbeat, Running, Capabilities):
+        for name, field in model.model_fields.items():
+            ends = re.findall(r"[gl]e=(-?[0-9]+)", repr(field))
+            if ends:
+                real[name] = (float(ends[0]), float(ends[1]))
+    assert {name: told[name] for name in real} == real
+    assert told.keys() - real.keys() == {"attempts", "duration_s", "cpu_s"}
+
+
+def test_what_must_be_there_is_what_readers_insist_on() -> None:
+    must: dict[str, type[BaseModel]] = {"Result": Result, "Event": Event}
+    for title, model in must.items():
+        said = re.search(r"must hold\s+(.*?)[;.]", section(title), re.DOTALL)
+        assert said is not None, title
+        assert quoted([said[1]]) == {name for name, field in model.model_fields.items() if field.is_required()}, title
+    assert "`error` must hold `code`" in section("Result")
+    assert {name for name, field in Error.model_fields.items() if field.is_required()} == {"code"}
+    parts: list[type[BaseModel]] = [Heartbeat, HostId, Capabilities]
+    required = [name for part in parts for name, field in part.model_fields.items() if field.is_required()]
+    assert required == ["node", "beat"]
+    assert "every one may be missing" in section("Heartbeat")
 
 
 def test_the_fields_of_the_small_files_are_in_their_examples() -> None:
@@ -302,17 +372,52 @@ def test_the_exit_codes_are_told() -> None:
 
 def test_every_gate_is_told() -> None:
     """A gate that people cannot read about is one that they cannot explain to themselves."""
-    words = {
-        "deadline": "deadline",
-        "dependencies": "dependencies",
-        "dependencies_ended": "`after_any`",
-        "not_before": "`not_before`",
-        "retry_delay": "rest between attempts",
+    said = _flat("Gates")
+    for gate in (*TASK_GATES, *TYPE_GATES):
+        assert gate.document in said, f"`spool_layout.md`, section Gates, does not say: {gate.document}"
+    told = {name.strip("`"): passes for name, passes in table("gate", "passes when")}
+    assert told == {gate.name: gate.document for gate in (*TASK_GATES, *TYPE_GATES)}
+
+
+def test_every_field_of_a_reason_is_told() -> None:
+    [tree] = [tree for path, _, tree in modules() if path == "spoold/master/rejecting.py"]
+    [reason] = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "reason"
+    ]
+    written = {
+        key.value
+        for made in ast.walk(reason)
+        if isinstance(made, ast.Dict)
+        for key in made.keys
+        if isinstance(key, ast.Constant)
     }
-    judged = gates.judge.__code__.co_names
-    assert [name for name in judged if name in words] == list(words)
-    said = section("Gates")
-    assert all(word in said for word in (*words.values(), "halted", "paused", "`max_concurrent`"))
+    assert quoted([row[0] for row in table("reason field", "type")]) == written
+
+
+@pytest.mark.parametrize(
+    ("part", "read", "name"),
+    [
+        ("A, ATTEMPT", names.parse_ended, "build.{}.laptop1-7f3a.json"),
+        ("F, C", names.parse_task, "4990.hff58yhhc0-3.build.a2f{0}c{0}.json"),
+        ("MS", names.parse_task, "4990.hff58yhhc0-3.build.a2f1c0r{}.json"),
+        ("BEAT", names.parse_beat, "laptop1-7f3a.{}.json"),
+        ("SAID", names.parse_beat, "laptop1-7f3a.999999999999999.{}.json"),
+        ("EPOCH", names.parse_lease, "{}.master-9z9z.17"),
+        ("EPOCH", names.parse_snapshot, "{}-1.json"),
+        ("EPOCH", door.parse_door, "{}.master-9z9z.1"),
+        ("SEQ", names.parse_snapshot, "3-{}.json"),
+        ("SEGMENT", names.parse_events, "master-9z9z.{}.jsonl"),
+        ("NUMBER", door.parse_door, "3.master-9z9z.{}"),
+        ("NUMBER", parse_report, "{}.doctor-laptop1-7f3a0.json"),
+        ("DONE, SIZE", door.parse_batch, "hff58yhhc0-3.nightly-0a1b2c3d.{0}-{0}.growing"),
+    ],
+)
+def test_no_number_in_a_name_has_more_digits_than_is_told(part: str, read: Callable[[str], Any], name: str) -> None:
+    [digits] = [int(row[2]) for row in table("part of a name", "meaning") if row[0] == part]
+    assert read(name.format("1" * digits)) is not None
+    assert read(name.format("1" * (digits + 1))) is None
 
 
 def test_the_numbers_are_the_numbers() -> None:
@@ -322,7 +427,7 @@ def test_the_numbers_are_the_numbers() -> None:
     assert f"ids ≤ {DEPENDENCIES_MAX:,}" in TEXT
     assert f"at most {codec.DEPTH_MAX} levels" in _flat("Files")
     assert all(f"`{run}`" in _flat("Names") for run in ("command", "python"))
-    assert f"format version {layout.FORMAT_VERSION}:" in TEXT
+    assert f"format version {layout.FORMAT_VERSION}. " in TEXT
     for ending in UNFINISHED:
         assert f"`{ending}`" in _flat("Names")
     assert f"`NAME{WHOLE}`" in _flat("Names")

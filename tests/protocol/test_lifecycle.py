@@ -1,7 +1,10 @@
 """The table of moves: every state can be reached and left, and nothing moves that is not in it."""
 
+import pytest
+
 from spoold.protocol import layout
-from spoold.protocol.lifecycle import ENDED, MOVES, TABLE, Mover, State, allowed
+from spoold.protocol.errors import LawBroken
+from spoold.protocol.lifecycle import ENDED, MOVES, TABLE, Mover, State, insist
 
 LIVING = [move for move in MOVES if move.mover is not Mover.FSCK]
 
@@ -17,16 +20,28 @@ def test_no_line_stands_twice() -> None:
 
 
 def test_the_lines_between_two_directories_are_found() -> None:
-    assert allowed("ready", "waiting") == TABLE["ready", "waiting"]
-    assert [move.mover for move in allowed("claimed", "failed")] == [Mover.WORKER, Mover.LEADER, Mover.FSCK]
+    assert [move.mover for move in TABLE["claimed", "failed"]] == [Mover.WORKER, Mover.LEADER, Mover.FSCK]
     assert sum(map(len, TABLE.values())) == len(MOVES)
+    for move in MOVES:
+        insist(move.mover, move.event, f"{move.source}/a", f"{move.target}/b/c")
 
 
-def test_what_is_not_in_the_table_may_not_be_moved() -> None:
-    assert allowed("completed", "ready") == ()
-    assert allowed("waiting", "claimed") == ()
-    assert allowed("rejected", "pending") == ()
-    assert allowed("", "") == ()
+@pytest.mark.parametrize(
+    ("mover", "event", "src", "dst"),
+    [
+        (Mover.LEADER, "READY", "completed/a", "ready/l/a"),
+        (Mover.WORKER, "CLAIMED", "waiting/l/a", "claimed/w/a"),
+        (Mover.LEADER, "CLAIMED", "ready/l/a", "claimed/w/a"),
+        (Mover.WORKER, "HELD", "ready/l/a", "claimed/w/a"),
+        (Mover.FSCK, "FAILED", "claimed/w/a", "failed/a"),
+        (Mover.LEADER, "", "", ""),
+    ],
+)
+def test_what_the_table_does_not_say_of_that_mover_and_event_may_not_be_moved(
+    mover: Mover, event: str, src: str, dst: str
+) -> None:
+    with pytest.raises(LawBroken, match=f"by the {mover} as {event}"):
+        insist(mover, event, src, dst)
 
 
 def test_every_state_is_reached_from_a_drop() -> None:
@@ -52,13 +67,14 @@ def test_a_claimed_task_leaves_only_by_its_worker_or_by_a_leader_that_takes_it_f
 
 def test_workers_only_claim_and_give_back() -> None:
     moves = {(move.source, move.target) for move in MOVES if move.mover is Mover.WORKER}
-    assert moves == {("ready", "claimed")} | {("claimed", target) for target in ("completed", "failed", "returned")}
+    after = ("claimed", "completed", "failed", "returned")
+    assert moves == {("ready", "claimed")} | {("claimed", target) for target in after}
 
 
 def test_success_is_for_ever() -> None:
     """Only the archive takes a completed task, and from there only a failed one comes back, which its name tells."""
     assert {move.target for move in LIVING if move.source == "completed"} == {"archive"}
-    assert {move.target for move in MOVES if move.source == "rejected"} == set()
+    assert {move.target for move in MOVES if move.source == "rejected"} == {"pending"}, "and is judged anew there"
 
 
 def test_repairs_are_told_apart_in_the_journal_and_throw_nothing_away() -> None:

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.protocol import names, order
+from spoold.protocol import door, names, order
+from spoold.protocol.door import BatchName, DoorName, OriginalName
 from spoold.protocol.errors import BadName
 from spoold.protocol.names import (
+    COUNT_MAX,
     DELAY_MAX_MS,
-    BatchName,
     BeatName,
-    DoorName,
     EndedName,
     EventsName,
     LeaseName,
@@ -56,8 +56,9 @@ KINDS: dict[str, tuple[st.SearchStrategy[Any], Encoder, Parser]] = {
     "lease": (some.lease_names, LeaseName.encode, names.parse_lease),
     "snapshot": (some.snapshot_names, SnapshotName.encode, names.parse_snapshot),
     "events": (some.events_names, EventsName.encode, names.parse_events),
-    "batch": (some.batch_names, BatchName.encode, names.parse_batch),
-    "door": (some.door_names, DoorName.encode, names.parse_door),
+    "batch": (some.batch_names, BatchName.encode, door.parse_batch),
+    "original": (some.original_names, OriginalName.encode, door.parse_original),
+    "door": (some.door_names, DoorName.encode, door.parse_door),
 }
 LONGEST: dict[str, Any] = {
     "task": BIGGEST,
@@ -69,7 +70,8 @@ LONGEST: dict[str, Any] = {
     "lease": LeaseName(10**12 - 1, 10**15 - 1, LONGEST_NODE),
     "snapshot": SnapshotName(10**12 - 1, 10**15 - 1),
     "events": EventsName(LONGEST_NODE, 10**9 - 1),
-    "batch": BatchName(BIGGEST.order, LONGEST_ID),
+    "batch": BatchName(BIGGEST.order, LONGEST_ID, 10**12 - 1, 10**12 - 1),
+    "original": OriginalName(BIGGEST.order, LONGEST_ID),
     "door": DoorName(10**12 - 1, LONGEST_NODE, 10**9 - 1),
 }
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -144,6 +146,8 @@ def test_the_longest_legal_fields_make_a_name_below_255_bytes(kind: str) -> None
         EventsName("w/x", 1),
         BatchName(ORDER, "a/b"),
         BatchName("", "a"),
+        BatchName(ORDER, "a", 0),
+        BatchName(ORDER, "a", size=7),
     ],
     ids=str,
 )
@@ -183,7 +187,7 @@ def test_the_other_spellings_of_a_name_are_checked_alike() -> None:
         (names.parse_lease, "1.m"),
         (names.parse_snapshot, "1.2.json"),
         (names.parse_events, "w.1.json"),
-        (names.parse_batch, f"{ORDER}.a.json"),
+        (door.parse_batch, f"{ORDER}.a.json"),
     ],
 )
 def test_foreign_names_are_passed_over(parse: Parser, text: str) -> None:
@@ -257,9 +261,9 @@ def test_more_urgent_sorts_first_and_always_has_four_digits(priority: int, other
 @given(some.task_names, st.integers(0, 1), st.integers(0, 1))
 def test_the_next_attempt_changes_only_what_it_says(name: TaskName, failures: int, crashes: int) -> None:
     after = name.again(failures=failures, crashes=crashes, delay_ms=5)
-    assert after.attempt == name.attempt + 1
-    assert after.failures == name.failures + failures
-    assert after.crashes == name.crashes + crashes
+    assert after.attempt == min(name.attempt + 1, COUNT_MAX)
+    assert after.failures == min(name.failures + failures, COUNT_MAX)
+    assert after.crashes == min(name.crashes + crashes, COUNT_MAX)
     assert replace(name, attempt=0, failures=0, crashes=0, delay_ms=0) == replace(
         after, attempt=0, failures=0, crashes=0, delay_ms=0
     )

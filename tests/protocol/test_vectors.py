@@ -9,7 +9,7 @@ import orjson
 import pytest
 from pydantic import BaseModel
 
-from spoold.protocol import codec, layout, names
+from spoold.protocol import codec, door, layout, names
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lanes import Lane, parse_lane
@@ -35,7 +35,7 @@ def load(path: str) -> Any:
     if directory == layout.EVENTS:
         return [Event.model_validate(orjson.loads(line)) for line in data.splitlines()]
     if directory == layout.ADMITTING:
-        parsed = names.parse_batch(name)
+        parsed = door.parse_batch(name)
         assert parsed is not None
         return list(batch.lines(data, name, parsed.order, parsed.prefix, Settings()))
     if directory == layout.REJECTED:
@@ -58,7 +58,7 @@ def name_of(path: str) -> Any:
     if directory in LANED:
         assert parse_lane(path.split("/")[1]) is not None
     parsers: dict[str, Callable[[str], Any]] = {
-        layout.ADMITTING: names.parse_batch,
+        layout.ADMITTING: door.parse_batch,
         layout.WAITING: names.parse_task,
         layout.READY: names.parse_task,
         layout.CLAIMED: names.parse_task,
@@ -127,8 +127,9 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "lease": names.parse_lease,
     "snapshot": names.parse_snapshot,
     "events": names.parse_events,
-    "batch": names.parse_batch,
-    "door": names.parse_door,
+    "batch": door.parse_batch,
+    "original": door.parse_original,
+    "door": door.parse_door,
     "request": parse_request,
     "lane": parse_lane,
 }

@@ -174,6 +174,15 @@ def test_what_completed_without_a_sound_result_runs_again() -> None:
         assert finding.fix == Rerun(token.path, LANE, 5000, False, name)
 
 
+def test_a_status_of_a_later_release_makes_no_task_run_again() -> None:
+    name = EndedName("t", 3, "w-1")
+    survey = replace(SOUND, tokens=(ended(State.COMPLETED, name),), results=(record(name, status="accepted"),))
+    finding = only(survey)
+    assert (finding.severity, finding.law, finding.fix) == (W, "result", None)
+    assert finding.problem == "its result has a status that this release does not know: accepted"
+    assert audit(replace(survey, tokens=(ended(State.FAILED, name),))) == []
+
+
 def test_a_task_that_failed_with_a_success_was_moved_there_by_somebody() -> None:
     name = EndedName("t", 3, "w-1")
     survey = replace(SOUND, tokens=(ended(State.FAILED, name),), results=(record(name),))
@@ -227,7 +236,7 @@ def test_missing_directories_and_unreadable_files() -> None:
 def test_claims_of_a_worker_without_a_heartbeat() -> None:
     survey = replace(SOUND, workers=("w-1", "w-2"), tokens=(living(State.CLAIMED, branch="w-1"),))
     assert found(survey) == [(W, "claims", ("claimed/w-1",)), (I, "claims", ("claimed/w-2",))]
-    assert audit(survey)[0].problem == "worker w-1 has no heartbeat and holds 1 tasks"
+    assert audit(survey)[0].problem == "worker w-1 has no heartbeat and holds 1 task"
 
 
 def test_rejections_have_their_reasons() -> None:
@@ -287,3 +296,13 @@ def test_only_what_two_looks_show_is_believed() -> None:
     assert confirmed(before, before) == before
     elsewhere = replace(SOUND, tokens=(living(State.READY), living(State.CLAIMED, branch="w-1")), workers=("w-1",))
     assert confirmed(before, audit(elsewhere)) == []
+
+
+def test_a_link_in_the_place_of_a_directory_is_an_error_with_its_fix() -> None:
+    survey = Survey(blocked=(("completed", "completed is a link; replace it"),))
+    (finding,) = [found for found in audit(survey) if found.paths == ("completed",)]
+    assert (finding.severity, finding.problem, finding.fix) == (
+        Severity.ERROR,
+        "completed is a link; replace it",
+        None,
+    )

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.result import Code
 from spoold.rules.backlog import LOOK_AGAIN_S, Backlog, Entry, LaneView, Now, displaced, holdbacks, promotions
-from spoold.rules.gates import NO_CONDITIONS, PASS, Conditions, LaneFacts, Parent, Refuse, Wait, judge_type
+from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent, TypeFacts
+from spoold.rules.gates.registry import judge_type
+from spoold.rules.gates.verdicts import PASS, Refuse, Wait
 from tests.rules.strategies import name
 
 NOW = Now(1000.0, 1_770_000_000.0)
@@ -43,10 +45,10 @@ class World:
         self.parents[key(task_id)] = state
         self.backlog.parent_changed(key(task_id), at)
 
-    def promote(self, window: int = 10, types: dict[str, LaneFacts] | None = None) -> list[str]:
+    def promote(self, window: int = 10, types: dict[str, TypeFacts] | None = None) -> list[str]:
         """The ids that go to ready/ now; they leave the backlog, as the leader has it."""
         lanes = {lane: LaneView(lane.removeprefix("type="), ()) for lane in self.backlog.lanes()}
-        kinds = {view.kind: LaneFacts() for view in lanes.values()} | (types or {})
+        kinds = {view.kind: TypeFacts() for view in lanes.values()} | (types or {})
         chosen = promotions(self.backlog, lanes, kinds, window)
         for entry in chosen:
             assert self.backlog.remove(key(entry.name.id)) is entry
@@ -263,7 +265,7 @@ def test_a_plan_keeps_every_limit_and_is_done_when_it_is_applied(
     def plan() -> list[Entry]:
         lanes = {lane: LaneView(KIND[lane], ready.get(lane, ())) for lane in LANES}
         active = Counter(KIND[lane] for lane, ranks in ready.items() for _ in ranks)
-        facts = {kind: LaneFacts(frozenset(paused), halted, most.get(kind), active[kind]) for kind in "ab"}
+        facts = {kind: TypeFacts(frozenset(paused), halted, most.get(kind), active[kind]) for kind in "ab"}
         return promotions(world.backlog, lanes, facts, window)
 
     before = {lane: len(ranks) for lane, ranks in ready.items()}
@@ -293,8 +295,8 @@ def test_an_urgent_task_enters_a_full_window_but_never_more_than_twice_of_it() -
     for number in range(10):
         world.add(f"t{number}", rank=4000, micros=number)
     lanes = {"type=a": LaneView("a", (5000, 5000))}
-    assert len(promotions(world.backlog, lanes, {"a": LaneFacts()}, 2)) == 2
-    assert promotions(world.backlog, {"type=a": LaneView("a", (4000, 4000))}, {"a": LaneFacts()}, 2) == []
+    assert len(promotions(world.backlog, lanes, {"a": TypeFacts()}, 2)) == 2
+    assert promotions(world.backlog, {"type=a": LaneView("a", (4000, 4000))}, {"a": TypeFacts()}, 2) == []
 
 
 def test_a_limit_is_shared_by_the_lanes_of_a_type_most_urgent_first() -> None:
@@ -303,8 +305,19 @@ def test_a_limit_is_shared_by_the_lanes_of_a_type_most_urgent_first() -> None:
     world.add("a3", "type=a", rank=30)
     world.add("b2", "type=a,cpu=1", rank=20)
     lanes = {lane: LaneView("a", ()) for lane in ("type=a", "type=a,cpu=1")}
-    chosen = promotions(world.backlog, lanes, {"a": LaneFacts(limit=2)}, 10)
+    chosen = promotions(world.backlog, lanes, {"a": TypeFacts(limit=2)}, 10)
     assert [entry.name.id for entry in chosen] == ["a1", "b2"]
+
+
+def test_what_is_in_doubt_takes_a_place_of_the_limit_and_sends_nothing_back() -> None:
+    world = World()
+    for number in range(3):
+        world.add(f"a{number}", "type=a", rank=number)
+    facts = TypeFacts(limit=2, active=0, doubtful=1)
+    assert [
+        entry.name.id for entry in promotions(world.backlog, {"type=a": LaneView("a", ())}, {"a": facts}, 10)
+    ] == ["a0"]
+    assert holdbacks([name("a0"), name("a1")], replace(facts, active=2), "a") == []
 
 
 names = st.lists(
@@ -324,7 +337,7 @@ def test_what_is_held_back_is_the_least_urgent_and_no_more_than_needed(
     pairs: list[tuple[int, int]], claimed: int, limit: int | None, paused: tuple[str, ...]
 ) -> None:
     ready = [name(f"t{micros}", rank=rank, micros=micros) for rank, micros in pairs]
-    facts = LaneFacts(frozenset(paused), limit=limit, active=len(ready) + claimed)
+    facts = TypeFacts(frozenset(paused), limit=limit, active=len(ready) + claimed)
     back = holdbacks(ready, facts, "a")
     stay = [task for task in ready if task not in back]
     if paused in (("a",), ("+all",)):

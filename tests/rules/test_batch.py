@@ -171,6 +171,39 @@ def test_lines_that_were_judged_become_what_they_become_when_read_anew(
         assert mine.task == (anew.task if mine.name.conditional else None)
 
 
+@given(st.lists(st.sampled_from(SORTS), min_size=2, max_size=8), st.data())
+def test_what_was_added_to_a_batch_becomes_what_it_would_have_become_with_the_rest(
+    sorts: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    """Whole lines were admitted first; whatever blanks stand between, the further ones are counted on."""
+    texts = [jsonl({**sort, **({"id": f"T{n}"} if n % 3 else {})}).rstrip() for n, sort in enumerate(sorts)]
+    first = data.draw(st.integers(1, len(texts) - 1))
+    ending = data.draw(st.sampled_from([b"", b"\n", b" \r\n", b"\n\n  "]))
+    before = b"\n".join(texts[:first]) + ending
+    whole = before + (b"" if b"\n" in ending else b"\n") + b"\n".join(texts[first:])
+    judging = batch.Check(whole, FILE, SETTINGS, len(before))
+    sound = judging.go_on(100)
+    assert isinstance(sound, Accepted)
+    assert len(sound.ids) == len(texts) - first
+    for known in (sound, None):
+        rest = list(batch.lines(whole, FILE, ORDER, "many-00000000", SETTINGS, known, len(before)))
+        assert [line.name for line in rest] == [line.name for line in expand(whole)[first:]]
+
+
+def test_a_task_is_not_the_beginning_of_another() -> None:
+    before = jsonl({"id": "a"}).rstrip()
+    behind = before + b' {"id": "b"}\n' + jsonl({"id": "c"})
+    verdict = batch.Check(behind, FILE, SETTINGS, len(before)).go_on(100)
+    assert isinstance(verdict, Reject)
+    assert verdict.error.file == "many.jsonl line 1"
+
+
+def test_zeros_in_a_line_are_what_a_client_has_not_sent_yet() -> None:
+    line = jsonl({"id": "a"})
+    verdict = check(line + bytes(len(line)) + b"\n" + line)
+    assert isinstance(verdict, Young)
+
+
 def test_a_batch_that_is_no_longer_what_was_judged_is_read_anew() -> None:
     """Somebody wrote on in it, under the name that it had."""
     verdict = check(jsonl({"id": "a"}))

@@ -47,11 +47,11 @@ def test_no_space_helps_where_no_inode_is_left(free: int, inodes: int | None, ve
 
 
 def test_people_are_told_what_is_short_and_how_to_mend_it() -> None:
-    none = "the share is out of inodes: 0 inodes are free, one for each new file; no new task starts until files are"
+    none = "the share is out of inodes: 0 inodes left, one for each new file; no new task starts until files are"
     said = [warnings(2 * GIB, free, inodes, SETTINGS) for free in (GIB, GIB // 3, 0) for inodes in (None, 500, 0)]
     assert said == [
         [],
-        ["the share is nearly out of inodes: 500 inodes are free, one for each new file"],
+        ["the share is nearly out of inodes: 500 inodes left, one for each new file"],
         [f"{none} removed"],
         ["the share is 84 % full ([disk] in spool.toml)"],
         ["the share is 84 % full ([disk] in spool.toml)"],

@@ -14,10 +14,10 @@ from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.task import Task
-from spoold.rules.case import Attempt, Case, Claim, Explanation, Seen
+from spoold.rules.case import Case, Claim, EndedAttempt, Explanation, Seen
 from spoold.rules.disk import Room
 from spoold.rules.explain import explain
-from spoold.rules.gates import Conditions, LaneFacts, Parent, conditions_of
+from spoold.rules.gates.facts import Conditions, Parent, TypeFacts, conditions_of
 
 NOW = 1_760_000_000.0
 LANE = Lane("review")
@@ -41,6 +41,61 @@ def test_nothing_in_the_way_is_said_too() -> None:
     assert (waiting.id, waiting.state, waiting.attempt) == ("t", "waiting", 1)
 
 
+@pytest.mark.parametrize("case", [WAITING, READY])
+def test_a_file_that_may_not_be_read_is_the_first_reason(case: Case) -> None:
+    wrong = BadFile("ready/x.json", "", "may not be read by this user.", "chmod it.")
+    (reason,) = explain(replace(case, problem=wrong)).reasons
+    assert (reason.gate, reason.change) == ("file", "chmod it.")
+    assert "may not be read by this user" in explain(replace(case, problem=wrong)).verdict
+
+
+@pytest.mark.parametrize("case", [WAITING, READY])
+def test_an_attempt_that_was_handed_back_is_said_after_what_stands_in_the_way_now(case: Case) -> None:
+    back = EndedAttempt(1, "handed_back", "w-9", code="HANDED_BACK", message="its worker was drained")
+    answer = explain(replace(case, attempt=2, last=back))
+    assert answer.verdict == explain(case).verdict
+    (reason,) = answer.reasons
+    assert reason.gate == "handed_back"
+    assert reason.reason == "attempt 1 was handed back by w-9: its worker was drained"
+    assert reason.change == "nothing: that charged nothing, and the next attempt begins anew"
+    silent = explain(replace(case, attempt=2, last=replace(back, message="")))
+    assert silent.reasons[0].reason == "attempt 1 was handed back by w-9"
+    assert gates(explain(replace(case, attempt=2, last=back, workers=()))) == ["workers", "handed_back"]
+    assert explain(replace(case, attempt=2, last=replace(back, status="failure"))).reasons == ()
+
+
+def test_an_attempt_that_was_handed_back_and_rests_is_told_once() -> None:
+    back = EndedAttempt(1, "handed_back", "w-9", code="HANDED_BACK", message="no process could be started")
+    answer = explain(replace(WAITING, attempt=2, rest_s=7, last=back))
+    assert gates(answer) == ["retry_delay"]
+    assert answer.verdict.endswith("attempt 1 ended as HANDED_BACK: no process could be started")
+
+
+def test_workers_that_leave_the_task_to_others_are_no_help() -> None:
+    away = replace(WORKER, avoids={"t": "exit code 127 (program not found)"})
+    answer = explain(replace(READY, workers=(away,)))
+    assert gates(answer) == ["left"]
+    assert answer.verdict == (
+        "every worker that can run it leaves it to others for now: w-1: exit code 127 (program not found)"
+    )
+    shy = replace(WORKER, node="w-2", capabilities=CAN.model_copy(update={"shuns": {"review": "it broke"}}))
+    assert explain(replace(READY, workers=(away, shy))).verdict.endswith("(program not found), w-2: it broke")
+    other = replace(away, node="w-3", avoids={"another": "why"})
+    assert explain(replace(READY, workers=(away, other))).reasons == ()
+
+
+def test_a_busy_worker_is_named_and_one_that_leaves_the_task_to_it_is_not() -> None:
+    away, busy = replace(WORKER, node="w-0", avoids={"t": "why"}), replace(WORKER, running=2)
+    answer = explain(replace(READY, workers=(away, busy)))
+    assert answer.verdict == "every worker that can run it is busy: w-1 (2 of 2 slots)"
+
+
+def test_a_worker_without_the_program_says_so() -> None:
+    lacking = CAN.model_copy(update={"handlers": (), "lacks": {"review": "it lacks the program codex"}})
+    answer = explain(replace(READY, workers=(replace(WORKER, capabilities=lacking),)))
+    assert answer.verdict == "no worker alive can run it: w-1: it lacks the program codex"
+
+
 def test_a_returned_task_is_shown_as_waiting() -> None:
     assert explain(replace(WAITING, state=State.RETURNED)).state == "waiting"
 
@@ -60,12 +115,12 @@ def test_an_unknown_dependency_is_named_and_an_open_one_says_where_it_is() -> No
             "it waits for ghost, which nobody has submitted yet",
             "submit ghost, or cancel this task and submit it without",
         ),
+        ("dependencies", "it waits for busy to complete", "busy is claimed by w-9 (`spool explain busy`)"),
         (
             "after_any",
             "it waits for lost, which nobody has submitted yet",
             "submit lost (it was rejected), or cancel this task and submit it without",
         ),
-        ("dependencies", "it waits for busy to end", "busy is claimed by w-9 (`spool explain busy`)"),
         ("after_any", "it waits for late to end", "late is open (`spool explain late`)"),
     ]
 
@@ -93,7 +148,7 @@ def test_a_deadline_that_is_over_refuses_a_waiting_and_a_ready_task() -> None:
 
 
 def test_a_retry_delay_says_until_when_and_how_the_last_attempt_ended() -> None:
-    last = Attempt(1, "failure", "w-1", code="EXIT_NONZERO", message="exit code 1")
+    last = EndedAttempt(1, "failure", "w-1", code="EXIT_NONZERO", message="exit code 1")
     (reason,) = explain(replace(WAITING, rest_s=7, last=last)).reasons
     assert reason.until == NOW + 7
     assert reason.reason == (
@@ -107,7 +162,9 @@ def test_a_retry_delay_says_until_when_and_how_the_last_attempt_ended() -> None:
 def test_a_moment_that_has_not_come_yet() -> None:
     (reason,) = explain(replace(WAITING, conditions=Conditions(not_before=NOW + 60))).reasons
     assert (reason.gate, reason.until) == ("not_before", NOW + 60)
-    assert reason.reason == "its not_before has not come yet: 60 s more, until 2025-10-09T08:54:20Z"
+    assert reason.reason == "its not_before has not come yet: 1 m more, until 2025-10-09T08:54:20Z"
+    (far,) = explain(replace(WAITING, conditions=Conditions(not_before=NOW + 40 * 86400 + 7200))).reasons
+    assert far.reason == "its not_before has not come yet: 40 d 2 h more, until 2025-11-18T10:53:20Z"
 
 
 def test_a_moment_beyond_what_can_be_written_in_utc() -> None:
@@ -117,16 +174,31 @@ def test_a_moment_beyond_what_can_be_written_in_utc() -> None:
     assert reason.until == conditions_of(task).not_before
 
 
+def test_a_pause_says_who_asked_for_it_and_why() -> None:
+    asked = {
+        ("pause", "review"): "asked for by ada: quota",
+        ("pause", "+all"): "asked for by bob",
+        ("halt", "+all"): "h",
+    }
+    for facts, told in (
+        (TypeFacts(frozenset({"review"})), "; asked for by ada: quota"),
+        (TypeFacts(frozenset({"review", "+all"})), "; asked for by bob"),
+        (TypeFacts(halted=True), "; h"),
+        (TypeFacts(limit=1, active=1), "max_concurrent = 1"),
+    ):
+        assert explain(replace(WAITING, type=facts, asked=asked)).verdict.endswith(told)
+
+
 @pytest.mark.parametrize(
     ("facts", "gate", "what", "resume"),
     [
-        (LaneFacts(frozenset({"review"})), "pause", "type review is paused", "`spool resume review`"),
-        (LaneFacts(frozenset({"+all"})), "pause", "the whole spool is paused", "`spool resume`"),
-        (LaneFacts(frozenset({"+all", "review"})), "pause", "the whole spool is paused", "`spool resume`"),
-        (LaneFacts(halted=True), "halt", "the spool is halted", "`spool resume`"),
+        (TypeFacts(frozenset({"review"})), "pause", "type review is paused", "`spool resume review`"),
+        (TypeFacts(frozenset({"+all"})), "pause", "the whole spool is paused", "`spool resume`"),
+        (TypeFacts(frozenset({"+all", "review"})), "pause", "the whole spool is paused", "`spool resume`"),
+        (TypeFacts(halted=True), "halt", "the spool is halted", "`spool resume`"),
     ],
 )
-def test_a_pause_or_a_halt_holds_waiting_and_ready_tasks(facts: LaneFacts, gate: str, what: str, resume: str) -> None:
+def test_a_pause_or_a_halt_holds_waiting_and_ready_tasks(facts: TypeFacts, gate: str, what: str, resume: str) -> None:
     for case in (WAITING, READY):
         answer = explain(replace(case, type=facts))
         assert (answer.verdict, gates(answer)) == (f"{what}; {resume} lets it go on", [gate])
@@ -134,11 +206,17 @@ def test_a_pause_or_a_halt_holds_waiting_and_ready_tasks(facts: LaneFacts, gate:
 
 
 def test_a_limit_holds_a_waiting_task_and_not_one_that_is_counted_in_it() -> None:
-    facts = LaneFacts(limit=2, active=2)
+    facts = TypeFacts(limit=2, active=2)
     (reason,) = explain(replace(WAITING, type=facts)).reasons
     assert reason.reason == "type review runs at its limit: 2 of [types.review] max_concurrent = 2"
     assert reason.change == "it goes on when one of them ends; or raise [types.review] max_concurrent in spool.toml"
     assert explain(replace(READY, type=facts)).reasons == ()
+
+
+def test_a_limit_that_a_task_in_doubt_fills_says_so() -> None:
+    (reason,) = explain(replace(WAITING, type=TypeFacts(limit=2, active=1, doubtful=1))).reasons
+    assert reason.gate == "limit"
+    assert reason.reason.endswith("1 of [types.review] max_concurrent = 2; tasks in doubt count as well: 1")
 
 
 def test_without_a_leader_what_waits_or_is_dropped_stays_and_what_is_ready_runs() -> None:
@@ -160,7 +238,7 @@ def test_a_full_lane_says_what_stands_before_the_task() -> None:
 
 def test_a_task_whose_lane_nobody_knows_is_not_blamed_on_workers() -> None:
     assert explain(replace(WAITING, lane=None)).reasons == ()
-    assert explain(replace(READY, lane=None, type=LaneFacts(halted=True))).reasons == ()
+    assert explain(replace(READY, lane=None, type=TypeFacts(halted=True))).reasons == ()
 
 
 def test_no_worker_alive() -> None:
@@ -168,6 +246,13 @@ def test_no_worker_alive() -> None:
         (reason,) = explain(replace(READY, workers=workers)).reasons
         assert (reason.gate, reason.reason) == ("workers", "no worker is alive")
         assert reason.change == "start one that can run type=review"
+
+
+def test_a_worker_that_does_not_say_what_it_can_run_is_named_and_alive() -> None:
+    (reason,) = explain(replace(READY, workers=(), mute=("w-9",))).reasons
+    said = "w-9: its heartbeat does not say what it can run (`capabilities`)"
+    assert (reason.gate, reason.reason) == ("capability", f"no worker alive can run it: {said}")
+    assert explain(replace(READY, mute=("w-9",))).reasons == ()
 
 
 def test_no_worker_with_a_gpu_names_every_worker_and_groups_what_is_alike() -> None:
@@ -197,12 +282,12 @@ def test_workers_that_could_and_do_not() -> None:
     assert verdict(WORKER, disk=Room.NO_FILES) == ("disk", "the share is out of inodes, so workers start nothing")
     busy = "every worker that can run it is busy: w-1 (2 of 2 slots)"
     assert verdict(replace(WORKER, running=2)) == ("busy", busy)
-    assert verdict(replace(WORKER, running=2), ahead=3) == ("busy", f"{busy}; 3 tasks stand before it")
+    assert verdict(replace(WORKER, running=2), ahead=3) == ("busy", f"{busy}; 3 tasks before it")
     taken = replace(WORKER, running=1, lanes=(Lane("review", cpus=3),))
     hungry = Lane("review", cpus=2)
     assert verdict(taken, lane=hungry) == ("room", "no worker has type=review cpu=2 free just now: w-1")
     assert verdict(replace(WORKER, notes=("share is slow",))) == ("notes", "its workers say: share is slow")
-    assert verdict(WORKER, ahead=4) == ("queue", "4 more urgent or older tasks stand before it in its lane")
+    assert verdict(WORKER, ahead=4) == ("queue", "4 more urgent or older tasks before it in its lane")
 
 
 def test_a_worker_that_is_only_busy_does_not_trouble_a_waiting_task() -> None:
@@ -219,6 +304,29 @@ def test_a_drop_that_is_young_wrong_or_well() -> None:
     wrong = explain(replace(pending, problem=BadFile("a.json", "tpye", "unknown field.", "did you mean 'type'?")))
     assert wrong.verdict == "it will be rejected: the drop tpye: unknown field."
     assert wrong.reasons[0].change == "did you mean 'type'?"
+
+
+def test_a_drop_that_this_user_may_not_read_is_called_so_and_not_judged() -> None:
+    hidden = BadFile("pending/a.json", "", "may not be read by this user.", "let the group read it")
+    told = explain(Case("a.json", State.PENDING, NOW, leader="m-1", hidden=hidden))
+    assert gates(told) == ["hidden"]
+    assert told.verdict.startswith("the drop pending/a.json: may not be read by this user.")
+    assert told.reasons[0].change == "let the group read it"
+
+
+def test_a_drop_that_a_program_has_open_waits_for_that_program() -> None:
+    pending = Case("a.json", State.PENDING, NOW, leader="m-1", held=True)
+    whole = explain(pending)
+    assert whole.verdict == "a program has the file open for writing"
+    young = explain(replace(pending, problem=PROBLEM, young=True))
+    assert gates(young) == ["writer", "young"]
+    assert young.reasons[1].change == "check it."
+
+
+def test_an_unfinished_drop_that_was_rejected_may_yet_become_a_task() -> None:
+    answer = explain(Case("a.json", State.REJECTED, NOW, problem=PROBLEM, young=True))
+    assert gates(answer) == ["rejected", "unfinished"]
+    assert "judges it again" in answer.reasons[1].change
 
 
 def test_a_rejection_gives_its_reason_and_its_mend() -> None:
@@ -245,6 +353,13 @@ def test_a_claim_says_who_since_when_and_how_far() -> None:
     ]
 
 
+def test_what_was_frozen_says_for_how_long() -> None:
+    case = replace(WAITING, state=State.CLAIMED, claim=Claim("w-1", frozen_s=41.5))
+    answer = explain(case)
+    assert gates(answer) == ["frozen"]
+    assert answer.reasons[0].reason == "it was frozen for 41.5 s, while the share was silent"
+
+
 def test_a_claim_on_a_full_share_may_have_ended_long_ago() -> None:
     case = replace(WAITING, state=State.CLAIMED, claim=Claim("w-1", progress=3), disk=Room.FULL)
     answer = explain(case)
@@ -265,23 +380,38 @@ def test_a_claim_of_a_silent_worker_says_when_it_is_taken_back_and_by_whom() -> 
     assert gates(explain(replace(case, leader=None))) == ["silent", "leader"]
 
 
+def test_a_claim_that_the_leader_may_not_move_is_not_promised_back() -> None:
+    claim = Claim("w-1", alive=False, stuck="claimed/w-1/x cannot be moved: run `chmod g+rwx claimed/w-1`")
+    answer = explain(replace(WAITING, state=State.CLAIMED, claim=claim, dead_after_s=15))
+    assert "`chmod g+rwx claimed/w-1`" in answer.verdict
+    assert gates(answer) == ["denied"]
+    assert "when that is fixed" in answer.reasons[0].change
+
+
 def test_what_ended_says_how() -> None:
-    done = replace(WAITING, state=State.COMPLETED, last=Attempt(1, "success", "w-1", "2025-10-09T08:00:00Z"))
+    done = replace(WAITING, state=State.COMPLETED, last=EndedAttempt(1, "success", "w-1", "2025-10-09T08:00:00Z"))
     assert explain(done).verdict == "it completed on w-1 at 2025-10-09T08:00:00Z, attempt 1"
     assert explain(replace(done, last=None)).verdict == "it completed, attempt 1"
-    failed = replace(WAITING, state=State.FAILED, last=Attempt(1, "timeout", "w-1", code="TIMEOUT", message="5 s"))
+    failed = replace(
+        WAITING, state=State.FAILED, last=EndedAttempt(1, "timeout", "w-1", code="TIMEOUT", message="5 s")
+    )
     answer = explain(failed)
     assert answer.verdict == "it failed on w-1, attempt 1: TIMEOUT: 5 s"
     assert answer.reasons[0].change == "`spool retry t` gives it a fresh budget"
+    refused = replace(failed, last=EndedAttempt(1, "failure", "w-1", code="SPAWN_FAILED", message="add allow_cwd"))
+    assert explain(refused).reasons[0].change == (
+        "fix what it says, then `spool retry t`; or submit t again, corrected and under another id"
+    )
     assert (
-        explain(replace(failed, last=Attempt(1, "failure", "w-1"))).verdict == "it failed on w-1, attempt 1: failure"
+        explain(replace(failed, last=EndedAttempt(1, "failure", "w-1"))).verdict
+        == "it failed on w-1, attempt 1: failure"
     )
     assert explain(replace(failed, last=None)).reasons[0].change == "`spool fsck` says more"
 
 
 @pytest.mark.parametrize("code", ["DEADLINE", "INVALID_TASK"])
 def test_what_can_only_fail_again_is_to_be_submitted_anew(code: str) -> None:
-    failed = replace(WAITING, state=State.FAILED, last=Attempt(1, "failure", "m-1", code=code))
+    failed = replace(WAITING, state=State.FAILED, last=EndedAttempt(1, "failure", "m-1", code=code))
     change = "submit t again, corrected and under another id, since a retry would fail as well"
     assert explain(failed).reasons[0].change == change
 
@@ -290,7 +420,7 @@ def test_the_dependency_with_which_it_began_is_to_be_mended_first() -> None:
     failed = replace(
         WAITING,
         state=State.FAILED,
-        last=Attempt(1, "failure", "m-1", code="DEPENDENCY_FAILED", message="dependency bad failed"),
+        last=EndedAttempt(1, "failure", "m-1", code="DEPENDENCY_FAILED", message="dependency bad failed"),
         conditions=Conditions(needs=("good", "bad", "worse")),
     )
 

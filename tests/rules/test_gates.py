@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from spoold.protocol.result import Code
 from spoold.protocol.task import Task
-from spoold.rules import gates
-from spoold.rules.gates import NO_CONDITIONS, PASS, Conditions, Facts, LaneFacts, Parent, Refuse, Verdict, Wait
+from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Held, Parent, TypeFacts, conditions_of
+from spoold.rules.gates.gate import TypeGate, Wake
+from spoold.rules.gates.registry import TASK_GATES, TYPE_GATES, change, judge, judge_type, parts
+from spoold.rules.gates.verdicts import PASS, Refuse, Verdict, Wait
 
 NOW = 1_770_000_000.0
 
@@ -20,7 +22,7 @@ def facts(rest_s: float = 0.0, **parents: Parent) -> Facts:
 
 def ask(conditions: Conditions, known: Facts) -> Verdict:
     """What all gates say together of a task that asks for this alone."""
-    return gates.judge(conditions, known)
+    return judge(conditions, known)
 
 
 def test_a_task_that_asks_for_nothing_passes() -> None:
@@ -48,13 +50,17 @@ def test_a_rest_waits_until_it_is_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "words"), [(Parent.UNKNOWN, "nobody has submitted yet"), (Parent.OPEN, "it waits for p to end")]
+    ("state", "words"),
+    [
+        (Parent.UNKNOWN, ("nobody has submitted yet", "nobody has submitted yet")),
+        (Parent.OPEN, ("it waits for p to complete", "it waits for p to end")),
+    ],
 )
-def test_a_dependency_that_has_not_ended_is_waited_for_by_name(state: Parent, words: str) -> None:
-    for conditions in (Conditions(needs=("p",)), Conditions(needs_ended=("p",))):
+def test_a_dependency_that_has_not_ended_is_waited_for_by_name(state: Parent, words: tuple[str, str]) -> None:
+    for conditions, said in zip((Conditions(needs=("p",)), Conditions(needs_ended=("p",))), words, strict=True):
         found = ask(conditions, facts(p=state))
         assert isinstance(found, Wait)
-        assert words in found.reason
+        assert said in found.reason
         assert "p" in found.reason
         assert found.until is None
 
@@ -137,30 +143,86 @@ def test_conditions_are_what_the_task_says() -> None:
         {"command": "x", "after": "a", "after_any": ["b"], "deadline": moment, "not_before": moment}
     )
     stamp = moment.timestamp()
-    assert gates.conditions_of(task) == Conditions(("a",), ("b",), stamp, stamp)
-    assert gates.conditions_of(Task.model_validate({"command": "x"})) is NO_CONDITIONS
-    assert gates.conditions_of(Task.model_validate({"command": "x", "after": "a"})) == Conditions(("a",))
+    assert conditions_of(task) == Conditions(("a",), ("b",), stamp, stamp)
+    assert conditions_of(Task.model_validate({"command": "x"})) is NO_CONDITIONS
+    assert conditions_of(Task.model_validate({"command": "x", "after": "a"})) == Conditions(("a",))
 
 
 @pytest.mark.parametrize(
     ("known", "gate", "words"),
     [
-        (LaneFacts(halted=True, paused=frozenset({"+all", "t"})), "halt", "`spool resume`"),
-        (LaneFacts(paused=frozenset({"+all", "t"})), "pause", "the whole spool"),
-        (LaneFacts(paused=frozenset({"t"}), limit=0), "pause", "`spool resume t`"),
-        (LaneFacts(limit=2, active=2), "limit", "2 of [types.t] max_concurrent = 2"),
-        (LaneFacts(limit=0), "limit", "max_concurrent = 0"),
+        (TypeFacts(halted=True, paused=frozenset({"+all", "t"})), "halt", "`spool resume`"),
+        (TypeFacts(paused=frozenset({"+all", "t"})), "pause", "the whole spool"),
+        (TypeFacts(paused=frozenset({"t"}), limit=0), "pause", "`spool resume t`"),
+        (TypeFacts(limit=2, active=2), "limit", "2 of [types.t] max_concurrent = 2"),
+        (TypeFacts(limit=0), "limit", "max_concurrent = 0"),
+        (TypeFacts(limit=2, active=1, doubtful=1), "limit", "max_concurrent = 2; tasks in doubt count as well: 1"),
     ],
 )
-def test_what_holds_a_whole_type_back_says_how_to_go_on(known: LaneFacts, gate: str, words: str) -> None:
-    found = gates.judge_type("t", known)
+def test_what_holds_a_whole_type_back_says_how_to_go_on(known: TypeFacts, gate: str, words: str) -> None:
+    found = judge_type("t", known)
     assert isinstance(found, Wait)
     assert found.gate == gate
     assert words in found.reason
 
 
 @pytest.mark.parametrize(
-    "known", [LaneFacts(), LaneFacts(limit=2, active=1), LaneFacts(active=10**6), LaneFacts(frozenset({"other"}))]
+    "known",
+    [
+        TypeFacts(),
+        TypeFacts(limit=2, active=1),
+        TypeFacts(limit=3, active=1, doubtful=1),
+        TypeFacts(active=10**6, doubtful=10**6),
+        TypeFacts(frozenset({"other"})),
+    ],
 )
-def test_a_type_that_nothing_holds_back_passes(known: LaneFacts) -> None:
-    assert gates.judge_type("t", known) == PASS
+def test_a_type_that_nothing_holds_back_passes(known: TypeFacts) -> None:
+    assert judge_type("t", known) == PASS
+
+
+MANY = Conditions(("done", "open", "gone"), ("open",), NOW + 60, NOW + 120)
+HELD = Held("t1", "t", TypeFacts(), {"open": Parent.OPEN, "gone": Parent.UNKNOWN}, {"open": "claimed by w1"})
+
+
+def test_each_gate_says_in_parts_what_it_says_as_a_whole() -> None:
+    known = facts(rest_s=5, done=Parent.COMPLETED, open=Parent.OPEN)
+    found = [verdict for verdict, _ in parts(MANY, known) if verdict != PASS]
+    assert judge(MANY, known) in found
+    assert {verdict.gate for verdict in found if isinstance(verdict, Wait)} == {
+        gate.name for gate in TASK_GATES if gate.change is not None
+    }
+
+
+def test_every_gate_that_waits_says_what_a_person_can_do_and_is_asked_again() -> None:
+    known = facts(rest_s=5, done=Parent.COMPLETED, open=Parent.OPEN)
+    waits = [(verdict, about) for verdict, about in parts(MANY, known) if isinstance(verdict, Wait)]
+    shut = TypeFacts(frozenset({"t"}), halted=True, limit=0)
+    waits += [(verdict, ()) for gate in TYPE_GATES if isinstance(verdict := gate.judge("t", shut), Wait)]
+    gates = {gate.name: gate for gate in (*TASK_GATES, *TYPE_GATES)}
+    assert {verdict.gate for verdict, _ in waits} == {name for name, gate in gates.items() if gate.change is not None}
+    for verdict, about in waits:
+        assert "nothing is known" not in change(HELD, verdict, about)
+        assert (verdict.until is not None) == (Wake.TIME in gates[verdict.gate].wakes)
+
+
+def test_a_gate_of_a_later_release_is_no_error() -> None:
+    told = change(HELD, Wait("moon", "the moon is not full"))
+    assert told == "nothing is known here of the gate moon; ask with the release of spoold that the leader runs"
+
+
+def test_a_gate_that_is_registered_decides_and_explains() -> None:
+    """All that a new gate takes: a value with its judge and its words. Nothing else has to know it."""
+    moon = TypeGate(
+        "moon",
+        "the moon is full",
+        frozenset({Wake.STEP}),
+        lambda held, wait, about: f"{held.id} waits for another night",
+        lambda kind, known: Wait("moon", f"no {kind} tonight"),
+    )
+    TYPE_GATES.append(moon)
+    try:
+        verdict = judge_type("t", TypeFacts())
+        assert isinstance(verdict, Wait)
+        assert (verdict.reason, change(HELD, verdict)) == ("no t tonight", "t1 waits for another night")
+    finally:
+        TYPE_GATES.remove(moon)

@@ -15,7 +15,7 @@ from spoold.protocol.order import encode_order
 from spoold.protocol.result import Code
 from spoold.rules import outcome
 from spoold.rules.backlog import Backlog, Entry, LaneView, Now, holdbacks, promotions
-from spoold.rules.gates import NO_CONDITIONS, Conditions, LaneFacts, Parent
+from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent, TypeFacts
 from spoold.rules.outcome import Charge, Outcome
 from spoold.rules.policy import RetryPolicy
 from spoold.rules.retry import Again, decide
@@ -68,9 +68,9 @@ class Lives(RuleBasedStateMachine):
         assert None not in parsed
         return [name for name in parsed if name is not None]
 
-    def facts(self) -> LaneFacts:
+    def facts(self) -> TypeFacts:
         active = len(self.tokens(State.READY)) + len(self.tokens(State.CLAIMED))
-        return LaneFacts(frozenset({KIND} if self.paused else ()), limit=LIMIT, active=active)
+        return TypeFacts(frozenset({KIND} if self.paused else ()), limit=LIMIT, active=active)
 
     def end(self, task_id: str, state: State, decider: str, name: TaskName, mover: Mover) -> None:
         self.move(task_id, state, name.ended(decider).encode(), mover)

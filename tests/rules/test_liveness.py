@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.rules.liveness import Watch
+from spoold.rules.liveness import Absence, Watch
 
 INTERVAL, DEAD_AFTER = 5.0, 15.0
 
@@ -86,3 +86,84 @@ def test_nobody_is_dead_before_the_observer_has_looked_often_enough(steps: list[
         looks += 1
         assert observer.silent_s("w") <= min(now, (looks - 1) * INTERVAL)
         assert not observer.dead() or looks > DEAD_AFTER / INTERVAL
+
+
+def looks(observer: Watch, beats: dict[str, int], *at: float) -> None:
+    for now in at:
+        observer.look(beats, (), now)
+
+
+def test_after_a_silence_of_the_share_a_node_has_as_long_again_to_come_back() -> None:
+    observer = watch()
+    looks(observer, {"w": 1}, 0.0, 5.0)
+    looks(observer, {"w": 1}, *range(185, 380, 5))  # back after 180 s; until 185 + 180 + 15
+    assert observer.dead() == []
+    assert observer.returning() == ["w"]
+    assert observer.absence.away_s == 180
+    looks(observer, {"w": 1}, 380.0)
+    assert observer.dead() == ["w"]
+    assert observer.returning() == []
+
+
+def test_a_beat_that_came_before_the_silence_and_is_seen_after_it_says_nothing() -> None:
+    observer = watch()
+    looks(observer, {"w": 1}, 0.0)
+    looks(observer, {"w": 2}, *range(180, 375, 5))
+    assert observer.dead() == []
+    looks(observer, {"w": 2}, 375.0)
+    assert observer.dead() == ["w"]
+
+
+def test_a_node_that_was_back_and_fell_silent_again_is_not_on_the_way() -> None:
+    observer = watch()
+    looks(observer, {"w": 1}, 0.0, 180.0)
+    looks(observer, {"w": 2}, 185.0, 190.0, 195.0)
+    assert observer.dead() == []
+    looks(observer, {"w": 2}, 200.0)
+    assert observer.dead() == ["w"]
+
+
+def test_no_connection_is_tried_less_often_than_every_five_minutes() -> None:
+    observer = watch()
+    looks(observer, {"w": 1}, 0.0, *range(10_000, 10_315, 5))
+    assert observer.dead() == []
+    looks(observer, {"w": 1}, 10_315.0)
+    assert observer.dead() == ["w"]
+
+
+def test_a_silence_in_which_each_look_failed_is_one_too() -> None:
+    observer = watch()
+    looks(observer, {"w": 1}, 0.0)
+    observer.untrusted()
+    looks(observer, {"w": 1}, *range(60, 130, 5))
+    assert observer.dead() == []
+    observer.untrusted()
+    assert observer.returning() == ["w"]
+
+
+def test_looks_at_other_things_of_the_same_share_tell_of_its_silences_too() -> None:
+    absence = Absence(INTERVAL, DEAD_AFTER)
+    standby = Watch(INTERVAL, DEAD_AFTER, absence)
+    looks(standby, {"token": 1}, 0.0, 60.0)
+    leader = Watch(INTERVAL, DEAD_AFTER, absence)
+    looks(leader, {"w": 1}, *range(60, 135, 5))
+    assert leader.dead() == []
+    looks(leader, {"w": 1}, 135.0)
+    assert leader.dead() == ["w"]
+
+
+def test_a_leader_that_looks_late_is_not_taken_for_one_that_was_away() -> None:
+    observer = watch()
+    looks(observer, {"w": 1}, 0.0, 10.0, 20.0, 30.0)
+    assert observer.absence.away_s == 0
+    assert observer.dead() == ["w"]
+
+
+def test_silence_counts_from_the_end_of_the_look_that_first_showed_the_beat() -> None:
+    observer = watch()
+    observer.look({"w": 7}, (), 100.0, 104.0)
+    observer.look({"w": 8}, (), 104.0, 108.0)  # it may have come at 108
+    observer.look({"w": 8}, (), 109.0, 113.0)
+    assert observer.silent_s("w") == 1.0
+    observer.look({"w": 8}, (), 113.0, 113.5)
+    assert observer.silent_s("w") == 5.0

@@ -45,6 +45,16 @@ def test_a_silent_worker_is_dead_whatever_it_holds() -> None:
     assert (node.cpus, node.mem_mb, node.labels, node.types) == (0, 0, (), ())
 
 
+def test_what_a_worker_would_serve_and_does_not_is_among_its_notes() -> None:
+    can = {"cpus": 2, "mem_mb": 100, "lacks": {"b": "it lacks the program codex"}, "shuns": {"a": "why"}}
+    beat = heartbeat(capabilities=can, notes=["n"])
+    assert node_of(beat, []).notes == (
+        "n",
+        "takes no tasks of type a: why",
+        "takes no tasks of type b: it lacks the program codex",
+    )
+
+
 def test_every_worker_is_counted_once() -> None:
     counts = count_workers(["idle", "working", "working", "draining", "halted", "dead"])
     assert (counts.alive, counts.idle, counts.working, counts.draining, counts.dead) == (5, 1, 2, 2, 1)

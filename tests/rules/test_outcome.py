@@ -85,3 +85,9 @@ def test_a_cancel_and_a_deadline_are_final_and_free() -> None:
         assert found.final
         assert found.charge is Charge.NOTHING
     assert outcome.past_deadline("late").code is Code.DEADLINE
+
+
+def test_what_the_owner_of_a_worker_does_not_allow_ends_the_task_and_costs_it_nothing() -> None:
+    assert outcome.refused("why") == Outcome(
+        Status.FAILURE, Code.SPAWN_FAILED, "why", charge=Charge.NOTHING, final=True
+    )

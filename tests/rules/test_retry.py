@@ -1,12 +1,14 @@
 """The retry rule: budgets are kept, delays grow, and whatever comes out has a name that everybody can read."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import DELAY_MAX_MS, TaskName, parse_task
-from spoold.protocol.result import Code, Status
+from spoold.protocol.result import Code, Error, Status
 from spoold.protocol.task import Task
 from spoold.rules import outcome
 from spoold.rules.outcome import SUCCESS, Charge, Outcome
@@ -18,6 +20,7 @@ from tests.rules import strategies as some
 POLICY = RetryPolicy(max=2, backoff_s=1, factor=2, jitter=0, max_backoff_s=60, crash_limit=3)
 BROKEN = outcome.failure(Code.EXIT_NONZERO, "exit code 1")
 DIED = outcome.worker_died("worker w died")
+LATER = outcome.of_exit(75, frozenset(), frozenset())
 
 
 def again(name: TaskName, ended: Outcome, policy: RetryPolicy = POLICY) -> TaskName:
@@ -166,7 +169,7 @@ def test_the_delay_needs_no_stored_state() -> None:
 )
 def test_an_attempt_may_say_how_long_to_rest(asked: float, delay_ms: int) -> None:
     ended = outcome.of_exit(75, frozenset(), frozenset(), asked)
-    assert again(some.name(), ended).delay_ms == delay_ms
+    assert again(some.name(), ended, replace(POLICY, max_retry_after_s=float("inf"))).delay_ms == delay_ms
 
 
 def test_exit_75_rests_longer_each_time() -> None:
@@ -191,3 +194,32 @@ def test_a_task_says_its_own_exit_codes() -> None:
     own = Task.model_validate({"command": "x", "retry": {"never": [3]}}).retry
     assert isinstance(decide(some.name(), outcome.of_exit(3, frozenset(), frozenset(own.never)), POLICY), End)
     assert isinstance(decide(some.name(), outcome.of_exit(4, frozenset(), frozenset(own.never)), POLICY), Again)
+
+
+@pytest.mark.parametrize(
+    ("most", "attempt", "ends"), [(100, 100, False), (100, 101, True), (0, 1, True), (2, 3, True)]
+)
+def test_trying_later_has_an_end(most: int, attempt: int, ends: bool) -> None:
+    policy = replace(POLICY, max_later=most)
+    verdict = decide(some.name("a", attempt=attempt), LATER, policy)
+    assert isinstance(verdict, End) == ends
+    if isinstance(verdict, End):
+        assert verdict.error is not None
+        assert (verdict.state, verdict.error.code) == (State.FAILED, Code.TRY_LATER)
+        said = f"{attempt} attempt{'s' if attempt > 1 else ''} charged nothing, {most} may (retry.max_later)"
+        assert said in verdict.error.message
+    # What was charged is counted elsewhere, and hand-backs are never the end.
+    assert isinstance(decide(some.name("a", attempt=attempt + 5, failures=2, crashes=3), LATER, policy), End) == ends
+    assert isinstance(decide(some.name("a", attempt=900), outcome.not_started("the disk"), policy), Again)
+
+
+def test_a_rest_that_an_attempt_asks_for_has_a_ceiling_and_its_record_says_so() -> None:
+    asks = replace(LATER, retry_after_s=1e12)
+    verdict = decide(some.name(), asks, POLICY)
+    assert isinstance(verdict, Again)
+    assert verdict.name.delay_ms == 86_400_000
+    assert verdict.error is not None
+    assert verdict.error.message.endswith("it asked for 1e+12 s of rest and gets 86400 (retry.max_retry_after_s)")
+    modest = decide(some.name(), replace(LATER, retry_after_s=86_400), POLICY)
+    assert isinstance(modest, Again)
+    assert (modest.name.delay_ms, modest.error) == (86_400_000, Error(code=Code.TRY_LATER, message=LATER.message))

@@ -239,7 +239,12 @@ class Stage:
         return [f"{reason['field']}: {reason['problem']}".removeprefix(": "), f"mend: {reason['mend']}"]
 
     def do_running(self, rest: str, given: list[str]) -> list[str]:
-        return [f"{name}: {' '.join(keys) or '-'}" for name, keys in sorted(self.cluster.running().items())]
+        frozen = {name: node.runner.frozen() for name, node in self.cluster.nodes.items() if node.runner is not None}
+        told = {
+            name: [f"{key} (frozen)" if key in frozen[name] else key for key in keys]
+            for name, keys in sorted(self.cluster.running().items())
+        }
+        return [f"{name}: {' '.join(keys) or '-'}" for name, keys in told.items()]
 
     def do_status(self, rest: str, given: list[str]) -> list[str]:
         """The warnings in the leader's newest snapshot, or one of its fields: `status tasks.waiting`."""

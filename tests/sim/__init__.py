@@ -8,6 +8,7 @@
     programs    what tasks do when they run: how long, which exit code, by a hash of seed, id and attempt
     laws        what must hold after every change, and at the end
     conduct     who may do what: leaders that lead, claims of one's own, deaths after a silence
+    journals    nobody's journal tells of a move that was not made
     mutants     the laws broken one at a time, which all this has to notice
     workload    what is submitted, and how it must end
     universe    all of it together: one seed from beginning to end
@@ -22,6 +23,8 @@
     interleaving processes that stop before every call until somebody says who goes on
     schedules   all orders of their calls up to some preemptions, without playing most of them
     dropping    what strangers drop, for hypothesis
+    scribes     programs that write slowly into the drop box
+    reusers     programs that use one name again and again, from clients that remember the file it had
     unfit       shares that no spool survives, to see that the witness is awake
 
 README.md says what is proven this way, and what is not.

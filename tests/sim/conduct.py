@@ -11,8 +11,9 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from spoold.protocol.door import parse_batch, parse_door, parse_original
 from spoold.protocol.lifecycle import Mover, allowed
-from spoold.protocol.names import key, parse_beat, parse_door, parse_lease, parse_returned, parse_task
+from spoold.protocol.names import key, parse_beat, parse_lease, parse_returned, parse_task
 from spoold.protocol.request import Verb, parse_request
 from spoold.store.locked import SHARED
 from tests.sim.scheduler import Scheduler
@@ -21,6 +22,10 @@ from tests.sim.server import Server
 # Three intervals of a second without a beat, less the one in which the beat may have come after the look began, and
 # clocks that run one per cent fast (s).
 SILENCE_S = 1.9
+# Two intervals of a second are not noticed, nor what clocks that run one per cent slow make of more (s).
+SHARED_SILENCE_S = 3.0
+# Three intervals of a second: a node that beat last so long (s) before is dead.
+DEAD_S = 3.0
 # So long (s) at most until each has looked again.
 AMAZED_S = 6.0
 ALIVE = ("waiting", "ready", "claimed", "returned")
@@ -31,20 +36,41 @@ class Broken(BaseException):
 
 
 class Node(Protocol):
-    """What is known of a machine: its present node, whether that runs, when (s) its present step began."""
+    """What is known of a machine: its present node, whether that runs, when (s) its present step began, when it had
+    first seen the share, and how long it has slept.
+    """
 
     name: str
     step_began: float
+    seen_at: float
 
     @property
     def up(self) -> bool:
         """Whether its process is there."""
         ...
 
+    @property
+    def slept(self) -> float:
+        """How long (s) its monotonic clock has stood still."""
+        ...
+
+    def moves(self, key: str) -> bool:
+        """Whether this job runs there, and is not frozen."""
+        ...
+
+
+@dataclass(slots=True)
+class Reboot:
+    """The server was away for everybody, and so long; slept: of each machine that had seen it before, until then."""
+
+    began: float
+    seconds: float
+    slept: dict[str, float]
+
 
 @dataclass(slots=True)
 class Conduct:
-    """Looks at who made each change. by_lock: the spool claims by lock; strangers: keys in ready/ or claimed/ of
+    """Polling at who made each change. by_lock: the spool claims by lock; strangers: keys in ready/ or claimed/ of
     which the leader could not know; forgot_at: when (s) a server last forgot what it had answered for.
     """
 
@@ -54,6 +80,7 @@ class Conduct:
     machines: dict[str, Node] = field(default_factory=dict)
     holder: str = ""
     strangers: set[str] = field(default_factory=set)
+    _reboots: list[Reboot] = field(default_factory=list)
     _held_until: dict[str, float] = field(default_factory=dict)
     _beats: dict[str, list[float]] = field(default_factory=dict)
     _made: set[str] = field(default_factory=set)
@@ -74,6 +101,12 @@ class Conduct:
             self._beats.setdefault(beat.node, []).append(self.scheduler.now)
         elif ((source == "tmp" and target == "pending") or src.endswith(".line")) and self.server.is_volatile(dst):
             raise Broken(f"durable: {dst} is published and would not survive a power cut")
+        elif source == "pending" and target in ("admitting", "waiting", "ready") and parse_original(file) is None:
+            # Of an original a copy is published, which was looked at above.
+            batch = parse_batch(file)
+            admitted = self.server.stat(dst).size if batch is None or batch.size is None else batch.size
+            if self.server.durable_size(dst) < admitted:
+                raise Broken(f"durable: {dst} is admitted and would not survive a power cut")
         self._know(source, target, file)
         node = self._actor()
         if node is None or not allowed(source, target):
@@ -120,6 +153,17 @@ class Conduct:
                 raise Broken(f"shut door: {path} was taken away, and made again")
             self._made.add(path)
 
+    def rebooted(self, seconds: float) -> None:
+        """When the server goes away for everybody."""
+        now = self.scheduler.now
+        nodes = (m for m in self.machines.values() if m.up and m.seen_at < now)
+        self._reboots.append(Reboot(now, seconds, {m.name: m.slept for m in nodes}))
+
+    def calmed(self) -> None:
+        """When the server is back for everybody, sooner than was said."""
+        for reboot in self._reboots:
+            reboot.seconds = min(reboot.seconds, self.scheduler.now - reboot.began)
+
     def rebuilt(self) -> None:
         """After a power cut."""
         self._made.clear()
@@ -157,11 +201,30 @@ class Conduct:
             return
         observer = next(machine for machine in self.machines.values() if machine.name == node)
         beats = self._beats.get(owner, [])
+        self._must_be_patient(observer, owner, dst)
         heard = bisect_right(beats, observer.step_began)
         if heard and self.scheduler.now - beats[heard - 1] < SILENCE_S:
             raise Broken(
                 f"silence: {dst} is taken from {owner}, who beat {self.scheduler.now - beats[heard - 1]:.2f} s ago"
             )
+
+    def _must_be_patient(self, observer: Node, owner: str, dst: str) -> None:
+        """After a silence that both saw, the owner of what is taken had as long again to come back."""
+        for reboot in self._reboots:
+            if reboot.seconds < SHARED_SILENCE_S or not {observer.name, owner} <= reboot.slept.keys():
+                continue
+            back_at, beats = reboot.began + reboot.seconds, self._beats.get(owner, [])
+            before = bisect_right(beats, reboot.began)
+            beaten = before < len(beats)
+            slept = observer.slept > reboot.slept[observer.name]
+            # Else it was dead before the server was away, and nobody need wait for it.
+            lived = before > 0 and reboot.began - beats[before - 1] < DEAD_S
+            judged = lived and observer.step_began > reboot.began
+            if judged and not beaten and not slept and self.scheduler.now < back_at + reboot.seconds:
+                raise Broken(
+                    f"patience: {dst} is taken from {owner} {self.scheduler.now - back_at:.2f} s after a silence of "
+                    f"{reboot.seconds:.2f} s"
+                )
 
     def _know(self, source: str, target: str, file: str) -> None:
         """A task that came into ready/ by another hand than the leader's: he learns of it at his next listing."""

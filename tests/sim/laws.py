@@ -9,18 +9,21 @@ import json
 import math
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations
 
 from spoold.protocol.lifecycle import allowed
 from spoold.protocol.names import EndedName, TaskName, key, parse_archived, parse_ended, parse_returned, parse_task
 from spoold.protocol.request import parse_request
 from tests.sim.conduct import Broken, Conduct
+from tests.sim.journals import Journals
 from tests.sim.programs import Execution
 from tests.sim.scheduler import Scheduler
 from tests.sim.server import Server
 
 # A supervisor looks at its lease now and then; a command may be that late to die (s).
 OVERLAP_S = 0.6
+# What a stalled answer of the server can hide of its time (s). The clocks of the machines are hours off.
+EARLY_S = 10.0
 
 
 @dataclass(slots=True)
@@ -30,11 +33,15 @@ class Asked:
     id: str
     kind: str
     parents: tuple[str, ...] = ()
+    not_before: float = 0.0  # in true time (s)
 
 
 @dataclass(slots=True)
 class Laws:
-    """Looks at every change. limits: how many of a type may be claimed at once; by_lock: the spool claims by lock."""
+    """Polling at every change. limits: how many of a type may be claimed at once; by_lock: the spool claims by lock.
+
+    able: the machine that has every program, '' where none is sure to take tasks.
+    """
 
     scheduler: Scheduler
     server: Server
@@ -43,9 +50,13 @@ class Laws:
     asked: dict[str, Asked] = field(default_factory=dict)
     tokens: dict[str, str] = field(default_factory=dict)
     attempts: dict[tuple[str, int], str] = field(default_factory=dict)
+    begun: dict[tuple[str, int], float] = field(default_factory=dict)
     fenced: set[tuple[str, int]] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
     moves: int = 0
+    able: str = ""
+    since: dict[str, float] = field(default_factory=dict)
+    journals: Journals = field(default_factory=Journals)
     conduct: Conduct = field(init=False)
 
     def __post_init__(self) -> None:
@@ -57,14 +68,20 @@ class Laws:
             raise Broken(f"written once: {src} was renamed onto {dst}, which was there")
         self.conduct.renamed(src, dst)
         before, after = token_at(src), token_at(dst)
-        if after is None and before is None:
+        token = before or after
+        if token is None:
             return
         self.moves += 1
+        self.journals.moved(token, dst)
+        if after is not None:
+            self._check_own(dst)
         source, target = src.partition("/")[0], dst.partition("/")[0]
         if not allowed(source, target):
             raise Broken(f"the table of moves has no line from {source}/ to {target}/: {src} → {dst}")
         if before is not None:
             self._leave(before, src)
+            if source == "claimed" and isinstance(before, TaskName):
+                self._check_still(before, src, dst)
         if after is not None:
             self._arrive(after, src, dst)
 
@@ -82,7 +99,25 @@ class Laws:
 
     def made(self, path: str) -> None:
         """After every mkdir."""
+        if self.able and path.startswith(f"claimed/{self.able}-"):
+            self.since[path.partition("/")[2]] = self.scheduler.now
         self.conduct.made(path)
+
+    def appended(self, path: str, data: bytes) -> None:
+        """After every append."""
+        if path.startswith("events/"):
+            self.journals.told(data)
+
+    def scribbled(self, path: str) -> None:
+        """After a program that is no node's wrote into a file that it has open, or emptied it."""
+        if token_at(path) is not None:
+            self._check_own(path)
+
+    def _check_own(self, path: str) -> None:
+        """No task is a file that a stranger has opened; but for shares over which files are only opened by name."""
+        by_name = self.server.forgets and not self.server.rolls_back
+        if not by_name and self.server.is_strangers(path):
+            raise Broken(f"own file: {path} is a file that a program which is no node's has opened")
 
     def _counted_on(self, path: str) -> bool:
         """Whether this is a result, and the task that it belongs to is committed under its name."""
@@ -96,6 +131,7 @@ class Laws:
         self.tokens.clear()
         self.attempts.clear()
         self.fenced.clear()
+        self.since.clear()
         for path in self.server.fs.files():
             name = token_at(path)
             if name is not None:
@@ -108,6 +144,17 @@ class Laws:
         if known != src:
             raise Broken(f"one token: {src} moved, while the task stood at {known}")
 
+    def _check_still(self, before: TaskName, src: str, dst: str) -> None:
+        """Nothing of an attempt moves at the moment in which another than its worker takes the claim away."""
+        worker, target = src.split("/")[1], dst.rpartition("/")[2]
+        returned, ended = parse_returned(target), parse_ended(target)
+        mover = returned[1] if returned else ended.decider if ended else worker
+        if mover == worker or self.conduct.forgot_at > -math.inf:
+            return
+        for machine in self.conduct.machines.values():
+            if machine.name == worker and machine.moves(f"{before.id}.{before.attempt}"):
+                raise Broken(f"never two active: {dst} takes attempt {before.attempt} from {worker} while it moves")
+
     def _arrive(self, name: TaskName | EndedName, src: str, dst: str) -> None:
         there = self.tokens.get(key(name.id))
         if there is not None:
@@ -115,7 +162,7 @@ class Laws:
         self.tokens[key(name.id)] = dst
         target = dst.partition("/")[0]
         if target == "claimed":
-            self._claimed(name, dst)
+            self._claimed(name, src, dst)
         elif target in ("completed", "failed"):
             self._committed(name, src, dst)
         elif target == "returned":
@@ -123,15 +170,24 @@ class Laws:
                 raise Broken(f"fencing: {dst} goes back under an attempt that was claimed before")
             self.fenced.add((key(name.id), name.attempt - 1))
 
-    def _claimed(self, name: TaskName | EndedName, dst: str) -> None:
+    def _claimed(self, name: TaskName | EndedName, src: str, dst: str) -> None:
         attempt = (key(name.id), name.attempt)
+        if src.startswith("claimed/"):
+            if src.rpartition("/")[0] != dst.rpartition("/")[0] or src == dst:
+                raise Broken(f"own directory: {src} → {dst}")
+            return
         if attempt in self.attempts:
             raise Broken(f"fencing: {dst} is claimed again; that attempt was {self.attempts[attempt]}'s")
         worker = dst.split("/")[1]
         self.attempts[attempt] = worker
+        self.begun[attempt] = self.scheduler.now
         asked = self.asked.get(key(name.id))
         if asked is None:
             return
+        if self.scheduler.now < asked.not_before - EARLY_S:
+            raise Broken(
+                f"clock: {dst} is claimed at {self.scheduler.now:.1f} s, not_before {asked.not_before:.1f} s"
+            )
         for parent in asked.parents:
             at = self.tokens.get(key(parent), "nowhere")
             # Of a parent whose commit was forgotten, whoever waited for it may have been let go.
@@ -166,6 +222,8 @@ class Laws:
             raise Broken(f"result before commit: {dst} is committed and {path} would not survive a power cut")
         if (said["task_id"], said["attempt"]) != (ended.id, ended.attempt):
             raise Broken(f"result before commit: {path} speaks of {said['task_id']}, attempt {said['attempt']}")
+        if state == "failed" and said["error"] is not None:
+            self._failed(ended, said["error"])
         if state == "completed":
             owner = self.attempts.get((key(ended.id), ended.attempt))
             if owner is not None and owner != ended.decider:
@@ -174,6 +232,15 @@ class Laws:
                 raise Broken(f"fencing: {dst} is committed after that attempt was taken back")
             if said["status"] != "success":
                 raise Broken(f"result before commit: {path} says {said['status']}")
+
+    def _failed(self, ended: EndedName, error: dict[str, str]) -> None:
+        """No task fails for want of a program while a worker that has it could be seen all the time."""
+        begun = self.begun.get((key(ended.id), ended.attempt), -math.inf)
+        seen = [node for node in self.server.fs.list("claimed") if self.since.get(node, math.inf) < begun]
+        if seen and "SPAWN_FAILED" in (error["code"], error.get("cause")):
+            raise Broken(
+                f"elsewhere: {ended.id} failed on {ended.decider} ({error['message']}), and {seen} could run it"
+            )
 
 
 def token_at(path: str) -> TaskName | EndedName | None:
@@ -204,7 +271,10 @@ def check_executions(executions: list[Execution], now: float, since: float = -ma
         by_task.setdefault(run.task, []).append(run)
     for runs in by_task.values():
         runs.sort(key=lambda run: run.begin)
-        for earlier, later in pairwise(runs):
-            end = now if earlier.end is None else earlier.end
-            if end > later.begin + OVERLAP_S:
-                raise Broken(f"lease: {earlier} still ran when {later} began")
+        for earlier, later in combinations(runs, 2):
+            if any(_overlap_s(one, other) > OVERLAP_S for one in earlier.active(now) for other in later.active(now)):
+                raise Broken(f"never two active: {earlier} moved while {later} did")
+
+
+def _overlap_s(one: tuple[float, float], other: tuple[float, float]) -> float:
+    return min(one[1], other[1]) - max(one[0], other[0])

@@ -6,6 +6,7 @@ taken for dead, and anything else is a failure of the product.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,11 +14,13 @@ from spoold.daemon.nap import ANNOUNCED, OVER, Nap
 from spoold.master.master import Master
 from spoold.protocol.errors import ShutOut, Unavailable
 from spoold.protocol.heartbeat import Capabilities
+from spoold.protocol.settings import LostShare
 from spoold.rules.ahead import DEPTH
 from spoold.store.store import open_store
 from spoold.system.host import FakeHost
 from spoold.system.scratch import MemoryScratch
 from spoold.worker.config import Laptop, WorkerConfig
+from spoold.worker.handler import Handler
 from spoold.worker.vacancies import Vacancies
 from spoold.worker.worker import Worker
 from tests.sim.conduct import Broken
@@ -27,11 +30,14 @@ from tests.sim.scheduler import Process, Scheduler
 from tests.sim.server import Server
 from tests.sim.weather import Weather
 
+TRUE_WALL = 1_760_000_000.0  # when a story begins
 SHORTEST_S = 1e-6
 PATIENCE_S = 1.0
 ACTIVE_FOR_S = 2.0
 SLOTS = 2
-CONFIG = WorkerConfig(allow_command=True, laptop=Laptop(sleep_grace_s=0.5))
+KINDS = ("narrow", "wide")
+HANDLERS = {kind: Handler(command=("work",)) for kind in KINDS}
+CONFIG = WorkerConfig(allow_command=True, laptop=Laptop(sleep_grace_s=0.5), freeze_s=8, handlers=HANDLERS)
 DOZE_LOOK_S = 0.2
 
 
@@ -52,7 +58,7 @@ class Clocks:
         return self.ahead + self.scheduler.now * self.rate
 
     def wall(self) -> float:
-        return 1_760_000_000.0 + self.scheduler.now + self.skew
+        return TRUE_WALL + self.scheduler.now + self.skew
 
 
 class Brisk(Vacancies):
@@ -64,7 +70,7 @@ class Brisk(Vacancies):
 
 class Machine:
     """A machine with one node on it. Until then (true time, s) its cable is pulled (cut_until), or its share is not
-    mounted (away_until).
+    mounted (away_until); seen_at: when its node had first seen the share.
     """
 
     def __init__(
@@ -85,6 +91,7 @@ class Machine:
         self.actor: Master | Worker | None = None
         self.shut_out = 0
         self.step_began = 0.0
+        self.seen_at = math.inf
         self.dozed = 0
         self._scheduler = scheduler
         self._server = server
@@ -105,10 +112,16 @@ class Machine:
         """Whether its process is there."""
         return self.process is not None and not self.process.dead
 
+    @property
+    def slept(self) -> float:
+        """How long (s) its monotonic clock has stood still."""
+        return self.clocks.slept
+
     def start(self, after_s: float = 0.0) -> None:
         """Start its process, under a name that was never there."""
         self._host = self._host.another()
         self._nap = Nap(self.clocks)
+        self.seen_at = math.inf
         self.process = self._scheduler.spawn(self.base, self._live, after_s)
 
     def crash(self) -> None:
@@ -146,6 +159,10 @@ class Machine:
 
     def _rests(self) -> bool:
         return self.actor is None or (isinstance(self.actor, Worker) and self.actor.asleep)
+
+    def moves(self, key: str) -> bool:
+        """Whether this job runs here, and is not frozen."""
+        return self.programs is not None and self.programs.moves(key)
 
     def look_at_programs(self) -> None:
         """What has ended by now is on record."""
@@ -189,8 +206,10 @@ class Machine:
         programs = self.programs = Programs(
             self.clocks, lambda: self._scheduler.now, self._weather, self.name, self._executions, SLOTS
         )
-        can = Capabilities(cpus=8, mem_mb=8192, allow_command=True)
-        worker = Worker(store, self._host, programs, scratch, CONFIG, can, SLOTS, root="/spool", environ={})
+        can = Capabilities(cpus=8, mem_mb=8192, allow_command=True, handlers=KINDS)
+        policy: LostShare = "freeze" if self._weather.draw("lost_share", self.base) < 0.8 else "stop"
+        config = CONFIG.model_copy(update={"lost_share": policy})
+        worker = Worker(store, self._host, programs, scratch, config, can, SLOTS, root="/spool", environ={})
         if programs.brisk:
             worker.vacancies = Brisk(programs, SLOTS)
         for gone in worker.register():
@@ -200,6 +219,7 @@ class Machine:
     def _be(self, actor: Master | Worker) -> bool:
         """Until it has left, or has gone to sleep; the latter is to be made anew."""
         self.actor = actor
+        self.seen_at = math.inf
         active_at = self._scheduler.now
         while True:
             self.step_began = self._scheduler.now
@@ -210,6 +230,7 @@ class Machine:
             except OSError:
                 self._scheduler.sleep(PATIENCE_S)
                 continue
+            self.seen_at = min(self.seen_at, self._scheduler.now)
             if getattr(step, "done", False):
                 actor.close()
                 return False

@@ -14,9 +14,12 @@ Survivable, and therefore injected:
   attributes     a stat that is old
   scan           a listing of names that are renamed meanwhile: two moments, and a name may be in both or in neither
   nap, fall      a machine that stands still, or dies, just before or after the change that the seed aims at
+  outage         a power cut of the server just after the change that the seed aims at
   torn           a file half written when its writer died
   unmounted      the empty folder below: nothing is in it, and nothing is found (while the machine's share is away)
   away           a share that is unmounted, and mounted again after a few calls
+  alias          a rename that a server forgot with its power: the client still has the entry that it made, and
+                 refuses to rename onto it, since the file has that name already as far as it knows
   nolock         a lock that the server has none of just now, in a spool that claims by lock
 Not survivable, and therefore not injected here: a listing that does not show what stood there before it began and
 stands there still, a rename that two machines both win, a durable file that is lost. Such a mount is not fit for a
@@ -32,6 +35,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import Any, Protocol
 
 from spoold.system.errnos import ERESTARTSYS
@@ -97,6 +101,7 @@ class Mount:
         self._absent: dict[str, float] = {}
         self._content: dict[str, tuple[float, bytes]] = {}
         self._attributes: dict[str, tuple[float, Stat]] = {}
+        self._made: dict[str, int] = {}
 
     def list(self, path: str) -> list[str]:
         began = self._scheduler.now
@@ -141,6 +146,7 @@ class Mount:
 
     def rename(self, src: str, dst: str) -> None:
         self._believe(src)
+        self._disbelieve(src, dst)
         try:
             self._call("rename", src, dst)
         except OSError as error:
@@ -151,6 +157,8 @@ class Mount:
             raise
         self._absent.pop(dst, None)
         self._content.pop(src, None)
+        self._made.pop(src, None)
+        self._made[dst] = self._server.cuts
 
     def unlink(self, path: str) -> None:
         self._call("unlink", path)
@@ -173,6 +181,13 @@ class Mount:
             raise
         self._attributes[path] = (self._scheduler.now, found)
         return found
+
+    def persist(self, path: str) -> None:
+        self._call("persist", path)
+
+    def has_writer(self, path: str) -> bool | None:
+        found: bool | None = self._call("has_writer", path)
+        return found if self._weather.flavour == "local" else None
 
     def sync(self, path: str) -> None:
         self._call("sync", path)
@@ -238,14 +253,21 @@ class Mount:
             self._later(act)
             raise _error(errno.EIO, str(args[0]))
         answer = act()
-        if falls:
-            self._machine.fall()
+        self._strike_after(falls)
         codes = LOST.get(self._weather.flavour, {}).get(verb)
         if codes and self._strikes("lost"):
             raise _error(codes[int(self._weather.draw("code", *self._key()) * len(codes))], str(args[0]))
         if self._weather.draw("reply", *self._key()) < 0.15:
             self._scheduler.sleep(0.02 * self._weather.draw("back", *self._key()))
         return answer
+
+    def _strike_after(self, falls: bool) -> None:
+        """What may happen to others, or to this machine, once a change was carried out."""
+        if self._strikes("outage"):
+            draws = count()
+            self._server.cut_power(lambda: self._weather.draw("outage", *self._key(), next(draws)))
+        if falls:
+            self._machine.fall()
 
     def _away(self) -> bool:
         """Whether the share is not mounted."""
@@ -327,6 +349,16 @@ class Mount:
             self._calls += 1
             self._pause(path)
             raise _error(errno.ENOENT, path)
+
+    def _disbelieve(self, src: str, dst: str) -> None:
+        """A name that this client made, and that a power cut undid since: the entry is there, the file is not."""
+        undone = self._made.get(dst, self._server.cuts) != self._server.cuts and not self._server.exists(dst)
+        if self.forgets and undone and self._server.exists(src):
+            if self._strikes("alias"):
+                self._calls += 1
+                self._pause(src)
+                raise _error(errno.EEXIST, src)
+            del self._made[dst]
 
     def _remember_absent(self, path: str) -> None:
         if self._strikes("negative"):

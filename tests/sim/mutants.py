@@ -6,21 +6,41 @@ Each mutant replaces a function or method of the real product, and the seeds are
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
 
-from tests.sim.mutants_forgetful import forgetful
+from tests.sim.mutants_clocks import clocks
+from tests.sim.mutants_drops import reused, slow
+from tests.sim.mutants_forgetful import doors_forgotten, ends_forgotten, forgetful, slow_forgetful
+from tests.sim.mutants_frozen import frozen
 from tests.sim.mutants_leader import leader
 from tests.sim.mutants_locks import locks
 from tests.sim.mutants_moves import moves
 from tests.sim.mutation import Mutant
 from tests.sim.worlds import simulate_in
+from tools.turns import Part, part
 
-MUTANTS: tuple[Mutant, ...] = (*moves.all, *leader.all, *locks.all, *forgetful.all)
+MUTANTS: tuple[Mutant, ...] = (
+    *moves.all,
+    *frozen.all,
+    *leader.all,
+    *locks.all,
+    *clocks.all,
+    *forgetful.all,
+    *doors_forgotten.all,
+    *ends_forgotten.all,
+    *slow_forgetful.all,
+    *slow.all,
+    *reused.all,
+)
+BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 BUDGET = 1500
 # Of a mutant that breaks nothing but policy, so many seeds are to find nothing.
 HARMLESS_BUDGET = 40
@@ -30,7 +50,9 @@ HARMLESS_BUDGET = 40
 class Hunt:
     """What came of hunting one mutant. seeds: how many were run; seed and broken: what caught it, None if nothing."""
 
-    mutant: Mutant
+    name: str
+    law: str
+    harmless: bool
     seeds: int
     seed: int | None
     broken: str | None
@@ -39,7 +61,7 @@ class Hunt:
     @property
     def well(self) -> bool:
         """Whether it ended as it should: caught, or found harmless."""
-        return not self.fell and (self.broken is None) == self.mutant.harmless
+        return not self.fell and (self.broken is None) == self.harmless
 
     @property
     def fell(self) -> bool:
@@ -54,45 +76,66 @@ def hunt(mutant: Mutant, first: int = 0, budget: int = BUDGET) -> Hunt:
         with mutant.alive():
             broken = simulate_in(mutant.world, seed).broken
         if broken is not None:
-            return Hunt(mutant, seed - first + 1, seed, broken, time.perf_counter() - begin)
-    return Hunt(mutant, budget, None, None, time.perf_counter() - begin)
+            return _hunted(mutant, seed - first + 1, seed, broken, begin)
+    return _hunted(mutant, budget, None, None, begin)
+
+
+def _hunted(mutant: Mutant, seeds: int, seed: int | None, broken: str | None, begin: float) -> Hunt:
+    taken_s = time.perf_counter() - begin
+    return Hunt(mutant.name, mutant.law, mutant.harmless, seeds, seed, broken, taken_s)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Hunt them all, or those named; 1 if any survives."""
+    """Hunt them all, those named, or a part of them; 1 if any survives."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("names", nargs="*", help="the mutants to hunt; all of them if none is named")
     parser.add_argument("--budget", type=int, default=BUDGET, help="seeds to run before a mutant has survived")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--part", metavar="I/N", type=part, default=Part(), help="every Nth mutant, from the Ith on")
+    cpus = len(os.sched_getaffinity(0))
+    parser.add_argument("--jobs", type=int, default=cpus, metavar="J", help="processes (default: CPUs)")
     asked = parser.parse_args(argv)
-    unknown = sorted(set(asked.names) - {mutant.name for mutant in MUTANTS})
-    if unknown:
-        parser.error(f"no such mutant: {', '.join(unknown)}; there are {', '.join(m.name for m in MUTANTS)}")
-    console, hunts = Console(), []
-    for mutant in MUTANTS:
-        if not asked.names or mutant.name in asked.names:
-            budget = min(asked.budget, HARMLESS_BUDGET) if mutant.harmless else asked.budget
-            found = hunt(mutant, asked.first, budget)
-            hunts.append(found)
-            console.print(_line(found), highlight=False, markup=False, soft_wrap=True)
-    console.print(_table(hunts))
-    return 0 if all(found.well for found in hunts) else 1
+    if unknown := sorted(set(asked.names) - BY_NAME.keys()):
+        parser.error(f"no such mutant: {', '.join(unknown)}; there are {', '.join(BY_NAME)}")
+    mine = asked.part.among([name for name in BY_NAME if not asked.names or name in asked.names])
+    console, begin = Console(), time.perf_counter()
+    if left_out := sorted(BY_NAME.keys() - set(mine)):
+        console.print(f"left out: {', '.join(left_out)}", highlight=False, soft_wrap=True)
+    hunts = []
+    for found in _hunts(mine, asked.first, asked.budget, asked.jobs):
+        hunts.append(found)
+        console.print(_line(found), highlight=False, markup=False, soft_wrap=True)
+    console.print(_table(hunts, time.perf_counter() - begin))
+    return 0 if hunts and all(found.well for found in hunts) else 1
+
+
+def _hunts(names: Sequence[str], first: int, budget: int, jobs: int) -> Iterator[Hunt]:
+    """The hunts of these mutants, as they end."""
+    # A fresh interpreter for each process, so that no mutant of one hunt is alive in another.
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(_hunt_named, name, first, budget) for name in names]):
+            yield done.result()
+
+
+def _hunt_named(name: str, first: int, budget: int) -> Hunt:
+    mutant = BY_NAME[name]
+    return hunt(mutant, first, min(budget, HARMLESS_BUDGET) if mutant.harmless else budget)
 
 
 def _line(found: Hunt) -> str:
     caught = f"seed {found.seed}: {found.broken}" if found.broken else "no law broken"
-    return f"{found.mutant.name}: {found.seeds} seeds, {found.real_s:.1f} s, {caught[:300]}"
+    return f"{found.name}: {found.seeds} seeds, {found.real_s:.1f} s, {caught[:300]}"
 
 
-def _table(hunts: list[Hunt]) -> Table:
+def _table(hunts: list[Hunt], taken_s: float) -> Table:
     table = Table("mutant", "law", "seeds", "time", "caught by")
     for found in hunts:
         verdict = ("OUT OF DATE: " if found.fell else "") + (
-            found.broken or ("harmless, as it should be" if found.mutant.harmless else "SURVIVED")
+            found.broken or ("harmless, as it should be" if found.harmless else "SURVIVED")
         )
-        table.add_row(found.mutant.name, found.mutant.law, f"{found.seeds}", f"{found.real_s:.1f} s", verdict[:90])
+        table.add_row(found.name, found.law, f"{found.seeds}", f"{found.real_s:.1f} s", verdict[:90])
     survivors = sum(not found.well for found in hunts)
-    table.caption = f"{len(hunts)} mutants, {survivors} not as they should be, {sum(h.real_s for h in hunts):.0f} s"
+    table.caption = f"{len(hunts)} mutants, {survivors} not as they should be, {taken_s:.0f} s"
     return table
 
 

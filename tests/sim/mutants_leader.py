@@ -9,19 +9,22 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from spoold.master import batches, doors, drops, placing, reaping, requests, takeover
+from spoold.master import batches, doors, duplicates, placing, reaping, relisting, requests
 from spoold.master.batches import Batches
+from spoold.master.changes import EVERYTHING, Changes, Wanted
 from spoold.master.desk import Desk
-from spoold.master.drops import Drops
 from spoold.master.leadership import Leadership, _path
-from spoold.master.view import EVERYTHING, Changes, Place, View, Wanted, _Found, _parse_returned
+from spoold.master.staging import Staging
+from spoold.master.view import Place, View, _Found, _parse_returned
 from spoold.protocol import layout
+from spoold.protocol.door import parse_batch
 from spoold.protocol.heartbeat import Heartbeat
-from spoold.protocol.lifecycle import State
-from spoold.protocol.names import LeaseName, parse_batch, parse_ended, parse_task
-from spoold.rules import gates, lease
+from spoold.protocol.lifecycle import Mover, State
+from spoold.protocol.names import LeaseName, key, parse_ended, parse_task
+from spoold.rules import lease
 from spoold.rules.admission import Admit
-from spoold.rules.gates import PASS, LaneFacts
+from spoold.rules.gates import parents, registry
+from spoold.rules.gates.facts import TypeFacts
 from spoold.store import beats, control
 from spoold.store.lanes import list_lanes
 from spoold.system.filesystem import FileSystem
@@ -33,12 +36,12 @@ leader = Mutations()
 @leader.add("counters, not clocks", "A node is dead when its last beat is old by the leader's own clock.")
 def reaping_by_wall_clock() -> list[Swap]:
     def stamp_is_old(desk: Desk, beat: Heartbeat | None) -> bool:
-        if beat is None:
+        if beat is None or not beat.at:  # what cannot be read has no stamp
             return False
         age_s = desk.now.wall - datetime.fromisoformat(beat.at).timestamp()
         return age_s >= desk.store.settings.heartbeat.dead_after_s
 
-    def watch(desk: Desk, asleep: Collection[str] = ()) -> list[str]:
+    def watch(desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = ()) -> list[str]:
         read = {node: beats.read(desk.store.fs, beat) for node, beat in desk.view.beats.items()}
         return sorted({n for n, beat in read.items() if stamp_is_old(desk, beat)} - {desk.store.writer})
 
@@ -59,8 +62,10 @@ def _forgotten(try_rmdir: bool) -> list[Swap]:
         seen.setdefault(id(desk.store.fs), set()).add(worker)
         return True
 
-    def watch_others(desk: Desk, asleep: Collection[str] = ()) -> list[str]:
-        return [node for node in watch(desk, asleep) if not any(node in forgotten for forgotten in seen.values())]
+    def watch_others(desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = ()) -> list[str]:
+        return [
+            node for node in watch(desk, asleep, gone) if not any(node in forgotten for forgotten in seen.values())
+        ]
 
     return [(reaping, "_reap_claims", reap_once), (reaping, "watch", watch_others)]
 
@@ -80,7 +85,7 @@ def door_left_open() -> list[Swap]:
     def leave(desk: Desk, door: str) -> None:
         for name in desk.store.fs.list(door):
             if parse_task(name) or parse_batch(name):
-                desk.store.move(layout.join(door, name), layout.join(desk.door, name))
+                desk.store.move(Mover.LEADER, "RECEIVED", layout.join(door, name), desk.door.at(name))
 
     return [(doors, "_shut", leave)]
 
@@ -90,21 +95,20 @@ def admitted_past_the_door() -> list[Swap]:
     def admit(desk: Desk, drop: str, verdict: Admit) -> None:
         placing.place_admitted(desk, layout.join(layout.PENDING, drop), verdict, drop)
 
-    return [(drops, "_admit", admit)]
+    return [(doors, "admit", admit)]
 
 
 @leader.add("durable before published", "The lines of a batch are published before they are durable.")
 def batch_not_durable() -> list[Swap]:
-    def expand(self: Batches, desk: Desk, under_way: Any) -> None:
+    def expand(self: Batches, desk: Desk, under_way: Any) -> bool:
         try:
             lines = list(islice(under_way.lines, batches.PER_STEP))
             for line in lines:
                 if not desk.view.known(line.name.id):
-                    self._stage(desk, line)
-            for staged in list(self._staged):
-                self._publish(desk, staged)
-            if len(lines) < batches.PER_STEP:
-                self._finish(desk, under_way.name)
+                    self._staging.stage(desk, line)
+            for staged in list(self._staging.lines):
+                self._staging.publish(desk, staged)
+            return len(lines) == batches.PER_STEP or self._finish(desk, under_way.name)
         except BaseException:
             self._open = None
             raise
@@ -166,22 +170,25 @@ def standby_does_not_wait() -> list[Swap]:
 
 @leader.add("a child starts after its parents", "The gate of dependencies is always open.")
 def dependencies_skipped() -> list[Swap]:
-    return [(gates, "dependencies", lambda *_: PASS)]
+    others = [gate for gate in registry.TASK_GATES if gate is not parents.COMPLETED]
+    return [(registry, "TASK_GATES", others)]
 
 
 @leader.add("limits hold under one leader", "The limit of a type is not asked.")
 def limit_ignored() -> list[Swap]:
     facts = placing.type_facts
 
-    def unlimited(desk: Desk, kinds: Any) -> dict[str, LaneFacts]:
+    def unlimited(desk: Desk, kinds: Any) -> dict[str, TypeFacts]:
         found = facts(desk, kinds)
-        return {kind: LaneFacts(fact.paused, fact.halted, None, fact.active) for kind, fact in found.items()}
+        return {kind: TypeFacts(fact.paused, fact.halted, None, fact.active) for kind, fact in found.items()}
 
     return [(placing, "type_facts", unlimited)]
 
 
-@leader.add("listed as tokens flow", "The leader lists against the flow: a token on the move is in no listing.")
+@leader.add("listed as tokens flow", "A leader that believes one listing lists against the flow.")
 def listed_against_the_flow() -> list[Swap]:
+    # Three listings in a row hardly ever miss the same token: that is the second line of defence, and down, too. With
+    # that alone no law was broken in 150 seeds.
     def refresh(self: View, fs: FileSystem, wanted: Wanted = EVERYTHING) -> Changes:
         found = self._found
         self._differ(State.FAILED, layout.FAILED, self.failed, parse_ended, fs.list(layout.FAILED), found)
@@ -195,7 +202,18 @@ def listed_against_the_flow() -> list[Swap]:
         self._found = _Found()
         return found.changes
 
-    return [(View, "refresh", refresh)]
+    return [(View, "refresh", refresh), (relisting, "VANISHED_AFTER", 1)]
+
+
+@leader.add("written once", "A line is staged once more while the file that was staged first may still be published.")
+def line_staged_again() -> list[Swap]:
+    resolve = Staging.resolve
+
+    def regardless(self: Staging, desk: Desk) -> bool:
+        resolve(self, desk)
+        return True
+
+    return [(Staging, "resolve", regardless)]
 
 
 @leader.add("one token", "Nobody asks whether the id of a drop is taken.")
@@ -205,13 +223,19 @@ def duplicates_not_checked() -> list[Swap]:
 
 @leader.add("discover by listing", "A task that cannot be opened just now is taken for one that does not exist.")
 def unopened_twin_is_none() -> list[Swap]:
-    duplicate = Drops._duplicate
+    duplicate, known = duplicates.judge, View.known
+    unopened: set[str] = set()
 
     def hasty(desk: Desk, drop: str, admit: Admit, new: Any) -> Any:
         verdict = duplicate(desk, drop, admit, new)
+        if verdict is None:
+            unopened.add(key(admit.name.id))
         return admit if verdict is None else verdict
 
-    return [(Drops, "_duplicate", staticmethod(hasty))]
+    def seen(self: View, task_id: str) -> bool:
+        return key(task_id) not in unopened and known(self, task_id)
+
+    return [(duplicates, "judge", hasty), (View, "known", seen)]
 
 
 @leader.add("requests are carried out", "The leader removes a cancel without carrying it out.")
@@ -226,10 +250,10 @@ def returned_left() -> list[Swap]:
 
 @leader.add("gone is believed late", "A token that one listing does not show is forgotten at once.")
 def missing_is_forgotten() -> list[Swap]:
-    def forget(desk: Desk, doubts: dict[str, int]) -> None:
-        for task_key in sorted(desk.missing):
+    def forget(desk: Desk) -> None:
+        for task_key in sorted(desk.missing.keys):
             desk.view.where.pop(task_key, None)
             desk.ended(task_key)
-        desk.missing.clear()
+        desk.missing.keys.clear()
 
-    return [(takeover, "settle_missing", forget)]
+    return [(relisting, "settle_missing", forget)]

@@ -16,6 +16,7 @@ from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import BeatName, SnapshotName, TaskName
 from spoold.protocol.result import Status
 from spoold.protocol.snapshot import Snapshot
+from spoold.rules import elsewhere
 from spoold.rules.outcome import Outcome
 from spoold.store import absence, beats, mover, snapshots
 from spoold.store.mover import DONE, Fate, Moved
@@ -23,7 +24,10 @@ from spoold.store.store import Store, make_directory
 from spoold.system.filesystem import FileSystem
 from spoold.worker.attempt import Attempt
 from spoold.worker.claims import Claims
-from spoold.worker.settling import Judged, Settling, Verdict
+from spoold.worker.company import Company
+from spoold.worker.recording import Conclusion
+from spoold.worker.resuming import Resuming
+from spoold.worker.settling import Judged, Settling
 from spoold.worker.worker import Worker
 from tests.sim.mutation import Mutations, Swap
 
@@ -34,7 +38,7 @@ moves = Mutations()
 def commit_before_result() -> list[Swap]:
     write, commit = Settling._write_result, Settling._commit
 
-    def first(self: Settling, attempt: Attempt, verdict: Verdict) -> bool:
+    def first(self: Settling, attempt: Attempt, verdict: Conclusion) -> bool:
         done = commit(self, attempt, verdict)
         with contextlib.suppress(OSError):
             write(self, attempt, verdict, durable=True)
@@ -47,7 +51,7 @@ def commit_before_result() -> list[Swap]:
 def result_not_durable() -> list[Swap]:
     write = Settling._write_result
 
-    def hasty(self: Settling, attempt: Attempt, verdict: Verdict, *, durable: bool) -> None:
+    def hasty(self: Settling, attempt: Attempt, verdict: Conclusion, *, durable: bool) -> None:
         write(self, attempt, verdict, durable=False)
 
     return [(Settling, "_write_result", hasty)]
@@ -272,7 +276,8 @@ def adoption_after_commit() -> list[Swap]:
         return adopt(self, found - {a.name.encode() for a in self.running})
 
     nothing = property(lambda self: set())
-    return [(Claims, "list", remember), (Worker, "_adopt", afterwards), (Claims, "spent", nothing)]
+    at_once = (Resuming, "_make_sure", lambda self, name, lease_until: name)  # whose rename would find nothing
+    return [(Claims, "list", remember), (Worker, "_adopt", afterwards), (Claims, "spent", nothing), at_once]
 
 
 @moves.add("unknown may still happen", "Claims that turn up late are not adopted.")
@@ -300,3 +305,13 @@ def cancel_ignored_by_worker() -> list[Swap]:
             stop(self, attempt, why)
 
     return [(Worker, "_stop", deaf)]
+
+
+@moves.add("elsewhere", "A worker that lacks a program charges the task without a look at the others.")
+def charged_where_it_cannot_run() -> list[Swap]:
+    return [(Company, "untried", lambda *_: set())]
+
+
+@moves.add("elsewhere", "A task that is left to another worker is charged for that.")
+def passed_on_at_its_charge() -> list[Swap]:
+    return [(elsewhere, "passed_on", lambda outcome, others: replace(outcome, final=False))]

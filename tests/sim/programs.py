@@ -1,6 +1,7 @@
 """What tasks do when they run: how long, and which exit code, by a hash of seed, id and attempt.
 
 In some worlds most tasks are over within milliseconds; there workers claim ahead, and what they claim waits in slots.
+In some one machine lacks the programs of some tasks, which the other has.
 
 A runner as a worker sees it, on the machine's own clocks. It keeps the lease as supervisors do: a command whose lease
 has run out is killed by its supervisor, whatever has become of the worker.
@@ -9,36 +10,53 @@ has run out is killed by its supervisor, whatever has become of the worker.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from spoold.rules.ahead import DEPTH, PATIENCE_S
+from spoold.rules.ahead import has_room, preference
+from spoold.runner.job import Ending, Job, Kind, NoSlot
 from spoold.system.clock import Clock
-from spoold.worker.job import Ending, Job, Kind
 from tests.sim.weather import Weather
 
 BRISK_S = 0.002
+# The machine that may lack programs, and how many of the tasks' programs it lacks then.
+LACKING, LACKED = "w1", 0.4
+BRISK_WORLDS = 0.5  # the share of worlds in which most tasks are so short
+LONGEST_S = 3.0
 ENDLESS = "endless"  # tasks whose id begins so go on until they are stopped
 
 
 @dataclass(slots=True)
 class Execution:
-    """One run of a task's command, in true time (s); end is None while it runs."""
+    """One run of a task's command, in true time (s); end is None while it runs. rests: when it was frozen, from and
+    until; the last has no end while it is.
+    """
 
     task: str
     attempt: int
     worker: str
     begin: float
     end: float | None = None
+    rests: list[tuple[float, float | None]] = field(default_factory=list)
+
+    def active(self, now: float) -> list[tuple[float, float]]:
+        """When it moved, from and until."""
+        found, since = [], self.begin
+        end = now if self.end is None else self.end
+        for rest, until in self.rests:
+            found.append((since, rest))
+            since = end if until is None else until
+        return [*found, (since, end)]
 
 
 @dataclass(slots=True)
 class Running:
-    """A job under way: when it will be done and when its lease ends (s, boottime of the machine)."""
+    """A job under way: when it began and will be done, and since when it is frozen (s, boottime of the machine)."""
 
     job: Job
     begin: float
     done: float
     execution: Execution
+    frozen_at: float | None = None
 
 
 class Programs:
@@ -54,15 +72,16 @@ class Programs:
         self._executions = executions
         self._live: dict[str, Running] = {}
         self._slots: list[list[Job]] = [[] for _ in range(slots)]  # the first of each runs
-        self.brisk = weather.draw("brisk") < 0.5
+        self.brisk = weather.draw("brisk") < BRISK_WORLDS
+        self._lacks = lacking(weather) and worker.startswith(f"{LACKING}-")
         self._ended: list[Ending] = []
         self._lease: float | None = None
 
     def start(self, job: Job) -> None:
         self.lapse()
-        slot = min(self._slots, key=lambda jobs: (self._age(jobs) >= PATIENCE_S, len(jobs)))
-        if len(slot) > DEPTH:
-            raise RuntimeError("no slot is free")
+        slot = min(self._slots, key=lambda jobs: preference(len(jobs), self._age(jobs), other=False))
+        if not has_room(len(slot)):
+            raise NoSlot("no slot is free")
         slot.append(job)
         if len(slot) == 1:
             self._executions.append(self._begin(job, self._clock.boottime()))
@@ -70,14 +89,20 @@ class Programs:
     def _begin(self, job: Job, moment: float) -> Execution:
         """It is the turn of the first job of a slot."""
         task, _, attempt = job.key.rpartition(".")
-        length_s = 0.05 + 3.0 * self._weather.draw("length", job.key) ** 3
+        length_s = 0.05 + LONGEST_S * self._weather.draw("length", job.key) ** 3
         if task.startswith(ENDLESS):
             length_s = math.inf
-        elif self.brisk and self._weather.draw("brisk", job.key) < 0.9:
+        elif self._missed(task) or (self.brisk and self._weather.draw("brisk", job.key) < 0.9):
             length_s = BRISK_S
         execution = Execution(task, int(attempt), self._worker, self._truly(moment))
         self._live[job.key] = Running(job, moment, moment + length_s, execution)
         return execution
+
+    def moves(self, key: str) -> bool:
+        """Whether this job runs, and is not frozen."""
+        self.lapse()
+        run = self._live.get(key)
+        return run is not None and run.frozen_at is None
 
     def poll(self) -> list[Ending]:
         self.lapse()
@@ -90,12 +115,49 @@ class Programs:
         for slot in self._slots:
             while slot:
                 run = self._live[slot[0].key]
-                if self._lease is not None and self._lease <= min(now, run.done):
-                    self._end(slot, "fenced", None, max(self._lease, run.begin))
+                if run.frozen_at is not None:
+                    if now - run.frozen_at < run.job.freeze_s:
+                        break
+                    self._end(slot, "fenced", None, run.frozen_at + run.job.freeze_s)
+                elif self._lapses(run, now):
+                    assert self._lease is not None
+                    self._withdraw(slot, self.waiting())
+                    if run.job.lost_share == "stop":
+                        self._end(slot, "fenced", None, max(self._lease, run.begin))
+                    else:
+                        run.frozen_at = max(self._lease, run.begin)
+                        run.execution.rests.append((self._truly(run.frozen_at), None))
+                elif run.done <= now and self._missed(slot[0].key.rpartition(".")[0]):
+                    self._end(slot, "spawn_failed", 127, run.done)
                 elif run.done <= now:
                     self._end(slot, "exited", exit_code(self._weather, slot[0].key), run.done)
                 else:
                     break
+
+    def _lapses(self, run: Running, now: float) -> bool:
+        """Whether the lease has run out, or did before the job was done, and the job minds."""
+        over = self._lease is not None and self._lease <= min(now, run.done)
+        return over and run.job.lost_share != "continue"
+
+    def frozen(self) -> dict[str, float]:
+        self.lapse()
+        date_at_boot = self._clock.wall() - self._clock.boottime()
+        return {key: date_at_boot + run.frozen_at for key, run in self._live.items() if run.frozen_at is not None}
+
+    def thaw(self, key: str, until_boottime_s: float) -> None:
+        self.lapse()
+        run, now = self._live.get(key), self._clock.boottime()
+        if run is None or run.frozen_at is None or now >= until_boottime_s:
+            return
+        run.done += now - run.frozen_at
+        run.begin += now - run.frozen_at
+        run.frozen_at = None
+        run.execution.rests[-1] = (run.execution.rests[-1][0], self._truly(now))
+        self._lease = until_boottime_s if self._lease is None else max(self._lease, until_boottime_s)
+
+    def _missed(self, task: str) -> bool:
+        """Whether this machine lacks the task's program."""
+        return self._lacks and self._weather.draw("lacked", task) < LACKED
 
     def stop(self, key: str, why: str, grace_s: float) -> None:
         self.lapse()
@@ -168,6 +230,16 @@ class Programs:
             execution = self._begin(slot[0], moment)
             if self._lease is None or moment < self._lease:  # else its supervisor does not let it begin
                 self._executions.append(execution)
+
+
+def lacking(weather: Weather) -> bool:
+    """Whether in this world one machine lacks programs."""
+    return weather.draw("lacking") < 0.3
+
+
+def handled(weather: Weather) -> bool:
+    """Whether in this world the workers' handlers run the tasks, so that a whole type may be left to others."""
+    return lacking(weather) and weather.draw("handled") < 0.5
 
 
 def exit_code(weather: Weather, key: str) -> int:

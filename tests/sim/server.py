@@ -9,11 +9,14 @@ made durable: journals of file systems keep their order. So does a server that `
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from typing import Protocol
 
 from spoold.system.filesystem import Stat, Usage
 from spoold.system.memory import MemoryFileSystem
+from tests.sim.openfile import OpenFile
 from tests.sim.scheduler import Process
 
 KEPT = 40
@@ -38,6 +41,14 @@ class Onlooker(Protocol):
         """A directory was made."""
         ...
 
+    def appended(self, path: str, data: bytes) -> None:
+        """Something was added to a file."""
+        ...
+
+    def scribbled(self, path: str) -> None:
+        """A program that is no node's wrote into the file that it has open."""
+        ...
+
     def rebuilt(self) -> None:
         """The tree went back to an earlier moment."""
         ...
@@ -56,7 +67,9 @@ class Server:
         self.by_hand: set[str] = set()
         self.heard: Callable[[str, tuple[object, ...], BaseException | None], None] | None = None
         self.holder: Process | None = None
-        self._volatile: set[str] = set()
+        self._volatile: dict[str, int] = {}
+        self._open: list[OpenFile] = []
+        self._strangers: list[OpenFile] = []
         self._history: list[MemoryFileSystem] = []
 
     def call(self, verb: str, *args: object, **options: object) -> object:
@@ -77,15 +90,20 @@ class Server:
         replaced = self.exists(dst)
         self.fs.rename(src, dst)
         if src in self._volatile:
-            self._volatile.discard(src)
-            self._volatile.add(dst)
+            self._volatile[dst] = self._volatile.pop(src)
+        for file in self._strangers:
+            if file.path == src:
+                file.path = dst
         self._remember()
         if self.onlooker is not None and src != dst:
             self.onlooker.renamed(src, dst, replaced)
 
     def _unlink(self, path: str) -> None:
         self.fs.unlink(path)
-        self._volatile.discard(path)
+        self._volatile.pop(path, None)
+        for file in self._strangers:
+            if file.path == path:
+                file.path, file.unread_end = None, file.unread
         self._remember()
         if self.onlooker is not None:
             self.onlooker.removed(path)
@@ -99,7 +117,7 @@ class Server:
         replaced = self.exists(path)
         self.fs.write(path, data, durable=durable)
         if durable:
-            self._volatile.discard(path)
+            self._volatile.pop(path, None)
             self._history.clear()
         else:
             self._unsure(path)
@@ -107,14 +125,76 @@ class Server:
         if self.onlooker is not None:
             self.onlooker.written(path, replaced)
 
+    def _read(self, path: str) -> bytes:
+        data = self.fs.read(path)
+        for file in self._strangers:
+            if file.path == path:
+                file.unread = False
+        return data
+
     def _append(self, path: str, data: bytes) -> None:
         self.fs.append(path, data)
         self._unsure(path)
+        if self.onlooker is not None:
+            self.onlooker.appended(path, data)
 
     def _unsure(self, path: str) -> None:
-        """A power cut may take its content; how a person copies files is not the product's to answer for."""
-        if path not in self.by_hand:
-            self._volatile.add(path)
+        """A power cut may take its content, or what was added to it. Of what a person copies an NFS server keeps what
+        was closed, and its client what was not.
+        """
+        if path not in self.by_hand or self.forgets:
+            self._volatile.setdefault(path, 0)
+
+    def open(self, path: str, late: bool) -> OpenFile:
+        """A program opens a file for writing, and empties it. Errors: OSError.
+
+        late: its client keeps what is written.
+        """
+        if self.full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        self.by_hand.add(path)
+        self.fs.write(path, b"", durable=False)
+        self._unsure(path)
+        self._remember()
+        file = OpenFile(path, self._add, self._open.remove, late)
+        self._open.append(file)
+        self._strangers.append(file)
+        self._scribbled(path)
+        return file
+
+    def is_strangers(self, path: str) -> bool:
+        """Whether a program that is no node's has opened this very file for writing, under whatever name."""
+        return any(file.path == path for file in self._strangers)
+
+    def _scribbled(self, path: str) -> None:
+        for file in self._strangers:
+            if file.path == path:
+                file.unread = True
+        if self.onlooker is not None:
+            self.onlooker.scribbled(path)
+
+    def _add(self, path: str, data: bytes) -> None:
+        if self.full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        self.fs.append(path, data)
+        if self.forgets:
+            self._unsure(path)
+        self._scribbled(path)
+
+    def _has_writer(self, path: str) -> bool:
+        self.fs.stat(path)
+        return any(file.path == path for file in self._open)
+
+    def _persist(self, path: str) -> None:
+        """What is in it now is on the disk, and with it all that was done before."""
+        size = self.fs.stat(path).size
+        if path in self._volatile:
+            self._volatile[path] = size
+        self._history.clear()
+
+    def durable_size(self, path: str) -> int:
+        """How many bytes of a file no power cut can take."""
+        return self._volatile.get(path, self.fs.stat(path).size)
 
     def _sync(self, path: str) -> None:
         self.fs.sync(path)
@@ -123,7 +203,8 @@ class Server:
     def _flush(self) -> None:
         """Across a network it says nothing of files that were closed before: the server's cache is out of reach."""
         if self.rolls_back:
-            self._volatile.clear()
+            held = [path for path in self._volatile if any(file.path == path for file in self._open)]
+            self._volatile = {path: self.fs.stat(path).size for path in held}
             self._history.clear()
 
     def _lock(self, process: Process) -> bool:
@@ -156,21 +237,24 @@ class Server:
         self.cuts += 1
         if self.forgets:
             if self._history:
-                kept = self._history[int(draw() * len(self._history))]
-                self.fs._root, self.fs._used = kept.snapshot()._root, kept._used
+                then = self._history[int(draw() * len(self._history))]
+                self.fs._root, self.fs._used = then.snapshot()._root, then._used
                 self.fs._owner = object()
             self._history.clear()
-        for path in sorted(self._volatile):
+            for file in self._open:
+                file.lost = True
+            self._strangers = [*self._open]
+        for path, kept in sorted(self._volatile.items()):
             if draw() < 0.5 and self.exists(path):
                 data = self.fs.read(path)
-                self.fs.write(path, data[: int(draw() * len(data))], durable=True)
+                self.fs.write(path, data[: max(kept, int(draw() * len(data)))], durable=True)
         self._volatile.clear()
         if self.onlooker is not None:
             self.onlooker.rebuilt()
 
     def is_volatile(self, path: str) -> bool:
         """Whether a power cut may take the content of this file."""
-        return path in self._volatile
+        return path in self._volatile and self.durable_size(path) < self.fs.stat(path).size
 
     def stat(self, path: str) -> Stat:
         """What is truly there."""

@@ -300,6 +300,35 @@ def test_nap_and_fall_come_at_the_change_that_the_seed_aims_at(
     assert (world.machine.frozen_s > 0, world.machine.fallen) == came
 
 
+def test_an_outage_takes_what_was_not_durable_just_after_the_change_that_the_seed_aims_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(AIMED, "outage", 1.0)
+    world = World("no such fault")
+    world.weather.calls = {"outage": 0.0}
+    world.weather.aim = ("a", "b")
+    world.server.forgets = True
+    world.play(lambda: world.mount.rename("a/one", "tmp/one"), 1.0)
+    assert world.server.cuts == 0
+    world.fs.rename("tmp/one", "a/one")
+    world.play(rename(world), 2.0)
+    assert world.server.cuts == 1
+
+
+def test_a_rename_that_the_server_forgot_is_refused_by_the_client_that_made_it() -> None:
+    world = World("alias", "smb")
+    world.server.forgets = True
+    before = world.fs.snapshot()
+    world.play(lambda: world.mount.rename("a/one", "b/one"))
+    world.server._history = [before]
+    world.server.cut_power(lambda: 0.0)
+    assert world.refused(lambda: world.mount.rename("a/one", "b/one")) == errno.EEXIST
+    assert (world.fs.list("a"), world.fs.list("b")) == (["one"], [])
+    world.weather.fair = True
+    world.play(lambda: world.mount.rename("a/one", "b/one"))
+    assert (world.fs.list("a"), world.fs.list("b")) == ([], ["one"])
+
+
 def test_a_lock_that_is_not_to_be_had_and_is_free_afterwards() -> None:
     world = World("nolock")
 
@@ -348,6 +377,6 @@ def test_no_fault_is_without_a_test_here() -> None:
     told = {
         "slow", "stall", "down", "lost", "late", "orphan", "busy", "eio", "estale", "eintr", "full", "quota",
         "negative", "positive", "attributes", "scan", "torn", "nap", "fall", "nolock",
-        "away",
+        "away", "outage", "alias",
     }  # fmt: skip
     assert set().union(*(CALLS[flavour] for flavour in FLAVOURS)) == told

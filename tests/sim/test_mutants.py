@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
+
 import pytest
 
 from spoold.protocol.names import TaskName
-from tests.sim.mutants import MUTANTS, hunt
+from tests.sim.mutants import BY_NAME, MUTANTS, hunt
 from tests.sim.universe import simulate
+from tools.turns import Part, part
 
 BUDGET = 12
 QUICK = {
@@ -14,27 +17,40 @@ QUICK = {
     "attempt-number-reused": "fencing",
     "shared-claim-directory": "own directory",
     "heartbeat-replaced": "written once",
-    "reaping-by-wall-clock": "silence",
+    "reaping-by-wall-clock": "silence or liveness",  # also who left without a stamp is then never reaped
     "takeover-without-swap": "one token",
     "dependencies-skipped": "dependencies",
     "duplicates-not-checked": "one token",
     "cancel-ignored-by-leader": "cancel",
-    "lock-not-taken": "one token",
+    "charged-where-it-cannot-run": "elsewhere",
+    "lock-not-taken": "one token or leadership",
     "claim-without-lock": "one token",
 }
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_a_broken_law_is_noticed_within_a_few_seeds(name: str) -> None:
-    mutant = next(mutant for mutant in MUTANTS if mutant.name == name)
-    found = hunt(mutant, budget=BUDGET)
+    found = hunt(BY_NAME[name], budget=BUDGET)
     assert found.broken is not None
-    assert found.broken.partition(":")[0] == QUICK[name]
+    assert found.broken.partition(":")[0] in QUICK[name].split(" or ")
 
 
 def test_every_mutant_has_a_name_of_its_own_and_says_what_it_breaks() -> None:
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
     assert all(mutant.says.endswith(".") and mutant.law for mutant in MUTANTS)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 5, 7])
+def test_the_parts_together_are_all_mutants_and_none_is_in_two(parts: int) -> None:
+    played = [name for index in range(parts) for name in Part(index + 1, parts).among([*BY_NAME])]
+    assert sorted(played) == sorted(BY_NAME)
+
+
+@pytest.mark.parametrize("text", ["", "0/3", "4/3", "1", "a/b", "1/0", "-1/2"])
+def test_a_part_that_is_none_is_refused(text: str) -> None:
+    assert part("2/5") == Part(2, 5)
+    with pytest.raises(ArgumentTypeError, match="no part"):
+        part(text)
 
 
 def test_a_mutant_leaves_the_product_as_it_was() -> None:

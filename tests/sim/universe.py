@@ -6,20 +6,25 @@ import logging
 import math
 from collections.abc import Container
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, TypeVar
 
 from spoold.protocol.report import Strategy
 from spoold.rules.audit import audit
+from spoold.rules.clocks import EQUAL_S
 from spoold.rules.finding import Severity
 from spoold.store.initialise import initialise
 from spoold.store.store import open_store
 from spoold.store.survey import survey
+from tests.sim import reusers, scribes
 from tests.sim.chance import settled
 from tests.sim.conduct import Broken
 from tests.sim.laws import Laws, check_executions
 from tests.sim.machine import Clocks, Machine
 from tests.sim.programs import Execution
+from tests.sim.reusers import Reuser
 from tests.sim.scheduler import Scheduler
+from tests.sim.scribes import Scribe
 from tests.sim.server import Server
 from tests.sim.weather import Weather
 from tests.sim.workload import LIMITS, SETTINGS, Client, check_ends
@@ -29,8 +34,12 @@ logging.getLogger("spoold").addHandler(logging.NullHandler())
 
 # How moves are made; worlds.py has another.
 CLAIM: Strategy = "rename"
+# The machine that has the program of every task.
+ABLE = "w2"
 STORM_S = 25.0
 CALM_S = 150.0
+# How long a blow lasts at most (s).
+BLOW_S = 8.0
 # What was claimed before a server forgot it may begin so much later (s).
 BEGUN_S = 1.0
 T = TypeVar("T")
@@ -66,6 +75,8 @@ class Universe:
         self.clock = Clocks(self.scheduler, 0.0, 0.0, 1.0)
         self.server = Server(self.clock, rolls_back=self.weather.flavour == "local")
         self.laws = Laws(self.scheduler, self.server, LIMITS, by_lock=CLAIM == "lock")
+        # Who has said that it goes to sleep is not waited for.
+        self.laws.able = "" if "doze" in self.weather.blows else ABLE
         self.executions: list[Execution] = []
         initialise(self.server.fs, self.clock, "sim", "/spool", CLAIM)
         self.server.fs.write("spool.toml", SETTINGS, durable=True)
@@ -78,6 +89,16 @@ class Universe:
         self._looked_at = (-1, False)
         self._ended = False
         self.client = Client(self.scheduler, self.server, self.weather, self.laws)
+        count = round(scribes.SCRIBES * self.weather.draw("scribes"))
+        self.scribes = [Scribe(self.scheduler, self.server, self.weather, self.laws, n) for n in range(count)]
+        count = round(reusers.REUSERS * self.weather.draw("reusers"))
+        self.reusers = [Reuser(self.scheduler, self.server, self.weather, self.laws, n) for n in range(count)]
+        self.client.timely = "clock" not in self.weather.blows and self._disagree()
+
+    def _disagree(self) -> bool:
+        """Whether each machine has a date of its own: two that agree would outvote the server."""
+        skews = sorted([0.0, *(machine.clocks.skew for machine in self.machines)])
+        return all(later - earlier > 2 * EQUAL_S for earlier, later in pairwise(skews))
 
     def run(self) -> Outcome:
         """The whole of it."""
@@ -106,6 +127,10 @@ class Universe:
         for machine in self.machines:
             machine.start(self.weather.draw("start", machine.base))
         self.scheduler.spawn("client", self.client.live)
+        for scribe in self.scribes:
+            self.scheduler.spawn(scribe.name, scribe.live, scribes.BEGIN_S * self.weather.draw("begins", scribe.name))
+        for reuser in self.reusers:
+            self.scheduler.spawn(reuser.name, reuser.live, reusers.BEGIN_S * self.weather.draw("begins", reuser.name))
         for kind in self.weather.blows:
             self.scheduler.spawn(f"blows of {kind}", lambda kind=kind: self._blows(kind))  # type: ignore[misc]
         self.scheduler.run(STORM_S, self._over)
@@ -114,6 +139,8 @@ class Universe:
         for machine in self.machines:
             machine.look_at_programs()
         check_executions(self.executions, self.scheduler.now, self.laws.conduct.forgot_at + BEGUN_S)
+        for reuser in self.reusers:
+            reuser.check()
         check_ends(self.laws, self.client.cancelled)
         self._audit()
 
@@ -124,13 +151,14 @@ class Universe:
             self._looked_at = (self.laws.moves, self.client.done)
             states = [self.laws.tokens.get(task, "").partition("/")[0] for task in self.laws.asked]
             self._ended = self.client.done and all(state in ("completed", "failed") for state in states)
-        return self._ended
+        return self._ended and all(reuser.done for reuser in self.reusers)
 
     def _calm(self) -> None:
         """From here on nothing goes wrong any more, and whoever is down is started again."""
         self.weather.tell("calm: from here on nothing goes wrong")
         self.weather.fair = True
         self.server.full = False
+        self.laws.conduct.calmed()
         for machine in self.machines:
             machine.cut_until = machine.away_until = 0.0
             if not machine.up:
@@ -149,8 +177,9 @@ class Universe:
 
     def _strike(self, kind: str, number: int) -> None:
         draw = self.weather.draw
+        everybody: list[Machine | Client] = [*self.machines, self.client]
         machine = self._one_of(kind, number, *self.machines)
-        length_s = 8.0 * draw("length", kind, number)
+        length_s = BLOW_S * draw("length", kind, number)
         if kind == "crash":
             self._tell(kind, machine.name, length_s / 2)
             self._crash(machine, length_s)
@@ -164,13 +193,18 @@ class Universe:
             self._tell(kind, machine.name, length_s)
             machine.doze(length_s, patience_s=4.0 * draw("patience", kind, number))
         elif kind in ("partition", "unmount"):
-            all_of_them: list[Machine | Client] = [*self.machines, self.client]
-            whom = self._one_of(kind, number, *all_of_them)
+            whom = self._one_of(kind, number, *everybody)
             self._tell(kind, whom.name, length_s)
             if kind == "partition":
-                whom.cut_until = self.scheduler.now + length_s
+                whom.cut_until = max(whom.cut_until, self.scheduler.now + length_s)
             else:
                 whom.away_until = self.scheduler.now + length_s
+        elif kind == "reboot":
+            self._tell(kind, "the server", length_s)
+            self.laws.conduct.rebooted(length_s)
+            for one in everybody:
+                back_s = length_s * (1.0 + draw("back", kind, number, one.base))
+                one.cut_until = max(one.cut_until, self.scheduler.now + back_s)
         elif kind == "clock":
             owners = [*(machine.clocks for machine in self.machines), self.client.clocks, self.clock]
             self._one_of(kind, number, *owners).skew += 7200.0 * (draw("jump", kind, number) - 0.5)

@@ -71,6 +71,13 @@ class GatedFileSystem:
         found: Stat = self._call("stat", path)
         return found
 
+    def persist(self, path: str) -> None:
+        self._call("persist", path)
+
+    def has_writer(self, path: str) -> bool | None:
+        found: bool | None = self._call("has_writer", path)
+        return found
+
     def sync(self, path: str) -> None:
         self._call("sync", path)
 

@@ -29,6 +29,7 @@ CALLS: dict[str, dict[str, float]] = {
     "nfs": {
         "nap": 0.0,
         "fall": 0.0,
+        "outage": 0.0,
         "away": 0.01,
         "slow": 0.02,
         "stall": 0.001,
@@ -49,6 +50,7 @@ CALLS: dict[str, dict[str, float]] = {
     "smb": {
         "nap": 0.0,
         "fall": 0.0,
+        "outage": 0.0,
         "away": 0.01,
         "slow": 0.02,
         "stall": 0.001,
@@ -59,6 +61,7 @@ CALLS: dict[str, dict[str, float]] = {
         "late": 0.002,
         "orphan": 0.5,
         "down": 0.5,
+        "alias": 0.7,
         "attributes": 0.5,
         "full": 0.002,
         "quota": 0.001,
@@ -68,7 +71,7 @@ CALLS: dict[str, dict[str, float]] = {
 }
 # Three of four seeds aim at one kind of change: what is rare everywhere is common there, and machines die there.
 # What such a share always is, rather than what befalls it.
-NATURE = ("negative", "positive", "attributes")
+NATURE = ("negative", "positive", "attributes", "alias")
 ANYWHERE = ""
 AIMS = (
     ("pending", ANYWHERE),
@@ -82,7 +85,17 @@ AIMS = (
     ("returned", "waiting"),
     ("master", "master"),
 )
-AIMED = {"stall": 0.04, "late": 0.15, "lost": 0.25, "eio": 0.1, "estale": 0.1, "busy": 0.1, "nap": 0.15, "fall": 0.1}
+AIMED = {
+    "stall": 0.04,
+    "late": 0.15,
+    "lost": 0.25,
+    "eio": 0.1,
+    "estale": 0.1,
+    "busy": 0.1,
+    "nap": 0.15,
+    "fall": 0.1,
+    "outage": 0.1,
+}
 # Faults of machines and of the server: the mean time between two of a kind (s).
 BLOWS: dict[str, float] = {
     "crash": 12.0,
@@ -90,6 +103,7 @@ BLOWS: dict[str, float] = {
     "suspend": 25.0,
     "doze": 25.0,
     "partition": 15.0,
+    "reboot": 30.0,
     "unmount": 30.0,
     "clock": 10.0,
     "full": 30.0,

@@ -9,16 +9,18 @@ from typing import Any
 from spoold.client.spool import Spool
 from spoold.protocol.errors import SpoolError
 from spoold.protocol.names import key
+from spoold.store.store import stamp
 from tests.sim.conduct import Broken
 from tests.sim.laws import Asked, Laws
-from tests.sim.machine import Clocks
+from tests.sim.machine import TRUE_WALL, Clocks
 from tests.sim.mount import Mount
-from tests.sim.programs import ENDLESS
+from tests.sim.programs import ENDLESS, handled
 from tests.sim.scheduler import Scheduler
 from tests.sim.server import Server
 from tests.sim.weather import Weather
 
 SINGLE, LINES, MADE = 8, 4, 4
+WAITS_S, ENDS_S = 25.0, 600.0
 LOOKS_AFTER_S = 6.0
 LIMITS = {"narrow": 2}
 SETTINGS = b"""
@@ -31,6 +33,8 @@ crash_limit = 1000
 max_backoff_s = 2
 [drop]
 grace_s = 2
+empty_grace_s = 4
+watch_s = 60
 [types.narrow]
 max_concurrent = 2
 [disk]
@@ -53,7 +57,7 @@ class Client:
         self, scheduler: Scheduler, server: Server, weather: Weather, laws: Laws, base: str = "client"
     ) -> None:
         self.name = base
-        self._base = base
+        self.base = base
         self._calls = 0
         self.cut_until = self.away_until = 0.0
         self.cuts = 0
@@ -63,6 +67,7 @@ class Client:
         self._server = server
         self._weather = weather
         self._laws = laws
+        self.timely = False  # whether nobody sets the server's clock, and no two machines agree on another time
         self.clocks = Clocks(scheduler, 0.0, 20_000.0 * (weather.draw("skew", base) - 0.5), 1.0)
 
     def live(self) -> None:
@@ -79,6 +84,7 @@ class Client:
             if index == 1:
                 self._submit([CHILD_OF_NOBODY])
                 self._submit([GOES_ON])
+                self._submit_timed()
             again = int(self._weather.draw("again", name) * 3 * (index + 1))
             if again <= index:
                 self._submit([self._task(names[again], names[:again])])
@@ -86,9 +92,7 @@ class Client:
                 self._cancel(name)
             if index < MADE:
                 self._submit_made(self._task(f"made-{name}", names[:index]))
-        # Nobody makes a copy durable, and so a local disk may forget it with the power.
-        if not (self._server.forgets and "power" in self._weather.blows):
-            self._copy(self._task("by-hand", names))
+        self._copy(self._task("by-hand", names))
         for task in (CHILD_OF_NOBODY, GOES_ON):
             self._cancel(task["id"])
         self.done = True
@@ -112,7 +116,10 @@ class Client:
         draw = self._weather.draw
         parents = [p for p in earlier if draw("needs", name, p) < 0.2]
         kind = "narrow" if draw("kind", name) < 0.6 else "wide"
-        return {"id": name, "type": kind, "command": ["work"], "dependencies": parents, "max_retries": 2}
+        task = {"id": name, "type": kind, "command": ["work"], "dependencies": parents, "max_retries": 2}
+        if handled(self._weather):
+            del task["command"]
+        return task
 
     def _submit_elsewhere(self, task: dict[str, Any]) -> None:
         """Somebody on another machine submits the same at about the same time."""
@@ -124,6 +131,17 @@ class Client:
         for task in tasks:
             self._laws.asked.setdefault(key(task["id"]), Asked(task["id"], task["type"], tuple(task["dependencies"])))
         self._insist(lambda spool: spool.submit_many(tasks) if len(tasks) > 1 else [spool.submit(tasks[0])])
+
+    def _submit_timed(self) -> None:
+        """Tasks that name times of day; the server's clock is right, and those of the machines are hours off."""
+        if not self.timely:
+            return
+        now = self._scheduler.now
+        times = {"not_before": WAITS_S, "deadline": ENDS_S}
+        for field, after_s in times.items():
+            task = {**self._task(f"timed-{field}", []), "type": "wide", field: stamp(TRUE_WALL + now + after_s)}
+            self._submit([task])
+        self._laws.asked["timed-not_before"].not_before = now + WAITS_S
 
     def _submit_made(self, task: dict[str, Any]) -> None:
         """A task without an id: each try makes another, and only what was acknowledged must be there in the end."""
@@ -149,7 +167,7 @@ class Client:
     def _mount(self) -> Mount:
         """Another name for each, so that a fault of one try does not have to be one of the next."""
         self._calls += 1
-        self.name = f"{self._base}-{self._calls}"
+        self.name = f"{self.base}-{self._calls}"
         return Mount(self._scheduler, self._server, self._weather, self)
 
     def _cancel(self, name: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from tests.sim import machine, universe, weather, workload
+from tests.sim import machine, programs, reusers, scribes, universe, weather, workload
 from tests.sim.unfit import Credulous, NamesLost, TwoWinners
 from tests.sim.universe import Outcome, simulate
 
@@ -25,10 +25,53 @@ _FORGETFUL: tuple[Change, ...] = (
     (universe, "Server", NamesLost),
     (weather, "BLOWS", {**weather.BLOWS, "power": 6.0}),
 )
+# As a forgetful server, which loses its power mostly when something has just gone through a leader's door.
+_FORGETFUL_DOORS: tuple[Change, ...] = (
+    *_FORGETFUL,
+    (weather, "FLAVOURS", ("nfs", "smb")),
+    (weather, "AIMS", (("pending", "admitting"), ("admitting", "waiting"))),
+    (weather, "AIMED", {**weather.AIMED, "outage": 0.3}),
+)
+# As a forgetful server, which loses its power every second, and workers die or stand still just after their commits.
+_FORGETFUL_ENDS: tuple[Change, ...] = (
+    *_FORGETFUL,
+    (weather, "FLAVOURS", ("nfs", "smb")),
+    (weather, "BLOWS", {**weather.BLOWS, "power": 1.0}),
+    (weather, "AIMS", (("claimed", "completed"),)),
+    (weather, "AIMED", {**weather.AIMED, "outage": 0.05, "nap": 0.5, "fall": 0.3}),
+    (programs, "BRISK_WORLDS", 0.0),
+)
+_SLOW: tuple[Change, ...] = (
+    (scribes, "SCRIBES", 6),
+    (weather, "BLOWS", {kind: mean for kind, mean in weather.BLOWS.items() if kind in ("crash", "power", "full")}),
+)
+# Programs that use one name again and again, from NFS clients that remember the file that it had.
+_REUSED: tuple[Change, ...] = (
+    (reusers, "REUSERS", 5),
+    (weather, "FLAVOURS", ("nfs",)),
+    (weather, "AIMS", (("pending", "admitting"), ("admitting", "waiting"), ("admitting", "ready"))),
+)
+# The share goes silent often and for long, tasks are long, and whoever takes a claim away often does so late.
+_SILENT: tuple[Change, ...] = (
+    (weather, "FLAVOURS", ("nfs", "smb")),
+    (weather, "BLOWS", {"partition": 4.0, "reboot": 12.0, "freeze": 6.0, "unmount": 30.0}),
+    (weather, "AIMS", (("claimed", "returned"),)),
+    (weather, "AIMED", {**weather.AIMED, "stall": 0.01, "nap": 0.9, "fall": 0.0}),
+    (universe, "BLOW_S", 16.0),
+    (universe, "CALM_S", 600.0),
+    (programs, "LONGEST_S", 30.0),
+    (programs, "BRISK_WORLDS", 0.1),
+)
 WORLDS: dict[str, tuple[Change, ...]] = {
     "fit": (),
     "forgetful": _FORGETFUL,
+    "forgetful-doors": _FORGETFUL_DOORS,
+    "forgetful-ends": _FORGETFUL_ENDS,
     "lock": _BY_LOCK,
+    "reused": _REUSED,
+    "slow": _SLOW,
+    "slow-forgetful": (*_SLOW, (universe, "Server", NamesLost)),
+    "silent": _SILENT,
     "two-winners": _UNFIT,
     "two-winners-lock": (*_UNFIT, *_BY_LOCK),
 }

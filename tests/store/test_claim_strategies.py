@@ -13,6 +13,7 @@ import pytest
 
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
+from spoold.protocol.lifecycle import Mover
 from spoold.protocol.report import Strategy
 from spoold.store.initialise import initialise
 from spoold.store.locked import LockedFileSystem
@@ -31,6 +32,7 @@ LANE = "ready/type=a"
 # Claims whatever is there once "go" is said; the pause between copy and deletion is what makes a race of it.
 CLAIMS = """
 import sys, time
+from spoold.protocol.lifecycle import Mover
 from spoold.store.store import open_store
 from spoold.system.clock import SystemClock
 from spoold.system.posix import PosixFileSystem
@@ -43,7 +45,7 @@ print("there", flush=True)
 sys.stdin.readline()
 while names := sorted(store.fs.list("ready/type=a")):
     for name in names:
-        store.move(f"ready/type=a/{name}", f"claimed/{me}/{name}")
+        store.move(Mover.WORKER, "CLAIMED", f"ready/type=a/{name}", f"claimed/{me}/{name}")
 """
 
 
@@ -76,7 +78,7 @@ def test_two_claim_one_task_at_the_same_moment(tmp_path: Path, claim: str, fates
     def take(me: str) -> None:
         store = open_store(CopyThenDelete(fs, between), SystemClock(), me, str(tmp_path / "spool"))
         store.fs.mkdir(f"claimed/{me}")
-        found.append(store.move(f"{LANE}/task", f"claimed/{me}/task").fate)
+        found.append(store.move(Mover.WORKER, "CLAIMED", f"{LANE}/task", f"claimed/{me}/task").fate)
 
     threads = [threading.Thread(target=take, args=(me,)) for me in ("w1", "w2")]
     for thread in threads:

@@ -42,14 +42,15 @@ def nfs_worker(cluster: Cluster, mount: MountFacts = NFS) -> Presence:
 def test_a_daemon_tells_its_mount_in_its_heartbeat(tmp_path: Path) -> None:
     root = make(tmp_path / "s")
     store = open_spool(str(root), "w-0001", Pulse())
-    assert store.mount == mount_facts(str(root))
-    assert store.mount is not None
-    assert not store.mount.network
+    mount = store.mount()
+    assert mount == mount_facts(str(root))
+    assert mount is not None
+    assert not mount.network
     store.open_tmp()
     from spoold.system.host import SystemHost
 
     Presence(store, SystemHost(), "worker").beat(0.0, "idle")
-    assert mounts_of(beats.read_all(store.fs)) == {"w-0001": store.mount}
+    assert mounts_of(beats.read_all(store.fs)) == {"w-0001": mount}
 
 
 def test_nodes_on_local_disks_are_not_warned_of_and_nothing_is_read() -> None:

@@ -5,6 +5,7 @@ import errno
 import pytest
 
 from spoold.protocol.errors import LawBroken
+from spoold.protocol.lifecycle import Mover
 from spoold.store import mover
 from spoold.store.initialise import initialise
 from spoold.store.mover import Fate
@@ -155,8 +156,8 @@ def test_a_store_makes_no_move_that_is_not_in_the_table() -> None:
     initialise(fs, clock, "spool", "/spool")
     store = open_store(fs, clock, "m1", "/spool")
     with pytest.raises(LawBroken, match="pending/ to completed/"):
-        store.move("pending/a.json", "completed/a.1.m1.json")
-    assert store.move("pending/a.json", "rejected/a.json").fate is Fate.LOST
+        store.move(Mover.LEADER, "REJECTED", "pending/a.json", "completed/a.1.m1.json")
+    assert store.move(Mover.LEADER, "REJECTED", "pending/a.json", "rejected/a.json").fate is Fate.LOST
 
 
 @pytest.mark.parametrize("look", ["from", "to"])
@@ -165,3 +166,20 @@ def test_what_the_network_carries_out_between_the_two_looks_is_not_lost(fs: Faul
     fs.fail("rename", "from/x", errno.EIO, "late")
     fs.hang("list", look, fs.deliver)
     assert move(fs).fate is Fate.DONE
+
+
+@pytest.mark.parametrize(
+    ("undone", "taken", "fate"),
+    [(True, False, Fate.UNKNOWN), (False, False, Fate.DONE), (True, True, Fate.REFUSED)],
+)
+def test_where_a_server_may_forget_a_name_that_is_refused_as_taken_is_looked_at(
+    fs: FaultyFileSystem, monkeypatch: pytest.MonkeyPatch, *, undone: bool, taken: bool, fate: Fate
+) -> None:
+    """It may be one that only this client believes in, or the move was made and its reply lost."""
+    monkeypatch.setattr(MemoryFileSystem, "forgets", True)
+    if taken:
+        fs.write("to/x", b"another", durable=False)
+    elif not undone:
+        fs.inner.rename("from/x", "to/x")
+    fs.fail("rename", "from/x", errno.EEXIST, times=mover.TRIES)
+    assert move(fs).fate is fate

@@ -97,15 +97,15 @@ def test_requests_are_posted_and_listed_in_a_settled_order(store: Store, mount: 
 
 def test_a_lane_is_made_when_it_is_first_needed(store: Store, mount: FaultyFileSystem) -> None:
     mount.write("pending/a.json", b"{}", durable=False)
-    moved = lanes.move_into_lane(store, "pending/a.json", "ready", "type=x,run=command", NAME.encode())
+    moved = lanes.move_into_lane(store, "ADMITTED", "pending/a.json", "ready", "type=x,run=command", NAME.encode())
     assert moved
     assert lanes.list_tasks(mount, "ready/type=x,run=command") == {NAME.encode(): NAME}
     assert list(lanes.list_lanes(mount, "ready")) == ["type=x,run=command"]
 
 
 def test_a_lane_is_not_made_for_what_is_not_there(store: Store, mount: FaultyFileSystem) -> None:
-    lanes.move_into_lane(store, "pending/none.json", "ready", "type=x", NAME.encode())
-    moved = lanes.move_into_lane(store, "pending/none.json", "ready", "type=x", NAME.encode())
+    lanes.move_into_lane(store, "ADMITTED", "pending/none.json", "ready", "type=x", NAME.encode())
+    moved = lanes.move_into_lane(store, "ADMITTED", "pending/none.json", "ready", "type=x", NAME.encode())
     assert moved.fate is Fate.LOST
 
 

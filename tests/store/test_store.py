@@ -43,7 +43,7 @@ def test_a_new_spool_has_every_directory_and_one_token(memory: MemoryFileSystem)
 
 def test_the_settings_that_come_with_it_are_the_defaults(memory: MemoryFileSystem) -> None:
     lines = memory.read(layout.SETTINGS).decode().splitlines()
-    memory.write(layout.SETTINGS, "\n".join(line.removeprefix("# ") for line in lines[1:]).encode(), durable=False)
+    memory.write(layout.SETTINGS, "\n".join(line.removeprefix("# ") for line in lines[2:]).encode(), durable=False)
     opened = open_store(memory, ManualClock(), "x", "/spool").settings
     assert opened.types["review"].max_concurrent == 5
     assert opened.model_copy(update={"types": {}}) == type(opened)()
@@ -63,18 +63,36 @@ def test_a_spool_is_made_once_and_a_half_made_one_can_be_finished(memory: Memory
     assert open_store(mount, ManualClock(), "x", "/spool").marker.spool_id == "spool-2"
 
 
+ADVICE = {
+    errno.ENOENT: "mounted?",
+    errno.EACCES: "Check that this user may read and write there",
+    errno.EAGAIN: "The file server does not answer",
+    errno.EHOSTDOWN: "The file server does not answer",
+    errno.EIO: "The file server does not answer",
+    errno.ESTALE: "mount it again",
+    errno.ENOTDIR: "A spool is a directory",
+    errno.EINVAL: "Run `spool doctor`",
+}
+
+
+@pytest.mark.parametrize("code", ADVICE)
+@pytest.mark.parametrize(("verb", "path"), [("list", ""), ("read", layout.MARKER)])
+def test_whoever_cannot_open_a_spool_is_advised_for_that_very_trouble(
+    mount: FaultyFileSystem, code: int, verb: str, path: str
+) -> None:
+    """To make a spool is the advice where none may be, and nowhere else: a share that is silent may hold one."""
+    mount.fail(verb, path, code, times=3)
+    with pytest.raises(Unavailable) as refused:
+        open_store(mount, ManualClock(), "x", "/spool")
+    assert ADVICE[code] in str(refused.value)
+    assert ("spool init" in str(refused.value)) == (code == errno.ENOENT and verb == "list")
+
+
 def test_what_is_no_spool_is_refused(memory: MemoryFileSystem, mount: FaultyFileSystem) -> None:
     with pytest.raises(Unavailable, match=r"no spool.json. Is the share mounted"):
         open_store(MemoryFileSystem(), ManualClock(), "x", "/nowhere")
-    mount.off = True
-    with pytest.raises(Unavailable, match="Is the share mounted"):
-        open_store(mount, ManualClock(), "x", "/spool")
-    mount.off = False
-    mount.fail("read", layout.MARKER, errno.EACCES)
-    with pytest.raises(Unavailable, match="Check the permissions"):
-        open_store(mount, ManualClock(), "x", "/spool")
     mount.fail("read", layout.SETTINGS, errno.EACCES)
-    with pytest.raises(Unavailable, match=r"^/spool/spool.toml cannot be read: .* Check the permissions"):
+    with pytest.raises(Unavailable, match=r"^/spool/spool.toml cannot be read: .* this user may read"):
         open_store(mount, ManualClock(), "x", "/spool")
     memory.write(layout.SETTINGS, b"[heartbeats]\n", durable=False)
     with pytest.raises(BadFile, match="did you mean 'heartbeat'"):

@@ -8,7 +8,8 @@ from __future__ import annotations
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
 from spoold.rules.audit import audit
-from spoold.store.survey import census, survey
+from spoold.store.census import census
+from spoold.store.survey import survey
 from spoold.system.filesystem import Stat
 from tests.client.cluster import Cluster
 
@@ -118,7 +119,7 @@ def test_a_count_opens_no_task_file_and_agrees_with_the_survey() -> None:
         "failed": 1,
         "rejected": 0,
     }
-    assert counted.types == {"review": {"waiting": 1, "active": 1}}
+    assert counted.types == {"review": {"waiting": 1, "ready": 1, "running": 0, "active": 1}}
 
 
 def test_strangers_files_are_passed_over_and_named() -> None:

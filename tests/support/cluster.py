@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from spoold.master.master import Master
 from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Capabilities
@@ -29,6 +31,23 @@ TICK_S = 1.0
 ROUNDS_MAX = 100
 # What changes all by itself while nothing happens.
 _RESTLESS = ("heartbeats/", "master/", "status/", "events/", "tmp/", "logs/")
+
+_OF_TASKS = ("waiting/", "ready/", "claimed/", "returned/", "completed/", "failed/")
+
+
+class Tree(MemoryFileSystem):
+    """The files of the spool. A task is never renamed onto a file that is there: that would be the other's end."""
+
+    def rename(self, src: str, dst: str) -> None:
+        if dst.startswith(_OF_TASKS) and src != dst and self._is_file(src) and self._is_file(dst):
+            pytest.fail(f"{src} was renamed onto {dst}, which was there")
+        super().rename(src, dst)
+
+    def _is_file(self, path: str) -> bool:
+        try:
+            return self.stat(path).kind == "file"
+        except OSError:
+            return False
 
 
 @dataclass(slots=True)
@@ -76,7 +95,7 @@ class Cluster:
     troubles: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.fs = MemoryFileSystem(self.clock)
+        self.fs = Tree(self.clock)
         self.fs.remote = self.remote
         self.witness = Witness(self.fs)
         initialise(self.fs, self.clock, "spool", "/spool")

@@ -77,6 +77,14 @@ class CountingFileSystem:
         self._note("stat", path)
         return self.inner.stat(path)
 
+    def persist(self, path: str) -> None:
+        self._note("persist", path)
+        self.inner.persist(path)
+
+    def has_writer(self, path: str) -> bool | None:
+        self._note("has_writer", path)
+        return self.inner.has_writer(path)
+
     def sync(self, path: str) -> None:
         self._note("sync", path)
         self.inner.sync(path)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from spoold.system.filesystem import FileSystem, Stat, Usage
+from tests.support.smb import SmbClient
 
 T = TypeVar("T")
 How = Literal["refused", "done", "late"]
@@ -65,8 +66,10 @@ class Hang:
 
 
 class FaultyFileSystem:
-    """One node's mount. `calls` counts what it was asked; `off` is a pulled cable.
+    """One node's mount. `calls` counts what it was asked; `off` is a pulled cable. closed: directories of another
+    user with mode 700, as this node's user meets them.
 
+    asked: calls by verb; missed: those that found no such name; client: counts what an SMB client would ask for them.
     crash_after: the process is gone once it has made that many more calls. last_words: the call that it was about to
     make then is carried out late, as a network does for a process that was killed while it waited.
     """
@@ -74,12 +77,15 @@ class FaultyFileSystem:
     def __init__(self, inner: FileSystem) -> None:
         self.inner = inner
         self.asked: Counter[str] = Counter()
+        self.missed: Counter[str] = Counter()
         self.off = False
         self.crash_after: int | None = None
         self.last_words = False
+        self.closed: set[str] = set()
         self.faults: list[Fault] = []
         self.hangs: list[Hang] = []
         self._late: list[Callable[[], object]] = []
+        self.client: SmbClient | None = None
 
     def fail(self, verb: str, path: str, code: int, how: How = "refused", times: int = 1, after: int = 0) -> None:
         """Let the next such calls fail, once `after` of them were spared."""
@@ -127,6 +133,8 @@ class FaultyFileSystem:
 
     def write(self, path: str, data: bytes, *, durable: bool) -> None:
         self._call("write", lambda: self.inner.write(path, data, durable=durable), path)
+        if durable and self.client is not None:
+            self.client.asked["flush"] += 1
 
     def append(self, path: str, data: bytes) -> None:
         self._call("append", lambda: self.inner.append(path, data), path)
@@ -145,6 +153,12 @@ class FaultyFileSystem:
 
     def stat(self, path: str) -> Stat:
         return self._call("stat", lambda: self.inner.stat(path), path)
+
+    def persist(self, path: str) -> None:
+        self._call("persist", lambda: self.inner.persist(path), path)
+
+    def has_writer(self, path: str) -> bool | None:
+        return self._call("has_writer", lambda: self.inner.has_writer(path), path)
 
     def sync(self, path: str) -> None:
         self._call("sync", lambda: self.inner.sync(path), path)
@@ -177,15 +191,44 @@ class FaultyFileSystem:
         self.asked[verb] += 1
         if self.off:
             raise error(errno.EHOSTDOWN, *paths)
+        if any(_denies(directory, verb, paths) for directory in self.closed):
+            raise error(errno.EACCES, *paths)
         fault = next((f for f in self.faults if f.strikes(verb, paths)), None)
         if fault is None:
-            return act()
+            return self._act(verb, act, *paths)
         fault.times -= 1
         if fault.how == "done":
             act()
         elif fault.how == "late":
             self._late.append(act)
         raise error(fault.code, *paths)
+
+    def _act(self, verb: str, act: Callable[[], T], *paths: str) -> T:
+        done = False
+        try:
+            found = act()
+            done = True
+        except FileNotFoundError:
+            self.missed[verb] += 1
+            raise
+        finally:
+            if self.client is not None:
+                self.client.hear(verb, *paths, done=done)
+        return found
+
+
+def _denies(directory: str, verb: str, paths: tuple[str, ...]) -> bool:
+    """Whether a directory with mode 700 refuses that to others: to look into it, to name anything in it, and to be
+    moved into another directory. It may be renamed where it is, and removed if it is empty, by those who may write to
+    the one above.
+    """
+    if any(path.startswith(f"{directory}/") for path in paths):
+        return True
+    if directory not in paths:
+        return False
+    above = {path.rpartition("/")[0] for path in paths}
+    moved_away = verb == "rename" and paths[0] == directory and len(above) > 1
+    return moved_away or verb in ("list", "read", "persist", "has_writer", "sync")
 
 
 def error(code: int, *paths: str) -> OSError:

@@ -10,18 +10,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from spoold.rules.ahead import DEPTH
+from spoold.runner.job import Ending, Job, Kind, NoSlot
 from spoold.system.clock import Clock
 from spoold.system.scratch import Scratch
-from spoold.worker.job import Ending, Job, Kind
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Live:
-    """A job under way, and when it began: monotonic and wall, in seconds."""
+    """A job under way, and when it began: monotonic and wall, in seconds. frozen_at: monotonic and wall, too."""
 
     job: Job
     began: float
     began_wall: float
+    frozen_at: tuple[float, float] | None = None
+    frozen_s: float = 0.0
 
 
 class FakeRunner:
@@ -43,7 +45,7 @@ class FakeRunner:
         if self.refuses is not None:
             raise self.refuses
         if len(self.live) + len(self.behind) >= self.slots * (1 + DEPTH):
-            raise RuntimeError("no free slot")
+            raise NoSlot("no free slot")
         if job.key in self.running():
             raise ValueError(f"{job.key} runs already")
         self.behind.append(job)
@@ -61,6 +63,17 @@ class FakeRunner:
     def extend(self, until_boottime_s: float) -> None:
         self._lapse()
         self._until = until_boottime_s
+
+    def frozen(self) -> dict[str, float]:
+        self._lapse()
+        return {key: live.frozen_at[1] for key, live in self.live.items() if live.frozen_at is not None}
+
+    def thaw(self, key: str, until_boottime_s: float) -> None:
+        live = self.live.get(key)
+        if live is not None and live.frozen_at is not None and self.clock.boottime() < until_boottime_s:
+            live.frozen_s += self.clock.monotonic() - live.frozen_at[0]
+            live.frozen_at = None
+            self._until = max(self._until or until_boottime_s, until_boottime_s)
 
     def wait(self, timeout_s: float) -> None:
         """There is nothing to wait for: the test moves the clock."""
@@ -114,11 +127,20 @@ class FakeRunner:
 
     def _lapse(self) -> None:
         """Timeouts and the lease strike by themselves."""
+        if self._until is not None and self.clock.boottime() >= self._until:
+            for job in list(self.behind):
+                self._end(job.key, "fenced", "the worker's lease ended")
         for key, live in list(self.live.items()):
-            limit = live.job.timeout_s
-            if self._until is not None and self.clock.boottime() >= self._until:
-                self._end(key, "fenced", "the worker's lease ended")
-            elif limit is not None and self.clock.monotonic() - live.began >= limit:
+            limit, now = live.job.timeout_s, self.clock.monotonic()
+            if live.frozen_at is not None:
+                if now - live.frozen_at[0] >= live.job.freeze_s:
+                    self._end(key, "fenced", "it was frozen for too long")
+            elif self._until is not None and self.clock.boottime() >= self._until:
+                if live.job.lost_share == "freeze":
+                    live.frozen_at = now, self.clock.wall()
+                elif live.job.lost_share == "stop":
+                    self._end(key, "fenced", "the worker's lease ended")
+            elif limit is not None and now - live.began - live.frozen_s >= limit:
                 self._end(key, "timeout", f"ran longer than {limit:g} s")
 
     def _end(self, key: str, kind: Kind, message: str, *, exit_code: int | None = None, **more: Any) -> None:
@@ -128,11 +150,13 @@ class FakeRunner:
             live = Live(job, self.clock.monotonic(), self.clock.wall())
         if live is None:
             return
+        frozen_s = live.frozen_s + (self.clock.monotonic() - live.frozen_at[0] if live.frozen_at is not None else 0.0)
         fields: dict[str, Any] = {
             "signal": None,
             "started_at": live.began_wall,
             "ended_at": self.clock.wall(),
-            "duration_s": self.clock.monotonic() - live.began,
+            "duration_s": self.clock.monotonic() - live.began - frozen_s,
+            "frozen_s": frozen_s,
             "output_bytes": len(more.get("tail", "")),
             **more,
         }

@@ -75,7 +75,7 @@ def find(fs: MemoryFileSystem, task_id: str) -> Token:
 
 
 class Witness:
-    """Looks at the tree after every step: no task is ever doubled, lost, or ended without its result."""
+    """Polling at the tree after every step: no task is ever doubled, lost, or ended without its result."""
 
     def __init__(self, fs: MemoryFileSystem) -> None:
         self._fs = fs

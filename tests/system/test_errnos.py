@@ -52,3 +52,8 @@ def test_everybody_gets_a_sentence_of_their_own_kind() -> None:
     sentences = {code: advice(OSError(code, "")) for code in [*errno.errorcode, ERESTARTSYS, None]}
     assert all(len(sentence) > 30 and sentence.endswith(".") for sentence in sentences.values())
     assert len({advice(OSError(getattr(errno, names.split()[0]), "")) for names in TABLE.values()}) == len(Meaning)
+
+
+@pytest.mark.parametrize("code", [errno.ENOTDIR, errno.ELOOP, errno.EMLINK])
+def test_who_runs_into_a_link_is_told_of_links(code: int) -> None:
+    assert "link" in advice(OSError(code, ""))

@@ -8,19 +8,25 @@ by every simulated run.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 
+from spoold.system import writers
 from spoold.system.clock import ManualClock
 from spoold.system.filesystem import FileSystem, NotRegularError
 from spoold.system.memory import MemoryFileSystem
+from spoold.system.mounts import Mount
 from spoold.system.posix import PosixFileSystem
+from tests.support.mounted import lie_on
 
 
 class World(Protocol):
@@ -69,6 +75,12 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     return world
 
 
+@pytest.fixture(autouse=True)
+def _serves_no_nfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the machine of these tests does besides."""
+    monkeypatch.setattr(writers, "SERVER", tmp_path / "no server")
+
+
 @pytest.fixture
 def fs(world: World) -> FileSystem:
     return world.fs
@@ -86,7 +98,8 @@ def refused(fs: FileSystem, call: Call) -> int | None:
 REFUSALS: list[tuple[str, Call, int]] = [
     ("list missing", lambda fs: fs.list("gone"), errno.ENOENT),
     ("list file", lambda fs: fs.list("file"), errno.ENOTDIR),
-    ("list dangling link", lambda fs: fs.list("link"), errno.ENOENT),
+    ("list link", lambda fs: fs.list("link"), errno.ENOTDIR),
+    ("list below link", lambda fs: fs.list("link/x"), errno.ENOTDIR),
     ("list below file", lambda fs: fs.list("file/x"), errno.ENOTDIR),
     ("read missing", lambda fs: fs.read("gone"), errno.ENOENT),
     ("read below missing", lambda fs: fs.read("gone/x"), errno.ENOENT),
@@ -128,7 +141,11 @@ REFUSALS: list[tuple[str, Call, int]] = [
     ("mkdir root", lambda fs: fs.mkdir(""), errno.EEXIST),
     ("mkdir below missing", lambda fs: fs.mkdir("gone/x"), errno.ENOENT),
     ("mkdir below file", lambda fs: fs.mkdir("file/x"), errno.ENOTDIR),
-    ("mkdir below dangling link", lambda fs: fs.mkdir("link/x"), errno.ENOENT),
+    ("mkdir below link", lambda fs: fs.mkdir("link/x"), errno.ENOTDIR),
+    ("rename from below link", lambda fs: fs.rename("link/x", "new"), errno.ENOTDIR),
+    ("rename to below link", lambda fs: fs.rename("file", "link/x"), errno.ENOTDIR),
+    ("stat below link", lambda fs: fs.stat("link/x"), errno.ENOTDIR),
+    ("sync link", lambda fs: fs.sync("link"), errno.ENOTDIR),
     ("rmdir missing", lambda fs: fs.rmdir("gone"), errno.ENOENT),
     ("rmdir full", lambda fs: fs.rmdir("full"), errno.ENOTEMPTY),
     ("rmdir file", lambda fs: fs.rmdir("file"), errno.ENOTDIR),
@@ -283,6 +300,19 @@ def test_a_null_byte_is_a_value_error(fs: FileSystem) -> None:
         fs.write("nu\0ll", b"", durable=False)
 
 
+def test_a_file_of_somebody_else_is_made_durable_and_stays_what_it_is(fs: FileSystem) -> None:
+    fs.write("new", b"content", durable=False)
+    fs.persist("new")
+    assert fs.read("new") == b"content"
+    assert refused(fs, lambda fs: fs.persist("absent")) == errno.ENOENT
+
+
+def test_nobody_has_a_file_open_that_was_written_whole(fs: FileSystem) -> None:
+    fs.write("new", b"content", durable=False)
+    assert fs.has_writer("new") is False
+    assert refused(fs, lambda fs: fs.has_writer("absent")) == errno.ENOENT
+
+
 def test_sync_of_a_directory_is_accepted(fs: FileSystem) -> None:
     fs.sync("")
     fs.sync("full")
@@ -305,6 +335,60 @@ class TestPosix:
         assert refused(fs, lambda fs: fs.read("task.json")) == errno.EINVAL
         assert refused(fs, lambda fs: fs.write("task.json", b"", durable=False)) == errno.ELOOP
         assert secret.read_bytes() == b"mine"
+
+    def test_a_writer_is_seen_until_it_closes_the_file_wherever_that_is_moved(self, tmp_path: Path) -> None:
+        fs = PosixFileSystem(tmp_path)
+        with (tmp_path / "a").open("ab") as writer, (tmp_path / "a").open("rb"):
+            assert fs.has_writer("a") is True
+            writer.write(b"more")
+            fs.rename("a", "b")
+            assert fs.has_writer("b") is True
+        assert fs.has_writer("b") is False
+        assert fs.read("b") == b"more"
+
+    @pytest.mark.parametrize(("threads", "found"), [("8", None), ("0", False)])
+    def test_on_a_machine_that_serves_nfs_nothing_says_that_a_file_is_closed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: str, found: bool | None
+    ) -> None:
+        """An NFS 3 client has it open, and no process here."""
+        (tmp_path / "nfsd").write_text(f"rc 0 5 17\nfh 0 0 0 0 0\nio 10 20\nth {threads} 0 0.000 0.000\nra 32 0\n")
+        monkeypatch.setattr(writers, "SERVER", tmp_path / "nfsd")
+        fs = PosixFileSystem(tmp_path)
+        fs.write("a", b"", durable=False)
+        assert fs.has_writer("a") is found
+        with (tmp_path / "a").open("ab"):
+            assert fs.has_writer("a") is True
+
+    def test_a_writer_that_comes_while_one_looks_ends_nobody(self, tmp_path: Path) -> None:
+        """A lease that is broken sends a signal to its holder; the usual one would end it."""
+        fs, file = PosixFileSystem(tmp_path), tmp_path / "a"
+        file.touch()
+        script = "import sys\nfor _ in range(20000): open(sys.argv[1], 'ab').close()"
+        writer = subprocess.Popen([sys.executable, "-c", script, str(file)])
+        looks = 0
+        while writer.poll() is None:
+            looks += fs.has_writer("a") is not None
+        assert writer.returncode == 0
+        assert looks
+
+    def test_what_a_server_holds_says_nothing_of_its_writers(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(PosixFileSystem, "remote", True)
+        (tmp_path / "a").touch()
+        assert PosixFileSystem(tmp_path).has_writer("a") is None
+
+    @pytest.mark.parametrize(("fstype", "flags"), [("ext4", [os.O_RDONLY]), ("cifs", [os.O_RDWR]), ("nfs4", [])])
+    def test_a_server_is_asked_to_flush_through_a_handle_that_may_write(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fstype: str, flags: list[int]
+    ) -> None:
+        (tmp_path / "a").write_bytes(b"content")
+        asked: list[int] = []
+        fs = PosixFileSystem(tmp_path)
+        lie_on(fs, Mount("/", fstype, "x", ()))
+        monkeypatch.setattr(os, "fsync", lambda fd: asked.append(fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE))
+        fs.persist("a")
+        assert asked == flags
 
     def test_a_socket_is_not_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)

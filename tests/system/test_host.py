@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -62,6 +63,13 @@ def test_a_killed_child_is_dead_as_a_zombie_already() -> None:
 def test_a_number_used_again_is_another_process() -> None:
     me = this_process()
     assert not alive(replace(me, start_time=me.start_time - 1))
+
+
+def test_a_start_in_another_unit_makes_no_living_process_dead() -> None:
+    """Somebody's worker may write seconds since 1970, which no process of this boot can have as ticks."""
+    me = this_process()
+    assert alive(replace(me, start_time=int(time.time()) * 100))
+    assert not alive(ProcessIdentity(2**22 + 1, int(time.time()) * 100))
 
 
 def test_a_name_that_looks_like_the_rest_of_the_line_deceives_nobody(tmp_path: Path) -> None:

@@ -7,12 +7,13 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from spoold.system.host import SystemHost
-from spoold.system.scratch import DEPS, TASK, WORK, LocalScratch
+from spoold.system.scratch import DEPS, TASK, WORK, Abandoned, LocalScratch, find_abandoned
 
 
 @pytest.fixture
@@ -171,3 +172,16 @@ def test_what_is_read_is_a_part_of_a_regular_file_or_nothing(scratch: LocalScrat
     scratch.close("a.1")
     assert scratch.read("a.1", "output") == b""
     scratch.close("a.1")
+
+
+def test_a_pipe_where_a_record_is_looked_for_blocks_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """/tmp is everybody's, and a worker looks there when it starts."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    trap = tmp_path / "spoold-scratch-trap"
+    trap.mkdir()
+    os.mkfifo(trap / "owner.json")
+    found: list[list[Abandoned]] = []
+    looking = Thread(target=lambda: found.append(find_abandoned(SystemHost())), daemon=True)
+    looking.start()
+    looking.join(5)
+    assert found == [[]]

@@ -8,6 +8,7 @@ import pytest
 from spoold.system.mounts import Mount
 from spoold.system.posix import PosixFileSystem
 from spoold.system.touching import Touching
+from tests.support.mounted import lie_on
 
 
 def touches(folder: Path, touching: Touching, moments: range, names: object = None) -> list[int]:
@@ -15,7 +16,8 @@ def touches(folder: Path, touching: Touching, moments: range, names: object = No
     found = []
     for now in moments:
         os.utime(folder, (1, 1))
-        touching.before(str(folder), float(now))
+        if touching.due(str(folder), float(now)):
+            os.utime(folder)
         touching.after(str(folder), float(now), names(now) if callable(names) else ["a"])
         if folder.stat().st_mtime != 1:
             found.append(now)
@@ -42,7 +44,18 @@ def test_where_the_server_counts_changes_a_minute_is_enough(tmp_path: Path) -> N
 
 
 def test_what_may_not_be_touched_is_listed_all_the_same(tmp_path: Path) -> None:
-    Touching(by_times=True).before(str(tmp_path / "nowhere"), 0.0)
+    fs = PosixFileSystem(tmp_path)
+    lie_on(fs, Mount(str(tmp_path), "nfs", "server:/share", ("rw", "vers=3")))
+    with pytest.raises(FileNotFoundError):
+        fs.list("nowhere")
+    fs.mkdir("theirs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spoold.system.posix._touch", _refuse)
+        assert fs.list("theirs") == []
+
+
+def _refuse(name: str, above: int | None) -> None:
+    raise PermissionError(name, above)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +66,6 @@ def test_only_nfs_is_touched(tmp_path: Path, fstype: str, options: tuple[str, ..
     (tmp_path / "d").mkdir()
     os.utime(tmp_path / "d", (1, 1))
     fs = PosixFileSystem(tmp_path)
-    fs.__dict__["mount"] = Mount(str(tmp_path), fstype, "server:/share", options)
+    lie_on(fs, Mount(str(tmp_path), fstype, "server:/share", options))
     assert fs.list("d") == []
     assert ((tmp_path / "d").stat().st_mtime != 1) == touched

@@ -4,6 +4,7 @@ import errno
 import json
 from typing import Any
 
+from spoold.store.obstacles import NAMED_MOST
 from tests.support.cluster import Cluster, Node
 
 
@@ -156,7 +157,9 @@ def test_on_a_share_a_crowd_begins_at_different_places_and_never_below_the_most_
     for _ in range(20):
         made.pass_time(0.1)
         made.step("m1")
-    firsts = {made.nodes[name].worker._claiming._begin(made.nodes[name].worker._claiming.offers()) for name in names}
+    firsts = {
+        made.nodes[name].worker._claiming._begin(made.nodes[name].worker._claiming.offers({})) for name in names
+    }
     assert len(firsts) > 1
     assert max(firsts) < 8
 
@@ -175,3 +178,22 @@ def test_what_lets_nobody_claim_it_is_told_and_passed_over() -> None:
     assert sorted(runs(node)) == ["t0", "t2"]
     made.advance(2)
     assert not node.worker.notes
+
+
+def test_directories_in_a_lane_are_told_with_the_fix_and_so_many_of_them() -> None:
+    made = cluster({})
+    node = made.worker("w1", 2)
+    (path,) = made.fs.files("ready")
+    planted = [path.replace(".t0.", f".planted{number:02}.") for number in range(NAMED_MOST + 2)]
+    for name in planted:
+        made.fs.mkdir(name)
+        made.fs.shut.add(made.fs.stat(name).inode)
+    made.step("w1")
+    assert runs(node) == ["t0"]
+    made.advance(2)
+    *told, more = node.worker.notes
+    assert len(told) == NAMED_MOST
+    assert all(
+        f"its owner (or root) removes it, or runs `chmod g+rwx {name}`" in " ".join(told) for name in planted[:5]
+    )
+    assert more == "tasks that cannot be claimed, and that are not named here: 2"

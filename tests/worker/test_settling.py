@@ -9,9 +9,11 @@ import pytest
 
 from spoold.protocol import codec
 from spoold.protocol.names import TaskName, parse_returned
-from spoold.protocol.result import Code, Result
-from spoold.worker import output, settling
-from spoold.worker.job import Kind
+from spoold.protocol.result import Code, Result, Total
+from spoold.runner.job import Kind
+from spoold.store import snapshots
+from spoold.worker import logs, output, settling
+from spoold.worker.losses import REMEMBERED_S
 from spoold.worker.writers import Writers
 from tests.support.cluster import Cluster, Node
 
@@ -61,7 +63,7 @@ class Bench:
 def test_a_result_has_every_field() -> None:
     bench = Bench(type="mail", batch="night")
     bench.cluster.pass_time(2.5)
-    result = bench.end(output="hello\n", max_rss_bytes=3 << 20)
+    result = bench.end(output="hello\n", max_rss_bytes=3 << 20, cpu_s=0.25)
     assert result == {
         "task_id": "a",
         "attempt": 1,
@@ -80,7 +82,12 @@ def test_a_result_has_every_field() -> None:
         "batch": "night",
         "partial": False,
         "max_rss_mb": 3.0,
+        "cpu_s": 0.25,
+        "frozen_s": None,
+        "estimated": False,
+        "total": None,
     }
+    assert result.keys() == Result.model_fields.keys()
     assert bench.log() == b"hello\n"
     assert bench.cluster.state("a") == "completed"
 
@@ -198,7 +205,7 @@ def test_output_of_an_attempt_that_failed_anyway_changes_nothing() -> None:
         ("oom", None, Code.OOM_KILLED, "failure", 1),
         ("stalled", None, Code.STALLED, "failure", 1),
         ("spawn_failed", 127, Code.SPAWN_FAILED, "failure", 1),
-        ("spawn_failed", None, Code.SPAWN_FAILED, "failure", 1),
+        ("spawn_failed", None, Code.HANDED_BACK, "handed_back", 0),
         ("fenced", None, Code.HANDED_BACK, "handed_back", 0),
         ("stopped", None, Code.HANDED_BACK, "handed_back", 0),
     ],
@@ -211,7 +218,7 @@ def test_every_ending_is_told_and_charged_as_it_deserves(
     assert (result["status"], result["error"]["code"], result["exit_code"]) == (status, code, exit_code)
     name = bench.returned()
     assert (name.attempt, name.failures, name.crashes) == (2, failures, 0)
-    assert (name.delay_ms > 0) == (code is not Code.HANDED_BACK)
+    assert (name.delay_ms > 0) == (code is not Code.HANDED_BACK or kind == "spawn_failed")
 
 
 def test_a_supervisor_that_vanished_is_charged_as_a_crash() -> None:
@@ -234,11 +241,11 @@ def test_a_task_may_say_when_to_try_again() -> None:
 def test_a_log_grows_while_the_task_runs_and_every_byte_comes_once() -> None:
     bench = Bench()
     bench.put("output", b"one\n")
-    bench.cluster.pass_time(2 * settling.LOCAL_LOGS_S)
+    bench.cluster.pass_time(2 * logs.LOCAL_LOGS_S)
     bench.cluster.step("w1")
     assert bench.log() == b"one\n"
     bench.put("output", b"one\ntwo\n")
-    bench.cluster.pass_time(2 * settling.LOCAL_LOGS_S)
+    bench.cluster.pass_time(2 * logs.LOCAL_LOGS_S)
     bench.cluster.step("w1")
     bench.cluster.step("w1")
     assert bench.log() == b"one\ntwo\n"
@@ -247,7 +254,7 @@ def test_a_log_grows_while_the_task_runs_and_every_byte_comes_once() -> None:
 
 
 def test_a_long_log_comes_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settling, "LOG_CHUNK", 4)
+    monkeypatch.setattr(logs, "LOG_CHUNK", 4)
     bench = Bench()
     bench.end(output="0123456789")
     assert bench.log() == b"0123456789"
@@ -260,12 +267,105 @@ def test_a_log_says_what_was_left_out_of_it() -> None:
     assert bench.log() == b"the beginning\n[500 bytes left out here: log_max_mb of the worker]\nthe end"
 
 
+@pytest.mark.parametrize("begun", [b"the beginning", b""])
+def test_a_log_that_the_disk_cut_does_not_blame_a_setting(begun: bytes) -> None:
+    bench = Bench()
+    if begun:
+        bench.put("output", begun)
+    why = "the output could not be kept: No space left on device"
+    bench.end(output_dropped=500, output_bytes=600, tail="the end", output_trouble=why)
+    assert bench.log() == begun + f"\n[500 bytes left out here: {why}]\nthe end".encode()
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_a_log_whose_directory_was_removed_is_brought_anew(running: bool) -> None:
+    bench = Bench()
+    bench.put("output", b"one\n")
+    bench.cluster.pass_time(2 * logs.LOCAL_LOGS_S)
+    bench.cluster.step("w1")
+    assert bench.log() == b"one\n"
+    for name in bench.cluster.fs.list("logs"):
+        bench.cluster.fs.unlink(f"logs/{name}")
+    bench.cluster.fs.rmdir("logs")
+    if running:
+        bench.put("output", b"one\ntwo\n")
+        bench.cluster.pass_time(2 * logs.LOCAL_LOGS_S)
+        bench.cluster.step("w1")
+        assert bench.log() == b"one\ntwo\n"
+    bench.end(output="one\ntwo\nthree\n")
+    assert bench.log() == b"one\ntwo\nthree\n"
+
+
+def test_no_directory_is_made_where_the_spool_is_not_seen() -> None:
+    bench = Bench()
+    for name in ("logs", "spool.json"):
+        bench.cluster.fs.rename(name, f"tmp/{name}")
+    bench.put("output", b"one\n")
+    bench.cluster.pass_time(2 * logs.LOCAL_LOGS_S)
+    bench.cluster.step("w1")
+    assert "logs" not in bench.cluster.fs.list("")
+
+
 def test_a_log_is_not_worth_a_task() -> None:
     bench = Bench()
     bench.node.fs.fail("append", "logs/", 5, times=1)
     result = bench.end(output="lost")
     assert bench.cluster.state("a") == "completed"
     assert (result["log"], result["output"]) == (None, "lost")
+
+
+def test_output_that_is_missing_from_a_log_for_good_is_reported_for_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    """The attempt that lacked it is over within a step, and its notes with it."""
+    bench = Bench()
+    bench.cluster.fs.rename("logs", "logs.old")
+    bench.cluster.fs.make_symlink("logs", "elsewhere")
+    bench.end(output="one\n")
+    assert bench.cluster.state("a") == "completed"
+    (told,) = bench.node.worker.notes
+    assert "output of 1 task is missing from the logs: logs is a link where a directory should be" in told
+    assert [line for line in caplog.messages if "output of a.1 is missing from its log: logs is a link" in line]
+    bench.cluster.advance(REMEMBERED_S + 1)
+    assert not bench.node.worker.notes
+
+
+def test_what_stood_in_the_way_of_the_logs_is_told_only_as_long_as_it_stands() -> None:
+    bench = Bench()
+    bench.cluster.fs.rename("logs", "logs.old")
+    bench.cluster.fs.make_symlink("logs", "elsewhere")
+    bench.end(output="one\n")
+    bench.cluster.advance(30)
+    assert "logs is a link" in "".join(bench.node.worker.notes)
+    bench.cluster.fs.unlink("logs")
+    bench.cluster.fs.rename("logs.old", "logs")
+    bench.cluster.advance(60)
+    assert not bench.node.worker.notes
+    found = snapshots.latest(bench.cluster.fs)
+    assert found is not None
+    assert "logs is a link" not in found[1].model_dump_json()
+
+
+def test_a_log_that_can_be_written_again_is_no_more_warned_of_while_its_task_runs() -> None:
+    bench = Bench()
+    bench.node.fs.fail("append", "logs", errno.EIO, times=2)
+    bench.put("output", b"one\n")
+    bench.cluster.advance(1)
+    assert "the log of a.1 cannot be written" in "".join(bench.node.worker.notes)
+    bench.cluster.advance(3)
+    assert not bench.node.worker.notes
+    assert bench.log() == b"one\n"
+
+
+def test_output_that_comes_late_is_not_missing() -> None:
+    bench = Bench()
+    bench.node.fs.fail("append", "logs", errno.EIO, times=2)
+    bench.put("output", b"one\n")
+    bench.cluster.pass_time(2 * logs.LOCAL_LOGS_S)
+    bench.cluster.step("w1")
+    assert ["the log of a.1 cannot be written" in note for note in bench.node.worker.notes] == [True]
+    bench.cluster.pass_time(2 * logs.LOCAL_LOGS_S)
+    bench.cluster.step("w1")
+    bench.end(output="one\ntwo\n")
+    assert (bench.log(), bench.node.worker.notes) == (b"one\ntwo\n", ())
 
 
 @pytest.mark.parametrize("verb", ["write", "sync"])
@@ -380,3 +480,58 @@ def test_after_a_long_wait_for_what_others_wrote_each_result_waits_for_itself() 
     made.step("w1")
     assert [made.state(task_id) for task_id in ("a", "d", "e", "f")] == ["completed"] * 4
     assert (node.fs.asked["flush"], node.fs.asked["sync"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("number", "state", "code", "failures"),
+    [
+        (errno.E2BIG, "failed", Code.INVALID_TASK, None),
+        (0, "failed", Code.INVALID_TASK, None),
+        (errno.EAGAIN, "returned", Code.HANDED_BACK, 0),
+        (errno.ETXTBSY, "returned", Code.HANDED_BACK, 0),
+        (errno.EACCES, "returned", Code.SPAWN_FAILED, 1),
+    ],
+)
+def test_a_program_that_never_began_costs_what_its_error_says(
+    number: int, state: str, code: Code, failures: int | None
+) -> None:
+    bench = Bench()
+    shell = None if number == errno.EAGAIN else 126
+    result = bench.end(kind="spawn_failed", exit_code=shell, refusal=number, message="why")
+    assert (bench.cluster.state("a"), result["error"]["code"]) == (state, code)
+    if failures is not None:
+        assert bench.returned().failures == failures
+
+
+def test_a_machine_that_has_no_process_for_a_program_claims_nothing_for_a_while() -> None:
+    bench = Bench()
+    bench.end(kind="spawn_failed", exit_code=None, refusal=errno.EAGAIN, message="why")
+    (note,) = bench.node.worker.notes
+    assert "no task can be started here" in note
+    assert "raise how many this user or unit may have" in note
+    bench.cluster.advance(40)
+    bench.cluster.finish("a")
+    bench.cluster.step("w1")
+    assert bench.node.worker.notes == ()
+    assert bench.cluster.state("a") == "completed"
+
+
+def test_a_later_record_sums_up_all_attempts() -> None:
+    bench = Bench(retry={"backoff_s": 0})
+    for attempt in (1, 2, 3):
+        assert bench.node.scratch is not None
+        bench.node.scratch.write(f"a.{attempt}", "result.json", b'{"tokens_used": 500, "cost_usd": 0.25}')
+        bench.cluster.pass_time(2)
+        bench.cluster.finish("a", exit_code=attempt != 3, cpu_s=1.5)
+        bench.cluster.settle()
+        bench.cluster.advance(1)
+    results = [json.loads(bench.cluster.fs.read(f"results/a.{attempt}.w1.json")) for attempt in (1, 2, 3)]
+    assert results[0]["total"] is None
+    assert results[2]["tokens_used"] == 500
+    own = sum(result["duration_s"] for result in results)
+    total = {"attempts": 3, "duration_s": own, "cpu_s": 4.5, "tokens_used": 1500, "cost_usd": 0.75}
+    assert results[2]["total"] == pytest.approx(total)
+    bench.cluster.advance(20)
+    told = snapshots.latest(bench.cluster.fs)
+    assert told is not None
+    assert told[1].spent == Total.model_validate(results[2]["total"])

@@ -9,6 +9,7 @@ import pytest
 from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import TaskName
+from spoold.runner.job import NoSlot
 from spoold.store import beats
 from tests.support.cluster import Cluster, Node
 
@@ -101,9 +102,9 @@ def test_the_lease_is_counted_from_before_the_beat_was_written() -> None:
     made.pass_time(9.9)
     assert node.runner is not None
     assert "t0.1" in node.runner.live
+    assert not node.runner.frozen()
     made.pass_time(0.2)  # 15.1 s after the beat was begun, of a lease of 15
-    assert node.runner.running() == {"t0.1"}
-    assert node.runner.live == {}
+    assert node.runner.frozen().keys() == {"t0.1"}
 
 
 def test_a_beat_that_fails_extends_nothing() -> None:
@@ -113,12 +114,12 @@ def test_a_beat_that_fails_extends_nothing() -> None:
     node.fs.fail("rename", "heartbeats/", errno.EIO, times=100)
     made.advance(13)
     assert node.runner is not None
-    assert node.runner.live == {}
+    assert node.runner.frozen().keys() == {"t0.1"}
 
 
-def test_after_a_lease_that_ran_out_the_task_is_handed_back_without_charge() -> None:
+def test_what_was_stopped_when_its_lease_ran_out_is_handed_back_without_charge() -> None:
     made = ready({})
-    node = made.worker("w1")
+    node = made.worker("w1", config={"lost_share": "stop"})
     made.step("w1")
     node.fs.off = True
     made.nodes["m1"].frozen = True
@@ -130,14 +131,13 @@ def test_after_a_lease_that_ran_out_the_task_is_handed_back_without_charge() -> 
     assert (name.attempt, name.failures, name.crashes) == (2, 0, 0)
 
 
-def test_a_suspended_worker_stops_its_tasks_when_it_wakes() -> None:
+def test_a_suspended_worker_freezes_its_tasks_when_it_wakes() -> None:
     made = ready({})
     node = made.worker("w1")
     made.step("w1")
     node.clock.suspend(60)
     assert node.runner is not None
-    assert node.runner.running() == {"t0.1"}
-    assert node.runner.live == {}
+    assert node.runner.frozen().keys() == {"t0.1"}
 
 
 def test_an_unclear_error_ends_the_step_and_the_next_one_goes_on() -> None:
@@ -210,12 +210,27 @@ def test_a_task_file_that_was_damaged_fails_and_says_so() -> None:
     assert "is not JSON" in token.result["error"]["message"]
 
 
-@pytest.mark.parametrize("refusal", [RuntimeError("no free slot"), OSError(errno.EAGAIN, "no more processes")])
-def test_a_task_that_cannot_be_started_just_now_is_somebody_elses(refusal: Exception) -> None:
+def test_a_claim_without_a_slot_goes_back_and_is_no_fault_of_the_machine(caplog: pytest.LogCaptureFixture) -> None:
     made = ready({})
     node = made.worker("w1")
     assert node.runner is not None
-    node.runner.refuses = refusal
+    node.runner.refuses = NoSlot("no slot is free")
+    made.step("w1")
+    made.step("w1")
+    made.step("m1")
+    name: Any = made.find("t0").name
+    assert (made.state("t0"), name.attempt, name.failures, name.delay_ms) == ("ready", 2, 0, 0)
+    assert (node.worker.notes, caplog.messages) == ((), [])
+    node.runner.refuses = None
+    made.step("w1")
+    assert ids(node) == ["t0"], "at once"
+
+
+def test_a_task_that_cannot_be_started_just_now_is_somebody_elses() -> None:
+    made = ready({})
+    node = made.worker("w1")
+    assert node.runner is not None
+    node.runner.refuses = OSError(errno.EAGAIN, "no more processes")
     made.settle()
     name: Any = made.find("t0").name
     assert (made.state("t0"), name.attempt, name.failures, name.delay_ms > 0) == ("waiting", 2, 0, True)
@@ -230,14 +245,14 @@ def test_a_worker_whose_machine_can_start_nothing_claims_ever_more_seldom(caplog
     made = ready(*[{}] * 9)
     node = made.worker("w1", 3)
     assert node.runner is not None
-    node.runner.refuses = OSError(errno.ENOSPC, "No space left on device")
+    node.runner.refuses = OSError(errno.EAGAIN, "no more processes")
     made.step("w1")
     assert [made.state(f"t{number}") for number in range(9)].count("ready") == 8, "one is enough to know"
     made.advance(63)  # 1 + 2 + 4 + 8 + 16 + 32 s
     assert 5 <= len(made.fs.list("results")) <= 7
     (note,) = beat(made).notes
-    assert "no task can be started here ([Errno 28] No space left on device)" in note
-    assert "free some room where TMPDIR points" in note
+    assert "no task can be started here ([Errno 11] no more processes)" in note
+    assert "end processes, or raise how many" in note
     assert [line for line in caplog.messages if "no task can be started here" in line] == caplog.messages[:1]
     node.runner.refuses = None
     made.advance(60)
@@ -268,7 +283,8 @@ def test_a_module_that_is_allowed_in_another_case_costs_nothing_and_is_left_to_o
     made.worker("w1", config={"python": {"allow": ["mytools"]}})
     made.advance(60)
     name: Any = made.find("t0").name
-    assert (made.state("t0"), name.attempt, name.failures, name.crashes) == ("ready", 2, 0, 0)
+    assert (name.failures, name.crashes) == (0, 0)
+    assert 3 <= name.attempt <= 5, "ever more seldom"
     error = json.loads(made.fs.read("results/t0.1.w1.json"))["error"]
     assert error["code"] == "HANDED_BACK"
     assert "has MyTools.x in another case only" in error["message"]
@@ -400,6 +416,36 @@ def test_a_task_that_this_worker_may_not_read_costs_an_attempt_and_is_not_held_f
     assert isinstance(name, TaskName)
     assert (name.attempt, name.failures, name.crashes) == (2, 1, 0)
     assert "may not read" in json.loads(made.fs.read("results/t0.1.w1.json"))["error"]["message"]
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.ENOENT])
+def test_a_task_whose_file_is_damaged_costs_an_attempt_and_is_not_held_for_ever(code: int) -> None:
+    made = ready({})
+    node = made.worker("w1")
+    node.fs.fail("read", "claimed/", code, times=-1)
+    made.advance(110)
+    assert made.state("t0") == "claimed", "a share may fail for a while"
+    made.advance(15)
+    name = made.find("t0").name
+    assert isinstance(name, TaskName)
+    assert (name.attempt, name.failures, name.crashes) == (2, 1, 0)
+    assert "cannot be read" in json.loads(made.fs.read("results/t0.1.w1.json"))["error"]["message"]
+
+
+def test_a_read_that_fails_before_a_silence_of_the_share_and_after_it_costs_nothing() -> None:
+    made = ready({})
+    node = made.worker("w1")
+    made.nodes["m1"].frozen = True
+    node.fs.fail("read", "claimed/", errno.ESTALE, times=5)
+    made.advance(3)
+    node.fs.off = True
+    made.advance(150)
+    node.fs.off = False
+    made.advance(10)
+    name = made.find("t0").name
+    assert isinstance(name, TaskName)
+    assert (made.state("t0"), name.attempt) == ("claimed", 1)
+    assert ids(node) == ["t0"]
 
 
 def test_what_is_ready_to_start_only_after_the_lease_is_not_started() -> None:

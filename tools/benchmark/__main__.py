@@ -122,7 +122,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--dir", metavar="DIR", help="measure in this folder; else on TMPDIR's disk and in memory")
     parser.add_argument("--json", metavar="FILE", help="write everything, with every sample")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a target does not hold")
-    parser.add_argument("--publish", action="store_true", help="renew the README's section on speed, and its chart")
+    parser.add_argument("--publish", action="store_true", help="renew docs/benchmarks.md, and its chart")
     parser.add_argument(
         "--from",
         dest="sources",

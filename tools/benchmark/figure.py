@@ -31,7 +31,7 @@ class Target:
 class Figure:
     """One figure of one part. more: medians of what was seen beside it; note: what a reader has to know.
 
-    key: what it is of, for the chart and the README (contender, tier, place, backlog, fsync).
+    key: what it is of, for the chart and docs/benchmarks.md (contender, tier, place, backlog, fsync).
     No samples: it could not be measured, and the note says why.
     """
 

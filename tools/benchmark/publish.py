@@ -1,7 +1,7 @@
-"""The README's section on speed, and the chart in it, written anew.
+"""The figures of docs/benchmarks.md, and the chart in it, written anew.
 
 Law: only what stands between the two marks is touched, and every figure there is of the calls that it names. Touches:
-README.md and growth.svg.
+docs/benchmarks.md and growth.svg.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tools.benchmark.figure import Figure, depth, losses, number
 from tools.benchmark.growth import chart, series
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-README, CHART = CHECKOUT / "README.md", CHECKOUT / "tools/benchmark/growth.svg"
+PAGE, CHART = CHECKOUT / "docs/benchmarks.md", CHECKOUT / "tools/benchmark/growth.svg"
 BEGIN, END = "<!-- tools/bench --publish writes from here", "<!-- to here -->"
 MEANT = (
     "Tasks a second with two workers each, medians of interleaved runs; in brackets how many times as fast spoold "
@@ -28,12 +28,12 @@ TIERS = {
 
 
 def publish(machine: Mapping[str, Any], figures: Sequence[Figure]) -> None:
-    """Renew both files. Errors: OSError; ValueError when the README has no place for it."""
+    """Renew both files. Errors: OSError; ValueError when the page has no place for them."""
     place = deepest_place(figures)
     if place is not None:
         lines = series(figures, "call", place)
         CHART.write_text(chart(lines, f"Python callables, end to end with results, on {place}"))
-    README.write_text(renewed(README.read_text(), section(machine, figures)))
+    PAGE.write_text(renewed(PAGE.read_text(), section(machine, figures)))
 
 
 def deepest_place(figures: Sequence[Figure]) -> str | None:
@@ -43,14 +43,14 @@ def deepest_place(figures: Sequence[Figure]) -> str | None:
     return None if deepest is None else str(deepest.key["place"])
 
 
-def renewed(readme: str, text: str) -> str:
-    """The README with this text between the marks. Errors: ValueError when the marks are not there."""
-    before, begin, rest = readme.partition(BEGIN)
+def renewed(page: str, text: str) -> str:
+    """The page with this text between the marks. Errors: ValueError when the marks are not there."""
+    before, begin, rest = page.partition(BEGIN)
     mark, closed, _ = rest.partition("-->")
     _, end, after = rest.partition(END)
     if not (begin and closed and end):
         raise ValueError(
-            f"README.md has no section between {BEGIN!r} and {END!r}; put both lines where it shall stand"
+            f"{PAGE.name} has no section between {BEGIN!r} and {END!r}; put both lines where it shall stand"
         )
     return f"{before}{BEGIN}{mark}-->\n{text}\n{END}{after}"
 
@@ -63,7 +63,7 @@ def section(machine: Mapping[str, Any], figures: Sequence[Figure]) -> str:
     )
     parts = [f"Measured by {commands} on {machine['date']}: {ran}, Python {machine['python']}.", MEANT, ""]
     if deepest_place(figures) is not None:
-        parts += [f"![Tasks a second against the backlog]({CHART.relative_to(CHECKOUT)})", ""]
+        parts += [f"![Tasks a second against the backlog](../{CHART.relative_to(CHECKOUT)})", ""]
     for tier, meaning in TIERS.items():
         for place in machine["places"]:
             parts += rates(figures, tier, str(place), f"{meaning}; {place}")
@@ -97,7 +97,7 @@ def targets(figures: Sequence[Figure]) -> list[str]:
     if not judged:
         return []
     missed = sum(1 for figure in judged if not figure.holds)
-    rows = [f"<details><summary>{len(judged)} figures that were meant to be something: ", ""]
+    rows = [f"<details markdown><summary>{len(judged)} figures that were meant to be something: ", ""]
     rows[0] += f"{len(judged) - missed} hold, {missed} missed</summary>"
     rows += ["| | meant to be | median | spread | |", "|---|---|---:|---|---|"]
     for figure in judged:

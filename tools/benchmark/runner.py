@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from spoold.worker.job import Call, Ending, Job
+from spoold.runner.job import Call, Ending, Job
 from tools.benchmark import ledger
 
 
@@ -59,6 +59,13 @@ class InstantRunner:
 
     def extend(self, until_boottime_s: float) -> None:
         """Nothing runs for so long that a lease could end."""
+
+    def frozen(self) -> dict[str, float]:
+        """Nothing is frozen either."""
+        return {}
+
+    def thaw(self, key: str, until_boottime_s: float) -> None:
+        """There is nothing to thaw."""
 
     def wait(self, timeout_s: float) -> None:
         time.sleep(min(timeout_s, 0.002))

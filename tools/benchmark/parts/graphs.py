@@ -131,7 +131,7 @@ def _master(root: str, name: str) -> Master:
 
 def _admitted(master: Master, count: int) -> bool:
     desk = master.desk
-    if desk is None or desk.batches:
+    if desk is None or desk.door.batches:
         return False
     return len(desk.backlog) + sum(map(len, desk.view.ready.values())) >= count
 

@@ -1,0 +1,116 @@
+"""What a shell offers behind Tab: ids, states, types, workers and batches of the spool that the command line means.
+
+Law: an answer within a second, or none. It prints nothing of its own, whatever the spool is like: a share that hangs
+must not hang a prompt. So the spool is looked at by a thread that nobody waits for longer than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from spoold.store.store import Store
+
+# Of the second, what is left after the start of Python and of the shell's own script.
+PATIENCE_S = 0.5
+MOST = 200
+READ_MOST = 1000
+
+
+def ids(ctx: typer.Context, incomplete: str) -> list[str]:
+    """All tasks."""
+    return _offer(ctx, incomplete, lambda store: _ids(store, ()))
+
+
+def living(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Tasks that have not ended."""
+    return _offer(ctx, incomplete, lambda store: _ids(store, ("pending", "waiting", "ready", "claimed")))
+
+
+def failed(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Tasks that failed."""
+    return _offer(ctx, incomplete, lambda store: _ids(store, ("failed",)))
+
+
+def states(incomplete: str) -> list[str]:
+    """States, also behind a comma."""
+    from spoold.store.locate import SHOWN
+
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{state}" for state in SHOWN if state.startswith(last.lower())]
+
+
+def types(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Types that lanes, settings and workers name, also behind a comma."""
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{kind}" for kind in _offer(ctx, last, _types)]
+
+
+def workers(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Workers, by their ids and by the names that they were started with."""
+    return _offer(ctx, incomplete, _workers)
+
+
+def batches(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Batches, as far as the first tasks of the spool name them."""
+    return _offer(ctx, incomplete, _batches)
+
+
+def _offer(ctx: typer.Context, incomplete: str, look: Callable[[Store], Iterable[str]]) -> list[str]:
+    """What the look finds that begins so; nothing where it takes too long or goes wrong."""
+    from threading import Thread
+
+    given = ctx.find_root().params.get("spool")
+    found: list[list[str]] = []
+
+    def run() -> None:
+        # Whatever is wrong, with the spool or with us, is said when the command is run.
+        with suppress(Exception):
+            fit = (word for word in look(_opened(given)) if word.startswith(incomplete))
+            found.append(list(islice(dict.fromkeys(fit), MOST)))
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(PATIENCE_S)
+    return found[0] if found else []
+
+
+def _opened(given: str | None) -> Store:
+    from spoold.client.location import spool_directory
+    from spoold.store.store import open_store
+    from spoold.system.clock import SystemClock
+    from spoold.system.posix import PosixFileSystem
+
+    directory = spool_directory(given)
+    return open_store(PosixFileSystem(directory), SystemClock(), "cli-completion-0", directory)
+
+
+def _ids(store: Store, names: tuple[str, ...]) -> Iterator[str]:
+    from spoold.store.locate import SHOWN, iter_tasks
+
+    wanted = [state for state in SHOWN if not names or state in names]
+    return (located.id for located in iter_tasks(store, wanted) if located.id != located.drop)
+
+
+def _types(store: Store) -> list[str]:
+    from spoold.client.selecting import list_types
+
+    return sorted(list_types(store))
+
+
+def _workers(store: Store) -> list[str]:
+    from spoold.store import beats
+
+    nodes = [node for node, beat in beats.read_all(store.fs).items() if beat.role == "worker"]
+    return sorted({*nodes, *(node.rpartition("-")[0] for node in nodes)} - {""})
+
+
+def _batches(store: Store) -> list[str]:
+    from spoold.client.selecting import list_batches
+
+    return sorted(list_batches(store, READ_MOST))

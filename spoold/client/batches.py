@@ -1,0 +1,101 @@
+"""How far one batch is: its tasks by state, why those failed that did, and what it cost so far.
+
+Law: looks and never touches. A look again reads only the tasks and results that are new.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import reduce
+
+from spoold.client.selecting import Words, nothing_fits, select
+from spoold.client.waiting import read_result
+from spoold.protocol.errors import SpoolError
+from spoold.protocol.lifecycle import State
+from spoold.protocol.result import Result, Total
+from spoold.rules.accounts import plus, total_of
+from spoold.rules.selection import Selection
+from spoold.store import drops, locate
+from spoold.store.locate import SHOWN, Located
+from spoold.store.store import Store
+
+IDS_NAMED = 5
+ENDED = (State.COMPLETED, State.FAILED, State.REJECTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Tasks that failed for one cause: its code, the message of the first of them, how many, the first few ids."""
+
+    code: str
+    message: str
+    count: int
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One batch. tasks: how many are in which state; ended: completed, failed or rejected; causes: the most frequent
+    first; spent: by all attempts of tasks that ended, None where none has."""
+
+    batch: str
+    tasks: dict[str, int]
+    total: int
+    ended: int
+    causes: tuple[Cause, ...]
+    spent: Total | None
+
+
+class Batch:
+    """Watches one batch."""
+
+    def __init__(self, store: Store, batch: str) -> None:
+        self._store = store
+        self._selection = Selection(batches=(batch,))
+        self._met = Words()
+        self._results: dict[str, Result] = {}
+
+    def look(self) -> Progress:
+        """How far it is now, without archived tasks. Errors: NotFound where no task is of the batch; OSError."""
+        tasks = dict.fromkeys((state.value for state in SHOWN), 0)
+        failed: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        spent: list[Total] = []
+        for located in select(self._store, self._selection, met=self._met):
+            tasks[located.state.value] += 1
+            result = self._result(located)
+            if result is not None:
+                spent += filter(None, [total_of([result])])
+            if located.state in (State.FAILED, State.REJECTED):
+                code, message = self._cause(located, result)
+                failed[code].append((message, located.id))
+        total = sum(tasks.values())
+        if not total:
+            raise nothing_fits(self._selection, self._met)
+        causes = [
+            Cause(code, tasks_[0][0], len(tasks_), tuple(task_id for _, task_id in tasks_[:IDS_NAMED]))
+            for code, tasks_ in failed.items()
+        ]
+        causes.sort(key=lambda cause: (-cause.count, cause.code))
+        ended = sum(tasks[state.value] for state in ENDED)
+        together = reduce(plus, spent) if spent else None
+        return Progress(self._selection.batches[0], tasks, total, ended, tuple(causes), together)
+
+    def _result(self, located: Located) -> Result | None:
+        """The result that counts; None where there is none, or it cannot be read."""
+        if located.result is None:
+            return None
+        if located.path not in self._results:
+            try:
+                self._results[located.path] = read_result(self._store, located)
+            except (SpoolError, OSError):
+                return None
+        return self._results[located.path]
+
+    def _cause(self, located: Located, result: Result | None) -> tuple[str, str]:
+        if located.state is State.REJECTED:
+            problem = drops.problem_in(locate.reason_of(self._store, located))
+            return "rejected", problem.told(located.id) if problem is not None else ""
+        if result is None or result.error is None:
+            return "unknown", "its result cannot be read"
+        return str(result.error.cause or result.error.code), result.error.message

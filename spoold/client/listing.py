@@ -1,0 +1,242 @@
+"""What `spool ls --long` says of each task: its age, who runs it, what it wrote last, what it cost, why it waits.
+
+Law: looks and never touches. What serves all rows (heartbeats, listings, requests, the leader's counts) is read once,
+and only if a row needs it; of each row at most its task, its last result and the end of its last log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from spoold.client.info import kind_of, read_content, reason_of, text_in
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile, BadName, SpoolError
+from spoold.protocol.heartbeat import Heartbeat, Running
+from spoold.protocol.lanes import parse_lane
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import EndedName, key, parse_ended, parse_log
+from spoold.protocol.order import order_micros
+from spoold.protocol.request import Request, halted_by, paused_by
+from spoold.protocol.result import Result
+from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Parent, TypeFacts, conditions_of
+from spoold.rules.gates.registry import judge, judge_type
+from spoold.rules.gates.verdicts import Pass
+from spoold.store import beats, control, snapshots
+from spoold.store.clocks import by_host
+from spoold.store.locate import Located, locate_many
+from spoold.store.store import Store
+
+TAIL_BYTES = 4096
+_PARENTS = {State.COMPLETED: Parent.COMPLETED, State.FAILED: Parent.FAILED, State.REJECTED: Parent.UNKNOWN}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One task. age_s: since it was admitted, or submitted; running_s: of the attempt that runs; silence_s: since the
+    last beat of its worker, as far as clocks agree. failures and crashes: what its retries are charged with.
+
+    tokens_used and cost_usd: of all attempts that ended. reason: why it waits or failed; last_line: of its last log.
+    """
+
+    id: str
+    state: str
+    type: str
+    age_s: float | None
+    running_s: float | None
+    attempt: int
+    failures: int | None
+    crashes: int | None
+    worker: str | None
+    silence_s: float | None
+    tokens_used: float | None
+    cost_usd: float | None
+    reason: str
+    last_line: str
+    lane: str | None
+    archived: bool
+    path: str
+
+
+def describe(store: Store, found: Iterable[Located], hostname: str) -> list[Row]:
+    """A row for each task. hostname: of this machine, whose clock may be known to be wrong. Errors: OSError."""
+    return _Listing(store, list(found), hostname).rows()
+
+
+class _Listing:
+    """One look at some tasks."""
+
+    def __init__(self, store: Store, tasks: list[Located], hostname: str) -> None:
+        self._store, self._tasks, self._hostname = store, tasks, hostname
+        self._now = store.clock.wall()
+
+    def rows(self) -> list[Row]:
+        return [self._row(one) for one in self._tasks]
+
+    def _row(self, located: Located) -> Row:
+        name, last, running = located.name, self._last(located), self._running(located)
+        lane = parse_lane(located.lane) if located.lane else None
+        content = {} if lane is not None and name is not None else read_content(self._store, located)
+        kind = lane.type if lane is not None else kind_of(content)
+        spent = None if last is None else last.total or last
+        if name is not None:
+            age_s: float | None = self._now - order_micros(name.order) / 1e6
+        else:
+            age_s = self._since(text_in(content, "created_at"))
+        return Row(
+            id=located.id,
+            state=located.state.value,
+            type=kind,
+            age_s=_positive(age_s),
+            running_s=_positive(self._since(running.since, self._ahead(located.node))) if running else None,
+            attempt=located.attempt,
+            failures=name.failures if name else None,
+            crashes=name.crashes if name else None,
+            worker=located.node or None,
+            silence_s=self._silence_s(located),
+            tokens_used=spent.tokens_used if spent else None,
+            cost_usd=spent.cost_usd if spent else None,
+            reason=self._reason(located, kind, last),
+            last_line=self._last_line(located),
+            lane=located.lane or None,
+            archived=located.archived,
+            path=located.path,
+        )
+
+    def _reason(self, located: Located, kind: str, last: Result | None) -> str:
+        """Why it waits or failed; the gates are those that the leader asks."""
+        if located.state in (State.WAITING, State.READY) and located.name is not None:
+            waits = located.state is State.WAITING
+            if waits:
+                facts = Facts(self._now, self._parent, self._rest_s(located, last))
+                verdict = judge(self._conditions.get(key(located.id), NO_CONDITIONS), facts)
+                if not isinstance(verdict, Pass):
+                    return verdict.reason
+            verdict = judge_type(kind, self._type_facts(kind, limited=waits))
+            if not isinstance(verdict, Pass):
+                return verdict.reason
+        return reason_of(self._store, located, last)
+
+    def _type_facts(self, kind: str, *, limited: bool) -> TypeFacts:
+        limit = self._store.settings.of(kind).max_concurrent if limited else None
+        active = self._active.get(kind, {}).get("active", 0) if limit is not None else 0
+        return TypeFacts(paused_by(self._requests), halted_by(self._requests), limit, active)
+
+    def _rest_s(self, located: Located, last: Result | None) -> float:
+        """How long its retry delay still lasts, from when the attempt before ended."""
+        delay_s = located.name.delay_ms / 1000 if located.name else 0.0
+        since_s = self._since(last.completed_at) if last is not None and delay_s else None
+        return delay_s if since_s is None else max(0.0, delay_s - since_s)
+
+    @cached_property
+    def _conditions(self) -> dict[str, Conditions]:
+        """What those that wait ask for, by key; only files whose names say that they ask are read."""
+        found = {}
+        for one in self._tasks:
+            if one.state is State.WAITING and one.name is not None and one.name.conditional:
+                with contextlib.suppress(OSError, BadFile, BadName):
+                    task = codec.load_task(self._store.fs.read(one.path), one.path)
+                    found[key(one.id)] = conditions_of(task)
+        return found
+
+    @cached_property
+    def _parents(self) -> dict[str, Parent]:
+        wanted = {parent for one in self._conditions.values() for parent in (*one.needs, *one.needs_ended)}
+        found = locate_many(self._store, wanted) if wanted else {}
+        return {key(ref): _PARENTS.get(one.state, Parent.OPEN) for ref, one in found.items()}
+
+    def _parent(self, task_id: str) -> Parent:
+        return self._parents.get(key(task_id), Parent.UNKNOWN)
+
+    @cached_property
+    def _requests(self) -> list[Request]:
+        return control.list_requests(self._store.fs)
+
+    @cached_property
+    def _active(self) -> Mapping[str, Mapping[str, int]]:
+        latest = snapshots.latest(self._store.fs)
+        return latest[1].types if latest is not None else {}
+
+    @cached_property
+    def _beats(self) -> dict[str, Heartbeat]:
+        return beats.read_all(self._store.fs)
+
+    @cached_property
+    def _clocks(self) -> dict[str, float]:
+        return dict(by_host(self._beats.values()))
+
+    def _ahead(self, node: str) -> float:
+        """How far (s) the clock of this node's machine is ahead of ours; 0 where that is not known."""
+        beat = self._beats.get(node)
+        theirs = self._clocks.get(beat.host.hostname, 0.0) if beat is not None else 0.0
+        return theirs - self._clocks.get(self._hostname, 0.0)
+
+    def _running(self, located: Located) -> Running | None:
+        if located.state is not State.CLAIMED or located.node not in self._beats:
+            return None
+        tasks = self._beats[located.node].running
+        return next((r for r in tasks if key(r.id) == key(located.id) and r.attempt == located.attempt), None)
+
+    def _silence_s(self, located: Located) -> float | None:
+        if located.state is not State.CLAIMED or located.node not in self._beats:
+            return None
+        return _positive(self._since(self._beats[located.node].at, self._ahead(located.node)))
+
+    def _since(self, stamp: str, ahead_s: float = 0.0) -> float | None:
+        """How long ago (s) a stamp was by a clock that is so far ahead; None for what is no stamp."""
+        try:
+            return self._now - datetime.fromisoformat(stamp).timestamp() + ahead_s
+        except ValueError:
+            return None
+
+    @cached_property
+    def _results(self) -> dict[str, EndedName]:
+        """The newest result of each task that lives, by key."""
+        lives = {key(one.id): one.attempt for one in self._tasks if one.name is not None}
+        found: dict[str, EndedName] = {}
+        for name in map(parse_ended, self._store.fs.list(layout.RESULTS)):
+            if name is not None and name.attempt < lives.get(key(name.id), 0):
+                found[key(name.id)] = max(name, found.get(key(name.id), name), key=lambda one: one.attempt)
+        return found
+
+    def _last(self, located: Located) -> Result | None:
+        """The result of the last attempt that ended; None where none has, or it cannot be read."""
+        path = located.result
+        if path is None and located.attempt > 1 and (name := self._results.get(key(located.id))) is not None:
+            path = layout.join(layout.RESULTS, name.encode())
+        if path is None:
+            return None
+        try:
+            return codec.load_model(Result, self._store.fs.read(path), path)
+        except (OSError, SpoolError):
+            return None
+
+    @cached_property
+    def _logs(self) -> dict[str, tuple[int, str]]:
+        """The last attempt that has a log, and its path, by key."""
+        found: dict[str, tuple[int, str]] = {}
+        for file in self._store.fs.list(layout.LOGS):
+            name = parse_log(file)
+            if name is not None:
+                log = (name.attempt, layout.join(layout.LOGS, file))
+                found[key(name.id)] = max(log, found.get(key(name.id), log))
+        return found
+
+    def _last_line(self, located: Located) -> str:
+        """What stands last in its log; of an archived task that is not looked for."""
+        if located.attempt == 0 or located.archived or (log := self._logs.get(key(located.id))) is None:
+            return ""
+        try:
+            size = self._store.fs.stat(log[1]).size
+            data = self._store.fs.read(log[1], TAIL_BYTES, offset=max(0, size - TAIL_BYTES))
+        except OSError:
+            return ""
+        lines = [line for line in data.decode(errors="replace").splitlines() if line.strip()]
+        return lines[-1].strip() if lines else ""
+
+
+def _positive(seconds: float | None) -> float | None:
+    return None if seconds is None else round(max(0.0, seconds), 1)

@@ -1,0 +1,65 @@
+"""Which nodes live, for a person who asks: a process on this host is looked up, a node elsewhere is watched.
+
+Law: a beat may claim any interval, and nobody waits for it longer than a minute, or than the spool's own settings
+ask for. A node that was watched for less than it asks for is neither dead nor alive, and the answer says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from spoold.protocol.heartbeat import Heartbeat
+from spoold.store import beats
+from spoold.store.presence import provably_gone, runs_here
+from spoold.store.store import Store
+from spoold.system.clock import Clock
+from spoold.system.host import Host
+
+LOOK_EVERY_S = 0.1
+# A node is watched for so many of its intervals; but for so long (s) at most, or so many of the spool's own.
+WATCHED = 1.5
+WATCH_MOST_S = 60.0
+
+Sleep = Callable[[float], None]
+
+
+def living(
+    store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep, slow: dict[str, float] | None = None
+) -> list[str]:
+    """The nodes that live: on this host by their process, elsewhere by a beat that comes. Errors: OSError.
+
+    Takes up to one and a half heartbeat intervals where there are nodes of other hosts. One whose beat says that this
+    is too short a watch counts as alive. slow: keeps those, with how often (s) they say that they beat.
+    """
+    nodes = beats.read_all(store.fs)
+    alive = {node for node, beat in nodes.items() if runs_here(beat, host)}
+    doubtful = {node: beat for node, beat in nodes.items() if node not in alive and not provably_gone(beat, host)}
+    alive |= beating(store, clock, doubtful, sleep)
+    seldom = {
+        n: b.interval_s
+        for n, b in doubtful.items()
+        if n not in alive and WATCHED * b.interval_s > watch_most_s(store)
+    }
+    if slow is not None:
+        slow |= seldom
+    return sorted(alive | seldom.keys())
+
+
+def watch_most_s(store: Store) -> float:
+    """How long nodes are watched at most."""
+    return max(WATCH_MOST_S, WATCHED * store.settings.heartbeat.interval_s)
+
+
+def beating(store: Store, clock: Clock, nodes: dict[str, Heartbeat], sleep: Sleep) -> set[str]:
+    """Those of these nodes whose beat changes while it is watched for one and a half intervals. Errors: OSError."""
+    before = beats.list_beats(store.fs) if nodes else {}
+    alive: set[str] = set()
+    watch_s = WATCHED * max((beat.interval_s for beat in nodes.values()), default=0.0)
+    until = clock.monotonic() + min(watch_s, watch_most_s(store))
+    while nodes and clock.monotonic() < until:
+        sleep(LOOK_EVERY_S)
+        now = beats.list_beats(store.fs)
+        alive |= {node for node in nodes if now.get(node, before.get(node)) != before.get(node)}
+        nodes = {node: beat for node, beat in nodes.items() if node in now and node not in alive}
+    return alive

@@ -1,0 +1,199 @@
+"""The tasks that somebody means, by their ids or by what they have in common.
+
+Law: looks and never touches. A task file is opened only where its name and lane do not say what is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from spoold.client.info import kind_of, read_content, text_in
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile, NotFound, SpoolError
+from spoold.protocol.lanes import parse_lane
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import key
+from spoold.rules.selection import Selection, nearest, suggestion
+from spoold.store import beats, drops, locate
+from spoold.store.lanes import list_lanes
+from spoold.store.locate import SHOWN, Located
+from spoold.store.store import Store
+
+# A task that moves on all the time is looked for again so often.
+TRIES = 2
+# Of so many unknown ids it is found out whether they are beginnings of others: each takes a look through the spool.
+LOOKED_INTO = 3
+
+Content = Callable[[], dict[str, Any]]
+
+
+@dataclass(slots=True)
+class Words:
+    """The types and batches that a look met, to tell a slip of the finger from what only has no task now."""
+
+    types: set[str] = field(default_factory=set)
+    batches: set[str] = field(default_factory=set)
+    admitted: dict[str, tuple[str, str]] = field(default_factory=dict)  # type and batch by key, for the next look
+
+
+def select(
+    store: Store, selection: Selection, *, archived: bool = False, met: Words | None = None
+) -> Iterator[Located]:
+    """Every task that fits, in the order of `spool ls`, lines of batches that nobody has admitted yet last.
+
+    met: is told the types and batches of those that were looked at. Errors: OSError.
+    """
+    met = Words() if met is None else met
+    states = selection.states or SHOWN
+    moved = []
+    for located, content in _candidates(store, states, archived=archived):
+        fits = _fits(selection, located, content, met)
+        if fits is None and not located.archived:
+            moved.append(located.id)
+        elif fits:
+            yield located
+    # What cannot be read has most likely been moved on since it was listed, and counts where it is now.
+    for _ in range(TRIES):
+        again, moved = (locate.locate_many(store, moved), []) if moved else ({}, [])
+        for located in again.values():
+            fits = _fits(selection, located, _reading(store, located), met)
+            if fits is None:
+                moved.append(located.id)
+            elif fits and located.state in states:
+                yield located
+
+
+def _fits(selection: Selection, located: Located, content: Content, met: Words) -> bool | None:
+    """Whether a task fits; None where that cannot be read. A task's content never changes once it is admitted."""
+    if not selection.types and not selection.batches:
+        return True
+    lane = parse_lane(located.lane) if located.lane and not selection.batches else None
+    said = (lane.type, "") if lane is not None else met.admitted.get(key(located.id))
+    if said is None:
+        read = content()
+        said = kind_of(read).strip().lower(), text_in(read, "batch")
+        if located.state not in (State.PENDING, State.REJECTED):
+            if not read:
+                return None
+            met.admitted[key(located.id)] = said
+    kind, batch = said
+    met.types.add(kind)
+    met.batches.add(batch)
+    return selection.fits(kind, batch)
+
+
+def select_some(store: Store, selection: Selection) -> list[Located]:
+    """As `select`, of tasks that somebody wants to do something about.
+
+    Errors: NotFound where none fits; BadFile for a type that nothing in the spool knows; OSError.
+    """
+    met = Words()
+    found = list(select(store, selection, met=met))
+    check_types(store, selection.types, met.types)
+    if not found:
+        raise nothing_fits(selection, met)
+    return found
+
+
+def nothing_fits(selection: Selection, met: Words) -> NotFound:
+    """The error where no task fits, with the batch that may have been meant."""
+    wanted = " ".join(selection.words())
+    for batch in selection.batches:
+        close = nearest(batch, met.batches) if batch not in met.batches else ""
+        if close:
+            return NotFound(f"no task fits {wanted}. Did you mean --batch {close}?")
+    return NotFound(f"no task fits {wanted}. `spool ls` shows those there are.")
+
+
+def find(store: Store, refs: Iterable[str], *, exactly: bool) -> tuple[list[Located], dict[str, SpoolError]]:
+    """The tasks of these ids, each once, and why the other ids are none. Errors: OSError.
+
+    exactly: no beginnings of ids, since once job-1 is gone for good, job-10 is not meant.
+    """
+    wanted = list(dict.fromkeys(refs))
+    known = locate.locate_many(store, wanted)
+    found: list[Located] = []
+    wrong: dict[str, SpoolError] = {}
+    for ref in wanted:
+        try:
+            if exactly and ref not in known and len(wrong) >= LOOKED_INTO:
+                raise NotFound(f"no task {ref!r} in this spool.")
+            located = known.get(ref) or locate.locate(store, ref)
+            if exactly and key(ref) not in {key(name) for name in (located.id, located.drop) if name}:
+                raise NotFound(f"no task {ref!r} in this spool, only one whose id begins so; give the whole id.")
+            found.append(located)
+        except SpoolError as error:
+            wrong[ref] = error
+    return list({f"{one.path}:{one.line}": one for one in found}.values()), wrong
+
+
+def list_types(store: Store) -> set[str]:
+    """The types that lanes, settings and workers name; no task file is opened. Errors: OSError."""
+    lanes = (parse_lane(name) for state in (State.WAITING, State.READY) for name in list_lanes(store.fs, state))
+    types = {lane.type for lane in lanes if lane is not None} | set(store.settings.types)
+    for beat in beats.read_all(store.fs).values():
+        types |= {run.type for run in beat.running}
+        if beat.capabilities is not None:
+            types |= {*beat.capabilities.types, *beat.capabilities.handlers}
+    return types - {""}
+
+
+def list_batches(store: Store, most: int) -> set[str]:
+    """The batches of the first `most` tasks, which are opened for that. Errors: OSError."""
+    return {text_in(content(), "batch") for _, content in islice(_candidates(store, SHOWN), most)} - {""}
+
+
+def check_types(store: Store, types: Collection[str], met: Collection[str]) -> None:
+    """Errors: BadFile for a type that nobody knows; only before that is every task of the spool read. OSError.
+
+    met: types of which there are tasks.
+    """
+    if set(types) <= set(met) or set(types) <= (known := {*met, *list_types(store)}):
+        return
+    known |= {kind_of(content()).strip().lower() for _, content in _candidates(store, SHOWN)} - {""}
+    for kind in types:
+        if kind not in known:
+            raise BadFile(
+                "--type", "", f"no task and no worker is of type {kind!r}.", suggestion(kind, sorted(known))
+            )
+
+
+def _candidates(
+    store: Store, states: Collection[State], *, archived: bool = False
+) -> Iterator[tuple[Located, Content]]:
+    """Every task in these states with how to read it; of a batch its lines, and not the file that holds them."""
+    lines = _lines(store) if State.PENDING in states else {}
+    for located in locate.iter_tasks(store, states, archived=archived):
+        if located.state is not State.PENDING or not located.drop.lower().endswith(".jsonl"):
+            yield located, _reading(store, located)
+    for located, raw in lines.values():
+        yield located, _parsing(raw, located.path)
+
+
+def _lines(store: Store) -> dict[str, tuple[Located, bytes]]:
+    """The lines of batches that are no tasks yet, by key."""
+    lines = {}
+    for path, line, task_id, raw in drops.list_lines(store.fs):
+        located = Located(State.PENDING, path, task_id, drop=path.rpartition("/")[2], line=line)
+        lines[key(task_id)] = (located, raw)
+    if lines:
+        for located in locate.iter_tasks(store):
+            lines.pop(key(located.id), None)
+    return lines
+
+
+def _reading(store: Store, located: Located) -> Content:
+    return lambda: read_content(store, located)
+
+
+def _parsing(raw: bytes, path: str) -> Content:
+    def content() -> dict[str, Any]:
+        try:
+            return codec.load_object(raw, path)
+        except BadFile:
+            return {}
+
+    return content

@@ -1,0 +1,28 @@
+"""A file that was taken out of pending/ and says something else by now goes back, to be judged as a drop.
+
+Law: what a program wrote into a file is judged, wherever the file is by then. Its old name may be another drop's by
+now, so it comes back under one that nobody else makes.
+"""
+
+from __future__ import annotations
+
+from spoold.master.desk import Desk
+from spoold.protocol import layout
+from spoold.protocol.drop import first_stem
+from spoold.protocol.errors import legible
+from spoold.protocol.lifecycle import Mover
+from spoold.protocol.names import slug
+from spoold.rules import admission
+
+
+def judge_anew(desk: Desk, path: str, drop: str) -> bool:
+    """Move the file at `path` into pending/; True when it is there. drop: what it was called, with its extension."""
+    stem, _, extension = drop.rpartition(".")
+    suffix = admission.settle(drop, desk.next_micros(), desk.epoch)[0]
+    back = f"{slug(first_stem(stem), 100)}.{suffix}.{extension}"
+    moved = desk.store.move(Mover.LEADER, "REJUDGED", path, layout.join(layout.PENDING, back))
+    if not desk.went(moved, legible(drop)):
+        return False
+    desk.journal.note("REJUDGED", drop=legible(drop), renamed=back)
+    desk.polling.hasten("pending")
+    return True

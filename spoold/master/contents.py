@@ -1,0 +1,70 @@
+"""What a file said when it was judged, and whether it says so still.
+
+Law: a quiet look costs a call or two, however large the file is. A small file is read whole. Of a larger one its size
+and the time of its last change are compared; only where that time is another than before is it read, some MiB a look.
+On NFS the time is fresh, since the file was opened just before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from spoold.system.filesystem import FileSystem
+
+# What has more bytes is not read at every look, but in pieces, so many a look.
+SMALL = 1 << 20
+PIECE, PIECES_PER_LOOK = 4 << 20, 16
+# How many bytes of a digest stand in the reason of a rejection, and in the name of a batch.
+IN_REASON, IN_NAME = 8, 4
+
+
+def digest_of(data: bytes) -> bytes:
+    """The digest, of which the first bytes are kept: BLAKE2b with 16 bytes, as `rules.batch` has it of a batch."""
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+class Content:
+    """The first `size` bytes of a file, by the beginning of their digest. Without a digest only the size counts.
+
+    unread: whether there is more to compare than one look may read; open_ended: what is added is nobody's business.
+    """
+
+    def __init__(self, size: int, digest: bytes = b"") -> None:
+        self.size = size
+        self.digest = digest
+        self.unread = self.open_ended = False
+        self._mtime_ns: int | None = None
+        self._read = 0
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def look(self, fs: FileSystem, path: str) -> int | None:
+        """How large the file is (bytes); None when its first `size` bytes are others by now. Errors: OSError."""
+        if self.digest and self.size <= SMALL:
+            data = fs.read(path, self.size + 1)
+            if not self._is(digest_of(data[: self.size])):
+                return None
+            return len(data) if len(data) <= self.size else max(len(data), fs.stat(path).size)
+        grown = len(fs.read(path, 1, offset=self.size))
+        found = fs.stat(path)
+        if not grown and found.size < self.size:
+            return None
+        if self.digest and not self._reads_the_same(fs, path, found.mtime_ns):
+            return None
+        return max(found.size, self.size + 1) if grown else self.size
+
+    def _reads_the_same(self, fs: FileSystem, path: str, mtime_ns: int) -> bool:
+        """Read on in a file that has changed since it was last read to its end; False once it says something else."""
+        if mtime_ns != self._mtime_ns:
+            self._mtime_ns, self.unread, self._read = mtime_ns, True, 0
+            self._hash = hashlib.blake2b(digest_size=16)
+        for _ in range(PIECES_PER_LOOK if self.unread else 0):
+            piece = fs.read(path, min(PIECE, self.size - self._read), offset=self._read)
+            self._hash.update(piece)
+            self._read += len(piece)
+            if not piece or self._read == self.size:
+                self.unread = False
+                return self._is(self._hash.digest())
+        return True
+
+    def _is(self, digest: bytes) -> bool:
+        return digest[: len(self.digest)] == self.digest

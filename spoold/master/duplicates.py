@@ -1,0 +1,53 @@
+"""Drops whose id belongs to a task already: the very same is a no-op, any other is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spoold.master.archived import still_archived
+from spoold.master.desk import Desk
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile
+from spoold.protocol.names import key
+from spoold.rules import admission
+from spoold.rules.admission import Admit, Known, Reject
+from spoold.store import absence
+from spoold.store.archive import find_archived
+from spoold.store.regular import regular
+from spoold.system.filesystem import NotRegularError
+
+
+def says_the_same(desk: Desk, task_id: str, new: Any, *, alone: bool = True) -> bool | None:
+    """Whether the task with that id says what `new` does, wherever it is. Errors: OSError.
+
+    None when it is moving just now. A damaged file says something else: nobody knows what it was. alone: what is
+    new goes if it says the same, so where a server may have forgotten the other one, a listing has to show it.
+    """
+    place = desk.view.place(key(task_id))
+    path = find_archived(desk.store.fs, task_id) if place is None else place.path
+    try:
+        if path is None:
+            return None
+        with regular(path):
+            data = desk.store.fs.read(path)
+        same = codec.same_content(new, codec.load(data, path))
+        doubtful = same and alone and desk.store.fs.forgets
+        return None if doubtful and not absence.stands(desk.store.fs, path) else same
+    except FileNotFoundError:
+        return None
+    except (BadFile, NotRegularError):
+        return False
+    except PermissionError as error:
+        desk.tell(path or task_id, error)
+        return None
+
+
+def judge(desk: Desk, drop: str, admit: Admit, new: Any) -> Known | Reject | None:
+    """A drop whose id is taken. None: the other task is moving just now, ask again. Errors: OSError."""
+    told, task_id = len(desk.report.notices), admit.name.id
+    same = says_the_same(desk, task_id, new)
+    if same is None and desk.view.place(key(task_id)) is None:
+        still_archived(desk.store.fs, task_id, desk.view.blocked)
+    if same is None and (len(desk.report.notices) > told or layout.bucket(task_id) in desk.view.blocked):
+        desk.denied = True  # the other one may not be read: no step after this one shows more
+    return None if same is None else admission.judge_duplicate(drop, admit.name.id, same=same)

@@ -1,0 +1,27 @@
+"""What has changed since the last listings, taken into the desk.
+
+Law: listings alone say where a task is; nothing is forgotten of a look that failed halfway.
+"""
+
+from __future__ import annotations
+
+from spoold.master.cadence import wanted_now
+from spoold.master.desk import Desk
+from spoold.master.learning import learn
+
+
+def follow(desk: Desk) -> None:
+    """List what is polled and take in what changed. Errors: OSError, and then nothing of it is forgotten."""
+    wanted = wanted_now(desk)
+    changes = desk.view.refresh(desk.store.fs, wanted)
+    desk.listed = wanted
+    desk.unsure = desk.unsure and not wanted.everything
+    desk.busy = desk.busy or changes.any
+    desk.undid(changes.undone)
+    for task_key in changes.came:
+        desk.backlog.remove(task_key)
+        desk.missing.found(task_key)
+    for task_key in changes.ended:
+        desk.ended(task_key)
+    desk.missing.keys.update(changes.missing)
+    learn(desk, changes.came)

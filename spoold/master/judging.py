@@ -1,0 +1,72 @@
+"""A .jsonl drop on trial: its lines are read, some at each step, and compared with the tasks that have their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from spoold.master.desk import Desk
+from spoold.master.duplicates import says_the_same
+from spoold.protocol import codec
+from spoold.protocol.names import key
+from spoold.rules import batch
+from spoold.rules.admission import Reject, Young, taken
+from spoold.rules.batch import Accepted
+
+# Lines that are read in one step: few enough that all else goes on beside it.
+CHECKED_PER_STEP = 2000
+
+
+class Judging:
+    """A batch whose lines are being read, some at each step."""
+
+    def __init__(self, desk: Desk, drop: str, data: bytes, done: int = 0) -> None:
+        """done: how many bytes of it are tasks already."""
+        self.data = data
+        self._drop = drop
+        self._done = done
+        self._check = batch.Check(data, drop, desk.store.settings, done)
+        self._sound: Accepted | None = None
+
+    def go_on(self, desk: Desk, most: int) -> tuple[Accepted | Reject | Young | None, int]:
+        """The verdict on the whole, and how many tasks were read for it, `most` of them. Errors: OSError.
+
+        None: there is more to read, or a task that it names moves or comes just now; ask again in the next step.
+        """
+        before = self._check.count
+        if self._sound is None:
+            verdict = self._check.go_on(most)
+            if not isinstance(verdict, Accepted):
+                return verdict, self._check.count - before
+            self._sound = verdict
+        return self._compare(desk, self._sound), self._check.count - before
+
+    def _compare(self, desk: Desk, sound: Accepted) -> Accepted | Reject | None:
+        """A batch whose ids are taken says the same as what has them, or is refused whole."""
+        if promised(desk, sound.named):
+            return None
+        if not any(desk.view.known(k) for k in sound.named):
+            return sound
+        for line in batch.lines(
+            self.data, self._drop, desk.orders.encode(0), "", desk.store.settings, sound, self._done
+        ):
+            desk.breathe()
+            if key(line.name.id) not in sound.named or not desk.view.known(line.name.id):
+                continue
+            same = says_the_same(desk, line.name.id, codec.load(line.data, self._drop), alone=False)
+            if same is None:
+                return None
+            if not same:
+                return Reject(taken(f"{self._drop} line {line.number}", line.name.id))
+        return sound
+
+
+def promised(desk: Desk, keys: Collection[str], *, unique: bool = False) -> bool:
+    """Whether a batch under way will make a task with one of these ids; of one that was taken over, it may be any.
+
+    Whoever wants the same id has to wait for it: a line whose id was taken meanwhile would be passed over as made.
+    unique: no other drop has them, so that one which nobody has read has not, either.
+    """
+    if not keys:
+        return False
+    found = [desk.door.promised.get(name) for name in desk.door.batches]
+    return any(not unique if sound is None else not sound.named.keys().isdisjoint(keys) for sound in found)

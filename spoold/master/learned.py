@@ -1,0 +1,24 @@
+"""What a leader has learned of the tasks that wait, stand ready or are claimed.
+
+Law: only `learning` and the leader's own moves write here, and all of it can be read from the tasks again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Learned:
+    """By key of a task. lanes: of those that are ready or claimed; deadlines: wall time (s), of those that have one;
+    unlearned: since when (monotonic, s) lane and deadline are to be looked up.
+    """
+
+    lanes: dict[str, str] = field(default_factory=dict)
+    deadlines: dict[str, float] = field(default_factory=dict)
+    unlearned: dict[str, float] = field(default_factory=dict)
+
+    def forget(self, task_key: str) -> None:
+        """The task has ended."""
+        self.lanes.pop(task_key, None)
+        self.deadlines.pop(task_key, None)

@@ -1,0 +1,85 @@
+"""What the leader must know of a token that another node moved: its lane, which limits go by, and its deadline.
+
+Law: reads, and moves nothing. A file that cannot be read just now (an SMB server says EACCES while another client has
+it open) is read again until it can be. Until then nobody knows the type of the claim, and it counts for every limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from spoold.master.desk import Desk
+from spoold.master.view import Place
+from spoold.protocol.errors import BadFile, BadName
+from spoold.protocol.lanes import Lane
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import TaskName, key
+from spoold.rules.gates.facts import conditions_of
+from spoold.store import beats
+
+# How often (s) a file that could not be read is read again.
+AGAIN_S = 1.0
+
+
+def learn(desk: Desk, came: Collection[str]) -> None:
+    """Look up the tasks that came to a new place, and now and then those that could not be looked up before.
+
+    Errors: OSError, and then what is left is looked up later.
+    """
+    for task_key in came:
+        desk.learned.unlearned.setdefault(task_key, desk.now.monotonic)
+    again = bool(desk.learned.unlearned) and desk.polling.take("unlearned", AGAIN_S, AGAIN_S)
+    for task_key in list(desk.learned.unlearned) if again else came:
+        place = desk.view.where.get(task_key)
+        if place is None or _learned(desk, task_key, place):
+            late = desk.learned.unlearned.pop(task_key, desk.now.monotonic) < desk.now.monotonic
+            desk.busy = desk.busy or late  # what waited for this may go on
+
+
+def unread(desk: Desk) -> list[str]:
+    """The claims whose type is unknown though the leader has tried to read them for an interval, for people."""
+    since = desk.now.monotonic - desk.store.settings.heartbeat.interval_s
+    keys = [k for k, began in desk.learned.unlearned.items() if began <= since and k not in desk.learned.lanes]
+    places = [desk.view.where.get(task_key) for task_key in sorted(keys)]
+    return [place.path for place in places if place is not None and place.state is State.CLAIMED]
+
+
+def _learned(desk: Desk, task_key: str, place: Place) -> bool:
+    """Whether nothing more is to be learned of this token where it is. Errors: OSError."""
+    branch = place.directory.partition("/")[2]
+    if place.state is State.READY:
+        desk.learned.lanes[task_key] = branch
+        name = desk.view.ready.get(branch, {}).get(place.name)
+    elif place.state is State.CLAIMED:
+        name = desk.view.claimed.get(branch, {}).get(place.name)
+    else:
+        return True
+    unknown_lane = task_key not in desk.learned.lanes
+    if name is None or not (unknown_lane or (name.conditional and task_key not in desk.learned.deadlines)):
+        return True
+    try:
+        task = desk.read_task(place.path)
+    except (BadFile, PermissionError) as error:
+        if unknown_lane:
+            _ask_worker(desk, branch, name)
+        # Whether a claim runs past its deadline is its worker's to see.
+        return task_key in desk.learned.lanes and (isinstance(error, BadFile) or place.state is State.CLAIMED)
+    if task is None:
+        return False  # it moves just now: the next listing shows where it is
+    desk.learned.lanes[task_key] = task.lane.encode()
+    moment = conditions_of(task).deadline
+    if moment is not None:
+        desk.learned.deadlines[task_key] = moment
+    return True
+
+
+def _ask_worker(desk: Desk, worker: str, name: TaskName) -> None:
+    """A claim that this leader cannot read: its worker's heartbeat may say which type it is."""
+    last = desk.view.beats.get(worker)
+    beat = beats.read(desk.store.fs, last) if last is not None else None
+    for run in beat.running if beat is not None else ():
+        if key(run.id) == key(name.id) and run.type:
+            try:
+                desk.learned.lanes[key(name.id)] = Lane(run.type).encode()
+            except BadName:
+                return

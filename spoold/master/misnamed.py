@@ -1,0 +1,45 @@
+"""Files among the tasks whose names are no task's: they are passed over, so people have to hear of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from spoold.protocol.amount import amount
+from spoold.protocol.lifecycle import State
+from spoold.protocol.misnamed import fault
+
+TOLD = 5
+MEND = "it is passed over: rename it, or move it away"
+
+
+@dataclass(slots=True)
+class Misnamed:
+    """Directory → each path there with what is wrong, as last listed."""
+
+    found: dict[str, list[str]] = field(default_factory=dict)
+
+    def see(self, state: State, directory: str, names: Collection[str]) -> None:
+        """A directory was listed, and these names in it did not parse."""
+        if not names:
+            self.found.pop(directory, None)
+            return
+        faults = {name: fault(state, name) for name in sorted(names)}
+        self.found[directory] = [f"{directory}/{name} {why}" for name, why in faults.items() if why is not None]
+
+    def see_waiting(self, directory: str, lanes: Iterable[tuple[str, str]]) -> None:
+        """All of waiting/ was listed; lane and name of each file in it that did not parse."""
+        by_lane: dict[str, list[str]] = {}
+        for lane, name in lanes:
+            by_lane.setdefault(f"{directory}/{lane}", []).append(name)
+        for gone in [known for known in self.found if known.startswith(f"{directory}/") and known not in by_lane]:
+            del self.found[gone]
+        for lane, names in by_lane.items():
+            self.see(State.WAITING, lane, names)
+
+    def warnings(self) -> list[str]:
+        """What people are told: the first few, and how many more there are."""
+        faults = [line for _, lines in sorted(self.found.items()) for line in lines]
+        more = len(faults) - TOLD
+        rest = [f"{amount(more, 'more file')} with a wrong name; `spool fsck` shows them"] if more > 0 else []
+        return [*(f"{line}; {MEND}" for line in faults[:TOLD]), *rest]

@@ -1,0 +1,28 @@
+"""Tasks whose place is in doubt: they have left it, or so it seems, and were seen at no other.
+
+Law: a task is not gone before several listings in a row have shown it nowhere; `relisting` decides that. Until then
+its id stays taken and it counts for every limit that it may use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Missing:
+    """keys: of those tasks; vanished: how many were nowhere at last; doubts: listings in a row that did not show one,
+    by key.
+    """
+
+    keys: set[str] = field(default_factory=set)
+    vanished: int = 0
+    doubts: dict[str, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.keys)
+
+    def found(self, task_key: str) -> None:
+        """It stands somewhere after all."""
+        self.keys.discard(task_key)
+        self.doubts.pop(task_key, None)

@@ -1,0 +1,84 @@
+"""What is left, by type and by lane, and who there is to run it: the part of the status that looks ahead."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from spoold.master.desk import Desk
+from spoold.master.placing import is_halted, kind_of
+from spoold.protocol.amount import amount, some
+from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.lanes import parse_lane
+from spoold.protocol.request import EVERYTHING, paused_by
+from spoold.protocol.snapshot import TaskCounts, no_tasks
+from spoold.rules.matching import unfit
+from spoold.rules.nodes import ASLEEP
+from spoold.rules.tempo import Left
+
+LANES_JUDGED = 50
+
+
+def awake(workers: list[Heartbeat]) -> list[Heartbeat]:
+    """The workers that may take something new."""
+    return [worker for worker in workers if worker.status not in ("draining", "halted", ASLEEP)]
+
+
+def types(desk: Desk) -> dict[str, dict[str, int]]:
+    """How many tasks of each type wait, stand ready and run."""
+    found: dict[str, dict[str, int]] = {}
+    for lane, count in desk.backlog.per_lane().items():
+        found.setdefault(kind_of(lane), no_tasks())["waiting"] += count
+    for lane, tasks in desk.view.ready.items():
+        if tasks:
+            found.setdefault(kind_of(lane), no_tasks())["ready"] += len(tasks)
+    for name, active in desk.usage.in_use():
+        kind = found.setdefault(name, no_tasks())
+        kind["active"] = active
+        # A claim may be listed a step before it is counted.
+        kind["running"] = max(0, active - kind["ready"])
+    return dict(sorted(found.items()))
+
+
+def unservable(desk: Desk, workers: list[Heartbeat]) -> dict[str, int]:
+    """The lanes, of the first few, that no worker awake can serve, and how many tasks wait or stand ready in each."""
+    counts = Counter(desk.backlog.per_lane())
+    counts.update({lane: len(tasks) for lane, tasks in desk.view.ready.items() if tasks})
+    able = [worker.capabilities for worker in workers if worker.capabilities]
+    lanes = {name: parse_lane(name) for name in sorted(counts)[:LANES_JUDGED]}
+    return {
+        name: counts[name]
+        for name, lane in lanes.items()
+        if lane is not None and all(unfit(lane, can) for can in able)
+    }
+
+
+def left(desk: Desk, counts: TaskCounts, workers: list[Heartbeat], stuck: dict[str, int]) -> Left:
+    """What has not ended; workers: those awake, stuck: what `unservable` found."""
+    paused = paused_by(desk.view.requests)
+    held = "the spool is halted" if is_halted(desk) else ""
+    if not held and (EVERYTHING in paused or any(kind_of(lane) in paused for lane in desk.backlog.per_lane())):
+        held = "tasks are paused"
+    return Left(
+        counts.pending + counts.waiting + counts.ready + counts.claimed,
+        sum(stuck.values()),
+        held,
+        sum(worker.slots for worker in workers),
+    )
+
+
+def warnings(workers: list[Heartbeat], able: list[Heartbeat], stuck: dict[str, int]) -> list[str]:
+    """What no worker can run, and what workers say themselves. able: those awake."""
+    there = amount(len(able), "worker")
+    found = [
+        f"no worker can run {name} ({there} awake){_lacking(name, able)}; `spool explain ID` says what is missing"
+        for name in stuck
+    ]
+    return found + [f"{worker.node}: {note}" for worker in workers for note in worker.notes]
+
+
+def _lacking(lane_name: str, workers: list[Heartbeat]) -> str:
+    """Who has a handler for the lane, and what its program lacks there."""
+    lane = parse_lane(lane_name)
+    told = [(worker.node, worker.capabilities.lacks) for worker in workers if worker.capabilities]
+    found = [f"{node}: {lacks[lane.type]}" for node, lacks in told if lane is not None and lane.type in lacks]
+    return f"; {some(found)}" if found else ""

@@ -1,0 +1,201 @@
+"""Drops that were rejected and say something else by now: judged again.
+
+Law: no reason stays beside a drop that it is not about. A program that has a rejected file open goes on writing
+there, and an NFS client that still knows the file of a name writes there what somebody drops under that name again.
+The reason has the size and a digest of what was judged; each leader compares them until it has watched the file for
+`drop.watch_s`. However many there are, a step looks at a few.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from spoold.master import anew
+from spoold.master.contents import IN_REASON, Content
+from spoold.master.desk import Desk
+from spoold.protocol import layout
+from spoold.store import absence, drops
+from spoold.system.filesystem import NotRegularError
+
+# Between two looks at one (s), first and at most; so many are looked at in one step, and no more for so long (s).
+LOOK_S, LOOK_MOST_S = 1.0, 15.0
+LOOKS_PER_STEP, LOOKS_S = 20, 1.0
+# So many reasons of former leaders are read in one step, once a second.
+READ_PER_STEP, READ_S = 20, 1.0
+
+
+@dataclass(slots=True)
+class _Watched:
+    """One of them: what it said when it was judged, and since when it is watched (monotonic, s).
+
+    None: it went back to pending/. A person who mends it may save once more, under the name that they had opened.
+    """
+
+    said: Content | None
+    since: float
+
+
+class Rejudging:
+    """The drops in rejected/ that may be written again, the one that is due first at the front of the queue."""
+
+    def __init__(self) -> None:
+        self._unread: list[str] = []
+        self._read_at = 0.0
+        self._listed: set[str] | None = None
+        self._list_at = -math.inf
+        self._watched: dict[str, _Watched] = {}
+        self._queue: list[tuple[float, str]] = []
+        self._look_at = -math.inf
+
+    def next_due(self) -> float | None:
+        """When (monotonic, s) there is something to look at."""
+        reading = [self._read_at] if self._unread else []
+        looking = [max(self._look_at, self._queue[0][0])] if self._queue else []
+        due = min((self._list_at, *reading, *looking))
+        return due if due < math.inf else None
+
+    def step(self, desk: Desk, lost: set[str]) -> None:
+        """Look at some of those that are due. lost: drops that somebody else took out of pending/, emptied here.
+
+        Errors: OSError.
+        """
+        now = desk.now.monotonic
+        self._learn(desk, lost)
+        for name, said in desk.rejects.open.items():
+            if name not in self._watched:
+                heapq.heappush(self._queue, (now + LOOK_S, name))
+            self._watched[name] = _Watched(said, now)
+        desk.rejects.open.clear()
+        if now < self._look_at:
+            return
+        for _ in range(LOOKS_PER_STEP):
+            if not self._queue or self._queue[0][0] > now:
+                return
+            self._look_at_first(desk)
+        self._look_at = now + LOOKS_S
+
+    def _look_at_first(self, desk: Desk) -> None:
+        desk.breathe()
+        now, (_, name) = desk.now.monotonic, heapq.heappop(self._queue)
+        watched, again = self._watched[name], True
+        try:
+            again = self._look(desk, name, watched)
+        finally:
+            if again:  # as after an error, which says nothing of the drop
+                unread = watched.said is not None and watched.said.unread
+                pause_s = LOOK_S if unread else min(LOOK_MOST_S, max(LOOK_S, (now - watched.since) / 4))
+                heapq.heappush(self._queue, (now + pause_s, name))
+            else:
+                del self._watched[name]
+
+    def _learn(self, desk: Desk, lost: set[str]) -> None:
+        """Of what former leaders have rejected, find out what it said then.
+
+        The network may carry out a rejection of theirs after this leader has listed rejected/. So it lists that once
+        more when their lease is over, and looks for each drop that was gone from pending/ without its doing.
+        """
+        if desk.now.monotonic >= self._list_at:
+            self._list(desk)
+        self._unread += sorted(lost)
+        lost.clear()
+        if not self._unread or desk.now.monotonic < self._read_at:
+            return
+        asked, self._unread = self._unread[:READ_PER_STEP], self._unread[READ_PER_STEP:]
+        before = len(self._unread)
+        for name in asked:
+            try:
+                reason = drops.reason_in(desk.store.fs, layout.join(layout.REJECTED, f"{name}{layout.REASON}"))
+            except NotRegularError:
+                continue
+            except OSError:
+                self._unread.append(name)  # the share did not answer, which says nothing of the drop
+                continue
+            said = _said_in(reason, _most(desk, name))
+            if said is not None:
+                desk.rejects.open.setdefault(name, said)
+            elif not reason and self._lacks_reason(desk, name):
+                self._bring_back(desk, name)
+        unanswered = len(self._unread) - before == len(asked)
+        self._read_at = desk.now.monotonic + (LOOK_MOST_S if unanswered else READ_S)
+
+    @staticmethod
+    def _lacks_reason(desk: Desk, name: str) -> bool:
+        """Whether a drop is there by a rename that had seemed to fail, so that its reason was taken away again."""
+        names = desk.store.fs.list(layout.REJECTED)
+        return name in names and f"{name}{layout.REASON}" not in names
+
+    def _list(self, desk: Desk) -> None:
+        names = set(absence.names_unless_blocked(desk.store.fs, layout.REJECTED))
+        found = {name for name in names if f"{name}{layout.REASON}" in names}
+        if self._listed is None:
+            self._unread += sorted(found)
+            self._listed = found
+            self._list_at = desk.now.monotonic + desk.store.settings.heartbeat.dead_after_s
+        else:
+            self._unread += sorted(found - self._listed - self._watched.keys())
+            self._listed.clear()
+            self._list_at = math.inf
+
+    def _look(self, desk: Desk, name: str, watched: _Watched) -> bool:
+        """Whether it is to be looked at again."""
+        fs, path, said, most = desk.store.fs, layout.join(layout.REJECTED, name), watched.said, _most(desk, name)
+        young = desk.now.monotonic - watched.since < desk.store.settings.drop.watch_s
+        if said is None:
+            if absence.stands(fs, path) and self._lacks_reason(desk, name):
+                watched.since = desk.now.monotonic if self._bring_back(desk, name) else watched.since
+            return young
+        try:
+            if said.size > most:
+                same = bool(fs.read(path, 1, offset=most))  # whatever was added, it is too large
+            else:
+                size = said.look(fs, path)
+                same = size == said.size or (size is not None and said.open_ended)
+        except FileNotFoundError:
+            return absence.stands(fs, path)
+        except NotRegularError:
+            return False
+        except OSError:
+            same = True
+        if not same and self._bring_back(desk, name):
+            watched.said, watched.since = None, desk.now.monotonic
+        return not same or said.unread or young
+
+    @staticmethod
+    def _bring_back(desk: Desk, name: str) -> bool:
+        """Into pending/, to be judged as any drop, and its reason goes; True when it is there."""
+        if not anew.judge_anew(desk, layout.join(layout.REJECTED, name), name):
+            return False
+        with contextlib.suppress(OSError):
+            desk.store.fs.unlink(layout.join(layout.REJECTED, f"{name}{layout.REASON}"))
+        desk.report.rejected = max(0, desk.report.rejected - 1)
+        return True
+
+
+def _most(desk: Desk, name: str) -> int:
+    """How many bytes a drop of this name may have."""
+    drop = desk.store.settings.drop
+    return drop.max_batch_bytes if name.lower().endswith(".jsonl") else drop.max_bytes
+
+
+def _said_in(reason: dict[str, Any], most: int) -> Content | None:
+    """What the drop said when it was judged; None where the reason does not say, as for what is not watched."""
+    size, digest, admitted = reason.get("size"), _digest_in(reason), reason.get("admitted")
+    if type(size) is not int or size < 0 or not (digest or reason.get("unfinished") is True or size > most):
+        return None
+    said = Content(size, digest)
+    said.open_ended = type(admitted) is int and admitted > 0
+    return said
+
+
+def _digest_in(reason: dict[str, Any]) -> bytes:
+    """The digest in a reason; empty where there is none."""
+    digest = reason.get("digest")
+    try:
+        found = bytes.fromhex(digest) if isinstance(digest, str) else b""
+    except ValueError:
+        return b""
+    return found if len(found) == IN_REASON else b""

@@ -1,0 +1,149 @@
+"""waiting/ listed anew: what stands there and is not known is taken in, what is not there is missed.
+
+A leader knows its own moves and does not poll waiting/. What a former leader, a late reply or a person changed there
+shows only in such a listing.
+
+Law: a task is believed to be gone when several listings in a row show it nowhere.
+"""
+
+from __future__ import annotations
+
+from spoold.master.archived import still_archived
+from spoold.master.desk import Desk
+from spoold.master.rejecting import reject_twin
+from spoold.master.view import Place, waiting_place
+from spoold.protocol import layout
+from spoold.protocol.lifecycle import State
+from spoold.protocol.name_parts import age_in, is_plain, is_task, key_in
+from spoold.protocol.names import TaskName, key, parse_task
+from spoold.protocol.order import order_micros
+from spoold.rules.backlog import Entry
+from spoold.store.absence import names_in, stands
+from spoold.store.lanes import list_lanes
+
+VANISHED_AFTER = 3
+# After so many names of a long listing, the leader sees to its token and its beat.
+BREATHE_EVERY = 10_000
+
+# The names in waiting/, by lane; foreign ones among them.
+Waiting = dict[str, set[str]]
+
+
+def list_waiting(desk: Desk) -> Waiting:
+    """Every name in waiting/. Errors: OSError."""
+    names = {}
+    for lane in list_lanes(desk.store.fs, layout.WAITING):
+        desk.breathe()
+        known = (entry.file for _, entry in desk.backlog.items() if entry.lane == lane)
+        names[lane] = set(names_in(desk.store.fs, layout.join(layout.WAITING, lane), desk.view.blocked, known))
+    return names
+
+
+def adopt(desk: Desk, listed: Waiting) -> list[tuple[str, Entry]]:
+    """Take tokens of waiting/ into the backlog that are not in it yet, oldest first. Errors: OSError.
+
+    What stands there under the very same name, and of a million tasks that is nearly all, is only struck from the
+    listing. Returns what was in the backlog and not in the listing.
+    """
+    unseen = []
+    for task_key, entry in desk.backlog.items():
+        try:
+            listed[entry.lane].remove(entry.file)
+        except KeyError:
+            unseen.append((task_key, entry))
+    tokens = [(file, lane) for lane, names in listed.items() for file in names if is_task(file)]
+    others = [(lane, file) for lane, names in listed.items() for file in names if not is_task(file)]
+    desk.view.misnamed.see_waiting(layout.WAITING, others)
+    tokens.sort(key=lambda token: age_in(token[0]))
+    any(desk.orders.saw(order_micros(age_in(file))) for file, _ in reversed(tokens))  # the latest that counts
+    moving = _on_the_move(desk)
+    for number, (file, lane) in enumerate(tokens, 1):
+        _adopt_one(desk, file, lane, moving)
+        if not number % BREATHE_EVERY:
+            desk.breathe()
+    return unseen
+
+
+def relist(desk: Desk) -> None:
+    """List waiting/ anew: adopt what another leader moved late, and miss what is not there. Errors: OSError."""
+    for task_key, entry in adopt(desk, list_waiting(desk)):
+        if desk.backlog.get(task_key) is entry:
+            desk.doubt(task_key)
+
+
+def _adopt_one(desk: Desk, file: str, lane: str, moving: dict[str, TaskName]) -> None:
+    task_key = key_in(file)
+    other = desk.view.place(task_key)
+    if other is None and task_key not in desk.view.archived and is_plain(file):
+        desk.enlist(file, lane, None, 0)
+        return
+    place, name = waiting_place(lane, file), parse_task(file)
+    assert name is not None
+    task = None
+    if name.conditional:
+        task = desk.task_at(place, name)
+        if task is None:
+            return
+    desk.undid(
+        task_key in desk.missing.keys and other is not None and (other.state, other.name) == (State.READY, file)
+    )
+    moved = moving.get(task_key)
+    if moved is not None and moved.order == name.order and moved.attempt >= name.attempt:
+        return  # it has moved on since waiting/ was listed
+    if _archived(desk, name.id) or (other is not None and _twin(desk, place, name, other, moved)):
+        reject_twin(desk, place.path, name.id)
+        return
+    desk.enlist(file, lane, task, name.delay_ms)
+
+
+def _archived(desk: Desk, task_id: str) -> bool:
+    """Whether the id belongs to an archived task; one that another leader took out again no longer counts."""
+    if key(task_id) not in desk.view.archived:
+        return False
+    if not still_archived(desk.store.fs, task_id, desk.view.blocked):
+        desk.view.archived.discard(key(task_id))
+        return False
+    return True
+
+
+def _on_the_move(desk: Desk) -> dict[str, TaskName]:
+    """The tokens that are ready, claimed or returned, by key."""
+    branches = (*desk.view.ready.values(), *desk.view.claimed.values(), desk.view.returned)
+    return {key(name.id): name for branch in branches for name in branch.values()}
+
+
+def _twin(desk: Desk, place: Place, name: TaskName, other: Place, moving: TaskName | None) -> bool:
+    """Whether the id belongs to another token, which only a copy made by hand can still bring about.
+
+    The older order stays. A token that has ended stays too, unless it was tried again meanwhile, which shows in a
+    later attempt; and as long as it is there, for a server that loses its power may undo that end.
+    """
+    if other == place:
+        return False
+    if moving is not None:
+        return moving.order != name.order
+    entry = desk.backlog.get(key(name.id))
+    if entry is not None:
+        return entry.name.order < name.order
+    ended = desk.view.completed.get(other.name) or desk.view.failed.get(other.name)
+    return ended is not None and ended.attempt >= name.attempt and stands(desk.store.fs, other.path)
+
+
+def settle_missing(desk: Desk) -> None:
+    """Find tokens whose place is in doubt, or believe in the end that a person removed them. Errors: OSError."""
+    if not desk.missing:
+        return
+    doubts = desk.missing.doubts
+    adopt(desk, list_waiting(desk))
+    for task_key in sorted(desk.missing.keys):
+        if task_key in desk.backlog:
+            desk.missing.found(task_key)
+            continue
+        doubts[task_key] = doubts.get(task_key, 0) + 1
+        if doubts[task_key] >= VANISHED_AFTER:
+            place = desk.view.where.pop(task_key, None)
+            desk.missing.found(task_key)
+            desk.ended(task_key)
+            desk.missing.vanished += 1
+            desk.door.in_doubt = True  # a server that lost its power may have forgotten that it had left there
+            desk.journal.note("VANISHED", task_key, where=place.path if place else None)

@@ -1,0 +1,37 @@
+"""How numbers are said to people: `1 worker`, `2 workers`, `a, b and 7 more`, and a length of time as `2 d 7 h`.
+
+The only place that decides about plural forms; a test of the house sees to that.
+"""
+
+from __future__ import annotations
+
+# From here on digits tell nobody anything: somebody made the number up.
+_DIGITS_MAX = 1e15
+
+
+def figure(value: float, decimals: int = 0) -> str:
+    """A number as people read it, with its thousands apart."""
+    return f"{value:,.{decimals}f}" if abs(value) < _DIGITS_MAX else f"{value:.3g}"
+
+
+def amount(number: int, noun: str, plural: str | None = None) -> str:
+    """The number and the noun in its right form. plural: where it is not the noun and an s."""
+    return f"{figure(number)} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def some(words: list[str], named: int = 5) -> str:
+    """The first few of many words, and how many more there are."""
+    more = f" and {len(words) - named} more" if len(words) > named else ""
+    return f"{', '.join(words[:named])}{more}"
+
+
+def length(seconds: float) -> str:
+    """A length of time in the two largest units that fit, days being the largest."""
+    if abs(seconds) >= _DIGITS_MAX:
+        return f"{figure(seconds)} s"
+    whole = round(seconds)
+    for size, unit, smaller, sub in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
+        if whole >= size:
+            rest = whole % size // smaller
+            return f"{whole // size:,} {unit}{f' {rest} {sub}' if rest else ''}"
+    return f"{whole} s"

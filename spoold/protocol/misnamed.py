@@ -1,0 +1,71 @@
+"""Why a file that looks like a task's is none: names that do not parse are passed over for ever, so somebody has to
+say what is wrong with them.
+
+Law: a name that parses has no fault here, and one that does not always has one. Files of others (hidden ones, or with
+another ending) have none: they belong to people.
+"""
+
+from __future__ import annotations
+
+import re
+
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import ID, NODE, parse_ended, parse_returned, parse_task
+from spoold.protocol.order import ORDER
+
+_SEE = "see Names in spool_layout.md"
+_COUNTS = re.compile(r"a(\d+)f(\d+)c(\d+)(?:r(\d+))?(d?)")
+_DIGITS = {"attempt a": 9, "failures f": 9, "crashes c": 9, "rest r": 12}
+
+
+def fault(state: State, name: str) -> str | None:
+    """What is wrong with a name in this state's directory; None for one that parses, and for a stranger's file."""
+    if name.startswith(".") or not name.endswith(".json"):
+        return None
+    if state in (State.COMPLETED, State.FAILED):
+        return None if parse_ended(name) else _of_ended(name)
+    if state is State.RETURNED:
+        return None if parse_returned(name) else _of_task(name, returned=True)
+    return None if parse_task(name) else _of_task(name, returned=False)
+
+
+def _of_task(name: str, *, returned: bool) -> str:
+    form = f"RANK.ORDER.ID.aAfFcC[rMS][d]{'.NODE' if returned else ''}.json"
+    words = name.split(".")
+    ending = 3 if returned else 2
+    if len(words) < 3 + ending:
+        return f"is not {form} ({_SEE})"
+    rank, order, counts = words[0], words[1], words[-ending]
+    task_id = ".".join(words[2:-ending])
+    if not re.fullmatch(r"[0-9]{4}", rank):
+        return f"has the rank {rank!r}: write four digits"
+    if not re.fullmatch(ORDER, order):
+        return f"has the order {order!r}: write ten digits in base 36, '-', and the epoch in base 36"
+    if not re.fullmatch(ID, task_id):
+        return f"has the id {task_id!r}, which is none ({_SEE})"
+    if returned and not re.fullmatch(NODE, words[-2]):
+        return f"has the node {words[-2]!r}, which is none ({_SEE})"
+    return _of_counts(counts, form)
+
+
+def _of_counts(counts: str, form: str) -> str:
+    match = _COUNTS.fullmatch(counts)
+    if match is None:
+        return f"has {counts!r} where aAfFcC[rMS][d] belongs: it is not {form} ({_SEE})"
+    for (what, most), digits in zip(_DIGITS.items(), match.groups("1")[:4], strict=True):
+        if len(digits) > most:
+            return f"has the number {digits!r} for {what}: at most {most} digits"
+        if digits != "0" and digits.startswith("0"):
+            return f"has the number {digits!r} for {what}: write it without leading zeros"
+    return "has r0: leave out a rest of 0"
+
+
+def _of_ended(name: str) -> str:
+    words = name.split(".")
+    if len(words) < 4:
+        return f"is not ID.ATTEMPT.DECIDER.json ({_SEE})"
+    if not re.fullmatch(r"0|[1-9][0-9]{0,8}", words[-3]):
+        return f"has the attempt {words[-3]!r}: write 1 to 9 digits without leading zeros"
+    if not re.fullmatch(NODE, words[-2]):
+        return f"has the decider {words[-2]!r}, which is no node ({_SEE})"
+    return f"has the id {'.'.join(words[:-3])!r}, which is none ({_SEE})"

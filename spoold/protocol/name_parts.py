@@ -1,0 +1,38 @@
+"""Parts of a name, cut out without parsing the rest, for where there may be a million names.
+
+Law: the part is only worth something if the parser in `names` accepts the name. `is_task` says whether it does.
+"""
+
+from __future__ import annotations
+
+from spoold.protocol.names import TASK
+
+
+def is_task(name: str) -> bool:
+    """Whether it is a name in waiting/, ready/ or claimed/."""
+    return TASK.fullmatch(name) is not None
+
+
+def key_in(name: str) -> str:
+    """The key of the id (see `names.key`); of a name that is no task's, anything."""
+    return name.split(".", 2)[-1].rsplit(".", 2)[0].lower()
+
+
+def ended_key_in(name: str) -> str:
+    """The same of a name in completed/, failed/, results/ or logs/."""
+    return name.rsplit(".", 3)[0].lower()
+
+
+def rank_in(name: str) -> int:
+    """The rank."""
+    return int(name[:4])
+
+
+def age_in(name: str) -> str:
+    """What sorts by age, and then by id: all but the rank."""
+    return name[5:]
+
+
+def is_plain(name: str) -> bool:
+    """Whether the task neither rests nor has conditions: nothing but its turn stands in its way."""
+    return name[-6] != "d" and "r" not in name.rsplit(".", 2)[1]

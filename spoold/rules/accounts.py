@@ -1,0 +1,91 @@
+"""What attempts cost: the sum over those of one task, and an estimate for one whose worker cannot say it any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from functools import reduce
+from typing import NamedTuple
+
+from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.names import BeatName, key
+from spoold.protocol.result import Result, Total
+
+# Counts of strangers may be as large as 64 bits, and no sum of them may be more than a record can hold.
+MOST, MOST_REAL = 1 << 53, 1.7e308
+# A node beats this often, as a fraction of its interval.
+BEAT_EVERY = 2 / 3
+
+
+def total_of(results: Iterable[Result]) -> Total | None:
+    """What the records of one task's attempts come to; None without any. A figure that no record has is null.
+
+    A record with a total speaks for all attempts before it: those need not be read, and are not counted twice.
+    """
+    total, spoken = None, 0
+    for result in sorted(results, key=lambda one: (one.attempt, one.total is not None), reverse=True):
+        if result.attempt < spoken:
+            break
+        if result.total is not None and not spoken:
+            spoken = result.attempt
+            own = result.total
+        else:
+            own = Total(
+                attempts=1,
+                duration_s=result.duration_s,
+                cpu_s=result.cpu_s,
+                tokens_used=result.tokens_used,
+                cost_usd=result.cost_usd,
+            )
+        total = own if total is None else plus(total, own)
+    return total
+
+
+def plus(one: Total, other: Total) -> Total:
+    """The sum of two. What only one of them knows is what is known."""
+    return Total(
+        attempts=min(one.attempts + other.attempts, MOST),
+        duration_s=min(round(one.duration_s + other.duration_s, 6), MOST_REAL),
+        cpu_s=_sum(one.cpu_s, other.cpu_s),
+        tokens_used=_sum(one.tokens_used, other.tokens_used),
+        cost_usd=_sum(one.cost_usd, other.cost_usd),
+    )
+
+
+def spent_by(workers: Iterable[Heartbeat]) -> Total | None:
+    """What these workers have committed since each of them started; None where none says it."""
+    said = [worker.spent for worker in workers if worker.spent is not None]
+    return reduce(plus, said) if said else None
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    if one is None or other is None:
+        return other if one is None else one
+    both = one + other
+    if isinstance(both, int) and both < MOST:
+        return both
+    return min(round(float(both), 9), MOST_REAL)
+
+
+class Ran(NamedTuple):
+    """An attempt as it was last seen: since when (RFC 3339), for how long (s) it ran and was frozen at least."""
+
+    since: str
+    ran_s: float
+    frozen_s: float = 0.0
+
+
+def last_seen(beat: Heartbeat, name: BeatName, task_id: str, attempt: int) -> Ran | None:
+    """How far an attempt came at least, as its worker's last beat shows it.
+
+    None where the beat does not show it. Both stamps are of one clock; beats renewed since then count, too.
+    """
+    for run in beat.running:
+        if key(run.id) == key(task_id) and run.attempt == attempt:
+            try:
+                ran_s = (datetime.fromisoformat(beat.at) - datetime.fromisoformat(run.since)).total_seconds()
+            except (ValueError, TypeError):
+                return None
+            ran_s = max(0.0, ran_s - run.frozen_s) + (name.beat - name.content) * beat.interval_s * BEAT_EVERY
+            return Ran(run.since, min(ran_s, MOST_REAL), run.frozen_s)
+    return None

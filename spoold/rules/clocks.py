@@ -1,0 +1,64 @@
+"""What time it is for `deadline` and `not_before`, where the clocks of several machines disagree.
+
+Law: the clock that most machines share is right, the file server's among them. Where no group of clocks has more
+members than the server's own, the server is right. One wrong clock, the leader's above all, decides nothing.
+
+A clock is given by how far (s) it is ahead of the file server's, which is the one clock that all can see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+# Clocks that differ by less than this count as equal.
+EQUAL_S = 2.0
+_FIX = "set it by NTP (`timedatectl set-ntp true`, or chrony)"
+
+
+def agreed(ahead: Sequence[float]) -> float:
+    """How far the right time is ahead of the file server's. ahead: the clocks of the machines, one for each."""
+    clocks = [0.0, *ahead]
+    groups = [sorted(clock for clock in clocks if abs(clock - middle) < EQUAL_S) for middle in clocks]
+    # Of equal groups the first is taken: the server's, and after it the one nearest to the server.
+    best = max([groups[0], *sorted(groups[1:], key=_off)], key=len)
+    return 0.0 if best is groups[0] else best[len(best) // 2]
+
+
+def correction(ahead: float, right: float) -> float:
+    """What a machine has to add to its own clock. right: as `agreed`. Nothing where the two are equal."""
+    off = right - ahead
+    return off if abs(off) >= EQUAL_S else 0.0
+
+
+def is_fresh(age_s: float, *, theirs_s: float, mine_s: float, patience_s: float) -> bool:
+    """Whether a stamp of another machine is of the last `patience_s`, by the clock of the file server.
+
+    age_s: by the two machines' own clocks; theirs_s, mine_s: how far these are ahead of the server's, 0 where that is
+    not known. One that is still to come proves that they disagree, and nothing else.
+    """
+    return -EQUAL_S < age_s + theirs_s - mine_s < patience_s
+
+
+def warnings(ahead: Mapping[str, float]) -> list[str]:
+    """What people should know of these machines' clocks: those that are wrong, the file server's if it is."""
+    right = agreed([ahead[host] for host in sorted(ahead)])
+    others = "the other machines'" if right or len(ahead) > 1 else "the file server's"
+    told = [
+        f"the clock of {host} is {_far(clock - right)} {others}; deadlines do not follow it. On {host}, {_FIX}"
+        for host, clock in sorted(ahead.items())
+        if abs(clock - right) >= EQUAL_S
+    ]
+    if right:
+        told.append(
+            f"the file server's clock is {_far(-right)} the other machines'; deadlines do not follow it. "
+            f"On the file server, {_FIX}"
+        )
+    return told
+
+
+def _far(ahead: float) -> str:
+    return f"{abs(ahead):,.0f} s {'ahead of' if ahead > 0 else 'behind'}"
+
+
+def _off(group: Sequence[float]) -> float:
+    return abs(group[len(group) // 2])

@@ -1,0 +1,18 @@
+"""The task's own last moment, by the pool's clock."""
+
+from __future__ import annotations
+
+from spoold.protocol.result import Code
+from spoold.rules.gates.facts import Conditions, Facts
+from spoold.rules.gates.gate import TaskGate, Wake
+from spoold.rules.gates.verdicts import PASS, Refuse, Verdict
+
+
+def judge(conditions: Conditions, facts: Facts) -> Verdict:
+    """From its moment on the task never runs."""
+    if conditions.deadline is not None and facts.now >= conditions.deadline:
+        return Refuse("deadline", Code.DEADLINE, "its deadline is over")
+    return PASS
+
+
+GATE = TaskGate("deadline", "the deadline is not over", frozenset({Wake.TIME}), None, judge)

@@ -1,0 +1,19 @@
+"""A halt of the whole spool."""
+
+from __future__ import annotations
+
+from spoold.rules.gates.facts import Held, TypeFacts
+from spoold.rules.gates.gate import TypeGate, Wake
+from spoold.rules.gates.verdicts import PASS, Verdict, Wait
+
+
+def judge(kind: str, facts: TypeFacts) -> Verdict:
+    """Nothing starts while it stands."""
+    return Wait("halt", "the spool is halted; `spool resume` lets it go on") if facts.halted else PASS
+
+
+def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
+    return "`spool resume`"
+
+
+GATE = TypeGate("halt", "the spool is not halted", frozenset({Wake.STEP}), _change, judge)

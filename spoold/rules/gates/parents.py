@@ -1,0 +1,66 @@
+"""What must have ended before: `dependencies` with success, `after_any` in either way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spoold.protocol.amount import some
+from spoold.protocol.result import Code
+from spoold.rules.gates.facts import Conditions, Facts, Held, Parent
+from spoold.rules.gates.gate import TaskGate, Wake
+from spoold.rules.gates.verdicts import PASS, Refuse, Verdict, Wait
+
+NAMED = 3
+_WAKES = frozenset({Wake.PARENT})
+
+
+def judge_completed(conditions: Conditions, facts: Facts) -> Verdict:
+    """Every dependency has completed; one that failed fails this task."""
+    failed = [p for p in conditions.needs if facts.parent(p) is Parent.FAILED]
+    if failed:
+        return Refuse("dependencies", Code.DEPENDENCY_FAILED, f"dependency {some(failed, NAMED)} failed")
+    return _still_open("dependencies", conditions.needs, facts, {Parent.COMPLETED}, "complete")
+
+
+def judge_ended(conditions: Conditions, facts: Facts) -> Verdict:
+    """Every `after_any` task has ended, either way."""
+    return _still_open("after_any", conditions.needs_ended, facts, {Parent.COMPLETED, Parent.FAILED}, "end")
+
+
+def _still_open(gate: str, parents: tuple[str, ...], facts: Facts, done: set[Parent], verb: str) -> Verdict:
+    states = {p: facts.parent(p) for p in parents}
+    unknown = [p for p, state in states.items() if state is Parent.UNKNOWN]
+    still = [p for p, state in states.items() if state not in done and state is not Parent.UNKNOWN]
+    if unknown:
+        return Wait(gate, f"it waits for {some(unknown, NAMED)}, which nobody has submitted yet")
+    return Wait(gate, f"it waits for {some(still, NAMED)} to {verb}") if still else PASS
+
+
+def _completed_by_kind(conditions: Conditions, facts: Facts) -> Iterator[tuple[Verdict, tuple[str, ...]]]:
+    for parents in _by_kind(conditions.needs, facts):
+        yield judge_completed(Conditions(needs=parents), facts), parents
+
+
+def _ended_by_kind(conditions: Conditions, facts: Facts) -> Iterator[tuple[Verdict, tuple[str, ...]]]:
+    for parents in _by_kind(conditions.needs_ended, facts):
+        yield judge_ended(Conditions(needs_ended=parents), facts), parents
+
+
+def _by_kind(parents: tuple[str, ...], facts: Facts) -> Iterator[tuple[str, ...]]:
+    """Those that nobody has submitted, then those that are still open: a person does another thing about each."""
+    for kind in (Parent.UNKNOWN, Parent.OPEN):
+        yield tuple(p for p in parents if facts.parent(p) is kind)
+
+
+def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
+    """What to do about parents that are all unknown, or all still open."""
+    if any(held.parents.get(p) is Parent.OPEN for p in about):
+        return some([f"{p} is {held.places.get(p, 'open')} (`spool explain {p}`)" for p in about])
+    named = [f"{p} (it was {held.places[p]})" if p in held.places else p for p in about]
+    return f"submit {some(named)}, or cancel this task and submit it without"
+
+
+COMPLETED = TaskGate(
+    "dependencies", "all dependencies are completed", _WAKES, _change, judge_completed, _completed_by_kind
+)
+ENDED = TaskGate("after_any", "all `after_any` tasks have ended", _WAKES, _change, judge_ended, _ended_by_kind)

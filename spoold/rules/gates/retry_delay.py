@@ -1,0 +1,21 @@
+"""The rest between two attempts."""
+
+from __future__ import annotations
+
+from spoold.rules.gates.facts import Conditions, Facts, Held
+from spoold.rules.gates.gate import TaskGate, Wake
+from spoold.rules.gates.verdicts import PASS, Verdict, Wait
+
+
+def judge(conditions: Conditions, facts: Facts) -> Verdict:
+    """It waits as long as the rest lasts."""
+    if facts.rest_s > 0:
+        return Wait("retry_delay", "it rests before its next attempt", facts.now + facts.rest_s)
+    return PASS
+
+
+def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
+    return "time; `retry.backoff_s` of the task or [retry] in spool.toml says how long"
+
+
+GATE = TaskGate("retry_delay", "the backoff between attempts is over", frozenset({Wake.TIME}), _change, judge)

@@ -1,0 +1,34 @@
+"""What a gate answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spoold.protocol.result import Code
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Nothing stands in the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Not now. gate names which one; until is a moment on the asker's wall clock (s since 1970) if known."""
+
+    gate: str
+    reason: str
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Never: the task fails with this code."""
+
+    gate: str
+    code: Code
+    reason: str
+
+
+Verdict = Pass | Wait | Refuse
+PASS = Pass()

@@ -1,0 +1,52 @@
+"""Which tasks somebody means who gives no ids, and which word a wrong one was meant to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from spoold.protocol.lifecycle import State
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A task fits when its state, its type and its batch are each among those that are said; none said: any."""
+
+    states: tuple[State, ...] = ()
+    types: tuple[str, ...] = ()
+    batches: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.states or self.types or self.batches)
+
+    def fits(self, kind: str, batch: str) -> bool:
+        """Whether a task in one of the states fits. kind: its type; '' where it cannot be read, which fits none."""
+        return (not self.types or kind in self.types) and (not self.batches or batch in self.batches)
+
+    def words(self) -> Iterator[str]:
+        """The selection as the options that state it."""
+        if self.states:
+            yield f"--state {','.join(self.states)}"
+        if self.types:
+            yield f"--type {','.join(self.types)}"
+        for batch in self.batches:
+            yield f"--batch {batch}"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that somebody may have meant; '' where none is like it."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, sorted(set(known)), 1)), "")
+
+
+def suggestion(word: str, known: Iterable[str], named: int = 8) -> str:
+    """What to write in place of an unknown word: the known one that is like it, else the first few."""
+    words = list(known)
+    close = nearest(word, words)
+    if close:
+        return f"did you mean {close!r}?"
+    if not words:
+        return "there is none yet."
+    more = f" and {len(words) - named} more" if len(words) > named else ""
+    return f"use one of {', '.join(words[:named])}{more}."

@@ -1,0 +1,44 @@
+"""Who can use a spool, by its owner, its group and this node's umask: one sentence with the fix, or none."""
+
+from __future__ import annotations
+
+GROUP_WRITES, SETGID = 0o020, 0o2000
+
+
+def node_remark(
+    uid: int, owner: int, group: str, root_mode: int, umask: int | None, *, member: bool, primary: bool, where: str
+) -> str | None:
+    """What is wrong with a node's user, as far as moving each other's files goes; None for nothing.
+
+    uid: of the node; owner: of the spool's directory `where`; member: of its group; primary: which is the group that
+    the node's files get by themselves; umask: None where it is not known.
+    """
+    share = f"let the group share the spool (`chmod g+ws {where} {where}/*/`)"
+    if root_mode & GROUP_WRITES and root_mode & SETGID:
+        if member or uid == owner:
+            return None
+        said = f"user {uid} is no member of group {group}, which shares this spool: others cannot move what it makes"
+        return f"{said}; add the user to the group, and start the node again"
+    if root_mode & GROUP_WRITES:
+        if umask is not None and umask & GROUP_WRITES:
+            said = f"umask {umask:03o}: files of this node cannot be moved by others of group {group}"
+            return f"{said}; start it with umask 002, or {share}"
+        if primary:
+            return None
+        return f"group {group} may write to this spool, but what this node makes belongs to another group; {share}"
+    if uid != owner:
+        said = f"this node runs as user {uid}, and user {owner}, who owns the spool, cannot move what it makes"
+        share = f"share the spool by a group (`chgrp -R GROUP {where}; chmod g+ws {where} {where}/*/`)"
+        return f"{said}; start it as that user, or {share}"
+    return None
+
+
+def init_remark(user: str, group: str | None, umask: int | None) -> str:
+    """What `spool init` says of who can use the new spool. group: that shares it, or None."""
+    if group is not None:
+        return f"members of group {group} can use this spool, with any umask; only they can read results or logs"
+    if umask is not None and not umask & GROUP_WRITES:
+        said = f"the group of user {user} may write to this spool (umask {umask:03o}), if each node has that umask"
+        return f"{said}; `spool init --group GROUP DIR` makes one in which umasks do not matter"
+    because = "" if umask is None else f" (umask {umask:03o})"
+    return f"only user {user} can use this spool{because}; for several users use `spool init --group GROUP DIR`"

@@ -1,0 +1,16 @@
+"""How a job runs on this machine: a supervisor above its processes, with time limits, memory, output and an end.
+
+    job         what is run and how it ended: values, and the port behind which it runs
+    runner      up to N jobs at once, each below a supervisor of its own, in which a few more may wait
+    slot        the worker's end of one supervisor; wire: what goes between them
+    sweep       the last net: what a dead predecessor left on this host
+    supervisor  the process above one job: time limits, memory, output, and the end of the whole tree
+    run         one job under way in it; staff: the processes that it keeps ready for the next
+    launcher    starts programs for it; child: a process that it starts, and what it prints
+    pyhost      the process that calls Python functions
+    entering    a job's way into its directory; refusal: why one could not be started
+    tree        all processes of a job; weight: their memory; ice: stopped and continued as a whole
+    lease       until when a job may move
+
+Law: a job's processes never outlive it, its supervisor or its worker. Nothing here knows tasks, claims or a spool.
+"""

@@ -1,0 +1,48 @@
+"""runner/entering: a job's way into its working directory, and no way out of where its task may start.
+
+Law: a place is judged from inside, by the kernel's own name for it, since what is a link now may be another one a
+moment later. The supervisor loads this room: kept small.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    # The directories, and the table of the configuration in which they stand; None for anywhere.
+    Within: TypeAlias = tuple[Sequence[str], str] | None
+
+
+class NotAllowed(Exception):
+    """The job asked for a place that this worker does not allow."""
+
+
+def enter(cwd: str, within: Within) -> None:
+    """Makes it the working directory. Errors: OSError; NotAllowed if it is not below one of the directories."""
+    try:
+        os.chdir(cwd)
+        where = os.getcwd()
+    except OSError:
+        # What is there or not is nobody's business who may not go there.
+        if within is None or _below(os.path.normpath(cwd), within[0]):
+            raise
+        where = cwd
+    if within is not None and not _below(where, within[0]):
+        really = "" if where == cwd else f", which is {where},"
+        allowed = ", ".join(within[0])
+        line = f"add {json.dumps(where, ensure_ascii=False)} to allow_cwd under {within[1]}"
+        raise NotAllowed(f"a task may start below {allowed}, and cwd {cwd}{really} is not: change it, or {line}")
+
+
+def _below(path: str, prefixes: Sequence[str]) -> bool:
+    """Whether it is one of these directories, as they are spelled or as they really are, or below one."""
+    for prefix in prefixes:
+        for top in {os.path.normpath(prefix), os.path.realpath(prefix)}:
+            if path == top or path.startswith(top.rstrip("/") + "/"):
+                return True
+    return False

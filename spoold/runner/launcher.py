@@ -1,0 +1,206 @@
+"""runner/launcher: a process between supervisor and job, which starts programs so that the supervisor need not.
+
+To fork a Python process costs twice what the program costs that is then started. vfork does not, but holds its caller
+until the program has begun, which on a hung mount may be never: so somebody does it who keeps no time. For the same
+reason it is here that processes are weighed: the kernel can make the reader wait.
+
+Law: it has at most one child, which gets a session of its own, default signals and three descriptors; when the
+supervisor is gone it kills the child's group and ends, and what had left that group comes to the worker. It may
+spawn, kill its child, and open the descriptors that the supervisor holds for the job.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import signal
+import time
+
+from spoold.runner import tree
+from spoold.runner.child import RESET, readable
+from spoold.runner.entering import NotAllowed, enter
+from spoold.runner.refusal import Refused, forbidden, refused
+from spoold.runner.wire import Wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from spoold.runner.entering import Within
+
+
+def usable() -> bool:
+    """Whether this system has what it takes."""
+    return tree.AVAILABLE and hasattr(os, "posix_spawn") and hasattr(os, "pidfd_open")
+
+
+class Launched:
+    """A program that was ordered: what it prints, and why it never began, if so. In place of a Child."""
+
+    __slots__ = ("errors", "output", "refused", "streams")
+
+    pid = 0  # the launcher's child, not the supervisor's
+
+    def __init__(self, stdin: bytes) -> None:
+        """Makes its descriptors. Errors: OSError."""
+        source = readable(stdin)
+        # The launcher opens its ends anew, so what is set here for ours is not set for the program's.
+        self.output, sink = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.errors, error_sink = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.streams = (source, sink, error_sink)  # its standard descriptors, under our numbers
+        self.refused: Refused | None = None
+
+    def refusal(self) -> Refused | None:
+        """Why the program never began; None if it did begin."""
+        return self.refused
+
+    def close(self) -> None:
+        """Closes all descriptors."""
+        for descriptor in (self.output, self.errors, *self.streams):
+            os.close(descriptor)
+
+
+class Launcher:
+    """The supervisor's end."""
+
+    __slots__ = ("pid", "wire")
+
+    def __init__(self) -> None:
+        """Forks it. Errors: OSError."""
+        parent = os.getpid()
+        asked, ask = os.pipe()
+        answered, answer = os.pipe()
+        try:
+            self.pid = os.fork()
+        except OSError:
+            for descriptor in (asked, ask, answered, answer):
+                os.close(descriptor)
+            raise
+        if self.pid == 0:
+            try:
+                _become(parent, asked, answer)
+            finally:
+                os._exit(1)
+        os.close(asked)
+        os.close(answer)
+        self.wire = Wire(answered, ask)
+
+    def launch(self, argv: list[str], env: dict[str, str], cwd: str, stdin: bytes, within: Within = None) -> Launched:
+        """Orders a program; the wire tells how it ended. within: as `child.enter`. Errors: OSError."""
+        launched = Launched(stdin)
+        self.wire.send({"argv": argv, "env": env, "cwd": cwd, "within": within, "streams": launched.streams})
+        return launched
+
+    def stop(self, told: list[int]) -> None:
+        """Asks the program to end, unless it is one of these, which were."""
+        self.wire.send({"stop": told})
+
+    def weigh(self, key: str, pids: list[int]) -> None:
+        """Asks how much memory these processes of a job hold."""
+        self.wire.send({"weigh": pids, "key": key})
+
+    def close(self) -> None:
+        """Forgets a process that is dead."""
+        self.wire.close()
+
+
+def _become(parent: int, asked: int, answer: int) -> None:
+    """Runs in the launcher, until the supervisor is gone."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    tree.wake_with_parent()  # it may be frozen together with its child
+    tree.set_name("task-launcher")
+    low, high = sorted((asked, answer))
+    os.closerange(3, low)
+    os.closerange(low + 1, high)
+    os.closerange(high + 1, os.sysconf("SC_OPEN_MAX"))
+    _Launching(parent, Wire(asked, answer)).serve()
+
+
+class _Launching:
+    """The launcher's end: at most one child, known by its pid and a descriptor that tells of its end."""
+
+    def __init__(self, parent: int, wire: Wire) -> None:
+        self._parent = parent
+        self._wire = wire
+        self._pid = 0
+        self._end = -1
+        self._size = tree.OwnSize()
+
+    def serve(self) -> None:
+        while not self._wire.closed:
+            poll = select.poll()
+            poll.register(self._wire.source, select.POLLIN)
+            if self._pid:
+                poll.register(self._end, select.POLLIN)
+            ready = {descriptor for descriptor, _ in poll.poll()}
+            if self._pid and self._end in ready:
+                self._bury()
+            if self._wire.source in ready:
+                for message in self._wire.receive():
+                    self._obey(message)
+        if self._pid:
+            os.killpg(self._pid, signal.SIGKILL)
+
+    def _obey(self, message: dict[str, Any]) -> None:
+        if "stop" in message:
+            if self._pid and self._pid not in message["stop"]:
+                os.kill(self._pid, signal.SIGTERM)
+                os.kill(self._pid, signal.SIGCONT)
+            return
+        if "weigh" in message:
+            began = time.monotonic()
+            share = tree.share_of(message["weigh"])
+            self._wire.send({"weighed": share, "key": message["key"], "took_s": time.monotonic() - began})
+            return
+        stage = "cannot prepare the process"
+        opened: list[int] = []
+        try:
+            for number, descriptor in enumerate(message["streams"]):
+                path = f"/proc/{self._parent}/fd/{descriptor}"
+                opened.append(os.open(path, (os.O_WRONLY if number else os.O_RDONLY) | os.O_CLOEXEC))
+            stage = f"cannot enter the working directory {message['cwd']}"
+            enter(message["cwd"], message["within"])
+            stage = f"cannot execute {message['argv'][0]}"
+            self._pid = _spawn(message["argv"], message["env"], opened)
+            self._end = os.pidfd_open(self._pid)
+        except NotAllowed as problem:
+            self._refuse(forbidden(problem))
+        except (OSError, ValueError, TypeError) as problem:
+            self._refuse(refused(stage, problem, message["argv"], message["env"]))
+        finally:
+            # While it waits, it keeps no directory busy that somebody wants to remove or unmount.
+            os.chdir("/")
+            for descriptor in opened:
+                os.close(descriptor)
+
+    def _refuse(self, why: Refused) -> None:
+        self._wire.send({"status": 0, "peak": 0, "cpu_s": 0.0, "refused": why.to_wire()})
+
+    def _bury(self) -> None:
+        """Tells how the child ended."""
+        _, status, used = os.wait4(self._pid, 0)
+        os.close(self._end)
+        self._pid = 0
+        peak, cpu_s = self._size.more(used.ru_maxrss << 10), used.ru_utime + used.ru_stime
+        self._wire.send({"status": status, "peak": peak, "cpu_s": cpu_s})
+
+
+def _spawn(argv: list[str], env: dict[str, str], streams: Sequence[int]) -> int:
+    """Starts the program, looked up in the PATH of its own environment, and returns its pid. Errors: OSError."""
+    actions = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(streams)]
+    places = [""] if "/" in argv[0] else [f"{directory}/" for directory in os.get_exec_path(env) if directory]
+    failed: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    for place in places:
+        try:
+            return os.posix_spawn(
+                place + argv[0], argv, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=RESET
+            )
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as problem:
+            # Another directory may have one that can be run; else this is what to tell.
+            failed = problem
+    raise failed

@@ -1,0 +1,299 @@
+"""runner/pyhost: a Python process that calls functions for its supervisor, one at a time, until it is killed.
+
+Law: it runs the user's interpreter with the user's packages and imports nothing of ours, so a function sees
+what it would see in a script. Requests and answers use private descriptors; what a function prints goes to
+the job's output. It is started as a script: `python -P -u pyhost.py REQUESTS ANSWERS`.
+"""
+
+import contextlib
+import errno
+import functools
+import importlib
+import io
+import json
+import marshal
+import os
+import re
+import resource
+import sys
+import threading
+import traceback
+import types
+from typing import Any
+
+_LONG = re.compile("[0-9]{19}")
+# As in results and in the wire, of which nothing is imported here; a result takes 200 levels, itself among them.
+_DEPTH_MAX, VALUE_MAX, _HEAD = 199, 16 << 20, 4
+_WRAPPERS_MAX = 100
+
+
+def main() -> None:
+    """Answers each message from the first descriptor with a line of JSON on the second."""
+    requests, answers = int(sys.argv[1]), int(sys.argv[2])
+    os.set_inheritable(requests, False)
+    os.set_inheritable(answers, False)
+    del sys.argv[1:]
+    own = os.getpid()
+    streams = _streams()
+    environment = _Environment()
+    alone = True
+    with open(requests, "rb") as wire:
+        while head := wire.read(_HEAD):
+            request = marshal.loads(wire.read(int.from_bytes(head, "little")))
+            if not alone:
+                _reap()
+            environment.set(request["own"])
+            answer = _serve(request)
+            if os.getpid() != own:
+                # The function forked and both sides returned; only the original may speak.
+                os._exit(0)
+            # A host that was left with threads or without its output is not used again.
+            answer["clean"] = threading.active_count() == 1 and _streams() == streams
+            answer["alone"] = alone = _reap()
+            answer["cpu_s"] = _cpu_s()
+            data = memoryview(json.dumps(answer).encode() + b"\n")
+            while data:
+                data = data[os.write(answers, data) :]
+
+
+def _serve(request: dict[str, Any]) -> dict[str, Any]:
+    """Runs one call; never raises, since whatever happens in the function is the answer."""
+    try:
+        _prepare(request)
+    except _NotAllowed as problem:
+        return _refusal(problem)
+    except OSError as problem:
+        name = errno.errorcode.get(problem.errno or 0, "OSError")
+        said = f"cannot enter the working directory {request['cwd']}: {name} ({problem.strerror})"
+        code = 127 if problem.errno in (errno.ENOENT, errno.ENOTDIR) else 126
+        return {"exit": code, "message": said, "value": None, "began": False}
+    try:
+        target, args, kwargs = request["call"]
+        function = _resolve(target)
+        if request["allow"] is not None:
+            _check_origin(target, function, *request["allow"])
+        result = function(*args, **kwargs)
+        answer = {"exit": 0, "message": "returned", "value": _encode(result)}
+    except _NotAllowed as problem:
+        return _refusal(problem)
+    except SystemExit as leaving:
+        answer = _leave(leaving.code)
+    except BaseException as problem:  # noqa: BLE001 - whatever it raises is its answer
+        # The frames of this file say nothing to the reader.
+        frames = problem.__traceback__
+        while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+            frames = frames.tb_next
+        traceback.print_exception(problem.with_traceback(frames))
+        said = "".join(traceback.format_exception_only(problem)).strip()
+        answer = {"exit": 1, "message": said[:4000], "value": None}
+    for stream in (sys.stdout, sys.stderr):
+        # The function may have closed or replaced it; then its output ends there.
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    # While it waits, it keeps no directory busy that somebody wants to remove or unmount.
+    os.chdir("/")
+    return {**answer, "began": True}
+
+
+def _prepare(request: dict[str, Any]) -> None:
+    """Gives the function its working directory, standard input and import path."""
+    _enter(request["cwd"], request["within"])
+    if request["stdin"]:
+        # Read from memory by the function, and from nothing by the programs it starts.
+        sys.stdin = io.TextIOWrapper(io.BytesIO(request["stdin"]), encoding="utf-8")
+    else:
+        sys.stdin = sys.__stdin__
+    for entry in reversed(request["path"]):
+        if entry not in sys.path:
+            sys.path.insert(0, entry)
+
+
+def _resolve(target: str) -> Any:
+    module, _, name = target.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+        if part.startswith("__") or isinstance(found, types.ModuleType):
+            # What a module uses is not what it offers: the worker's list is of modules.
+            raise _NotAllowed(
+                f"{target}: {part} cannot be called; name a function, and its own module before the colon"
+            )
+    return found
+
+
+class _NotAllowed(Exception):
+    """The task asked for what this worker does not allow."""
+
+
+def _refusal(problem: _NotAllowed) -> dict[str, Any]:
+    os.chdir("/")
+    return {"exit": None, "message": str(problem), "value": None, "began": False, "kind": "refused"}
+
+
+def _enter(cwd: str, within: tuple[list[str], str] | None) -> None:
+    """As in `entering`, of which nothing is imported here."""
+    try:
+        os.chdir(cwd)
+        where = os.getcwd()
+    except OSError:
+        if within is None or _below(os.path.normpath(cwd), within[0]):
+            raise
+        where = cwd
+    if within is not None and not _below(where, within[0]):
+        really = "" if where == cwd else f", which is {where},"
+        line = f"add {json.dumps(where, ensure_ascii=False)} to allow_cwd under {within[1]}"
+        said = f"a task may start below {', '.join(within[0])}, and cwd {cwd}{really} is not: change it, or {line}"
+        raise _NotAllowed(said)
+
+
+def _below(path: str, prefixes: list[str]) -> bool:
+    tops = [top for prefix in prefixes for top in (os.path.normpath(prefix), os.path.realpath(prefix))]
+    return any(path == top or path.startswith(top.rstrip("/") + "/") for top in tops)
+
+
+def _check_origin(target: str, found: Any, prefixes: tuple[str, ...], table: str) -> None:
+    """What a call runs must be from a module on the list, wherever it was found: modules import what they use."""
+    for origin in _origins(found):
+        if not any(origin == prefix or origin.startswith(f"{prefix.rstrip('.')}.") for prefix in prefixes):
+            known = all(part.isidentifier() for part in origin.split("."))
+            more = f', or add "{origin}" to allow under {table}' if known else ""
+            said = f"{target} runs {origin}, which is no module that this worker allows"
+            raise _NotAllowed(f"{said}: name a function that an allowed module defines{more}")
+
+
+def _origins(found: Any) -> list[str]:
+    """The modules that define what a call of this would run; something else than a name where none is known."""
+    for _ in range(_WRAPPERS_MAX):
+        if isinstance(found, functools.partial):
+            found = found.func
+        elif isinstance(found, types.MethodType):
+            found = found.__func__
+        elif not isinstance(found, type) and "__wrapped__" in (getattr(found, "__dict__", None) or {}):
+            found = found.__wrapped__
+        else:
+            break
+    if isinstance(found, type):
+        return [found.__module__, *_made_by(found, "__new__", "__init__"), *_made_by(type(found), "__call__")]
+    if isinstance(found, types.FunctionType) or type(found).__name__ == "cython_function_or_method":
+        return [str(found.__module__)]
+    if isinstance(found, types.BuiltinFunctionType):
+        if isinstance(found.__self__, types.ModuleType | None):
+            return [str(found.__module__ or getattr(found.__self__, "__name__", None))]
+        return [f"a method of {type(found.__self__).__name__}"]
+    if not callable(found):
+        return []  # the call itself will say so
+    return [type(found).__module__, *_made_by(type(found), "__call__")]
+
+
+def _made_by(kind: type, *names: str) -> list[str]:
+    """Who defines these methods of a class; what is the language's own, such as object's, is nobody's."""
+    origins = []
+    for name in names:
+        base = next((base for base in kind.__mro__ if name in vars(base)), object)
+        if base.__module__ != "builtins":
+            method = getattr(vars(base)[name], "__func__", vars(base)[name])
+            # What was made for the class by the library, as for a named tuple, is from no module.
+            known = isinstance(method, types.FunctionType) and method.__module__ in sys.modules
+            origins += [base.__module__, *(_origins(method) if known else [])]
+    return origins
+
+
+def _encode(result: object) -> str:
+    """The value as JSON text, or a TypeError that names the type which has no place in JSON."""
+    try:
+        text = json.dumps(result, allow_nan=False)
+        if _LONG.search(text):
+            json.loads(text, parse_int=_exact)
+        if "\\ud" in text:
+            json.dumps(result, ensure_ascii=False).encode()  # what is half a surrogate pair is in no UTF-8
+        if text.count("[") + text.count("{") > _DEPTH_MAX:
+            _measure(result, _DEPTH_MAX)
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise TypeError(f"the call returned a {type(result).__name__}, which is not JSON: {problem}") from None
+    if len(text) <= VALUE_MAX:
+        return text
+    said = f"the call returned {len(text):,} bytes of JSON, and at most {VALUE_MAX:,} are kept"
+    raise OverflowError(f"{said}: write them to a file, and return its path")
+
+
+def _measure(value: object, levels: int) -> None:
+    if isinstance(value, dict | list | tuple):
+        if not levels:
+            raise ValueError(f"it is nested deeper than {_DEPTH_MAX} levels")
+        for inner in value.values() if isinstance(value, dict) else value:
+            _measure(inner, levels - 1)
+
+
+def _exact(digits: str) -> None:
+    """Most readers of JSON would make another number of it (RFC 8259, section 6)."""
+    if len(digits) > 20 or not -(1 << 63) <= int(digits) < 1 << 64:
+        raise ValueError(f"{digits[:40]} has more than 64 bits; return it as text")
+
+
+def _leave(code: object) -> dict[str, Any]:
+    """What sys.exit(code) means, as the interpreter would have it."""
+    if code is None or isinstance(code, int):
+        return {"exit": int(code or 0) & 0xFF, "message": f"SystemExit: {code}", "value": None}
+    sys.stderr.write(f"{code}\n")
+    return {"exit": 1, "message": f"SystemExit: {code}", "value": None}
+
+
+def _streams() -> list[tuple[int, int] | None]:
+    """What standard output and error are connected to."""
+    found: list[tuple[int, int] | None] = [None, None]
+    for place, descriptor in enumerate((1, 2)):
+        with contextlib.suppress(OSError):
+            status = os.fstat(descriptor)
+            found[place] = (status.st_dev, status.st_ino)
+    return found
+
+
+class _Environment:
+    """The environment as it was in the beginning, and in it what differs from call to call."""
+
+    def __init__(self) -> None:
+        self._base = {name: text for name, text in os.environ.items() if not name.startswith("SPOOL_")}
+        self._own: dict[str, str] = {}
+        self._left: dict[Any, Any] | None = None
+
+    def set(self, own: dict[str, str]) -> None:
+        """Undoes what the function before did to it; costs little where it did nothing."""
+        if self._left is None or self._left != _raw():
+            os.environ.clear()
+            os.environ.update(self._base)
+            self._own = {}
+        for name in self._own.keys() - own.keys():
+            del os.environ[name]
+        for name, text in own.items():
+            if self._own.get(name) != text:
+                os.environ[name] = text
+        self._own, self._left = own, _raw()
+
+
+def _raw() -> dict[Any, Any]:
+    """All variables; as they are kept inside, where that can be had, since decoding each takes longer than a call."""
+    return dict(getattr(os.environ, "_data", os.environ))
+
+
+# Before a function's library replaces them.
+_waitpid, _getrusage = os.waitpid, resource.getrusage
+
+
+def _cpu_s() -> float:
+    """The CPU time (s) that this process has used, and the children that it collected."""
+    used = [_getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(part.ru_utime + part.ru_stime for part in used)
+
+
+def _reap() -> bool:
+    """Collects the dead, which earlier functions left behind; True if this process has no child at all."""
+    try:
+        while _waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return True
+    return False
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,294 @@
+"""runner/runner: the worker's end of its slots: it starts jobs, hears how they ended, and keeps their lease.
+
+Law: no call blocks on a supervisor, and a supervisor that vanished takes its whole tree with it. Everything is
+used from one thread except `wake`. This room may start supervisors, signal them and, after a loss, what they
+left; everything a job does happens on the other side of the wire.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from spoold.rules.ahead import has_room, preference
+from spoold.runner import tree
+from spoold.runner.job import Ending, Job, Kind, NoSlot
+from spoold.runner.slot import SILENCE_S, Slot, flavour
+from spoold.runner.sweep import sweep
+from spoold.system.bell import Bell, readable
+
+NOTHING: Mapping[str, str] = {}
+_MARKS = {"SPOOL_ROOT", "SPOOL_WORKER_ID", "SPOOL_TASK_ID", "SPOOL_ATTEMPT"}
+_ORPHAN_PATIENCE_S = 2.0
+_CLOSE_PATIENCE_S = 5.0
+_DYING_LOOK_S = 0.01
+
+
+def become_subreaper() -> bool:
+    """Lets this process adopt what a vanished supervisor leaves, so that it can be killed. For the daemon only:
+    a program that embeds a worker may have children of its own to whom this would matter. False if impossible."""
+    return tree.become_subreaper()
+
+
+class Runner:
+    """Runs up to `slots` jobs at once, each below a supervisor of its own, which it starts when first needed; to each
+    of those a few more may be given, which wait there for the one before them.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        *,
+        python: str = sys.executable,
+        silence_s: float = SILENCE_S,
+        environ: Mapping[str, str] = NOTHING,
+    ) -> None:
+        """environ: what supervisors, and so all that is below them, may see of the worker's environment.
+        silence_s: how long a supervisor that has a job may say nothing, before it is killed with all it runs."""
+        self._slots = slots
+        self._silence_s = silence_s
+        self._python = python
+        self._environ = environ
+        self._live: list[Slot] = []
+        self._dying: list[Slot] = []
+        self._endings: list[Ending] = []
+        self._keys: set[str] = set()  # of the jobs that were given to slots, and are not over
+        self._lease: float | None = None
+        self._selector = selectors.DefaultSelector()
+        self._bell = Bell()
+        self._selector.register(self._bell, selectors.EVENT_READ)
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when `poll` has something to do, for somebody else's event loop."""
+        return self._selector.fileno()
+
+    def prestart(self, count: int) -> None:
+        """Starts supervisors ahead of their first job, so that up to `count` are there. OSError if it fails."""
+        while len(self._live) < min(count, self._slots):
+            slot = Slot(self._python, self._environ)
+            self._live.append(slot)
+            self._selector.register(slot.wire.source, selectors.EVENT_READ, slot)
+
+    def start(self, job: Job) -> None:
+        """Gives a job to the slot with the least to do; see RunnerPort. OSError if no supervisor can be started."""
+        if job.key in self._keys:
+            raise ValueError(f"{job.key} is already running")
+        if all(slot.jobs for slot in self._live):
+            self.prestart(len(self._live) + 1)
+        wanted = flavour(job)
+        slot = min(self._live, key=lambda slot: preference(len(slot.jobs), slot.age, slot.flavour != wanted))
+        if not has_room(len(slot.jobs)):
+            raise NoSlot("no slot is free")
+        if not slot.jobs and readable(0, slot.wire.source):
+            # Who has nothing to do has nothing to say: it died idle, which is to be noticed before it is given a job.
+            self._hear(0)
+            self.start(job)
+            return
+        slot.give(job, self._lease)
+        self._keys.add(job.key)
+        if len(slot.jobs) == 1:
+            self._listen(slot)
+
+    def poll(self) -> list[Ending]:
+        """The jobs that ended since the last call, without blocking."""
+        self._hear(0)
+        for slot in [slot for slot in self._live if slot.look() >= self._silence_s]:
+            # Stopped, by a task for example: it would keep no time for what it runs, and hold its place for good.
+            self._bury(slot, kill=True)
+        endings, self._endings = self._endings, []
+        return endings
+
+    def wait(self, timeout_s: float, *others: int) -> None:
+        """Blocks until there is an ending to poll, `wake` was called, or the time is over.
+
+        others: descriptors that end it, too, once they are readable; negative ones are none.
+        """
+        until = time.monotonic() + timeout_s
+        while not self._endings:
+            left = until - time.monotonic()
+            pause = max(0.0, min(left, _DYING_LOOK_S) if self._dying else left)
+            rung = readable(pause, self.fileno(), *others) - {self.fileno()}
+            if self._hear(0.0) or rung or left <= 0:
+                return
+
+    def wake(self) -> None:
+        """Ends a `wait`, present or next, from another thread or a signal handler."""
+        self._bell.ring()
+
+    def stop(self, key: str, why: str, grace_s: float) -> None:
+        """Ends a job: SIGTERM, after the grace SIGKILL. An unknown key is no error, it has just ended."""
+        for slot in self._live:
+            if any(job.key == key for job in slot.jobs):
+                slot.wire.send({"do": "stop", "key": key, "why": why, "grace": grace_s})
+                self._listen(slot)
+
+    def extend(self, until_boottime_s: float) -> None:
+        """Lets jobs run until this CLOCK_BOOTTIME. Before the first call there is no lease, jobs run on."""
+        self._lease = until_boottime_s
+        for slot in self._live:
+            if slot.jobs:
+                slot.extend(until_boottime_s)
+                self._listen(slot)
+
+    def frozen(self) -> dict[str, float]:
+        """The jobs that are frozen, with when that began (s since 1970)."""
+        return {slot.jobs[0].key: slot.frozen_at for slot in self._live if slot.jobs and slot.frozen_at is not None}
+
+    def thaw(self, key: str, until_boottime_s: float) -> None:
+        """Lets a frozen job go on until this CLOCK_BOOTTIME; see RunnerPort."""
+        for slot in self._live:
+            if slot.frozen_at is not None and slot.jobs[0].key == key:
+                slot.frozen_at = None
+                slot.wire.send({"do": "thaw", "key": key, "until": until_boottime_s})
+                self._listen(slot)
+
+    def running(self) -> set[str]:
+        """The keys of the jobs that were started and whose ending was not polled yet."""
+        return self._keys | {ending.key for ending in self._endings}
+
+    def waiting(self) -> set[str]:
+        """The keys of the jobs that wait for the one before them."""
+        return {job.key for slot in self._live for job in slot.jobs[1:]}
+
+    def engaged(self, since_s: float) -> int:
+        """How many slots have had the same job for at least so long."""
+        return sum(slot.age >= since_s for slot in self._live)
+
+    def relieve(self, after_s: float) -> None:
+        """Ends what waits for a job that has run for at least so long, unless it begins now."""
+        for slot in self._live:
+            if slot.age >= after_s and slot.relieve():
+                self._listen(slot)
+
+    def usage(self) -> dict[str, int]:
+        """Resident bytes of running jobs, as last reported (about every two seconds)."""
+        return {slot.jobs[0].key: slot.rss for slot in self._live if slot.jobs}
+
+    def close(self, grace_s: float) -> list[Ending]:
+        """Stops all jobs with this grace, ends the supervisors, waits until nothing is left; the last endings."""
+        for slot in self._live:
+            for job in slot.jobs:
+                self.stop(job.key, "the worker is leaving", grace_s)
+        self._until(lambda: not any(slot.jobs for slot in self._live), grace_s + _CLOSE_PATIENCE_S)
+        # With their wire closed, the supervisors kill what there is and end.
+        for slot in list(self._live):
+            self._bury(slot, kill=False)
+        self._until(lambda: not self._dying, _CLOSE_PATIENCE_S)
+        for slot in self._dying:
+            slot.process.kill()
+        self._until(lambda: not self._dying, _CLOSE_PATIENCE_S)
+        self._selector.close()
+        self._bell.close()
+        endings, self._endings = self._endings, []
+        return endings
+
+    def _until(self, done: Callable[[], bool], patience_s: float) -> None:
+        until = time.monotonic() + patience_s
+        while not done() and time.monotonic() < until:
+            self._hear(_DYING_LOOK_S if self._dying else until - time.monotonic())
+
+    def _listen(self, slot: Slot) -> None:
+        """Has the selector tell of room to write exactly while something is to be written."""
+        if slot.wire.unsent != slot.writing:
+            slot.writing = slot.wire.unsent
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if slot.writing else 0)
+            self._selector.modify(slot.wire.source, events, slot)
+
+    def _hear(self, timeout_s: float) -> bool:
+        """Deals with what supervisors say within the time; whether `wake` was called."""
+        woken = False
+        for slot in self._live:
+            if slot.wire.unsent and not slot.writing:  # what waits there, all at once: each piece would wake it up
+                slot.wire.flush()
+                self._listen(slot)
+        for key, _ in self._selector.select(timeout_s):
+            if key.data is None:
+                self._bell.hush()
+                woken = True
+            else:
+                self._attend(key.data)
+        for slot in [slot for slot in self._dying if slot.process.poll() is not None]:
+            self._dying.remove(slot)
+            self._mourn(slot)
+        return woken
+
+    def _attend(self, slot: Slot) -> None:
+        slot.flush()
+        self._listen(slot)
+        try:
+            messages = slot.wire.receive()
+        except (ValueError, TypeError, EOFError):
+            self._bury(slot, kill=True)  # not what a supervisor says: somebody else has its wire
+            return
+        if messages:
+            slot.heard()
+        for message in messages:
+            if "rss" in message:
+                slot.rss = message["rss"]
+                continue
+            if "frozen" in message:
+                if slot.jobs and slot.jobs[0].key == message["key"]:
+                    slot.frozen_at = message["frozen"]
+                continue
+            ending = Ending.from_wire(message["ending"])
+            self._endings.append(ending)
+            slot.take(ending.key)
+            self._keys.discard(ending.key)
+            if ending.survivors:
+                # It begins no other job; left alone, it goes on killing until they are gone.
+                why = "stopped before it began: the task before it left processes that cannot be killed"
+                self._give_up(slot, "stopped", why)
+                self._bury(slot, kill=False)
+                return
+        if slot.wire.closed:
+            self._bury(slot, kill=True)
+
+    def _bury(self, slot: Slot, kill: bool) -> None:
+        """Lets go of a supervisor; its death is waited for in `_hear`, since orphans come to us only with it."""
+        self._selector.unregister(slot.wire.source)
+        slot.wire.close()
+        self._live.remove(slot)
+        self._dying.append(slot)
+        if kill:
+            slot.process.kill()
+
+    def _mourn(self, slot: Slot) -> None:
+        """Kills what a dead supervisor left and reports its job as lost."""
+        left: list[int] = []
+        if tree.is_subreaper():
+            known = [other.process.pid for other in (*self._live, *self._dying)]
+
+            def find() -> list[tree.Seen]:
+                return tree.orphans(known)
+
+            left = tree.end(find, lambda: _reap(find()), patience_s=_ORPHAN_PATIENCE_S)
+        else:
+            # Its orphans went to init; those that kept their environment can still be told by it.
+            for job in slot.jobs:
+                if (env := {**job.env, **job.own}).keys() >= _MARKS:
+                    sweep({name: env[name] for name in _MARKS})
+        message = f"its supervisor ended unexpectedly (status {slot.process.returncode})"
+        if slot.silent_s >= self._silence_s:
+            message = f"its supervisor fell silent for {slot.silent_s:.0f} s (stopped by a task?) and was killed"
+        if left:
+            message += f"; could not be killed: {', '.join(map(str, left))}"
+        # Which of them had begun by then nobody can tell.
+        self._give_up(slot, "lost", message)
+
+    def _give_up(self, slot: Slot, kind: Kind, message: str) -> None:
+        given_up = slot.give_up(kind, message)
+        self._endings += given_up
+        self._keys.difference_update(ending.key for ending in given_up)
+
+
+def _reap(found: list[tree.Seen]) -> bool:
+    """Collects dead orphans by pid, since other children are somebody else's to wait for."""
+    for seen in found:
+        if not seen.alive and seen.parent == os.getpid():
+            with suppress(ChildProcessError):
+                os.waitpid(seen.pid, os.WNOHANG)
+    return False

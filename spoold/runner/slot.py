@@ -1,0 +1,136 @@
+"""runner/slot: the worker's end of one slot: a supervisor process, the wire to it, and the jobs that it was given.
+
+Law: no call blocks on the supervisor. This room may start it and write to its wire; when to do so is the runner's.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from spoold.runner.child import loader
+from spoold.runner.job import Call, Ending, Job, Kind
+from spoold.runner.wire import Wire
+
+# What a supervisor is comes through its wire and not as arguments: somebody who kills all that is called spoold must
+# not kill, together with the worker, what is there to end the worker's tasks.
+_BOOT_BYTES = 8192
+_READ_BOOT = f"import os; exec(os.read(0, {_BOOT_BYTES}))"
+# Appended, not inserted: the supervisor needs the standard library and us, never a neighbour of ours by chance.
+_BOOT = "import sys; sys.path.append({root!r}); from spoold.runner.supervisor import main; main({worker})"
+_ROOT = str(Path(__file__).resolve().parents[2])
+# A supervisor with a job says something every two seconds, but for some ten in which it may be killing. Time (s) in
+# which it says nothing, counted only while this process itself looks: each look counts for this much at most.
+SILENCE_S, LOOK_S = 20.0, 2.5
+
+
+class Slot:
+    """One supervisor, its wire, and its jobs: the first runs, those after it wait for its end."""
+
+    def __init__(self, python: str, environ: Mapping[str, str]) -> None:
+        """Starts the supervisor. environ: what it and all below it may see of the worker's. Errors: OSError."""
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.sendall(_BOOT.format(root=_ROOT, worker=os.getpid()).encode().ljust(_BOOT_BYTES))
+            self.process = subprocess.Popen(
+                [os.path.realpath(python), "-I", "-S", "-c", _READ_BOOT],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                cwd="/",
+                env={**environ, **loader()},
+                start_new_session=True,
+            )
+            descriptor = ours.detach()
+        self.wire = Wire(descriptor, descriptor)
+        self.jobs: list[Job] = []
+        self.began = 0.0
+        self.began_wall = 0.0
+        self.rss = 0
+        self.frozen_at: float | None = None  # since when (s since 1970) its first job is frozen
+        self.lease_due: float | None = None
+        self.flavour: object = None
+        self.silent_s, self._looked_at = 0.0, time.monotonic()
+        self.writing = False  # whether the runner waits for room in the wire
+        self._env: Mapping[str, str] | None = None
+        self._relieved = False
+
+    def give(self, job: Job, lease: float | None) -> None:
+        """Gives it a job, which begins once all before it are over; only the first is sent at once."""
+        message: dict[str, Any] = {"do": "run", "job": job.to_wire(), "lease": lease}
+        if self._env is not job.env and self._env != job.env:
+            message["env"] = dict(job.env)
+        self.wire.put(message)
+        self._env = job.env
+        self.jobs.append(job)
+        self.flavour, self._relieved = flavour(job), False
+        if len(self.jobs) == 1:
+            self.wire.flush()
+            self._first_begins()
+            self.heard()
+
+    @property
+    def age(self) -> float:
+        """How long (s) the first of its jobs has been that; 0 without one."""
+        return time.monotonic() - self.began if self.jobs else 0.0
+
+    def heard(self) -> None:
+        """It has just said something, or has nothing to say."""
+        self.silent_s, self._looked_at = 0.0, time.monotonic()
+
+    def look(self) -> float:
+        """How long (s) it has been silent though it has a job. Whoever looks has heard all that it said."""
+        now = time.monotonic()
+        if self.jobs:
+            self.silent_s += min(now - self._looked_at, LOOK_S)
+        self._looked_at = now
+        return self.silent_s
+
+    def relieve(self) -> bool:
+        """Asks, once for each first job, for what waits behind it; whether there is any news for the wire."""
+        if len(self.jobs) < 2 or self._relieved:
+            return False
+        self._relieved = True
+        self.wire.send({"do": "relieve", "why": "the task before it takes long"})
+        return True
+
+    def take(self, key: str) -> None:
+        """This job of it is over."""
+        if self.jobs[0].key == key:
+            del self.jobs[0]
+            self._first_begins()
+        else:
+            self.jobs = [job for job in self.jobs if job.key != key]
+
+    def _first_begins(self) -> None:
+        self.rss, self.began, self.began_wall, self._relieved = 0, time.monotonic(), time.time(), False
+        self.frozen_at = None
+
+    def extend(self, until: float) -> None:
+        """Sends the lease, or keeps only the latest while the wire is full."""
+        self.lease_due = until
+        self.flush()
+
+    def flush(self) -> None:
+        self.wire.flush()
+        if self.lease_due is not None and not self.wire.unsent:
+            self.wire.send({"do": "extend", "until": self.lease_due})
+            self.lease_due = None
+
+    def give_up(self, kind: Kind, message: str) -> list[Ending]:
+        """The endings of all jobs that it still has, and that its supervisor says nothing more of."""
+        now, duration, jobs = time.time(), time.monotonic() - self.began, self.jobs
+        self.jobs = []
+        return [
+            Ending(job.key, kind, None, None, message, self.began_wall, now, duration, max_rss_bytes=self.rss)
+            for job in jobs
+        ]
+
+
+def flavour(job: Job) -> object:
+    """Jobs of one flavour profit from the same warm Python process."""
+    return job.run.path if isinstance(job.run, Call) else None

@@ -1,0 +1,168 @@
+"""runner/staff: the processes that a supervisor keeps between jobs: one calls Python, one starts programs.
+
+Law: a helper has no part in a job but its own, and outlives its job only if it has nothing of it left; then it is
+neither counted, nor stopped, nor killed with the next one.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from contextlib import suppress
+
+from spoold.runner import launcher, tree
+from spoold.runner.child import Child
+from spoold.runner.launcher import Launched, Launcher
+from spoold.runner.run import Host
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from spoold.runner.run import Run
+
+
+_LAST_WORD_MS = 500
+
+
+class Staff:
+    """At most one of each kind."""
+
+    def __init__(self, end: Callable[[frozenset[int]], object]) -> None:
+        """end: kills all that lives below, except these."""
+        self._end = end
+        self._children = tree.watch_children()
+        self._host: Host | None = None
+        self._launcher: Launcher | None = None
+        self._launches = launcher.usable()
+        self._dead: set[int] = set()
+
+    def start(self, run: Run, env: dict[str, str], marks: dict[str, str]) -> None:
+        """Starts a job's main process, or gives the call to a warm one. Errors: Refused, OSError."""
+        job = run.job
+        self.wake()
+        if "call" in job:
+            run.helper = self._host_for(env, job)
+            run.child = run.helper.child
+            request = {name: job[name] for name in ("call", "cwd", "stdin", "path", "within", "allow")}
+            run.helper.wire.send({**request, "own": {**marks, **job["own"]}})
+            return
+        environment = {**env, **job["own"]}
+        if self._launches:
+            self._launcher = run.helper = self._launcher or Launcher()
+            run.child = run.helper.launch(job["argv"], environment, job["cwd"], job["stdin"], job["within"])
+        else:
+            run.child = Child(job["argv"], environment, job["cwd"], job["stdin"], within=job["within"])
+
+    def wake(self, run: Run | None = None) -> None:
+        """Has the helpers go on that somebody stopped, but for the one that is this job: it may stop itself."""
+        for helper in (self._host, self._launcher):
+            if helper is not None and (run is None or helper is not run.helper or helper is self._launcher):
+                with suppress(OSError):
+                    os.kill(helper.pid, signal.SIGCONT)
+
+    def _host_for(self, env: dict[str, str], job: dict[str, Any]) -> Host:
+        """A warm process that fits, or a new one."""
+        if self._host is not None and not self._host.serves(env, job["path"]):
+            # It is idle, so there is nothing else below to be killed with it.
+            self._end(frozenset() if self._launcher is None else frozenset({self._launcher.pid}))
+            if self._host is not None:  # it could not be killed
+                self._drop(self._host)
+        if self._host is None:
+            self._host = Host(env, job["own"], job["path"])
+        return self._host
+
+    def stop(self, run: Run, told: list[int]) -> None:
+        """Asks a program to end, unless it was told already."""
+        if isinstance(run.helper, Launcher) and run.status is None:
+            run.helper.stop(told)
+
+    def weigh(self, run: Run, pids: list[int]) -> None:
+        """Has somebody who keeps no time look how much memory these processes hold, unless that is under way."""
+        if run.weigher is not None and run.weigher is self._launcher:
+            return
+        if not self._launches:
+            run.hear({"weighed": tree.share_of(pids), "key": run.key, "took_s": 0.0})
+            return
+        self._launcher = run.weigher = self._launcher or Launcher()
+        run.weigher.weigh(run.key, pids)
+
+    def last_word(self, run: Run) -> None:
+        """A program that has to be killed goes before its launcher, which can then tell how it ended."""
+        if isinstance(run.helper, Launcher) and run.status is None:
+            self._end(self.apart(run))
+            poll = select.poll()
+            poll.register(run.helper.wire.source, select.POLLIN)
+            told = False
+            while not told and not run.helper.wire.closed and poll.poll(_LAST_WORD_MS):
+                for answer in run.helper.wire.receive():
+                    told = told or "status" in answer
+                    run.hear(answer)
+
+    def apart(self, run: Run) -> frozenset[int]:
+        """The pids that have no part in the job."""
+        pids = {self._launcher.pid} if self._launcher is not None else set()
+        if self._host is not None and run.helper is not self._host:
+            pids.add(self._host.child.pid)
+        return frozenset(pids)
+
+    def kept(self, run: Run) -> frozenset[int]:
+        """The pids that may live on when the job is over: a helper that did not answer still has it in hand."""
+        pids = self.apart(run) - self._dead
+        if isinstance(run.helper, Launcher) and run.status is None:
+            return pids - {run.helper.pid}
+        if isinstance(run.helper, Host) and run.kill_at is None and run.answer is not None and run.answer["clean"]:
+            return pids | {run.helper.pid}
+        return pids
+
+    def alone(self, run: Run) -> bool:
+        """Whether nothing of a job that is over can be left below.
+
+        A helper that has no child, and no process beside it but other helpers, leaves nothing to look for: what it
+        started and lost sight of would have come to this process, and before the helper answered.
+        """
+        kept = self.kept(run)
+        if run.helper is None or run.helper.pid not in kept:
+            return False
+        childless = run.answer is None or run.answer["alone"]
+        return childless and tree.only(self._children, kept)
+
+    def finish(self, run: Run) -> None:
+        """The job is over, and what was not to be kept is dead."""
+        if run.helper is not None and run.helper.pid not in self.kept(run):
+            self._drop(run.helper)
+        if isinstance(run.child, Child | Launched) and not isinstance(run.helper, Host):
+            run.child.close()
+
+    def more(self, run: Run, pid: int, cpu_s: float) -> float:
+        """How much CPU time of a dead process the job used that nobody has counted. cpu_s: all that it used."""
+        if self._host is not None and self._host.pid == pid:
+            return self._host.more(cpu_s) if run.helper is self._host else 0.0
+        return 0.0 if self._launcher is not None and self._launcher.pid == pid else cpu_s
+
+    def died(self, pid: int, run: Run | None) -> None:
+        """This process is dead, which may have been a helper."""
+        for helper in (self._host, self._launcher):
+            if helper is None or helper.pid != pid:
+                continue
+            if run is not None and run.weigher is helper:
+                run.weigher = None  # another one is asked at the next look
+            if run is None or run.helper is not helper:
+                self._drop(helper)
+                continue
+            self._dead.add(pid)  # what it has said is still to be read
+            if isinstance(helper, Launcher) and run.status is None:
+                run.end("lost", "the process that started it ended unexpectedly", time.monotonic())
+
+    def _drop(self, helper: Host | Launcher) -> None:
+        if helper is self._host:
+            self._host = None
+        elif helper is self._launcher:
+            self._launcher = None
+        else:
+            return
+        self._dead.discard(helper.pid)
+        helper.close()

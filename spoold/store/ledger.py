@@ -1,0 +1,54 @@
+"""What the earlier attempts of a task left on record, found by listing results/ once for many tasks.
+
+Records are written once, and before the attempt after them begins: a listing that is younger than an attempt shows
+all that came before it. What cannot be read is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spoold.protocol import layout
+from spoold.protocol.name_parts import ended_key_in
+from spoold.protocol.names import EndedName, key, parse_ended
+from spoold.protocol.result import Result, Total
+from spoold.rules.accounts import total_of
+from spoold.store.records import read_record
+from spoold.system.filesystem import FileSystem
+
+
+class Ledger:
+    """Good for one step: what is listed is listed once."""
+
+    def __init__(self, fs: FileSystem) -> None:
+        self._fs = fs
+        self._names: dict[str, list[str]] | None = None
+
+    def before(self, task_id: str, attempt: int) -> Iterator[Result]:
+        """The records of the attempts before this one, the latest first. Errors: OSError."""
+        listed = (parse_ended(name) for name in self._listed().get(key(task_id), ()))
+        earlier = [name for name in listed if name is not None and _is_of(name, task_id) and name.attempt < attempt]
+        for name in sorted(earlier, key=lambda one: one.attempt, reverse=True):
+            found = read_record(self._fs, layout.join(layout.RESULTS, name.encode()))
+            if found is not None:
+                yield found
+
+    def total_before(self, task_id: str, attempt: int) -> Total | None:
+        """What those attempts came to; None without any record. Errors: OSError."""
+        found: list[Result] = []
+        for result in self.before(task_id, attempt):
+            if found and result.attempt < found[-1].attempt and any(one.total is not None for one in found):
+                break  # that one speaks for all before it
+            found.append(result)
+        return total_of(found)
+
+    def _listed(self) -> dict[str, list[str]]:
+        if self._names is None:
+            self._names = {}
+            for name in self._fs.list(layout.RESULTS):
+                self._names.setdefault(ended_key_in(name), []).append(name)
+        return self._names
+
+
+def _is_of(name: EndedName, task_id: str) -> bool:
+    return key(name.id) == key(task_id)

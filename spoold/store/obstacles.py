@@ -1,0 +1,99 @@
+"""What stands in the place of a directory and is none: a link, or a file.
+
+Law: a look for people's sake, after something failed. Nothing that is found is followed; only a link that stands in
+the place of a directory which is to be removed anyway is removed, as the link that it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Iterable
+
+from spoold.protocol import layout
+from spoold.system.filesystem import FileSystem, Kind
+
+# What writing into a link, a pipe without a reader, a file that has another name, or a directory says.
+_NO_FILE = (errno.ELOOP, errno.ENXIO, errno.EMLINK, errno.EISDIR)
+NAMED_MOST = 5
+_KINDS: dict[Kind, str] = {"symlink": "a link", "file": "a file", "other": "a pipe, socket or device"}
+
+
+def obstacle(fs: FileSystem, path: str) -> str | None:
+    """What stands in the way to a directory, in a sentence that says how to fix it; None for nothing.
+
+    What is above it counts, too. Never raises OSError.
+    """
+    parts = path.split("/")
+    for end in range(1, len(parts) + 1):
+        here = "/".join(parts[:end])
+        with contextlib.suppress(OSError):
+            kind = fs.stat(here).kind
+            if kind != "dir":
+                return _sentence(here, kind)
+    return None
+
+
+def obstacles(fs: FileSystem, directories: Iterable[str] = layout.TREE) -> list[str]:
+    """The same of several directories."""
+    return [found for found in (obstacle(fs, directory) for directory in directories) if found is not None]
+
+
+def barriers(fs: FileSystem, directories: Iterable[str]) -> list[str]:
+    """The same of directories below those of the layout, and of those that this user may not list."""
+    return [found for path in directories if (found := barrier(fs, path)) is not None]
+
+
+def named(sentences: list[str], what: str = "directories that this node's user may not list") -> list[str]:
+    """The first few of these sentences, and how many more there are: a member may make any number of directories."""
+    more = len(sentences) - NAMED_MOST
+    return sentences if more <= 0 else [*sentences[:NAMED_MOST], f"{what}, and that are not named here: {more:,}"]
+
+
+def barrier(fs: FileSystem, path: str) -> str | None:
+    """The same of one. Never raises OSError."""
+    return obstacle(fs, path) or _closed(fs, path)
+
+
+def _closed(fs: FileSystem, path: str) -> str | None:
+    try:
+        fs.list(path)
+    except PermissionError:
+        fix = f"its owner (or root) runs `chmod -R g+rwX {path}`, and sets `umask 002` for what made it"
+        return (
+            f"{path} belongs to another user, and this node's may not list it, so what is in it is passed over; {fix}"
+        )
+    except OSError:
+        return None
+    return None
+
+
+def why_unwritten(fs: FileSystem, path: str, error: OSError) -> str:
+    """Why a file could not be written, with the fix where something stands in its place. Never raises OSError."""
+    if isinstance(error, NotADirectoryError) and (found := obstacle(fs, path.rpartition("/")[0])) is not None:
+        return found
+    if error.errno in _NO_FILE:
+        return f"{path} is no file that may be written ({error.strerror}); somebody put it there: remove it"
+    return error.strerror or str(error)
+
+
+def remove_link(fs: FileSystem, path: str) -> bool:
+    """Remove what stands there if it is a link; True when it is gone. Errors: OSError.
+
+    Should it be a directory again by then, unlink refuses.
+    """
+    if fs.stat(path).kind != "symlink":
+        return False
+    fs.unlink(path)
+    return True
+
+
+def _sentence(path: str, kind: Kind) -> str:
+    what = _KINDS[kind]
+    if kind != "symlink":
+        again = f", and make the directory (`mkdir {path}`)" if path in layout.TREE else ""
+        return f"{path} is {what} where a directory should be; move it out of the spool{again}"
+    fix = f"remove the link (`rm {path}`)"
+    if path in layout.TREE:
+        fix = f"replace the link by a directory (`rm {path}; mkdir {path}`), with what belongs into it"
+    return f"{path} is {what} where a directory should be, and no link below a spool is followed; {fix}"

@@ -1,0 +1,110 @@
+"""What a spool's root lies on, and what follows from it, looked up anew when something was mounted or unmounted.
+
+A node may start before the share is mounted over its directory, an automount mounts it at the first look, and a share
+may come back as another kind. The kernel says of its table of mounts when it has changed, and no server is asked.
+
+Law: only the table of mounts is read, as in `mounts`. Until something is known of it, a directory counts as one of a
+server that forgets, where the least can be relied on.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+
+from spoold.system.mounts import MOUNTINFO, Mount, mount_of
+from spoold.system.touching import Touching
+
+# Between two looks (s) whether the table has changed.
+LOOK_S = 0.5
+
+
+class Ground:
+    """The mount on which a directory lies. Safe for use by several threads."""
+
+    def __init__(
+        self, root: str, find: Callable[[str], Mount | None] = mount_of, look: Callable[[], int] | None = None
+    ) -> None:
+        """find: the mount of a path; look: how often the table has changed, as far as was seen."""
+        self._root = root
+        self._find = find
+        self._look = look or changes
+        self._seen = -1
+        self._mount: Mount | None = None
+        self._touching: Touching | None = None
+
+    @property
+    def mount(self) -> Mount | None:
+        """What the directory lies on now; None where that cannot be told."""
+        seen = self._look()
+        if seen != self._seen:
+            found = self._find(self._root)
+            if found is None or not found.nfs:
+                self._touching = None
+            elif found != self._mount or self._touching is None:
+                self._touching = Touching("vers=3" in found.options)
+            self._mount, self._seen = found, seen
+        return self._mount
+
+    @property
+    def remote(self) -> bool:
+        """Whether a server holds the files."""
+        mount = self.mount
+        return mount is None or mount.network
+
+    @property
+    def nfs(self) -> bool:
+        """Whether it is NFS, of any version."""
+        mount = self.mount
+        return mount is not None and mount.nfs
+
+    @property
+    def forgets(self) -> bool:
+        """Whether a server may forget, with its power, what it has answered for."""
+        return self.remote and not self.nfs
+
+    @property
+    def unbuffered(self) -> int:
+        """The flag with which a file is opened that is read once.
+
+        Linux asks an NFS 4.1 server for a delegation with every other open. Whoever then moves the file has it called
+        back first: a round trip more for each reader, and a wait for who moves it.
+        """
+        mount = self.mount
+        return os.O_DIRECT if mount is not None and mount.fstype == "nfs4" and sys.platform == "linux" else 0
+
+    @property
+    def touching(self) -> Touching | None:
+        """What is to be touched when it is polled; None where nothing is."""
+        return self._touching if self.nfs else None
+
+
+class _Table:
+    """Asks the kernel whether the table of mounts has changed, for all of this process."""
+
+    def __init__(self) -> None:
+        self._poll = select.poll()
+        with suppress(OSError):
+            self._poll.register(os.open(MOUNTINFO, os.O_RDONLY | os.O_CLOEXEC), select.POLLPRI)
+        self._changes = 0
+        self._looked_at = float("-inf")
+
+    def changes(self) -> int:
+        now = time.monotonic()
+        if now - self._looked_at >= LOOK_S:
+            self._looked_at = now
+            self._changes += bool(self._poll.poll(0))
+        return self._changes
+
+
+_table = cache(_Table)
+
+
+def changes() -> int:
+    """How often the table of mounts has changed, as far as this process has seen. It is asked twice a second."""
+    return _table().changes()

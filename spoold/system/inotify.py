@@ -1,0 +1,126 @@
+"""inotify by way of watchdog's lowest layer: one thread that reads, with a mask of our own.
+
+A wake of that thread costs a busy loop more than reading inotify itself did: it takes the interpreter away from it.
+So all that comes in one read is one notice, and the thread rests from a notice too many until somebody waits again.
+
+Law: as for `watching`. A lost event is nobody's loss: an overflow is noticed as any other event.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import logging
+import os
+import threading
+
+from watchdog.observers.inotify_c import (
+    CallbackId,
+    InotifyConstants,
+    InotifyEvent,
+    InotifyFD,
+    Mask,
+    WatchDescriptor,
+)
+
+from spoold.system.watching import Notice
+
+# What leaves a directory is news for nobody: whoever took it has put it somewhere.
+_CAME = Mask(
+    InotifyConstants.IN_CREATE
+    | InotifyConstants.IN_MOVED_TO
+    | InotifyConstants.IN_ONLYDIR
+    | InotifyConstants.IN_DONT_FOLLOW
+)
+_DIRECTORY = InotifyConstants.IN_ISDIR
+# What is for watchdog itself to follow, too.
+_OWN = InotifyConstants.IN_IGNORED | InotifyConstants.IN_UNMOUNT | InotifyConstants.IN_Q_OVERFLOW
+_LEAVE_WITHIN_S = 5.0
+
+
+class Inotify:
+    """Watches directories, each without what is below it."""
+
+    def __init__(self, notice: Notice) -> None:
+        """Start its thread. Errors: OSError."""
+        # It warns of events that were lost, which people need not know.
+        logging.getLogger(InotifyFD.__module__).setLevel(logging.ERROR)
+        self._notice = notice
+        self._ids = itertools.count()
+        self._closing = threading.Event()
+        self._fd = _Reader(notice)
+        try:
+            self._fd.start()
+        except RuntimeError as error:
+            raise OSError(errno.EAGAIN, f"{error}") from error
+
+    def add(self, path: str) -> object:
+        """Watch one more; what it is called in a notice. Errors: OSError."""
+        number = CallbackId(next(self._ids))
+        watch = self._fd.add_callback(os.fsencode(path), _CAME, self, number)
+        if watch < 0:  # as it answers where this user may not read the directory
+            self._fd.remove_callbacks([(watch, number)])
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return watch
+
+    def listen(self) -> None:
+        """Somebody is about to wait for a notice."""
+        self._fd.resume()
+
+    def close(self) -> None:
+        """Stop; nothing is noticed any more."""
+        self._closing.set()
+        self._fd.stop()
+        self._fd.resume()
+        self._fd.join(_LEAVE_WITHIN_S)
+
+    def on_event(self, event: InotifyEvent) -> None:
+        """Called by its thread for what it does not notice by itself."""
+        self._notice(bool(event.mask & _DIRECTORY), None)
+
+    def on_watch_deleted(self, wd: WatchDescriptor) -> None:
+        """Called by its thread when a directory is gone, and for each one when it is closed."""
+        if not self._closing.is_set():
+            self._notice(True, wd)
+
+    def on_queue_overflow(self) -> None:
+        """Called by its thread: what was lost may have been a directory."""
+        self._notice(True, None)
+
+
+class _Reader(InotifyFD):
+    """The thread. Used from one other thread."""
+
+    def __init__(self, notice: Notice) -> None:
+        super().__init__()
+        self.name = "hints"
+        self._notice = notice
+        self._resting = False
+        self._gate = threading.Lock()
+        self._gate.acquire()
+
+    def run(self) -> None:
+        """Notice what comes; called in the thread."""
+        while self.should_keep_running():
+            seen = 0
+            for event in self.read_events():
+                if event.mask & _OWN:
+                    self.handle_event(event)
+                else:
+                    seen |= event.mask
+            if seen and not self._notice(bool(seen & _DIRECTORY), None):
+                self._rest()
+
+    def _rest(self) -> None:
+        """Until `resume`: the notice before has not been heard yet."""
+        self._resting = True
+        # It may have been heard just now, by somebody who then saw nobody rest: this is for the wait that follows.
+        self._notice(False, None)
+        if self.should_keep_running():
+            self._gate.acquire()
+
+    def resume(self) -> None:
+        """Go on reading."""
+        if self._resting:
+            self._resting = False
+            self._gate.release()

@@ -1,0 +1,85 @@
+"""Watching directories with watchdog: what comes into one is noticed in a thread, which then calls back.
+
+Its lowest layer is enough on Linux: one thread that reads inotify, with a mask of our own. What lies above would hand
+each event through two more threads, which costs as much as all the rest of a short task. Where there is no inotify,
+the public Observer does.
+
+Law: the callback is quick and never raises; no link is followed. Touches inotify, or what the Observer touches.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from watchdog.observers.api import ObservedWatch
+
+# Whether a directory came or went; the watch that is no more, None for any other event. Answers whether that was
+# news: False while nobody has heard the notice before.
+Notice = Callable[[bool, object | None], bool]
+
+_LEAVE_WITHIN_S = 5.0
+
+
+class Watching(Protocol):
+    """Watches directories, each without what is below it."""
+
+    def add(self, path: str) -> object:
+        """Watch one more; what it is called in a notice. Errors: OSError."""
+
+    def listen(self) -> None:
+        """Somebody is about to wait for a notice; until then what comes may stay unnoticed."""
+
+    def close(self) -> None:
+        """Stop; nothing is noticed any more."""
+
+
+def open_watching(notice: Notice) -> Watching:
+    """The best that this system has. Errors: OSError."""
+    try:
+        # Here, since a node on a network share needs none of it.
+        from spoold.system.inotify import Inotify
+
+        return Inotify(notice)
+    except (ImportError, AttributeError):
+        return Observing(notice)
+
+
+class Observing:
+    """Any system's notifications, by way of watchdog's public Observer."""
+
+    def __init__(self, notice: Notice) -> None:
+        """Start it. Errors: OSError."""
+        from watchdog.events import DirDeletedEvent, FileSystemEvent, FileSystemEventHandler
+        from watchdog.observers import Observer
+        from watchdog.observers.polling import PollingObserver
+
+        class Handler(FileSystemEventHandler):
+            def on_any_event(self, event: FileSystemEvent) -> None:
+                if event.event_type in ("created", "moved"):
+                    notice(event.is_directory, None)
+                elif isinstance(event, DirDeletedEvent):
+                    notice(True, os.fsdecode(event.src_path))
+
+        self._observer = Observer()
+        if isinstance(self._observer, PollingObserver):
+            raise OSError(errno.ENOSYS, "this system does not notify of changes")
+        self._handler = Handler()
+        self._watches: dict[str, ObservedWatch] = {}
+        self._observer.start()
+
+    def add(self, path: str) -> object:
+        if (old := self._watches.pop(path, None)) is not None:
+            self._observer.unschedule(old)
+        self._watches[path] = self._observer.schedule(self._handler, path, recursive=False)
+        return path
+
+    def listen(self) -> None:
+        pass  # it notices all the time
+
+    def close(self) -> None:
+        self._observer.stop()
+        self._observer.join(_LEAVE_WITHIN_S)

@@ -1,0 +1,44 @@
+"""Does any process have a file open for writing? The kernel says so of local files, by refusing a lease.
+
+Law: what an NFS server writes for its clients is nobody's open file: NFS 3 has no word for opening and closing. So on
+a machine that serves NFS, that no process has a file open says nothing. (A Samba server opens files as clients do.)
+
+Touches one open file, for a moment, and reads what the kernel says of its NFS server.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import signal
+import sys
+from pathlib import Path
+
+# What the kernel's NFS server counts; the line `th` begins with its threads. Not there while it was never started.
+SERVER = Path("/proc/net/rpc/nfsd")
+
+
+def has_writer(fd: int) -> bool | None:
+    """Whether any process has the file open for writing, which is open here for reading. None: that cannot be told,
+    since it belongs to another user, the file system or the system has no leases, or this machine serves NFS.
+    """
+    if sys.platform != "linux":
+        return None
+    try:
+        # A read lease is granted only while nobody has the file open for writing. A writer that comes meanwhile
+        # waits for that moment, and the signal of it must not be SIGIO, which would end this process.
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError as error:
+        return True if error.errno == errno.EAGAIN else None
+    return None if serves_nfs() else False
+
+
+def serves_nfs() -> bool:
+    """Whether this machine's kernel serves NFS to anybody, be it this directory or another one."""
+    try:
+        lines = SERVER.read_text("ascii").splitlines()
+    except OSError:
+        return False
+    return any(words[:1] == ["th"] and words[1:2] != ["0"] for words in map(str.split, lines))

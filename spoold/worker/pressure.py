@@ -1,0 +1,52 @@
+"""Does this worker want more work just now? Not while the share is full, or the machine has enough to do."""
+
+from __future__ import annotations
+
+from spoold.store.polling import Polling
+from spoold.store.store import Store
+from spoold.system.host import Host
+from spoold.worker.config import WorkerConfig
+
+# How often (s) the share is asked for its room, where that costs a round trip.
+EVERY_S = 2.0
+
+
+class Pressure:
+    """What keeps a worker with free slots from taking a task. Reads the share's free room and the machine's load."""
+
+    def __init__(self, store: Store, host: Host, config: WorkerConfig, cpus: float) -> None:
+        self._store = store
+        self._host = host
+        self._config = config
+        self._cpus = cpus
+        self._polling = Polling(store)
+        self.why: str | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Why, for those who ask what this worker does."""
+        return (self.why,) if self.why else ()
+
+    def lost(self, offered: bool) -> bool:
+        """Whether nothing new is taken now, `why` then says why. offered: whether there is anything to take.
+
+        Errors: OSError.
+        """
+        if not offered:
+            self.why = None
+        elif self._polling.take("room", EVERY_S):
+            self.why = self._reason()
+        return self.why is not None
+
+    def _reason(self) -> str | None:
+        room = self._store.room()
+        if room.full:
+            return f"{room.value}: nothing new is started"
+        if self._config.max_load is None and not self._config.min_free_mb:
+            return None
+        load = self._host.load("/")
+        if self._config.max_load is not None and load.load1 / self._cpus > self._config.max_load:
+            return f"the load of {load.load1:.1f} on {self._cpus:g} cpus is above max_load: nothing new is started"
+        if load.mem_available_mb < self._config.min_free_mb:
+            return f"only {load.mem_available_mb} MiB are available, less than min_free_mb: nothing new is started"
+        return None

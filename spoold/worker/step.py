@@ -1,0 +1,14 @@
+"""What one step of a worker came to, as its loop needs to know it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStep:
+    """Whether anything changed, when (monotonic, s) the next is due, and whether to leave."""
+
+    busy: bool
+    next_due: float | None
+    done: bool = False

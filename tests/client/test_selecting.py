@@ -1,0 +1,65 @@
+"""Which tasks a selection finds while they move, and what unknown ids cost."""
+
+from typing import Any
+
+import pytest
+
+from spoold.client import selecting
+from spoold.protocol import layout
+from spoold.protocol.lifecycle import State
+from spoold.rules.selection import Selection
+from spoold.store import locate
+from tests.client.trees import WORKER, Tree
+
+
+def task(tree: Tree, task_id: str, batch: str = "b") -> str:
+    path = f"{layout.READY}/type=t/{tree.name(task_id).encode()}"
+    tree.put(path, {"id": task_id, "type": "t", "batch": batch})
+    return path
+
+
+def test_a_task_that_is_claimed_while_one_looks_is_selected(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = Tree()
+    task(tree, "stays")
+    path = task(tree, "moves")
+    with tree.spool() as spool:
+        look = spool.store.fs.read
+        moved: list[str] = []
+
+        def read(found: str, *more: Any, **said: Any) -> bytes:
+            if found == path and not moved:
+                moved.append(path)
+                tree.put(layout.claimed(WORKER, path.rpartition("/")[2]), {"id": "moves", "type": "t", "batch": "b"})
+                tree.fs.unlink(path)
+            return look(found, *more, **said)
+
+        monkeypatch.setattr(spool.store.fs, "read", read)
+        living = (State.WAITING, State.READY, State.CLAIMED)
+        found = {one.id: one.state for one in selecting.select(spool.store, Selection(living, batches=("b",)))}
+    assert found == {"stays": State.READY, "moves": State.CLAIMED}
+
+
+def test_a_task_that_cannot_be_read_is_of_no_batch_and_hides_no_other() -> None:
+    tree = Tree()
+    tree.put(task(tree, "damaged"), b"{")
+    task(tree, "sound")
+    with tree.spool() as spool:
+        assert [one.id for one in selecting.select(spool.store, Selection(batches=("b",)))] == ["sound"]
+
+
+def test_only_the_first_unknown_ids_are_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = Tree()
+    task(tree, "known-1")
+    looked: list[str] = []
+    search = locate.locate
+
+    def counting(store: Any, ref: str) -> Any:
+        looked.append(ref)
+        return search(store, ref)
+
+    monkeypatch.setattr("spoold.store.locate.locate", counting)
+    with tree.spool() as spool:
+        found, wrong = selecting.find(spool.store, ["known", *(f"no{n}" for n in range(9)), "known-1"], exactly=True)
+    assert [one.id for one in found] == ["known-1"]
+    assert (len(wrong), len(looked)) == (10, selecting.LOOKED_INTO)
+    assert "give the whole id" in str(wrong["known"])

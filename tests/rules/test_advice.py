@@ -1,0 +1,310 @@
+"""Wrong advice is worse than none: each sentence of advice that `explain` can give stands here, with its situation.
+
+A sentence in `rules/explain.py`, `rules/takers.py` or `rules/gates/` that is not found here fails the last test.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from dataclasses import replace
+from importlib import import_module
+from pkgutil import iter_modules
+
+import pytest
+
+from spoold.protocol.errors import BadFile
+from spoold.protocol.heartbeat import Capabilities
+from spoold.protocol.lanes import Lane
+from spoold.protocol.lifecycle import State
+from spoold.protocol.result import Code
+from spoold.rules import explain as explaining
+from spoold.rules import gates as gates_room
+from spoold.rules import takers
+from spoold.rules.case import Case, Claim, EndedAttempt, Seen
+from spoold.rules.disk import Room
+from spoold.rules.explain import explain
+from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
+from spoold.rules.lease import MISSING_MEND
+
+NOW = 1_760_000_000.0
+CAN = Capabilities(cpus=4, mem_mb=8192, handlers=("review",))
+WORKER = Seen("w-1", CAN, slots=2)
+NONE = Capabilities(cpus=4, mem_mb=8192)
+LACKING = replace(WORKER, capabilities=NONE.model_copy(update={"lacks": {"review": "it lacks the program tool"}}))
+WAITING = Case("t", State.WAITING, NOW, attempt=1, leader="m-1", lane=Lane("review"), workers=(WORKER,))
+READY = replace(WAITING, state=State.READY)
+CLAIMED = replace(WAITING, state=State.CLAIMED, claim=Claim("w-1"))
+PENDING = replace(WAITING, state=State.PENDING)
+REJECTED = replace(WAITING, state=State.REJECTED)
+HALF = BadFile("a.json", "", "is not JSON.", "check it.")
+UNKNOWN, OPEN = {"p": Parent.UNKNOWN}, {"p": Parent.OPEN}
+
+
+def failed(code: str, **more: object) -> Case:
+    return replace(WAITING, state=State.FAILED, last=EndedAttempt(1, "failure", "w-1", code=code), **more)  # type: ignore[arg-type]
+
+
+ADVICE: list[tuple[str, Case, str, str]] = [
+    (
+        "a writer has it open",
+        replace(PENDING, held=True),
+        "writer",
+        "it is judged when that program closes the file or ends",
+    ),
+    (
+        "a batch may have its id",
+        replace(PENDING, awaits="a.jsonl cannot be read"),
+        "batch",
+        "it is judged once that batch is tasks, or is taken out of the spool",
+    ),
+    (
+        "half a drop",
+        replace(PENDING, problem=HALF, young=True),
+        "young",
+        "check it. It is rejected once it has been still for 10 s.",
+    ),
+    ("half a drop in use", replace(PENDING, problem=HALF, young=True, held=True), "young", "check it."),
+    (
+        "nobody leads",
+        replace(WAITING, leader=None),
+        "leader",
+        "start `spool master` or `spool up` on any machine that mounts it",
+    ),
+    ("read-only", replace(WAITING, leader=None, read_only=True), "leader", "mount it read-write"),
+    ("no token", replace(WAITING, leader=None, token=False), "leader", MISSING_MEND),
+    (
+        "a full lane",
+        replace(WAITING, standing=256),
+        "window",
+        "it moves up as they are taken; more workers or slots make it faster",
+    ),
+    (
+        "an unknown parent",
+        replace(WAITING, conditions=Conditions(needs=("p",)), parents=UNKNOWN),
+        "dependencies",
+        "submit p, or cancel this task and submit it without",
+    ),
+    (
+        "an open parent",
+        replace(WAITING, conditions=Conditions(needs=("p",)), parents=OPEN),
+        "dependencies",
+        "p is open (`spool explain p`)",
+    ),
+    (
+        "too early",
+        replace(WAITING, conditions=Conditions(not_before=NOW + 9)),
+        "not_before",
+        "time; or cancel it and submit it again without not_before",
+    ),
+    (
+        "resting",
+        replace(WAITING, rest_s=9),
+        "retry_delay",
+        "time; `retry.backoff_s` of the task or [retry] in spool.toml says how long",
+    ),
+    (
+        "too late",
+        replace(WAITING, conditions=Conditions(deadline=NOW - 1)),
+        "deadline",
+        "the leader fails it as DEADLINE; submit t again, corrected and under another id",
+    ),
+    (
+        "a failed parent",
+        replace(WAITING, conditions=Conditions(needs=("p",)), parents={"p": Parent.FAILED}),
+        "dependencies",
+        "the leader fails it as DEPENDENCY_FAILED; mend the cause, then `spool retry t`",
+    ),
+    ("halted", replace(WAITING, type=TypeFacts(halted=True)), "halt", "`spool resume`"),
+    (
+        "a paused type",
+        replace(WAITING, type=TypeFacts(paused=frozenset(("review",)))),
+        "pause",
+        "`spool resume review`",
+    ),
+    (
+        "at its limit",
+        replace(WAITING, type=TypeFacts(limit=1, active=1)),
+        "limit",
+        "it goes on when one of them ends; or raise [types.review] max_concurrent in spool.toml",
+    ),
+    ("no worker", replace(READY, workers=()), "workers", "start one that can run type=review"),
+    ("all asleep", replace(READY, workers=(replace(WORKER, asleep="9:00"),)), "asleep", "wake one, or start another"),
+    (
+        "no able worker",
+        replace(READY, lane=Lane("other")),
+        "capability",
+        "start a worker that can run type=other",
+    ),
+    (
+        "no worker is big enough",
+        replace(READY, lane=Lane("review", cpus=64)),
+        "capability",
+        "start a worker that can run type=review cpu=64, or change what the task requires",
+    ),
+    (
+        "no program",
+        replace(
+            READY, workers=(LACKING, replace(LACKING, node="w-2"), replace(WORKER, node="w-3", capabilities=NONE))
+        ),
+        "capability",
+        "install the program for w-1, w-2, which look again every 30 s, or start a worker that has it",
+    ),
+    (
+        "its program is not all that it lacks",
+        replace(READY, lane=Lane("review", cpus=64), workers=(LACKING,)),
+        "capability",
+        "start a worker that can run type=review cpu=64, or change what the task requires",
+    ),
+    ("all draining", replace(READY, workers=(replace(WORKER, draining=True),)), "drain", "start another worker"),
+    ("a full share", replace(READY, disk=Room.FULL), "disk", Room.FULL.mend),
+    (
+        "left to others",
+        replace(READY, workers=(replace(WORKER, avoids={"t": "no program"}),)),
+        "left",
+        "each tries again within ten minutes; fix what it says, or start another worker",
+    ),
+    (
+        "all busy",
+        replace(READY, workers=(replace(WORKER, running=2),)),
+        "busy",
+        "it goes on when a slot is free; more workers or slots make it faster",
+    ),
+    (
+        "no room",
+        replace(
+            READY, lane=Lane("review", cpus=3), workers=(replace(WORKER, running=1, lanes=(Lane("review", cpus=2),)),)
+        ),
+        "room",
+        "it goes on when what runs there ends",
+    ),
+    ("notes", replace(READY, workers=(replace(WORKER, notes=("on battery",)),)), "notes", "see `spool workers`"),
+    ("a queue", replace(READY, ahead=2), "queue", "a higher priority puts a task before them"),
+    (
+        "progress",
+        replace(CLAIMED, claim=Claim("w-1", progress=7)),
+        "progress",
+        "`spool logs -f t` follows what it prints",
+    ),
+    ("frozen", replace(CLAIMED, claim=Claim("w-1", frozen_s=7)), "frozen", "its timeouts do not count that time"),
+    ("a cancel", replace(CLAIMED, claim=Claim("w-1", cancel=True)), "cancel", "its worker stops it within a beat"),
+    (
+        "a full share at the end",
+        replace(CLAIMED, disk=Room.FULL),
+        "disk",
+        f"{Room.FULL.mend}; its worker tries again until then",
+    ),
+    (
+        "a link in the place of results/ at the end",
+        replace(CLAIMED, blocked="results is a link; replace it"),
+        "blocked",
+        "when that is fixed, its worker ends it within moments",
+    ),
+    (
+        "a silent worker",
+        replace(CLAIMED, claim=Claim("w-1", alive=False)),
+        "silent",
+        (
+            "the leader takes it back after 15 s of silence, and it runs again elsewhere; "
+            "if the share was silent for everybody, the worker has as long again to come back"
+        ),
+    ),
+    (
+        "a claim that is stuck",
+        replace(CLAIMED, claim=Claim("w-1", alive=False, stuck="EACCES")),
+        "denied",
+        "when that is fixed, the leader takes it back within moments, and it runs again elsewhere",
+    ),
+    ("no result", replace(WAITING, state=State.FAILED), "failed", "`spool fsck` says more"),
+    (
+        "it asked for what no worker grants",
+        failed(Code.SPAWN_FAILED),
+        "failed",
+        "fix what it says, then `spool retry t`; or submit t again, corrected and under another id",
+    ),
+    ("a failure", failed(Code.TIMEOUT), "failed", "`spool retry t` gives it a fresh budget"),
+    (
+        "later for ever",
+        failed(Code.TRY_LATER),
+        "failed",
+        "`spool retry t` grants one more attempt; [retry] max_later in spool.toml says how many",
+    ),
+    (
+        "no task",
+        failed(Code.INVALID_TASK),
+        "failed",
+        "submit t again, corrected and under another id, since a retry would fail as well",
+    ),
+    (
+        "a parent failed",
+        failed(Code.DEPENDENCY_FAILED, origins={"p": Code.TIMEOUT}, conditions=Conditions(needs=("p",))),
+        "failed",
+        "`spool retry p`, then `spool retry t`",
+    ),
+    (
+        "a grandparent failed",
+        failed(Code.DEPENDENCY_FAILED, origins={"g": Code.TIMEOUT}),
+        "failed",
+        "`spool retry g`, then what failed because of it, then `spool retry t`",
+    ),
+    ("the origin is lost", failed(Code.DEPENDENCY_FAILED), "failed", "mend what it depends on, then `spool retry t`"),
+    (
+        "a parent is no task",
+        failed(Code.DEPENDENCY_FAILED, origins={"p": Code.INVALID_TASK}),
+        "failed",
+        (
+            "submit p again, corrected and under another id; "
+            "then this one, under another id too, with the new one among its dependencies"
+        ),
+    ),
+    (
+        "an attempt was handed back",
+        replace(READY, attempt=2, last=EndedAttempt(1, "handed_back", "w-9", code=Code.HANDED_BACK)),
+        "handed_back",
+        "nothing: that charged nothing, and the next attempt begins anew",
+    ),
+    ("rejected, why is lost", REJECTED, "rejected", "put it into pending/ again and it is judged anew"),
+    ("rejected", replace(REJECTED, problem=HALF), "rejected", "check it."),
+    (
+        "rejected half",
+        replace(REJECTED, problem=HALF, young=True),
+        "unfinished",
+        "if its writer goes on, the leader judges it again once it is whole",
+    ),
+]
+
+
+@pytest.mark.parametrize(("case", "gate", "change"), [row[1:] for row in ADVICE], ids=[row[0] for row in ADVICE])
+def test_the_advice_of_a_situation(case: Case, gate: str, change: str) -> None:
+    assert (gate, change) in [(reason.gate, reason.change) for reason in explain(case).reasons]
+
+
+ADVISERS = {"_change", "_about_parents", "_about_origins", "_anew"}
+
+
+def fragments(tree: ast.AST) -> list[str]:
+    """The pieces of text in a module that can become advice."""
+    found: list[ast.AST] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Reason":
+            found.append(node.args[2])
+        elif isinstance(node, ast.FunctionDef) and node.name in ADVISERS:
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            found += body
+        elif isinstance(node, ast.Assign) and any("change" in ast.unparse(target) for target in node.targets):
+            found.append(node.value)
+    texts = [part.value for root in found for part in ast.walk(root) if isinstance(part, ast.Constant)]
+    return [
+        text.strip() for text in texts if isinstance(text, str) and len(text.strip()) >= 12 and " " in text.strip()
+    ]
+
+
+def test_no_advice_is_without_its_situation() -> None:
+    said = [change for *_, change in ADVICE] + [
+        reason.reason for _, case, *_ in ADVICE for reason in explain(case).reasons
+    ]
+    gates = [import_module(found.name) for found in iter_modules(gates_room.__path__, f"{gates_room.__name__}.")]
+    modules = (explaining, takers, *gates)
+    found = [text for module in modules for text in fragments(ast.parse(inspect.getsource(module)))]
+    assert len(found) > 20
+    assert [text for text in found if not any(text in sentence for sentence in said)] == []

@@ -1,0 +1,58 @@
+"""The clock that most share is right; the server's where none has more."""
+
+import pytest
+
+from spoold.rules.clocks import agreed, correction, is_fresh, warnings
+
+HOUR = 3600.0
+
+
+@pytest.mark.parametrize(
+    ("ahead", "right"),
+    [
+        ([], 0.0),
+        ([HOUR], 0.0),  # a leader alone with its server
+        ([HOUR, 0.3], 0.0),
+        ([HOUR, HOUR], HOUR),  # two machines agree against the server
+        ([HOUR, HOUR - 1.5, 0.1], 0.0),  # two against two: the server decides
+        ([HOUR, HOUR + 1, HOUR - 1, 0.1], HOUR),
+        ([-9000.0, 5000.0, 3000.0, 100.0], 0.0),  # nobody agrees with anybody
+        ([HOUR, HOUR, -60.0, -60.0], -60.0),  # of two equal groups the nearer one
+        ([1.9, 1.9], 0.0),  # within what counts as equal
+    ],
+)
+def test_what_most_share_is_right(ahead: list[float], right: float) -> None:
+    assert agreed(ahead) == right
+    assert agreed(ahead[::-1]) == right
+
+
+def test_only_a_wrong_clock_is_corrected() -> None:
+    assert correction(HOUR, 0.0) == -HOUR
+    assert correction(HOUR, HOUR) == 0.0
+    assert correction(1.9, 0.0) == 0.0
+    assert correction(-2.0, 0.0) == 2.0
+
+
+@pytest.mark.parametrize("theirs", [0.0, HOUR, -HOUR, 10.0])
+@pytest.mark.parametrize("mine", [0.0, HOUR, -10.0])
+@pytest.mark.parametrize("ago", [-3600.0, -10.0, -1.0, 0.0, 14.0, 16.0, 3600.0, 3610.0])
+def test_how_old_a_stamp_is_does_not_hang_on_clocks_that_are_known_to_be_wrong(
+    theirs: float, mine: float, ago: float
+) -> None:
+    age_s = ago + mine - theirs
+    assert is_fresh(age_s, theirs_s=theirs, mine_s=mine, patience_s=15.0) == (-2.0 < ago < 15.0)
+
+
+def test_a_wrong_clock_is_named_with_the_fix() -> None:
+    assert warnings({"desk": 0.4, "lap": -0.9}) == []
+    (told,) = warnings({"desk": HOUR, "lap": 0.0})
+    assert told.startswith("the clock of desk is 3,600 s ahead of the other machines'; deadlines do not follow it.")
+    assert "On desk, set it by NTP (`timedatectl set-ntp true`, or chrony)" in told
+    (told,) = warnings({"desk": -2.0})
+    assert told.startswith("the clock of desk is 2 s behind the file server's;")
+
+
+def test_a_wrong_server_is_named_too() -> None:
+    first, second = warnings({"a": HOUR, "b": HOUR, "c": 0.0})[0:1] + warnings({"a": HOUR, "b": HOUR})[-1:]
+    assert first.startswith("the clock of a is")  # two against two
+    assert second.startswith("the file server's clock is 3,600 s behind the other machines'")

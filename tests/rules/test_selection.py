@@ -1,0 +1,37 @@
+"""What fits a selection, and what a wrong word was meant to be."""
+
+import pytest
+
+from spoold.protocol.lifecycle import State
+from spoold.rules.selection import Selection, nearest, suggestion
+
+
+@pytest.mark.parametrize(
+    ("selection", "fits"),
+    [
+        (Selection(), True),
+        (Selection(types=("t",)), True),
+        (Selection(types=("u", "t"), batches=("b",)), True),
+        (Selection(types=("u",), batches=("b",)), False),
+        (Selection(types=("t",), batches=("c",)), False),
+    ],
+)
+def test_each_option_that_is_said_must_hold(selection: Selection, fits: bool) -> None:
+    assert selection.fits("t", "b") is fits
+
+
+def test_a_selection_is_said_as_the_options_that_state_it() -> None:
+    selection = Selection((State.READY, State.FAILED), ("t",), ("b", "c"))
+    assert list(selection.words()) == ["--state ready,failed", "--type t", "--batch b", "--batch c"]
+    assert selection
+    assert not Selection()
+    assert list(Selection().words()) == []
+
+
+def test_a_wrong_word_gets_the_nearest_or_the_first_few() -> None:
+    assert nearest("reveiw", ["review", "test"]) == "review"
+    assert nearest("zzz", ["review"]) == ""
+    assert suggestion("reveiw", ["review", "test"]) == "did you mean 'review'?"
+    assert suggestion("zzz", ["a", "b"]) == "use one of a, b."
+    assert suggestion("zzz", ["a", "b", "c"], named=2) == "use one of a, b and 1 more."
+    assert suggestion("zzz", []) == "there is none yet."

@@ -1,0 +1,205 @@
+"""Runner: what becomes of a job when its lease is over: frozen, killed, or left alone; and how it goes on."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from spoold.runner import tree
+from spoold.runner.job import Call, Job
+from tests.runner.processes import Bench, eventually, lives, marked
+from tests.runner.test_runner_death import Driver, drivers
+
+__all__ = ["drivers"]
+# Counts as fast as it can, below a child that left the session and the tree, as daemons do.
+DAEMON = "(setsid sh -c 'while :; do echo x >>$1; sleep 0.02; done' $MARK $0 &) ; "
+COUNT = "while :; do echo y >>$0.own; sleep 0.02; done"
+
+
+def boottime() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def lapse(bench: Bench, job: Job) -> None:
+    """The lease of a job runs out, and it is frozen."""
+    bench.runner.extend(boottime() + 0.05)
+    eventually(lambda: (bench.runner.poll(), job.key in bench.runner.frozen())[1])
+
+
+def size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def counter(bench: Bench, **more: object) -> tuple[Job, Path]:
+    """A job whose processes, one of them detached, write to two files, which tells whether they move."""
+    file = bench.where / "count"
+    script = f"{DAEMON} {COUNT}".replace("$0.own", f"{file}.own").replace("$0", str(file))
+    job = bench.shell(script, lost_share="freeze", **more)
+    bench.runner.start(job)
+    eventually(lambda: size(file) and size(Path(f"{file}.own")))
+    return job, file
+
+
+def moves(file: Path) -> bool:
+    before = [size(file), size(Path(f"{file}.own"))]
+    time.sleep(0.3)
+    return [size(file), size(Path(f"{file}.own"))] != before
+
+
+def test_a_whole_tree_stands_still_once_its_lease_is_over_and_goes_on_when_it_may(bench: Bench) -> None:
+    job, file = counter(bench)
+    lapse(bench, job)
+    assert not moves(file)
+    bench.runner.extend(boottime() + 60)
+    assert not moves(file), "an extension that comes late says nothing about the claim"
+    bench.runner.thaw(job.key, boottime() + 60)
+    assert bench.runner.frozen() == {}
+    eventually(lambda: moves(file))
+    lapse(bench, job)
+    assert not moves(file)
+    bench.runner.stop(job.key, "cancelled", 60)
+    ending = bench.next()
+    assert ending.kind == "stopped", "and at once: what is frozen hears no SIGTERM"
+    assert ending.frozen_s >= 0.6
+    assert ending.duration_s + ending.frozen_s <= ending.ended_at - ending.started_at + 0.1
+    assert bench.marked() == []
+
+
+def test_its_own_timeout_does_not_run_while_it_is_frozen(bench: Bench) -> None:
+    began = bench.where / "began"
+    bench.runner.start(job := bench.shell(f": >{began}; sleep 1.2", lost_share="freeze", timeout_s=3.0, stall_s=2.5))
+    eventually(began.exists)
+    lapse(bench, job)
+    time.sleep(3.2)
+    bench.runner.thaw(job.key, boottime() + 60)
+    ending = bench.next()
+    assert (ending.kind, ending.exit_code) == ("exited", 0)
+    assert ending.frozen_s >= 3.2
+    bench.runner.extend(boottime() + 60)
+    bench.runner.start(job := bench.shell("sleep 60", lost_share="freeze", timeout_s=0.8))
+    lapse(bench, job)
+    bench.runner.thaw(job.key, boottime() + 60)
+    assert bench.next().kind == "timeout", "and runs on afterwards"
+
+
+def test_a_program_that_has_not_begun_does_not_begin_while_it_is_frozen(bench: Bench) -> None:
+    began = bench.where / "began"
+    for _ in range(5):
+        bench.runner.extend(boottime() + 0.01)
+        bench.runner.start(job := bench.shell(f"echo >>{began}; sleep 0.1; echo >>{began}", lost_share="freeze"))
+        ended: list[str] = []
+
+        def frozen(job: Job = job, ended: list[str] = ended) -> bool:
+            ended += [ending.kind for ending in bench.runner.poll()]
+            return job.key in bench.runner.frozen() or bool(ended)
+
+        eventually(frozen)
+        before = size(began)
+        time.sleep(0.5)
+        assert size(began) == before
+        if ended:
+            assert ended == ["fenced"], "its supervisor heard of it too late to begin it"
+            continue
+        bench.runner.thaw(job.key, boottime() + 60)
+        assert bench.next().kind == "exited"
+
+
+def test_it_is_killed_after_its_time_in_the_ice(bench: Bench) -> None:
+    job, file = counter(bench, freeze_s=0.4)
+    lapse(bench, job)
+    assert not moves(file)
+    ending = bench.next()
+    assert (ending.kind, ending.message) == ("fenced", "the share was silent for 0.4 s after the lease")
+    assert bench.marked() == []
+
+
+def test_a_thaw_that_comes_too_late_thaws_nothing(bench: Bench) -> None:
+    job, file = counter(bench)
+    lapse(bench, job)
+    bench.runner.thaw(job.key, boottime() - 1)
+    eventually(lambda: (bench.runner.poll(), job.key in bench.runner.frozen())[1])
+    assert not moves(file)
+
+
+def test_what_a_job_had_stopped_itself_is_not_continued(bench: Bench) -> None:
+    pid_file = bench.where / "pid"
+    script = f"sleep $MARK & echo $! >{pid_file}; kill -STOP $!; sleep 30"
+    bench.runner.start(job := bench.shell(script, lost_share="freeze"))
+
+    def state() -> bytes:
+        text = pid_file.read_text() if pid_file.exists() else ""
+        seen = tree.look(int(text)) if text.strip() else None
+        return seen.state if seen is not None else b""
+
+    eventually(lambda: state() == b"T")
+    lapse(bench, job)
+    bench.runner.thaw(job.key, boottime() + 60)
+    time.sleep(0.3)
+    assert state() == b"T"
+
+
+def test_a_call_is_frozen_with_the_process_that_it_runs_in(bench: Bench) -> None:
+    job = bench.job(Call("time:sleep", (0.5,)), lost_share="freeze")
+    bench.runner.start(job)
+    lapse(bench, job)
+    time.sleep(0.8)
+    assert bench.runner.poll() == []
+    bench.runner.thaw(job.key, boottime() + 60)
+    assert bench.next().returned
+    bench.runner.extend(boottime() + 60)
+    assert bench.ended(bench.job(Call("os:getpid"))).returned
+
+
+def test_a_storm_of_forks_stands_still_too(bench: Bench) -> None:
+    file = bench.where / "storm"
+    script = f"while :; do for i in 1 2 3 4 5 6 7 8; do (echo x >>{file}; : $MARK) & done; wait; done"
+    bench.runner.start(job := bench.shell(script, lost_share="freeze"))
+    eventually(lambda: size(file) > 100)
+    lapse(bench, job)
+    before = size(file)
+    time.sleep(0.5)
+    assert size(file) == before
+
+
+def test_one_that_may_continue_does_and_one_that_may_not_is_killed(bench: Bench) -> None:
+    first, second = bench.shell("sleep 1; exit 3", lost_share="continue"), bench.shell("sleep 60", lost_share="stop")
+    bench.runner.start(first)
+    bench.runner.start(second)
+    bench.runner.extend(boottime() + 0.05)
+    assert bench.next().kind == "fenced"
+    ending = bench.next()
+    assert (ending.key, ending.kind, ending.exit_code) == (first.key, "exited", 3)
+
+
+@pytest.mark.parametrize("who", ["worker", "supervisors"])
+def test_whoever_dies_leaves_nothing_frozen_behind(who: str, drivers: list[Driver], tmp_path: Path) -> None:
+    drivers.append(driver := Driver(tmp_path, lease_s=0.5, lost_share="freeze"))
+    supervisors = driver.says()["supervisors"]
+    driver.process.send_signal(signal.SIGSTOP)
+    time.sleep(1.5)
+    assert driver.sleeping() > 0, "frozen, not killed"
+    if who == "worker":
+        driver.process.kill()
+    else:
+        for supervisor in supervisors:
+            os.kill(supervisor, signal.SIGKILL)
+        driver.process.send_signal(signal.SIGCONT)
+    driver.gone()
+    eventually(lambda: not any(map(lives, supervisors)))
+
+
+def test_what_is_frozen_does_not_outlive_both_its_supervisor_and_its_worker(
+    drivers: list[Driver], tmp_path: Path
+) -> None:
+    driver = Driver(tmp_path, jobs=1, lease_s=0.5, lost_share="freeze", script="sleep $MARK & wait")
+    drivers.append(driver)
+    (supervisor,) = driver.says()["supervisors"]
+    driver.process.send_signal(signal.SIGSTOP)
+    frozen = marked(driver.mark)
+    eventually(lambda: all((seen := tree.look(pid)) is not None and seen.state == b"T" for pid in frozen))
+    os.kill(supervisor, signal.SIGKILL)
+    eventually(lambda: not lives(supervisor))
+    driver.process.kill()
+    driver.gone()

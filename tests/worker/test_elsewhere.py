@@ -1,0 +1,224 @@
+"""A worker that cannot run a task costs the task nothing, and is not the quickest of all to claim the next one."""
+
+from __future__ import annotations
+
+import errno
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from spoold.client.explain import explain
+from spoold.store import snapshots
+from spoold.store.store import open_store
+from tests.support.cluster import Cluster, Node
+from tests.worker.test_worker import beat, ids
+
+HANDLERS = {"review": {"command": ["codex"]}}
+LACKING: dict[str, Any] = {"kind": "spawn_failed", "exit_code": 127, "message": "cannot execute codex: ENOENT"}
+RAW = {"command": ["codex"]}
+REVIEW = {"type": "review"}
+
+
+def pool(*workers: str, tasks: int, task: dict[str, Any]) -> Cluster:
+    """A leader, workers with a handler for reviews, and tasks t0, t1… of which all stand ready."""
+    made = Cluster("[retry]\njitter = 0\n")
+    made.master("m1")
+    made.step("m1")
+    for name in workers:
+        made.worker(name, config={"handlers": HANDLERS})
+    for number in range(tasks):
+        made.submit(f"{number}.json", json.dumps({"id": f"t{number}", **task}))
+    made.step("m1")
+    return made
+
+
+def fail_all(made: Cluster, name: str) -> None:
+    """What runs on this worker finds no program."""
+    node = made.nodes[name]
+    assert node.runner is not None
+    for key in list(node.runner.live):
+        node.runner.finish(key, **LACKING)
+
+
+def worker(made: Cluster, name: str) -> Node:
+    return made.nodes[name]
+
+
+def charges(made: Cluster, task: str) -> tuple[int, int]:
+    name: Any = made.find(task).name
+    return name.failures, name.crashes
+
+
+def explained(made: Cluster, task: str) -> str:
+    node = made.nodes["m1"]
+    store = open_store(node.fs, node.clock, "reader", "/spool")
+    return explain(store, node.host, node.clock, task).verdict
+
+
+@pytest.mark.parametrize("task", [RAW, REVIEW])
+def test_a_worker_without_the_program_fails_no_task_of_one_that_has_it(task: dict[str, Any]) -> None:
+    made = pool("w1", "w2", tasks=6, task=task)
+    begun: dict[str, float] = {}
+    for _ in range(600):
+        fail_all(made, "w1")
+        runner = worker(made, "w2").runner
+        assert runner is not None
+        for key in list(runner.live):
+            if made.clock.monotonic() - begun.setdefault(key, made.clock.monotonic()) >= 25:
+                runner.finish(key)
+        made.advance(1)
+    assert [made.state(f"t{number}") for number in range(6)] == ["completed"] * 6
+    attempts = [int(file.split(".")[1]) for file in made.fs.list("results") if file.endswith(".w1.json")]
+    assert 1 <= len(attempts) <= (12 if task == REVIEW else 30)
+
+
+def test_what_no_worker_can_run_fails_once_every_one_has_tried() -> None:
+    made = pool("w1", "w2", tasks=1, task={**RAW, "max_retries": 1})
+    for _ in range(60):
+        fail_all(made, "w1")
+        fail_all(made, "w2")
+        made.advance(1)
+    token = made.find("t0")
+    assert (token.state, token.result and token.result["error"]["cause"]) == ("failed", "SPAWN_FAILED")
+    told = {}
+    for file in made.fs.list("results"):
+        told[int(file.split(".")[1])] = json.loads(made.fs.read(f"results/{file}"))["error"]["message"]
+    assert len(told) == 3
+    assert "left to w" in told[1]
+    assert "left to" not in told[2] + told[3]
+
+
+def test_one_that_handed_it_back_has_not_tried() -> None:
+    made = pool("w2", tasks=1, task=RAW)
+    made.step("w2")
+    made.nodes["w2"].worker.drain(0.0)
+    made.step("w2")
+    made.step("w2")
+    assert made.gone["w2"] == "left"
+    made.worker("w1")
+    made.fs.mkdir("claimed/w2")  # as if it were there again
+    made.step("m1")
+    made.step("w1")
+    fail_all(made, "w1")
+    made.step("w1")
+    made.step("m1")
+    assert charges(made, "t0") == (0, 0)
+
+
+def test_alone_a_worker_charges_at_once_and_keeps_away_from_the_task_only() -> None:
+    made = pool("w1", tasks=2, task=REVIEW)
+    made.step("w1")
+    fail_all(made, "w1")
+    made.advance(2)
+    assert sorted(charges(made, task) for task in ("t0", "t1")) == [(0, 0), (1, 0)]
+    assert len(ids(worker(made, "w1"))) == 1
+    can = beat(made).capabilities
+    assert can is not None
+    assert can.shuns == {}
+
+
+def test_a_worker_whose_handler_cannot_run_keeps_away_from_the_type_for_longer_each_time() -> None:
+    made = pool("w2", "w1", tasks=9, task=REVIEW)
+    made.step("w2")  # which is busy from here on
+    seen = []
+    for second in range(80):
+        if ids(worker(made, "w1")):
+            seen.append(second)
+            fail_all(made, "w1")
+        made.advance(1)
+    assert len(seen) == 4, "at the beginning, and after 5, 10 and 20 s"
+    assert [after - before >= pause for (before, after), pause in zip(pairwise(seen), (5, 10, 20), strict=True)] == [
+        True
+    ] * 3
+    can = beat(made).capabilities
+    assert can is not None
+    assert "it could not run the last one: cannot execute codex" in can.shuns["review"]
+
+
+def test_after_a_success_one_failure_is_the_tasks_and_two_are_the_types() -> None:
+    made = pool("w1", "w2", tasks=5, task=REVIEW)
+    made.nodes["w2"].frozen = True
+    made.step("w1")
+    made.finish("t0", on="w1")
+    made.step("w1")
+    for still in (1, 0):
+        fail_all(made, "w1")
+        made.step("w1")
+        made.step("w1")
+        assert len(ids(worker(made, "w1"))) == still
+
+
+def test_one_that_is_about_to_leave_or_has_died_is_not_waited_for() -> None:
+    made = pool("w1", "w2", tasks=1, task=RAW)
+    made.crash("w2")
+    made.step("w1")
+    fail_all(made, "w1")
+    made.step("w1")
+    made.step("m1")
+    assert charges(made, "t0") == (0, 0), "nobody knows yet that it died"
+    made.advance(30)
+    assert made.fs.list("claimed") == ["w1"]
+    fail_all(made, "w1")
+    made.advance(2)
+    assert charges(made, "t0") == (1, 0)
+
+
+def test_a_listing_that_fails_puts_the_verdict_off() -> None:
+    made = pool("w1", "w2", tasks=1, task=RAW)
+    made.nodes["w2"].frozen = True
+    made.step("w1")
+    fail_all(made, "w1")
+    worker(made, "w1").fs.fail("list", "heartbeats", errno.EIO, times=1)
+    made.step("w1")
+    (attempt,) = worker(made, "w1").worker.running
+    assert "cannot be decided yet" in attempt.notes[0]
+    made.step("w1")
+    made.step("m1")
+    assert charges(made, "t0") == (0, 0)
+
+
+def test_a_verdict_stands_once_its_result_is_written() -> None:
+    made = pool("w1", "w2", tasks=1, task=RAW)
+    made.nodes["w2"].frozen = True
+    made.step("w1")
+    fail_all(made, "w1")
+    worker(made, "w1").fs.fail("rename", "claimed/w1", errno.EIO, times=1)
+    made.step("w1")
+    made.crash("w2")
+    made.fs.rmdir("claimed/w2")
+    made.step("w1")
+    made.step("m1")
+    assert charges(made, "t0") == (0, 0)
+
+
+def test_what_a_worker_leaves_to_others_is_seen_and_explained() -> None:
+    made = pool("w1", tasks=1, task={**RAW, "retry": {"backoff_s": 0.1}})
+    made.step("w1")
+    fail_all(made, "w1")
+    made.advance(4)
+    assert made.state("t0") == "ready"
+    assert beat(made).avoids == {"t0": "cannot execute codex: ENOENT"}
+    assert "leaves it to others for now: w1: cannot execute codex: ENOENT" in explained(made, "t0")
+    made.advance(2)
+    assert ids(worker(made, "w1")) == ["t0"]
+
+
+def test_a_handler_whose_program_is_not_there_is_not_offered() -> None:
+    lacks: dict[str, str] = {"review": "it lacks the program codex"}
+    made = pool("w1", tasks=1, task=REVIEW)
+    node = worker(made, "w1")
+    node.worker._offering._lacks = lambda: lacks
+    made.advance(20)
+    assert (made.state("t0"), ids(node)) == ("ready", [])
+    can = beat(made).capabilities
+    assert can is not None
+    assert (can.handlers, can.lacks) == ((), lacks)
+    assert explained(made, "t0") == "no worker alive can run it: w1: it lacks the program codex"
+    told = snapshots.latest(made.fs)
+    assert told is not None
+    assert any("can run type=review (1 worker awake); w1: it lacks the program codex;" in w for w in told[1].warnings)
+    lacks = {}
+    made.advance(1)
+    assert ids(node) == ["t0"]

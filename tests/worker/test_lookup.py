@@ -1,0 +1,146 @@
+"""A handler whose program cannot begin on this machine is not offered, and what is lacking is named."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spoold.protocol.heartbeat import Capabilities
+from spoold.system.clock import ManualClock
+from spoold.worker import lookup
+from spoold.worker.config import WorkerConfig
+from spoold.worker.handler import Handler
+from spoold.worker.lookup import EVERY_S, Lookup, lacking
+from spoold.worker.offering import Offering
+
+
+def program(path: Path, text: str = "#!/bin/sh\n", mode: int = 0o755) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def found(path: Path, *command: str, **handler: Any) -> str | None:
+    """What keeps this command from beginning where only this directory is in the PATH."""
+    return lacking(Handler.model_validate({"command": command, **handler}), {"PATH": f"{path}:/nowhere"})
+
+
+def test_a_program_in_the_path_or_by_its_full_name_is_found(tmp_path: Path) -> None:
+    codex = program(tmp_path / "codex")
+    assert found(tmp_path, "codex", "--path", "{input.path}") is None
+    assert found(tmp_path, str(codex)) is None
+    assert found(tmp_path / "else", "codex", env={"PATH": str(tmp_path)}) is None
+
+
+def test_one_that_is_nowhere_is_named(tmp_path: Path) -> None:
+    assert found(tmp_path, "codex") == "it lacks the program codex, which is nowhere in its PATH"
+    assert found(tmp_path, "/opt/no/codex") == "it lacks the program /opt/no/codex"
+    (tmp_path / "codex").mkdir()
+    assert found(tmp_path, "codex") == "it lacks the program codex, which is nowhere in its PATH"
+
+
+def test_one_that_may_not_be_executed_is_named(tmp_path: Path) -> None:
+    codex = program(tmp_path / "codex", mode=0o644)
+    assert found(tmp_path, "codex") == f"it may not execute {codex}"
+
+
+def test_a_directory_of_the_handler_that_is_not_there_is_named(tmp_path: Path) -> None:
+    program(tmp_path / "codex")
+    assert found(tmp_path, "codex", cwd="/no/such/folder") == "it lacks the directory /no/such/folder"
+    assert found(tmp_path, "bin/codex", cwd=str(tmp_path)) == f"it lacks the program {tmp_path}/bin/codex"
+
+
+@pytest.mark.parametrize("command", ["{input.program}", "./codex"])
+def test_what_differs_from_task_to_task_is_not_judged(tmp_path: Path, command: str) -> None:
+    assert found(tmp_path, command) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "lacks"),
+    [
+        ("#!/opt/no/python\n", "/opt/no/python"),
+        ("#!/usr/bin/env node22\n", "node22"),
+        ("#!/usr/bin/env -S node22 --flag\n", "node22"),
+        ("#!/usr/bin/env -S A=b node22\n", "node22"),
+        ("#!/bin/sh -e\n", None),
+        ("#!/bin/sh", None),
+        ("#!\n", None),
+        ("", None),
+        ("\x7fELF", None),
+    ],
+)
+def test_the_interpreter_of_a_script_has_to_be_there_too(tmp_path: Path, line: str, lacks: str | None) -> None:
+    codex = program(tmp_path / "codex", line)
+    why = found(tmp_path, "codex")
+    if lacks is None:
+        assert why is None
+    else:
+        assert why is not None
+        assert why.startswith(f"it lacks the program {lacks}")
+        assert why.endswith(f"(the interpreter of {codex})")
+
+
+def test_a_script_that_cannot_be_read_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path / "codex", "#!/opt/no/python\n")
+
+    def refused(*_: object) -> int:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "open", refused)
+    assert found(tmp_path, "codex") is None
+
+
+def config(path: Path) -> tuple[WorkerConfig, dict[str, str]]:
+    handlers = {"review": {"command": ["codex"]}, "call": {"python": "jobs:run"}}
+    return WorkerConfig.model_validate({"handlers": handlers}), {"PATH": str(path)}
+
+
+def test_it_is_looked_again_now_and_then(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    clock = ManualClock()
+    looking = Lookup(*config(tmp_path), clock)
+    offering = Offering(Capabilities(cpus=1, mem_mb=1, handlers=("call", "review")), looking.lacks)
+    assert not offering.look({})
+    assert (offering.now.handlers, set(offering.now.lacks)) == (("call",), {"review"})
+    program(tmp_path / "codex")
+    clock.advance(EVERY_S - 1)
+    assert not offering.look({})
+    clock.advance(1)
+    looking.lacks()
+    looking._await(60)
+    assert offering.look({})
+    assert (offering.now.handlers, offering.now.lacks) == (("call", "review"), {})
+    assert [line.partition(":")[0] for line in caplog.messages] == [
+        "no task of type review is taken here",
+        "tasks of type review are taken again",
+    ]
+
+
+def test_a_look_that_hangs_hangs_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, looks = threading.Event(), []
+
+    def hang(*_: object) -> None:
+        looks.append(1)
+        gate.wait(60)
+
+    monkeypatch.setattr(lookup, "lacking", hang)
+    monkeypatch.setattr(lookup, "FIRST_WITHIN_S", 0.01)
+    clock = ManualClock()
+    looking = Lookup(*config(tmp_path), clock)
+    for _ in range(3):
+        assert looking.lacks() == {}
+        clock.advance(2 * EVERY_S)
+    assert looks == [1], "one at a time"
+    gate.set()
+    looking._await(60)
+
+
+def test_without_handlers_nothing_is_looked_for() -> None:
+    looking = Lookup(WorkerConfig(), {}, ManualClock())
+    assert looking.lacks() == {}
+    assert looking._thread is None
