@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from spoold.master import outlook
 from spoold.master.desk import Desk
@@ -63,6 +63,7 @@ class Reporting:
         self._disapproved: list[str] = []
         self._blocked: list[str] = []
         self._looked_at: float | None = None
+        self._announced: frozenset[str] = frozenset()
 
     def asleep(self, desk: Desk) -> set[str]:
         """The nodes whose newest beat, as listed in this step, was read and says that they sleep."""
@@ -81,6 +82,17 @@ class Reporting:
             self._gone_at = now
         return {node for node, name in desk.view.beats.items() if self._gone.get(node) == name.content}
 
+    def announce(
+        self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile], dead: Collection[str]
+    ) -> None:
+        """Publish at once who has died. Errors: OSError.
+
+        To take back its claims can take long: an SMB server waits for the dead client to let go of each file.
+        """
+        new, self._announced = not self._announced.issuperset(dead), frozenset(dead)
+        if new:
+            self._publish(desk, leadership, growing)
+
     def step(self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile]) -> float:
         """Publish if it is time; returns when (monotonic, s) it will be. Errors: OSError."""
         now = desk.now.monotonic
@@ -92,6 +104,10 @@ class Reporting:
         every = busy_s if self.stale else quiet_s
         if self._published_at is not None and now < self._published_at + every:
             return self._published_at + every
+        self._publish(desk, leadership, growing)
+        return now + quiet_s
+
+    def _publish(self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile]) -> None:
         self._read_beats(desk)
         desk.store.common.agree(clocks.by_host(self._beats.values()).values())
         self._count_rejected(desk)
@@ -101,7 +117,7 @@ class Reporting:
         if self._published_at is None:
             for name in snapshots.list_snapshots(desk.store.fs):  # of former leaders
                 take_away(desk, layout.join(layout.STATUS, name.encode()))
-        self._published_at, self.stale = now, False
+        self._published_at, self.stale = desk.now.monotonic, False
         # A snapshot whose publishing failed may yet appear, so its name is never used again.
         try:
             snapshots.publish(desk.store, SnapshotName(desk.epoch, next(self._numbers)), snapshot)
@@ -109,7 +125,6 @@ class Reporting:
             # Moves need no room, a report does: on a full share the work goes on and the picture grows old.
             if classify(error) is not Meaning.FULL and not isinstance(error, NotADirectoryError):
                 raise
-        return now + quiet_s
 
     def _read_beats(self, desk: Desk) -> None:
         for node, beat in desk.view.beats.items():

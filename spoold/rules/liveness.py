@@ -5,6 +5,7 @@ only over looks that the observer could trust: each look counts for at most one 
 itself asleep or cut off has proved nothing about anybody. A beat may have come just before the end of the look that
 first showed it; from there it is counted, to the begin of the last look. After a silence of the share that the
 observer noticed, the others have as long again to come back: a lost connection is tried anew at doubling intervals.
+A node that was dead before that silence stays dead: one call on a file that a dead SMB client held can take seconds.
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ class Absence:
         if away_s > self._longest_s:
             self.away_s, self._back_at = away_s, now
 
-    def returning(self, begun: float) -> bool:
-        """Whether a node whose last beat came after `begun` may still be on the way back."""
-        if self._looked_at is None or begun >= self._back_at:
+    def returning(self, begun: float, dead_at: float) -> bool:
+        """Whether a node may still be on the way back: its last beat came after `begun`, and it is dead since
+        `dead_at`.
+        """
+        if self._looked_at is None or begun >= self._back_at or dead_at < self._back_at:
             return False
         return self._looked_at < self._back_at + min(self.away_s, LONGEST_PAUSE_S) + self._patience_s
 
@@ -47,13 +50,14 @@ class Absence:
 @dataclass(slots=True)
 class _Silence:
     """beat: the last one; seen: it came earlier than this; begun: it came later than this, 0 where it was there at
-    the first look.
+    the first look; dead_at: the look that made it long enough.
     """
 
     beat: int
     seen: float
     begun: float = 0.0
     seconds: float = 0.0
+    dead_at: float | None = None
 
 
 class Watch:
@@ -90,6 +94,9 @@ class Watch:
                 self._silent[node] = _Silence(beat, moment, self._looked_at if known else 0.0)
             elif last is not None:
                 known.seconds += min(max(began - max(last, known.seen), 0.0), self._interval_s)
+            silence = self._silent[node]
+            if silence.dead_at is None and silence.seconds >= self._dead_after_s:
+                silence.dead_at = began
         self._looked_at = began
 
     def untrusted(self) -> None:
@@ -103,11 +110,16 @@ class Watch:
 
     def dead(self) -> list[str]:
         """The nodes that are to be reaped."""
-        return sorted(n for n, silence in self._long_silent() if not self.absence.returning(silence.begun))
+        return sorted(node for node, returning in self._long_silent() if not returning)
 
     def returning(self) -> list[str]:
         """The nodes that would be dead, had the share not been silent: they may still be on the way back."""
-        return sorted(n for n, silence in self._long_silent() if self.absence.returning(silence.begun))
+        return sorted(node for node, returning in self._long_silent() if returning)
 
-    def _long_silent(self) -> list[tuple[str, _Silence]]:
-        return [(n, silence) for n, silence in self._silent.items() if silence.seconds >= self._dead_after_s]
+    def _long_silent(self) -> list[tuple[str, bool]]:
+        """Each node that was silent long enough, and whether it may still be on the way back."""
+        return [
+            (node, self.absence.returning(silence.begun, silence.dead_at))
+            for node, silence in self._silent.items()
+            if silence.dead_at is not None
+        ]

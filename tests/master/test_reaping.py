@@ -270,3 +270,19 @@ def test_the_last_record_of_a_task_sums_up_its_attempts() -> None:
     assert first["total"] is None
     assert last["total"]["attempts"] == 2
     assert last["total"]["duration_s"] == pytest.approx(first["duration_s"] + last["duration_s"])
+
+
+def test_a_dead_worker_is_shown_before_its_claims_are_taken_back() -> None:
+    """An SMB server that waits for the dead client to let go of a file answers only after seconds."""
+    made = running()
+    made.crash("w1")
+    shown: list[list[str]] = []
+
+    def look() -> None:
+        found = snapshots.latest(made.fs)
+        assert found is not None
+        shown.append([node.state for node in found[1].nodes])
+
+    made.nodes["m1"].fs.hang("rename", "claimed/w1/", look)
+    made.advance(25)
+    assert shown[0] == ["dead"]

@@ -105,6 +105,17 @@ def test_after_a_silence_of_the_share_a_node_has_as_long_again_to_come_back() ->
     assert observer.returning() == []
 
 
+def test_a_node_that_was_dead_before_the_silence_has_no_more_time() -> None:
+    """One call on a file that a dead SMB client holds takes the server seconds; that says nothing of the client."""
+    observer = watch()
+    looks(observer, {"w": 1}, 0.0, 5.0, 10.0, 15.0)
+    assert observer.dead() == ["w"]
+    looks(observer, {"w": 1}, 50.0)
+    assert observer.absence.away_s == 35
+    assert observer.dead() == ["w"]
+    assert observer.returning() == []
+
+
 def test_a_beat_that_came_before_the_silence_and_is_seen_after_it_says_nothing() -> None:
     observer = watch()
     looks(observer, {"w": 1}, 0.0)

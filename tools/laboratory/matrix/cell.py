@@ -25,6 +25,8 @@ from tools.laboratory.matrix.workload import Workload, short
 TASKS = 2000
 FAULT_BOUND_S = 180.0
 PER_TASK_S = 0.9
+# TCP sends again after twice as long each time: a client that was cut off for 52 s is next heard after 103.
+RECONNECTED_S = 100.0
 
 
 @dataclass(slots=True)
@@ -109,6 +111,9 @@ def _audit(pool: Pool) -> list[str]:
         pool.lab.guests[laptop].thaw()
         pool.lab.network.heal(laptop)
     problems = []
+    # A node in a call that the share has not answered cannot leave.
+    if away := [laptop for laptop in pool.lab.laptops if not pool.mounted(laptop, RECONNECTED_S)]:
+        problems.append(f"not connected again within {RECONNECTED_S:g} s: {', '.join(away)}")
     try:
         pool.stop_all()
     except TimeoutError as error:

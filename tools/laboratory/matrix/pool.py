@@ -232,7 +232,7 @@ class Pool:
         for laptop in self.lab.laptops:
             self.lab.guests[laptop].thaw()
             self.lab.network.heal(laptop)
-            if not self._answers(laptop) or not self._mounted(laptop):
+            if not self._answers(laptop) or not self.mounted(laptop):
                 self.lab.kill(laptop)
                 self.lab.boot(laptop)
             self.lab.on(laptop).shell(f"pkill -9 -f '[s]pool --spool'; rm -f /run/trace; date -s @{time.time():.2f}")
@@ -248,6 +248,9 @@ class Pool:
             return False
         return True
 
-    def _mounted(self, laptop: str) -> bool:
+    def mounted(self, laptop: str, within_s: float = 45) -> bool:
         """Whether the share answers there, within the time that a client needs to find its server again."""
-        return self.lab.on(laptop).run("ls", SHARE, timeout=45, check=False).code == 0
+        try:
+            return self.lab.on(laptop).run("ls", SHARE, timeout=within_s, check=False).code == 0
+        except Failed:
+            return False
