@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spoold.cli.output import JsonOption, one_line, print_json, print_line, print_prose, remark, within
+from spoold.cli.output import JsonOption, print_json, print_line, print_prose, remark, sentence, within
 from spoold.cli.session import session
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def show(report: Report) -> None:
     print_line(f"{report.directory}: {describe(report.mount) if report.mount else 'mounted in an unknown way'}")
     for found in report.remarks:
         where = f"{found.host}: " if found.host else ""
-        print_prose(f"{_weight(found)}: {where}{one_line(found.problem, 400)}", "    ")
+        print_prose(f"{_weight(found)}: {where}{sentence(found.problem)}", "    ")
         if found.mend:
             print_prose(f"    mend: {within(found.mend)}", "    ")
     print_prose(f"{report.verdict}: {report.reason}", "    ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from spoold.cli.output import JsonOption, TaskArgument, one_line, print_json, print_prose, within
+from spoold.cli.output import JsonOption, TaskArgument, print_json, print_prose, sentence, within
 from spoold.cli.session import session
 
 EPILOG = """Example: spool explain review-3f9a
@@ -36,8 +36,8 @@ def explain(
         print_json(answer)
         return
     attempt = f", attempt {answer.attempt}" if answer.attempt else ""
-    print_prose(f"{within(answer.id)} ({answer.state}{attempt}): {one_line(answer.verdict, 400)}")
+    print_prose(f"{within(answer.id)} ({answer.state}{attempt}): {sentence(answer.verdict)}")
     for reason in answer.reasons:
         if reason.reason != answer.verdict:
-            print_prose(f"  {reason.gate}: {one_line(reason.reason, 400)}", "    ")
+            print_prose(f"  {reason.gate}: {sentence(reason.reason)}", "    ")
         print_prose(f"  what would change it ({reason.gate}): {within(reason.change)}", "    ")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spoold.cli.output import JsonOption, one_line, print_json, print_prose, remark, within
+from spoold.cli.output import JsonOption, print_json, print_prose, remark, sentence, within
 from spoold.cli.session import session
 
 if TYPE_CHECKING:
@@ -77,9 +77,7 @@ def _print(report: Report, mended: list[Mended], *, repaired: bool) -> None:
     for step in mended:
         print_prose(f"{'mended' if step.done else 'not mended'}: {within(step.what)}")
     for finding in report.findings:
-        print_prose(
-            f"{finding.severity.value}: {', '.join(map(within, finding.paths))}: {one_line(finding.problem, 400)}"
-        )
+        print_prose(f"{finding.severity.value}: {', '.join(map(within, finding.paths))}: {sentence(finding.problem)}")
         print_prose(f"    mend: {within(finding.mend)}")
     tasks = ", ".join(f"{number} {state}" for state, number in report.counts.items() if number)
     print_prose(f"{report.verdict}: {tasks or 'no tasks'}")

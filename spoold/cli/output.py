@@ -176,6 +176,11 @@ def one_line(text: str, limit: int = 120) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
+def sentence(text: str) -> str:
+    """A whole sentence on one line: its fix, which often ends in a path, stands at its end. A forged one is cut."""
+    return one_line(text, 6000)
+
+
 def write_bytes(data: bytes) -> None:
     """A piece of a log, as it is: it may be in any encoding, or in none."""
     sys.stdout.flush()

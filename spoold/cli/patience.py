@@ -28,7 +28,7 @@ def saying_why(spool: Spool, ids: Sequence[str]) -> Iterator[None]:
 
 
 def _say(directory: str, ids: Sequence[str]) -> None:
-    from spoold.cli.output import one_line, remark
+    from spoold.cli.output import remark, sentence
     from spoold.client.explain import explain
     from spoold.client.spool import Spool
     from spoold.protocol.errors import SpoolError
@@ -44,4 +44,4 @@ def _say(directory: str, ids: Sequence[str]) -> None:
         with spool.reaching():
             answer = explain(spool.store, SystemHost(), SystemClock(), found[0].id)
         change = f" What would change it: {answer.reasons[0].change}." if answer.reasons else ""
-        remark(f"spool: {answer.id} has not begun: {one_line(answer.verdict, 400)}.{change}")
+        remark(f"spool: {answer.id} has not begun: {sentence(answer.verdict)}.{change}")

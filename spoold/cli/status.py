@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
 import typer
 
 from spoold.cli import completing
-from spoold.cli.output import JsonOption, one_line, print_exactly, print_json, stacks, summed, width, within
+from spoold.cli.output import JsonOption, one_line, print_exactly, print_json, sentence, stacks, summed, width, within
 from spoold.cli.session import session
 from spoold.protocol.amount import amount, figure, length
 
@@ -135,7 +135,10 @@ def render(picture: Snapshot, *, narrow: bool = False) -> RenderableType:
     from rich.console import Group
 
     said = [_headline(picture), *_pauses(picture), ""]
-    parts: list[RenderableType] = [*(_text(one_line(line, 400)) for line in said), _tasks(picture, narrow=narrow)]
+    parts: list[RenderableType] = [
+        *(_text(sentence(line)) for line in said),
+        _tasks(picture, narrow=narrow),
+    ]
     if picture.types:
         parts += [_text(""), _types(picture, narrow=narrow)]
     parts += [_text(""), _text(_workers_line(picture))]
@@ -143,7 +146,7 @@ def render(picture: Snapshot, *, narrow: bool = False) -> RenderableType:
         parts.append(_nodes(picture, narrow=narrow))
     if picture.spent is not None and picture.spent.attempts:
         parts.append(_text(f"since these workers started: {summed(picture.spent)}"))
-    parts += [_text(f"! {one_line(warning, 400)}", style="yellow") for warning in picture.warnings]
+    parts += [_text(f"! {sentence(warning)}", style="yellow") for warning in picture.warnings]
     return Group(*parts)
 
 
@@ -157,7 +160,7 @@ def render_batch(progress: Progress, *, narrow: bool = False) -> RenderableType:
     for cause in progress.causes:
         why = one_line(f"{cause.code}: {cause.message}" if cause.message else cause.code, 200)
         more = f" and {cause.count - len(cause.ids)} more" if cause.count > len(cause.ids) else ""
-        parts.append(_text(f"{figure(cause.count)} failed: {why} ({one_line(', '.join(cause.ids), 400)}{more})"))
+        parts.append(_text(f"{figure(cause.count)} failed: {why} ({sentence(', '.join(cause.ids))}{more})"))
     if progress.spent is not None:
         parts.append(_text(f"what has ended came to {summed(progress.spent)}"))
     return Group(*parts)

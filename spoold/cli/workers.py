@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from spoold.cli.output import JsonOption, one_line, print_json, print_line, print_prose, print_table
+from spoold.cli.output import JsonOption, print_json, print_line, print_prose, print_table, sentence
 from spoold.cli.session import session
 
 EPILOG = """Example: spool workers
@@ -33,7 +33,7 @@ def workers(ctx: typer.Context, as_json: JsonOption = False) -> None:
         print_table(columns(), [node_row(node) for node in found.workers])
         for node in found.workers:
             for note in node.notes:
-                print_prose(f"{node.worker}: {one_line(note, 400)}", "  ")
+                print_prose(f"{node.worker}: {sentence(note)}", "  ")
     else:
         print_prose("no workers; `spool worker` or `spool up` starts one")
     print_line("")

@@ -51,6 +51,13 @@ def test_json_is_the_model_and_nothing_else(tmp_path: Path) -> None:
     assert (answer["source"], answer["master"]["leader"]) == ("listing", None)
 
 
+def test_the_fix_at_the_end_of_a_long_warning_is_shown() -> None:
+    fix = "its owner runs `chmod -R g+rwX /mnt/spool/claimed`"
+    warning = f"a claim of a dead worker {'and its long path ' * 30}may not be moved; {fix}"
+    printed = shown(PICTURE.model_copy(update={"warnings": (warning,)}))
+    assert fix in " ".join(printed.split())
+
+
 def test_people_see_that_nobody_leads(tmp_path: Path) -> None:
     result = spool(make(tmp_path / "s"), "status")
     assert result.exit_code == 0
