@@ -34,8 +34,10 @@ def open_spool(root: str, writer: str, pulse: Pulse) -> Store:
 @cache
 def _warn_of_owners(root: str) -> None:
     """Say what owner and umask mean for the others, before anything is stuck because of it. Once in a process."""
-    f = owners_of(root)
-    said = node_remark(f.uid, f.owner, f.group, f.root_mode, f.umask, member=f.member, primary=f.primary, where=root)
+    f = owners_of(root, layout.TREE)
+    said = node_remark(
+        f.uid, f.owner, f.group, f.root_mode, f.umask, f.unshared, member=f.member, primary=f.primary, where=root
+    )
     if said is not None:
         log.warning("%s", said)
 

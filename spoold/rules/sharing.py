@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from spoold.protocol.amount import some
+
 GROUP_WRITES, SETGID = 0o020, 0o2000
 
 
 def node_remark(
-    uid: int, owner: int, group: str, root_mode: int, umask: int | None, *, member: bool, primary: bool, where: str
+    uid: int,
+    owner: int,
+    group: str,
+    root_mode: int,
+    umask: int | None,
+    unshared: tuple[str, ...] = (),
+    *,
+    member: bool,
+    primary: bool,
+    where: str,
 ) -> str | None:
     """What is wrong with a node's user, as far as moving each other's files goes; None for nothing.
 
     uid: of the node; owner: of the spool's directory `where`; member: of its group; primary: which is the group that
-    the node's files get by themselves; umask: None where it is not known.
+    the node's files get by themselves; umask: None where it is not known; unshared: directories of the spool that the
+    group does not share as it shares the root.
     """
     share = f"let the group share the spool (`chmod g+ws {where} {where}/*/`)"
     if root_mode & GROUP_WRITES and root_mode & SETGID:
         if member or uid == owner:
-            return None
+            return _unshared_remark(group, unshared, where) if unshared else None
         said = f"user {uid} is no member of group {group}, which shares this spool: others cannot move what it makes"
         return f"{said}; add the user to the group, and start the node again"
     if root_mode & GROUP_WRITES:
@@ -31,6 +43,12 @@ def node_remark(
         share = f"share the spool by a group (`chgrp -R GROUP {where}; chmod g+ws {where} {where}/*/`)"
         return f"{said}; start it as that user, or {share}"
     return None
+
+
+def _unshared_remark(group: str, unshared: tuple[str, ...], where: str) -> str:
+    said = f"group {group} shares this spool, but not {some([f'{name}/' for name in unshared])}"
+    fix = f"the owner runs `chgrp {group} {where}/*/; chmod g+ws {where}/*/`"
+    return f"{said}: others cannot move what this node makes there; {fix}"
 
 
 def init_remark(user: str, group: str | None, umask: int | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from stat import S_IMODE, S_IRWXG, S_IRWXO, S_ISDIR, S_ISGID, S_IWGRP, S_IWOTH
 
@@ -122,7 +122,7 @@ def give_to_group(root: str, gid: int) -> None:
 @dataclass(frozen=True, slots=True)
 class Owners:
     """Who owns a spool's root and who this process is. root_mode: its permissions; member: of the root's group, which
-    is the primary one of this process, or not.
+    is the primary one of this process, or not. unshared: directories in it that its group does not share as it does.
     """
 
     uid: int
@@ -132,15 +132,29 @@ class Owners:
     primary: bool
     root_mode: int
     umask: int | None
+    unshared: tuple[str, ...] = ()
 
 
-def owners_of(root: str) -> Owners:
-    """Who owns the directory. Errors: OSError."""
+def owners_of(root: str, below: Iterable[str] = ()) -> Owners:
+    """Who owns the directory. below: names of directories in it, if they are there. Errors: OSError."""
     status = os.stat(root)
     groups = {os.getegid(), *os.getgroups()}
     group, mine = status.st_gid, os.getegid()
     mode = S_IMODE(status.st_mode)
-    return Owners(os.geteuid(), status.st_uid, _name(group), group in groups, group == mine, mode, umask())
+    unshared = tuple(name for name in below if way_of(mode).group and not _shares(os.path.join(root, name), group))
+    return Owners(os.geteuid(), status.st_uid, _name(group), group in groups, group == mine, mode, umask(), unshared)
+
+
+def _shares(directory: str, group: int) -> bool:
+    """Whether that group may write in the directory, and what is made there is the group's; also if nothing is there.
+
+    Errors: OSError.
+    """
+    try:
+        status = os.lstat(directory)
+    except FileNotFoundError:
+        return True
+    return status.st_gid == group and way_of(status.st_mode).group
 
 
 def umask() -> int | None:

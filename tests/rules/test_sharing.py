@@ -17,6 +17,15 @@ def test_in_a_spool_that_a_group_shares_no_umask_matters(umask: int | None) -> N
     assert remark(0o2770, umask, owner=ME, member=False) is None
 
 
+def test_a_directory_that_is_not_shared_as_the_root_is_said_with_the_fix() -> None:
+    said = node_remark(
+        ME, OTHER, "agents", 0o2775, 0o022, ("claimed", "returned"), member=True, primary=True, where="/mnt/s"
+    )
+    assert said is not None
+    assert said.startswith("group agents shares this spool, but not claimed/, returned/: ")
+    assert said.endswith("the owner runs `chgrp agents /mnt/s/*/; chmod g+ws /mnt/s/*/`")
+
+
 def test_a_user_of_another_group_is_told() -> None:
     told = remark(0o2775, 0o002, owner=OTHER, member=False)
     assert told is not None

@@ -100,6 +100,16 @@ def test_who_owns_a_spool_is_told(tmp_path: Path, mask: int) -> None:
     assert found.umask == umask() == mask
 
 
+def test_a_directory_that_the_group_does_not_share_is_found(tmp_path: Path) -> None:
+    fs = shared(tmp_path / "s")
+    for name, bits in (("claimed", 0o755), ("returned", 0o2775), ("ready", 0o775)):
+        fs.mkdir(name)
+        os.chmod(tmp_path / "s" / name, bits)
+    assert owners_of(fs.root, ["claimed", "returned", "ready", "missing"]).unshared == ("claimed", "ready")
+    os.chmod(tmp_path / "s", 0o755)
+    assert owners_of(fs.root, ["claimed"]).unshared == (), "there the root is what has to be said"
+
+
 @pytest.mark.parametrize(
     ("mode", "owner", "group", "user", "shut"),
     [
