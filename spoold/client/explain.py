@@ -21,7 +21,7 @@ from spoold.client.pauses import told
 from spoold.client.status import judged_at, silent, status, sure_lease
 from spoold.client.waiting import read_result
 from spoold.protocol import codec, layout
-from spoold.protocol.drop import UNIQUE, WHOLE
+from spoold.protocol.drop import UNIQUE, is_our_batch
 from spoold.protocol.errors import BadFile, BadName, NotFound
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
@@ -112,7 +112,7 @@ class _Gathering:
         fs, settings, drop = self._store.fs, self._store.settings, self._located.drop
         if not self._located.path.startswith(f"{layout.PENDING}/"):
             return replace(self._base, awaits=told_of(self._located.path, self._picture.warnings))
-        if not drop.endswith((WHOLE, UNIQUE)):
+        if not (drop.endswith(UNIQUE) or is_our_batch(drop)):
             with contextlib.suppress(OSError):
                 self._base = replace(self._base, held=fs.has_writer(self._located.path) is True)
         seen = fs.stat(self._located.path)

@@ -21,7 +21,7 @@ from spoold.master.staging import Staging
 from spoold.master.stuck import Stuck
 from spoold.protocol import layout
 from spoold.protocol.door import BatchName
-from spoold.protocol.drop import WHOLE
+from spoold.protocol.drop import is_our_batch
 from spoold.protocol.errors import BadFile, legible
 from spoold.rules import admission, batch
 from spoold.rules.batch import Accepted, Line
@@ -43,12 +43,12 @@ OVERWRITTEN = (
 def accept(desk: Desk, drop: str, data: bytes, accepted: Accepted) -> None:
     """The batch becomes mine to expand; its order numbers are taken, so that its tasks stay together.
 
-    One that nobody published by rename says in its name how much of it was admitted: its writer may go on.
+    One that is not ours says in its name how much of it was admitted: its writer may go on.
     """
     order, prefix = admission.settle(drop, desk.next_micros(), desk.epoch)
     desk.next_micros(data.count(b"\n") + 2)
-    whole, digest = drop.lower().endswith(WHOLE), accepted.digest[:IN_NAME].hex()
-    name = BatchName(order, prefix) if whole else BatchName(order, prefix, 0, len(data), digest)
+    digest = accepted.digest[:IN_NAME].hex()
+    name = BatchName(order, prefix) if is_our_batch(drop) else BatchName(order, prefix, 0, len(data), digest)
     if doors.through(desk, drop, name.encode()):
         desk.journal.note("BATCH", drop=legible(drop), batch=name.encode())
         desk.door.promised[name] = accepted

@@ -19,7 +19,7 @@ from spoold.master.originals import Originals
 from spoold.master.rejecting import reject
 from spoold.master.stuck import Stuck
 from spoold.protocol import codec, layout
-from spoold.protocol.drop import WHOLE, id_in, is_unique
+from spoold.protocol.drop import WHOLE, id_in, is_our_batch, is_unique
 from spoold.protocol.errors import BadFile, SpoolError, legible
 from spoold.protocol.names import key
 from spoold.rules import admission
@@ -235,7 +235,7 @@ class Drops:
     def _wait(self, desk: Desk, drop: str, error: BadFile, data: bytes) -> None:
         """Not whole yet: look again soon; reject it once it has been still for the grace."""
         if not self._growing.unfinished(desk, drop, error, data):
-            self._reject(desk, drop, error, data, unfinished=not drop.lower().endswith(WHOLE))
+            self._reject(desk, drop, error, data, unfinished=not is_our_batch(drop))
 
     def _unread(self, desk: Desk, drop: str, error: OSError) -> None:
         """A drop that cannot be opened: its mode may still be about to change, a server may be about to wake."""
@@ -255,14 +255,14 @@ class Drops:
         if verdict is None:
             return
         del self._judging[drop]
-        data, whole = trial.data, drop.lower().endswith(WHOLE)
+        data, ours = trial.data, is_our_batch(drop)
         if not isinstance(verdict, Accepted):
             self._act(desk, drop, verdict, data)
             return
-        if not whole and self._growing.unsettled(desk, drop, data):
+        if not ours and self._growing.unsettled(desk, drop, data, at_once=drop.lower().endswith(WHOLE)):
             return
         path = layout.join(layout.PENDING, drop)
-        if not whole and durability.needed(desk) and not durability.make(desk, path, durability.signature(data)):
+        if not ours and durability.needed(desk) and not durability.make(desk, path, durability.signature(data)):
             return
         self._growing.forget(drop)
         batches.accept(desk, drop, data, verdict)

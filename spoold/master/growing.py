@@ -86,10 +86,13 @@ class Growing:
         young.look_at = now + (SOON_S if age_s < LATER_S else LATER_S)
         return age_s < desk.store.settings.drop.grace_s
 
-    def unsettled(self, desk: Desk, drop: str, data: bytes) -> bool:
-        """Whether a batch that looks whole is to be waited for: one that was cut at a line's end looks so, too."""
+    def unsettled(self, desk: Desk, drop: str, data: bytes, *, at_once: bool = False) -> bool:
+        """Whether a batch that looks whole is to be waited for: one that was cut at a line's end looks so, too.
+
+        at_once: its name promises that it was published by rename, so only an open file says otherwise.
+        """
         writer, now = has_writer(desk, drop), desk.now.monotonic
-        grace_s = desk.store.settings.drop.grace_s
+        grace_s = 0.0 if at_once else desk.store.settings.drop.grace_s
         if writer:
             error = held(drop)
         else:

@@ -18,6 +18,7 @@ UNIQUE = "@unique.json"
 _WIDTH = 10
 _AGAIN = re.compile(rf"\.{ORDER}$")
 _OURS = re.compile(rf"[0-9a-z]{{{_WIDTH}}}\.([^@]+)(?:@unique)?\.json")
+_OUR_BATCH = re.compile(rf"[0-9a-z]{{{_WIDTH}}}\.batch-.+{re.escape(WHOLE)}")
 
 
 def first_stem(stem: str) -> str:
@@ -41,6 +42,14 @@ def task_drop(micros: int, task_id: str, *, unique: bool) -> str:
 def batch_drop(micros: int, word: str) -> str:
     """The name that we drop a batch under, which is published by rename."""
     return f"{base36(micros, _WIDTH)}.batch-{word}{WHOLE}"
+
+
+def is_our_batch(drop: str) -> bool:
+    """Whether spoold itself dropped this batch: by a rename, after its content was durable.
+
+    Anybody else's WHOLE is a promise, and `mv` from another file system is a slow copy under that very name.
+    """
+    return _OUR_BATCH.fullmatch(drop) is not None
 
 
 def id_in(drop: str) -> str | None:

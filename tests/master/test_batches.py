@@ -23,7 +23,7 @@ def cluster() -> Cluster:
     made.step("m1")
     made.master("m2")
     made.step("m2")
-    made.submit("many.whole.jsonl", BATCH)
+    made.submit("0000000007.batch-many.whole.jsonl", BATCH)
     return made
 
 
@@ -109,7 +109,7 @@ def test_a_line_whose_fate_is_unknown_is_not_staged_again_while_its_file_cannot_
     made = Cluster(remote=remote)
     made.master("m1")
     made.step("m1")
-    made.submit("many.whole.jsonl", BATCH)
+    made.submit("0000000007.batch-many.whole.jsonl", BATCH)
     mount = made.nodes["m1"].fs
     mount.fail("rename", "waiting/", errno.EIO, how, after=2)
     mount.fail("unlink", "admitting/", code, times=3)
@@ -144,7 +144,7 @@ def test_on_a_share_that_is_slower_than_the_lease_one_leader_expands_it_all() ->
 
     slow.fs.write = late  # type: ignore[method-assign]
     lines = [json.dumps({"command": ["work"], "name": f"n{number}"}) for number in range(200)]
-    made.submit("many.whole.jsonl", "\n".join(lines) + "\n")
+    made.submit("0000000007.batch-many.whole.jsonl", "\n".join(lines) + "\n")
     for _ in range(60):
         made.step("m1")
     assert slow.master.leading
@@ -160,7 +160,7 @@ def test_a_batch_stays_until_no_power_cut_can_take_a_line_of_it_back() -> None:
     made.fs.forgets = True
     made.master("m1")
     made.step("m1")
-    made.submit("many.whole.jsonl", BATCH)
+    made.submit("0000000007.batch-many.whole.jsonl", BATCH)
     until_published(made)
     assert [path for path in made.fs.files("admitting") if path.endswith(".jsonl")]
     forgotten = next(path for path in made.fs.files() if path.startswith(("waiting/", "ready/")))
@@ -215,7 +215,7 @@ def left_half_way(drop: str) -> tuple[Cluster, list[str]]:
     return made, lines
 
 
-@pytest.mark.parametrize("drop", ["many.whole.jsonl", "many.jsonl"])
+@pytest.mark.parametrize("drop", ["0000000007.batch-many.whole.jsonl", "many.jsonl"])
 @pytest.mark.parametrize("kept", [1, 600])
 def test_a_batch_that_was_accepted_is_carried_through_under_a_lower_limit(drop: str, kept: int) -> None:
     """kept: as many lines are just as long as the limit of the next leader."""
@@ -228,7 +228,7 @@ def test_a_batch_that_was_accepted_is_carried_through_under_a_lower_limit(drop: 
     assert made.fs.list("rejected") == []
 
 
-@pytest.mark.parametrize("drop", ["many.whole.jsonl", "many.jsonl"])
+@pytest.mark.parametrize("drop", ["0000000007.batch-many.whole.jsonl", "many.jsonl"])
 def test_what_is_no_task_in_a_batch_over_a_lower_limit_is_rejected_with_the_file(drop: str) -> None:
     made, lines = left_half_way(drop)
     found = len(commands(made))

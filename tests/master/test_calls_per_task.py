@@ -69,7 +69,7 @@ class Pool:
     def admit(self, tasks: Iterable[Mapping[str, object]]) -> int:
         """Drop them as one batch, and let the leader alone work until all are tasks; how many they are."""
         lines = [json.dumps({"command": ["work"], **task}) for task in tasks]
-        self.cluster.submit("all.whole.jsonl", "\n".join([*lines, ""]))
+        self.cluster.submit("0000000007.batch-all.whole.jsonl", "\n".join([*lines, ""]))
         self.turn(self.leader)
         desk = self.leader.master.desk
         assert desk is not None

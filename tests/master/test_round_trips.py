@@ -105,7 +105,7 @@ def test_a_beat_is_read_by_the_name_that_it_has(*, forgets: bool) -> None:
 def test_over_smb_a_task_of_a_batch_costs_the_leader_twenty_requests_at_most() -> None:
     made = share(forgets=True)
     before, done = round_trips(made, "m1"), 0
-    made.submit("all.whole.jsonl", (json.dumps({"command": ["work"]}) + "\n") * 150)
+    made.submit("0000000007.batch-all.whole.jsonl", (json.dumps({"command": ["work"]}) + "\n") * 150)
     while done < 150:
         done += end_all(made)
         run(made, BUSY_S, BUSY_S)
@@ -119,7 +119,7 @@ def test_over_smb_a_task_of_a_batch_costs_the_leader_twenty_requests_at_most() -
 def test_what_a_task_costs_does_not_depend_on_how_many_wait(backlog: int) -> None:
     made = share()
     later = json.dumps({"command": ["work"], "not_before": "2199-01-01T00:00:00Z"}) + "\n"
-    made.submit("later.whole.jsonl", later * backlog or "\n")
+    made.submit("0000000007.batch-later.whole.jsonl", later * backlog or "\n")
     run(made, 10, BUSY_S)
     before, done = round_trips(made, *made.nodes), 0
     submit(made, 100)

@@ -67,9 +67,11 @@ def events(made: Cluster, event: str) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("remote", [False, True])
 @pytest.mark.parametrize("pause", [1, 3, 9, 15, 30])
-def test_every_line_of_a_slow_writer_becomes_a_task_once(remote: bool, pause: int) -> None:
+@pytest.mark.parametrize("drop", ["gen.jsonl", "gen.whole.jsonl"])
+def test_every_line_of_a_slow_writer_becomes_a_task_once(remote: bool, pause: int, drop: str) -> None:
+    """Also where the name promises that the batch was published by rename: `mv` from elsewhere is a slow copy."""
     made = cluster(remote)
-    writer = Writer(made, "gen.jsonl")
+    writer = Writer(made, drop)
     for number in range(6):
         writer.write(line(number))
         made.advance(pause)
@@ -81,11 +83,12 @@ def test_every_line_of_a_slow_writer_becomes_a_task_once(remote: bool, pause: in
 
 
 @pytest.mark.parametrize("remote", [False, True])
-def test_a_line_that_was_cut_at_any_byte_is_joined(remote: bool) -> None:
+@pytest.mark.parametrize("drop", ["gen.jsonl", "gen.whole.jsonl"])
+def test_a_line_that_was_cut_at_any_byte_is_joined(remote: bool, drop: str) -> None:
     text = "".join(map(line, range(3)))
     for cut in range(1, len(text), 7):
         made = cluster(remote)
-        writer = Writer(made, "gen.jsonl")
+        writer = Writer(made, drop)
         writer.write(text[:cut])
         made.advance(8)
         writer.write(text[cut:])
@@ -95,17 +98,27 @@ def test_a_line_that_was_cut_at_any_byte_is_joined(remote: bool) -> None:
         assert made.fs.list("rejected") == []
 
 
-def test_a_batch_whose_writer_is_there_waits_and_says_so() -> None:
+@pytest.mark.parametrize("drop", ["gen.jsonl", "gen.whole.jsonl"])
+def test_a_batch_whose_writer_is_there_waits_and_says_so(drop: str) -> None:
     made = cluster(remote=False)
-    writer = Writer(made, "gen.jsonl")
+    writer = Writer(made, drop)
     writer.write(line(0))
     made.advance(60)
-    assert made.fs.list("pending") == ["gen.jsonl"]
+    assert made.fs.list("pending") == [drop]
     (snapshot,) = sorted(made.fs.files("status").items())[-1:]
-    assert "gen.jsonl: is still open for writing" in snapshot[1].decode()
+    assert f"{drop}: is still open for writing" in snapshot[1].decode()
     writer.close()
     made.advance(4)
     assert ids(made) == ["g0"]
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_batch_whose_name_promises_that_it_is_whole_is_admitted_at_once(remote: bool) -> None:
+    made = cluster(remote)
+    made.submit("many.whole.jsonl", line(0) + line(1))
+    made.step("m1")
+    made.step("m1")
+    assert ids(made) == ["g0", "g1"]
 
 
 def test_a_copy_that_nobody_holds_open_is_admitted_after_two_seconds_as_ever() -> None:
@@ -403,7 +416,7 @@ def test_a_copied_drop_is_made_durable_after_it_was_read_and_before_it_is_admitt
     assert "rename" not in told[:last_wait]
 
 
-@pytest.mark.parametrize("drop", ["0abcdefghi.g0@unique.json", "all.whole.jsonl"])
+@pytest.mark.parametrize("drop", ["0abcdefghi.g0@unique.json", "0000000007.batch-all.whole.jsonl"])
 def test_what_was_submitted_costs_nothing_more(drop: str) -> None:
     made = cluster(remote=False)
     made.submit(drop, line(0))

@@ -55,6 +55,8 @@ class Scribe:
         self._starts += 1
         self._cuts = self._server.cuts
         extension = "jsonl" if self._lines > 1 or self._draw("batch") < 0.3 else "json"
+        if extension == "jsonl" and self._draw("promised") < 0.3:
+            extension = "whole.jsonl"  # as `mv` from another file system writes it
         late = self._weather.flavour == "nfs"
         try:
             file = self._server.open(f"pending/{self.name}-{self._starts}.{extension}", late)
