@@ -36,7 +36,7 @@ def shown(picture: Snapshot) -> str:
 
     console = Console(width=200)
     with console.capture() as captured:
-        console.print(render(picture))
+        console.print(render(picture), crop=False)
     return captured.get()
 
 
