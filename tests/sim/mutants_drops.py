@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from spoold.master import durability, kept, originals
+from spoold.master import batches, drops, durability, kept, originals
 from spoold.master.desk import Desk
 from spoold.master.originals import Originals
 from spoold.master.rejudging import Rejudging
 from spoold.protocol.door import BatchName
+from spoold.protocol.drop import WHOLE
 from spoold.store import absence
 from tests.sim.mutation import Mutations, Swap
 
@@ -27,6 +28,14 @@ def _removed_at_once(desk: Desk, name: BatchName) -> bool:
 @slow.add("no line is lost", "A batch file is removed after its last line, and nobody looks what its writer adds.")
 def no_second_look_after_the_move() -> list[Swap]:
     return [(kept, "keep", _removed_at_once)]
+
+
+@slow.add("no line is lost", "A batch that is called whole is never looked at again, whatever its writer adds.")
+def promise_believed() -> list[Swap]:
+    def promised(drop: str) -> bool:
+        return drop.endswith(WHOLE)
+
+    return [(batches, "is_our_batch", promised), (drops, "is_our_batch", promised)]
 
 
 @slow.add("no line is lost", "What was rejected unfinished is never looked at again.")
