@@ -6,9 +6,11 @@ what will be done. Every reason names its gate and its mend; the first one is th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from spoold.protocol.amount import length
 from spoold.protocol.lifecycle import State
@@ -111,6 +113,13 @@ def _handed_back(case: Case, reasons: list[Reason]) -> Iterator[Reason]:
     yield Reason("handed_back", text, "nothing: that charged nothing, and the next attempt begins anew")
 
 
+def _reported(progress: Any) -> str:
+    """What a program reported of its progress, as a line for people: the fields of an object one after the other."""
+    if isinstance(progress, dict):
+        return ", ".join(f"{name} {_reported(value)}" for name, value in progress.items())
+    return progress if isinstance(progress, str) else json.dumps(progress, ensure_ascii=False)
+
+
 def _claimed(case: Case) -> Answer:
     claim = case.claim
     if claim is None:
@@ -118,7 +127,7 @@ def _claimed(case: Case) -> Answer:
     since = f" since {claim.since}" if claim.since else ""
     reasons = []
     if claim.progress is not None:
-        text = f"it last reported: {claim.progress}"
+        text = f"it last reported: {_reported(claim.progress)}"
         reasons.append(Reason("progress", text, f"`spool logs -f {case.id}` follows what it prints"))
     if claim.frozen_s:
         text = f"it was frozen for {claim.frozen_s:g} s, while the share was silent"

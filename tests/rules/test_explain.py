@@ -344,11 +344,13 @@ def test_a_rejection_gives_its_reason_and_its_mend() -> None:
 def test_a_claim_says_who_since_when_and_how_far() -> None:
     case = replace(WAITING, state=State.CLAIMED)
     assert explain(case).verdict == "it runs"
-    claim = Claim("w-1", since="2025-10-09T08:00:00Z", progress={"done": 3}, cancel=True)
+    claim = Claim(
+        "w-1", since="2025-10-09T08:00:00Z", progress={"done": 3, "of": 10, "files": ["a.py", None]}, cancel=True
+    )
     answer = explain(replace(case, claim=claim))
     assert answer.verdict == "it runs on w-1 since 2025-10-09T08:00:00Z, attempt 1"
     assert [reason.reason for reason in answer.reasons] == [
-        "it last reported: {'done': 3}",
+        'it last reported: done 3, of 10, files ["a.py", null]',
         "somebody asked to cancel it, and w-1 has not stopped it yet",
     ]
 
