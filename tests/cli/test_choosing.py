@@ -82,7 +82,7 @@ def test_what_ended_is_not_asked_for_again(root: Path, run: Run) -> None:
         ("retry --type u", 4, "no task fits --state failed --type u"),
         ("cancel --batch b11", 4, "Did you mean --batch b1?"),
         ("ls --type uuu", 2, "no task and no worker is of type 'uuu'"),
-        ("wait --batch none", 4, "no task fits"),
+        ("wait --batch none", 4, "--batch none. `spool ls` shows those there are."),
         ("cancel", 2, "names no task"),
         ("cancel open --batch b1", 2, "has ids and a selection"),
     ],

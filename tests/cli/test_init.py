@@ -70,6 +70,7 @@ def test_an_unknown_group_is_refused_before_anything_is_made(tmp_path: Path) -> 
     result = spool(tmp_path, "init", str(tmp_path / "s"), "--group", "no-such-group")
     assert result.exit_code == 2
     assert "--group: names no group of this machine" in result.stderr
+    assert "`getent group` lists them." in result.stderr
     assert not (tmp_path / "s").exists()
 
 

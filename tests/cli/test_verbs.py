@@ -278,7 +278,11 @@ def test_wait_tells_by_its_exit_code(root: Path, run: Run) -> None:
     assert (late.code, "1 of 1 task has not ended after 0.05 s: open" in late.err) == (124, True)
     put(root, "ready/type=t/5000.0000000002-1.more.a1f0c0.json", {})
     assert "2 of 3 tasks have not ended" in run("wait", "good", "open", "more", "--timeout", "50ms").err
-    assert run("wait", "good", "unknown").code == 4
+    unknown = run("wait", "good", "unknown")
+    assert (unknown.code, "no task 'unknown' in this spool. `spool ls` shows those there are." in unknown.err) == (
+        4,
+        True,
+    )
 
 
 def test_requests_go_to_control(root: Path, run: Run) -> None:

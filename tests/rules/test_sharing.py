@@ -57,6 +57,7 @@ def test_a_node_of_another_user_is_told() -> None:
     told = remark(0o755, 0o022, owner=OTHER)
     assert told is not None
     assert "runs as user 1000, and user 1001, who owns the spool" in told
+    assert told.endswith("or share the spool by a group (`chgrp -R GROUP /mnt/s; chmod g+ws /mnt/s /mnt/s/*/`)")
 
 
 def test_a_new_spool_says_for_whom_it_is() -> None:
