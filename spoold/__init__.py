@@ -23,6 +23,11 @@ from spoold.protocol.version import __version__
 _EXPORTS = {
     "Spool": "spoold.daemon.embedded",
     "SpoolExecutor": "spoold.client.executor",
+    "Page": "spoold.client.reading",
+    "Result": "spoold.protocol.result",
+    "State": "spoold.protocol.lifecycle",
+    "Status": "spoold.protocol.snapshot:Snapshot",
+    "TaskInfo": "spoold.client.info",
     "TaskFailed": "spoold.client.failures",
     "NotFinished": "spoold.client.failures",
     "SpoolError": "spoold.protocol.errors",
@@ -35,17 +40,27 @@ _EXPORTS = {
 if TYPE_CHECKING:
     from spoold.client.executor import SpoolExecutor
     from spoold.client.failures import NotFinished, TaskFailed
+    from spoold.client.info import TaskInfo
+    from spoold.client.reading import Page
     from spoold.daemon.embedded import Spool
     from spoold.protocol.errors import BadFile, NotFound, SpoolError, Unavailable, WaitTimeout
+    from spoold.protocol.lifecycle import State
+    from spoold.protocol.result import Result
+    from spoold.protocol.snapshot import Snapshot as Status
 
 __all__ = [
     "BadFile",
     "NotFinished",
     "NotFound",
+    "Page",
+    "Result",
     "Spool",
     "SpoolError",
     "SpoolExecutor",
+    "State",
+    "Status",
     "TaskFailed",
+    "TaskInfo",
     "Unavailable",
     "WaitTimeout",
     "__version__",
@@ -56,4 +71,5 @@ def __getattr__(name: str) -> object:
     """The library's names, imported when first asked for: `spool --help` needs none of them."""
     if name not in _EXPORTS:
         raise AttributeError(f"module 'spoold' has no attribute {name!r}")
-    return getattr(import_module(_EXPORTS[name]), name)
+    module, _, called = _EXPORTS[name].partition(":")
+    return getattr(import_module(module), called or name)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spoold.client import asking, info, logs, selecting, submission
-from spoold.client.connection import Connection
 from spoold.client.failures import NotFinished
 from spoold.client.info import TaskInfo
 from spoold.client.logs import Piece
+from spoold.client.reading import Reading
 from spoold.client.waiting import Waiter
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import NotFound, SpoolError, WaitTimeout
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 EVENTS_EVERY_S = 0.5
 
 
-class Spool(Connection):
+class Spool(Reading):
     """An open spool: `with Spool("/mnt/spool") as spool: …`. Serves several threads, save in `close`.
 
     Every method that reaches the spool raises Unavailable when it cannot be reached, with what to do about it.

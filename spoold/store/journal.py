@@ -7,7 +7,7 @@ heartbeat.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -91,11 +91,14 @@ class Journal:
 
 
 class Reader:
-    """Follows all journals of a spool from the beginning; each `read` gives what came since the last one."""
+    """Follows all journals of a spool; each `read` gives what came since the last one.
 
-    def __init__(self, fs: FileSystem) -> None:
+    offsets: how much (bytes) of each file was read; from the beginning, if none are given.
+    """
+
+    def __init__(self, fs: FileSystem, offsets: Mapping[str, int] | None = None) -> None:
         self._fs = fs
-        self._read: dict[str, int] = {}
+        self.offsets: dict[str, int] = dict(offsets or {})
 
     def read(self) -> list[Event]:
         """New events, by their writers' clocks. Errors: OSError. A line that is being written waits for its end; one
@@ -106,14 +109,14 @@ class Reader:
         for segment in sorted(segments, key=lambda name: (name.writer, name.segment)):
             name = segment.encode()
             try:
-                start = self._read.get(name, 0)
+                start = self.offsets.get(name, 0)
                 data = self._fs.read(layout.join(layout.EVENTS, name), offset=start)
             except OSError as error:
                 if not isinstance(error, FileNotFoundError) and not concerns_one_file(error):
                     raise
                 continue
             end = data.rfind(b"\n") + 1
-            self._read[name] = start + end
+            self.offsets[name] = start + end
             events.extend(_parse(data[:end]))
         return sorted(events, key=lambda event: (event.at, event.writer, event.seq))
 

@@ -1,0 +1,150 @@
+"""What a program sees of a spool: the pool, why a task waits, its tasks in pages, what happened, and what changes.
+
+Law: looks and never touches. Each call looks anew, so a page is as true as the listing behind it: a task that moves
+on between two pages may come twice or not at all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import orjson
+
+from spoold.client.connection import Connection
+from spoold.protocol.errors import BadFile
+from spoold.protocol.lifecycle import State
+from spoold.store.journal import Reader
+from spoold.store.locate import SHOWN, Located
+
+if TYPE_CHECKING:
+    from spoold.client.listing import Row
+    from spoold.protocol.event import Event
+    from spoold.protocol.snapshot import Snapshot as Status
+    from spoold.rules.case import Explanation
+
+T = TypeVar("T")
+
+PAGE = 1000
+WATCH_EVERY_S = 1.0
+_ORDER = {state: number for number, state in enumerate(SHOWN)}
+_Position = tuple[int, str, int]
+_BEGIN: _Position = (-1, "", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some of many. cursor: what the next call is given to go on; '' where there are no more now."""
+
+    items: list[T]
+    cursor: str
+
+
+class Reading(Connection):
+    """The questions that a program may ask of a spool, beside those about one task.
+
+    Each imports what it needs: a program that only submits pays for none of them.
+    """
+
+    def status(self) -> Status:
+        """The pool now: tasks by state, workers, rates, warnings. Takes up to 3 s where no leader is seen."""
+        from spoold.client.status import status
+        from spoold.system.host import SystemHost
+
+        with self.reaching():
+            return status(self.store, SystemHost(), self.store.clock)
+
+    def explain(self, task_id: str) -> Explanation:
+        """Why a task is where it is, and what would change that. Errors: NotFound."""
+        from spoold.client.explain import explain
+        from spoold.system.host import SystemHost
+
+        with self.reaching():
+            return explain(self.store, SystemHost(), self.store.clock, task_id)
+
+    def tasks(
+        self,
+        *,
+        states: Collection[State | str] = (),
+        types: Collection[str] = (),
+        batches: Collection[str] = (),
+        archived: bool = False,
+        cursor: str = "",
+        limit: int = PAGE,
+    ) -> Page[Row]:
+        """The tasks that fit all that is said, `limit` at a time, in the order of their life: pending first.
+
+        archived: those in the archive too. cursor: of the page before. Errors: BadFile for a cursor that is none,
+        ValueError for a state that is none.
+        """
+        from spoold.client import listing, selecting
+        from spoold.rules.selection import Selection
+        from spoold.system.host import SystemHost
+
+        selection = Selection(tuple(State(state) for state in states), tuple(types), tuple(batches))
+        begin = _position(cursor)
+        with self.reaching():
+            found = selecting.select(self.store, selection, archived=archived)
+            rest = (one for one in found if _place(one) > begin)
+            some = nsmallest(limit + 1, rest, key=_place)
+            rows = listing.describe(self.store, some[:limit], SystemHost().identity().hostname)
+        more = orjson.dumps(_place(some[limit - 1])).decode() if len(some) > limit else ""
+        return Page(rows, more)
+
+    def events(self, cursor: str = "") -> Page[Event]:
+        """What happened since the call that gave the cursor, or ever, by the writers' clocks; the cursor is never ''.
+
+        Errors: BadFile for a cursor that is none.
+        """
+        reader = Reader(self.store.fs, _offsets(cursor))
+        with self.reaching():
+            found = reader.read()
+        return Page(found, orjson.dumps(reader.offsets).decode())
+
+    def watch(
+        self, *, every_s: float = WATCH_EVERY_S, sleep: Callable[[float], None] = time.sleep
+    ) -> Iterator[Status]:
+        """The pool now, and again whenever it has changed, until `sleep` raises; looks every `every_s` seconds."""
+        last: Status | None = None
+        while True:
+            now = self.status()
+            if last is None or now != last.model_copy(update={"generated_at": now.generated_at}):
+                yield now
+            last = now
+            sleep(every_s)
+
+
+def _place(located: Located) -> _Position:
+    return _ORDER[located.state], located.path, located.line
+
+
+def _position(cursor: str) -> _Position:
+    if not cursor:
+        return _BEGIN
+    match _decoded(cursor):
+        case [int(order), str(path), int(line)]:
+            return order, path, line
+    raise _no_cursor(cursor)
+
+
+def _offsets(cursor: str) -> dict[str, int]:
+    if not cursor:
+        return {}
+    found = _decoded(cursor)
+    if isinstance(found, dict) and all(isinstance(offset, int) and offset >= 0 for offset in found.values()):
+        return found
+    raise _no_cursor(cursor)
+
+
+def _decoded(cursor: str) -> object:
+    try:
+        return orjson.loads(cursor)
+    except ValueError:
+        raise _no_cursor(cursor) from None
+
+
+def _no_cursor(cursor: str) -> BadFile:
+    return BadFile("cursor", "", f"is none that this call gave: {cursor[:40]!r}.", "begin without one.")
