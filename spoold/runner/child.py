@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spoold.runner.entering import Within
-    from spoold.runner.launcher import Launched
 
 _READ = 1 << 16
 # What the supervisor ignores and a program must not.
@@ -188,10 +187,10 @@ class Output:
         self.dropped = 0
         self.trouble = ""
 
-    def listen(self, child: Child | Launched) -> None:
-        """Takes its output from this process."""
-        self._voice = child.output
-        self.sources = [child.output, child.errors]
+    def listen(self, output: int, errors: int) -> None:
+        """Takes what comes from the read ends of these two pipes: a process's standard output and its errors."""
+        self._voice = output
+        self.sources = [output, errors]
 
     def pump(self) -> bool:
         """Takes one read from each non-blocking pipe; False if there was nothing to take."""

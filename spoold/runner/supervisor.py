@@ -151,7 +151,7 @@ class Supervisor:
         try:
             self._staff.start(run, self._env, self._marks)
             assert run.child is not None
-            run.output.listen(run.child)
+            run.output.listen(run.child.output, run.child.errors)
         except (Refused, OSError) as problem:
             run.refuse(problem if isinstance(problem, Refused) else refused("cannot start a process", problem))
             self._finish(run)

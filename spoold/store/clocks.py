@@ -9,19 +9,28 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.rules import clocks
 from spoold.system.clock import Clock
-
-if TYPE_CHECKING:
-    from spoold.store.store import Store
+from spoold.system.filesystem import FileSystem
 
 # How often (s) the server is asked; and again soon where it took so long to answer that the answer tells little.
 ASK_EVERY_S = 300.0
 ASK_AGAIN_S, VAGUE_S = 10.0, 1.0
 TRIES = 3
+
+
+class Stager(Protocol):
+    """Who writes the file whose stamp is asked for: a `Store` is one."""
+
+    @property
+    def fs(self) -> FileSystem:
+        """Where the file is."""
+
+    def stage(self, data: bytes, *, durable: bool) -> str:
+        """Write a file of this writer's own and return its path. Errors: OSError, ShutOut."""
 
 
 class CommonClock:
@@ -60,14 +69,14 @@ class CommonClock:
         """
         return math.inf if self._server is None else moment - self.wall()
 
-    def ask(self, store: Store) -> None:
+    def ask(self, store: Stager) -> None:
         """Ask the server for its time; at first some times, until it answers quickly. Errors: OSError, ShutOut."""
         first = self._server is None
         for _ in range(TRIES if first else 1):
             if self._ask(store) <= VAGUE_S:
                 return
 
-    def _ask(self, store: Store) -> float:
+    def _ask(self, store: Stager) -> float:
         """How long (s) it took. Errors: as `ask`."""
         began = self._clock.boottime()
         path = store.stage(b"\n", durable=False)

@@ -28,5 +28,6 @@ spoold but itself.
     ground       the mount below a spool as it is now, and what follows from it
     hints        wake-ups where the system notifies of changes; a hint, never the truth
     watching     what hints watch with: watchdog's Observer, or inotify, its lowest layer, where there is one
+    notice       what a watcher calls when something came
     bell         what a loop sleeps on, and how other threads wake it
 """

@@ -23,7 +23,7 @@ from watchdog.observers.inotify_c import (
     WatchDescriptor,
 )
 
-from spoold.system.watching import Notice
+from spoold.system.notice import Notice
 
 # What leaves a directory is news for nobody: whoever took it has put it somewhere.
 _CAME = Mask(

@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
+
+from spoold.system.notice import Notice
 
 if TYPE_CHECKING:
     from watchdog.observers.api import ObservedWatch
-
-# Whether a directory came or went; the watch that is no more, None for any other event. Answers whether that was
-# news: False while nobody has heard the notice before.
-Notice = Callable[[bool, object | None], bool]
 
 _LEAVE_WITHIN_S = 5.0
 
