@@ -28,7 +28,7 @@ from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.lanes import Lane, parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key, parse_ended, parse_events
-from spoold.protocol.request import Verb, halted_by, paused_by
+from spoold.protocol.request import Verb
 from spoold.protocol.result import Code, Result
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import Task
@@ -36,9 +36,12 @@ from spoold.rules import admission, batch
 from spoold.rules.case import Case, Claim, EndedAttempt, Explanation, Seen
 from spoold.rules.drain import is_drained
 from spoold.rules.explain import explain as judge_case
-from spoold.rules.gates.facts import Parent, TypeFacts, conditions_of
+from spoold.rules.gates.facts import Known, Parent, facts_of_type
+from spoold.rules.gates.registry import conditions_of, parents_of
+from spoold.rules.gates.registry import gather as gather_facts
 from spoold.rules.matching import unfit
 from spoold.rules.nodes import ASLEEP
+from spoold.rules.resources import capacities, stock_seen
 from spoold.store import beats, control, drops
 from spoold.store.lanes import list_tasks
 from spoold.store.locate import Located, locate, locate_many
@@ -179,13 +182,10 @@ class _Gathering:
             pass
         if lane is None:
             return case
-        facts = TypeFacts(
-            paused=paused_by(self._requests),
-            halted=halted_by(self._requests),
-            limit=self._store.settings.of(lane.type).max_concurrent,
-            active=self._picture.types.get(lane.type, {}).get("active", 0),
-            doubtful=self._picture.types.get("", {}).get("active", 0),
-        )
+        known = Known(self._base.now, self._store.settings, tuple(self._requests))
+        active = {kind: counts.get("active", 0) for kind, counts in self._picture.types.items()}
+        stock = stock_seen(capacities(self._store.settings), active)
+        facts = facts_of_type(lane.type, known, stock, gather_facts(known))
         last = self._last_attempt(name)
         return replace(
             self._with_workers(self._with_lane(case, lane, name), lane),
@@ -203,7 +203,7 @@ class _Gathering:
     def _with_parents(self, case: Case, task: Task) -> Case:
         """The state of everything that the task waits for."""
         conditions = conditions_of(task)
-        wanted = {*conditions.needs, *conditions.needs_ended}
+        wanted = parents_of(conditions)
         found = locate_many(self._store, wanted) if wanted else {}
         parents = {p: _PARENTS.get(found[p].state, Parent.OPEN) if p in found else Parent.UNKNOWN for p in wanted}
         places = {p: _place(where) for p, where in found.items()}

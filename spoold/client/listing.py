@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 
 from spoold.client.info import kind_of, read_content, reason_of, text_in
 from spoold.protocol import codec, layout
@@ -20,11 +21,12 @@ from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, parse_ended, parse_log
 from spoold.protocol.order import order_micros
-from spoold.protocol.request import Request, halted_by, paused_by
+from spoold.protocol.request import Request
 from spoold.protocol.result import Result
-from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Parent, TypeFacts, conditions_of
-from spoold.rules.gates.registry import judge, judge_type
+from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Known, Parent, TypeFacts, facts_of_type
+from spoold.rules.gates.registry import conditions_of, gather, judge, judge_type, parents_of
 from spoold.rules.gates.verdicts import Pass
+from spoold.rules.resources import Capacity, Stock, capacities, stock_seen, uses_of
 from spoold.store import beats, control, snapshots
 from spoold.store.clocks import by_host
 from spoold.store.locate import Located, locate_many
@@ -110,20 +112,23 @@ class _Listing:
         """Why it waits or failed; the gates are those that the leader asks."""
         if located.state in (State.WAITING, State.READY) and located.name is not None:
             waits = located.state is State.WAITING
+            type_facts = self._type_facts(kind, counted=waits)
             if waits:
-                facts = Facts(self._now, self._parent, self._rest_s(located, last))
-                verdict = judge(self._conditions.get(key(located.id), NO_CONDITIONS), facts)
+                task_key, rest_s = key(located.id), self._rest_s(located, last)
+                facts = Facts(self._now, self._parent, rest_s, task_key, kind, type=type_facts, more=type_facts.more)
+                verdict = judge(self._conditions.get(task_key, NO_CONDITIONS), facts)
                 if not isinstance(verdict, Pass):
                     return verdict.reason
-            verdict = judge_type(kind, self._type_facts(kind, limited=waits))
+            verdict = judge_type(kind, type_facts, ready=not waits)
             if not isinstance(verdict, Pass):
                 return verdict.reason
         return reason_of(self._store, located, last)
 
-    def _type_facts(self, kind: str, *, limited: bool) -> TypeFacts:
-        limit = self._store.settings.of(kind).max_concurrent if limited else None
-        active = self._active.get(kind, {}).get("active", 0) if limit is not None else 0
-        return TypeFacts(paused_by(self._requests), halted_by(self._requests), limit, active)
+    def _type_facts(self, kind: str, *, counted: bool) -> TypeFacts:
+        """counted: with the stock of the resources that it uses, for which the snapshot is read."""
+        known, gathered = self._gathered
+        wanted = counted and not self._capacities.keys().isdisjoint(uses_of(kind))
+        return facts_of_type(kind, known, self._stock if wanted else Stock(), gathered)
 
     def _rest_s(self, located: Located, last: Result | None) -> float:
         """How long its retry delay still lasts, from when the attempt before ended."""
@@ -144,7 +149,7 @@ class _Listing:
 
     @cached_property
     def _parents(self) -> dict[str, Parent]:
-        wanted = {parent for one in self._conditions.values() for parent in (*one.needs, *one.needs_ended)}
+        wanted = {parent for one in self._conditions.values() for parent in parents_of(one)}
         found = locate_many(self._store, wanted) if wanted else {}
         return {key(ref): _PARENTS.get(one.state, Parent.OPEN) for ref, one in found.items()}
 
@@ -156,9 +161,19 @@ class _Listing:
         return control.list_requests(self._store.fs)
 
     @cached_property
-    def _active(self) -> Mapping[str, Mapping[str, int]]:
+    def _gathered(self) -> tuple[Known, Mapping[str, Any]]:
+        known = Known(self._now, self._store.settings, tuple(self._requests))
+        return known, gather(known)
+
+    @cached_property
+    def _capacities(self) -> dict[str, Capacity]:
+        return capacities(self._store.settings)
+
+    @cached_property
+    def _stock(self) -> Stock:
         latest = snapshots.latest(self._store.fs)
-        return latest[1].types if latest is not None else {}
+        types = latest[1].types if latest is not None else {}
+        return stock_seen(self._capacities, {kind: counts.get("active", 0) for kind, counts in types.items()})
 
     @cached_property
     def _beats(self) -> dict[str, Heartbeat]:

@@ -7,7 +7,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     desk        what a leader works with, and the moves that its duties share. Its parts:
       view        what the last listings showed        own_door    what stands in its own door
       learned     lanes and deadlines of tasks         missing     tasks whose place is in doubt
-      usage       how much of each limit is in use     orders      the numbers that it gives
+      usage       how much of each resource is used    orders      the numbers that it gives
       report      what people should know              rejects     what it remembers of rejected/
     changes     what is asked to be listed, and what that has changed in the view
     misnamed    files among the tasks whose names are no task's

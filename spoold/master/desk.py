@@ -24,7 +24,8 @@ from spoold.protocol.result import Code, Error, Result, Status
 from spoold.protocol.task import Task
 from spoold.rules.accounts import Ran, plus, total_of
 from spoold.rules.backlog import Backlog, Entry, Now
-from spoold.rules.gates.facts import NO_CONDITIONS, conditions_of
+from spoold.rules.gates.facts import NO_CONDITIONS
+from spoold.rules.gates.registry import conditions_of
 from spoold.rules.liveness import Watch
 from spoold.store import absence
 from spoold.store.journal import Journal

@@ -14,7 +14,7 @@ from spoold.protocol.errors import BadFile, BadName
 from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key
-from spoold.rules.gates.facts import conditions_of
+from spoold.rules.gates.registry import conditions_of
 from spoold.store import beats
 
 # How often (s) a file that could not be read is read again.

@@ -206,6 +206,7 @@ class Master:
     def _lead(self, desk: Desk) -> LeaderStep:
         if not self._followed:
             following.follow(desk)
+        placing.gather_facts(desk)
         self._relist(desk)
         relisting.settle_missing(desk)
         placing.count_active(desk)

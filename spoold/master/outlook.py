@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 
 from spoold.master.desk import Desk
-from spoold.master.placing import is_halted, kind_of
+from spoold.master.placing import is_halted
 from spoold.protocol.amount import amount, some
 from spoold.protocol.heartbeat import Heartbeat
-from spoold.protocol.lanes import parse_lane
+from spoold.protocol.lanes import kind_in, parse_lane
 from spoold.protocol.request import EVERYTHING, paused_by
 from spoold.protocol.snapshot import TaskCounts, no_tasks
 from spoold.rules.matching import unfit
 from spoold.rules.nodes import ASLEEP
+from spoold.rules.resources import kind_counted
 from spoold.rules.tempo import Left
 
 LANES_JUDGED = 50
@@ -27,12 +28,15 @@ def types(desk: Desk) -> dict[str, dict[str, int]]:
     """How many tasks of each type wait, stand ready and run."""
     found: dict[str, dict[str, int]] = {}
     for lane, count in desk.backlog.per_lane().items():
-        found.setdefault(kind_of(lane), no_tasks())["waiting"] += count
+        found.setdefault(kind_in(lane), no_tasks())["waiting"] += count
     for lane, tasks in desk.view.ready.items():
         if tasks:
-            found.setdefault(kind_of(lane), no_tasks())["ready"] += len(tasks)
+            found.setdefault(kind_in(lane), no_tasks())["ready"] += len(tasks)
     for name, active in desk.usage.in_use():
-        kind = found.setdefault(name, no_tasks())
+        counted = kind_counted(name)
+        if counted is None:
+            continue  # a resource that is no type
+        kind = found.setdefault(counted, no_tasks())
         kind["active"] = active
         # A claim may be listed a step before it is counted.
         kind["running"] = max(0, active - kind["ready"])
@@ -56,7 +60,7 @@ def left(desk: Desk, counts: TaskCounts, workers: list[Heartbeat], stuck: dict[s
     """What has not ended; workers: those awake, stuck: what `unservable` found."""
     paused = paused_by(desk.view.requests)
     held = "the spool is halted" if is_halted(desk) else ""
-    if not held and (EVERYTHING in paused or any(kind_of(lane) in paused for lane in desk.backlog.per_lane())):
+    if not held and (EVERYTHING in paused or any(kind_in(lane) in paused for lane in desk.backlog.per_lane())):
         held = "tasks are paused"
     return Left(
         counts.pending + counts.waiting + counts.ready + counts.claimed,

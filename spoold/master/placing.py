@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 
 from spoold.master.desk import Desk
 from spoold.master.learning import unread
@@ -11,20 +10,22 @@ from spoold.master.rejecting import reject_twin
 from spoold.master.view import Place, waiting_place
 from spoold.protocol import layout
 from spoold.protocol.errors import BadName, legible
-from spoold.protocol.lanes import parse_lane
+from spoold.protocol.lanes import kind_in
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key
-from spoold.protocol.request import halted_by, paused_by
+from spoold.protocol.request import halted_by
 from spoold.protocol.result import Code, Error, Status
 from spoold.protocol.task import Task
 from spoold.rules.admission import Admit
-from spoold.rules.backlog import Entry, LaneView, displaced, holdbacks, promotions
-from spoold.rules.gates.facts import TypeFacts
-from spoold.rules.gates.registry import judge_type
-from spoold.rules.gates.verdicts import PASS
+from spoold.rules.backlog import Entry
+from spoold.rules.gates.facts import NO_CONDITIONS, Known, TypeFacts, facts_of_type
+from spoold.rules.gates.registry import gather, judge_type
+from spoold.rules.gates.verdicts import Pass
 from spoold.rules.memory import may_be_raised, raised
 from spoold.rules.outcome import past_deadline
 from spoold.rules.policy import retry_policy
+from spoold.rules.promoting import LaneView, displaced, holdbacks, promotions
+from spoold.rules.resources import capacities, uses_of
 from spoold.store.absence import names_in
 from spoold.store.lanes import move_into_lane
 from spoold.store.ledger import Ledger
@@ -107,19 +108,28 @@ def fail_late(desk: Desk, task_key: str) -> None:
 
 
 def count_active(desk: Desk) -> None:
-    """Count what is ready and claimed by type; moves of this step are then counted as they are made.
+    """Count what the ready and the claimed tasks use; moves of this step are then counted as they are made.
 
     What is in doubt is counted apart: while it lasts, nothing new may become ready in its place.
     """
     usage = desk.usage
-    usage.begin(map(kind_of, _adrift(desk)))
+    usage.begin(capacities(desk.store.settings), (uses_of(kind_in(lane)) for lane in _adrift(desk)))
     for lane, names in desk.view.ready.items():
-        usage.take(kind_of(lane), len(names))
+        usage.take(uses_of(kind_in(lane)), len(names))
     for names in desk.view.claimed.values():
         for task in names.values():
-            usage.take(kind_of(desk.learned.lanes.get(key(task.id), "")))
-    if any(kind.max_concurrent is not None for kind in desk.store.settings.types.values()):
+            usage.take(uses_of(kind_in(desk.learned.lanes.get(key(task.id), ""))))
+    if usage.stock.capacity:
         desk.report.notices += map(UNREAD.format, unread(desk))
+
+
+def gather_facts(desk: Desk) -> None:
+    """Have the gates gather what they bring to the facts: once a step, and before anything is judged."""
+    desk.backlog.gathered = gather(_known(desk))
+
+
+def _known(desk: Desk) -> Known:
+    return Known(desk.now.wall, desk.store.settings, tuple(desk.view.requests))
 
 
 def _adrift(desk: Desk) -> Iterator[str]:
@@ -136,15 +146,9 @@ def _adrift(desk: Desk) -> Iterator[str]:
 
 
 def type_facts(desk: Desk, kinds: Iterable[str]) -> dict[str, TypeFacts]:
-    """What holds for each of these types."""
-    paused = paused_by(desk.view.requests)
-    halted, settings = is_halted(desk), desk.store.settings
-    return {
-        kind: TypeFacts(
-            paused, halted, settings.of(kind).max_concurrent, desk.usage.certain[kind], desk.usage.in_doubt(kind)
-        )
-        for kind in sorted(set(kinds))
-    }
+    """What holds for each of these types, over one stock, which counts the moves of this step as they are made."""
+    known, stock, gathered = _known(desk), desk.usage.stock, desk.backlog.gathered
+    return {kind: facts_of_type(kind, known, stock, gathered) for kind in sorted(set(kinds))}
 
 
 def is_halted(desk: Desk) -> bool:
@@ -152,23 +156,17 @@ def is_halted(desk: Desk) -> bool:
     return halted_by(desk.view.requests)
 
 
-@lru_cache(maxsize=4096)
-def kind_of(lane: str) -> str:
-    """The type of a lane; empty for a name that is none."""
-    parsed = parse_lane(lane)
-    return parsed.type if parsed else ""
-
-
 def hold_back(desk: Desk) -> None:
     """What stands ready though its type may not run now, or more urgent work waits, goes back. Errors: OSError."""
-    for kind, facts in type_facts(desk, map(kind_of, desk.view.ready)).items():
-        lanes = [lane for lane in desk.view.ready if kind_of(lane) == kind]
+    types = type_facts(desk, map(kind_in, desk.view.ready))
+    for kind, facts in types.items():
+        lanes = [lane for lane in desk.view.ready if kind_in(lane) == kind]
         ready = {task: lane for lane in lanes for task in desk.view.ready[lane].values()}
         for task in holdbacks(list(ready), facts, kind):
             _hold(desk, task, ready[task])
     window = desk.store.settings.ready.window
     for lane, tasks in desk.view.ready.items():
-        for task in displaced(list(tasks.values()), desk.backlog.best(lane), window):
+        for task in displaced(list(tasks.values()), desk.backlog, lane, types[kind_in(lane)], window, desk.now):
             _hold(desk, task, lane)
 
 
@@ -180,7 +178,7 @@ def _hold(desk: Desk, task: TaskName, lane: str) -> None:
         return
     if _to_waiting(desk, place.path, task, lane, content, "HELD"):
         desk.view.forget_place(place)
-        desk.usage.give_back(kind_of(lane))
+        desk.usage.give_back(uses_of(kind_in(lane)))
 
 
 def reject_copies(desk: Desk) -> None:
@@ -195,12 +193,14 @@ def reject_copies(desk: Desk) -> None:
 def promote(desk: Desk) -> int:
     """Fill the windows of ready/ with what may run now; with how many. Errors: OSError."""
     lanes = {
-        lane: LaneView(kind_of(lane), tuple(task.rank for task in desk.view.ready.get(lane, {}).values()))
+        lane: LaneView(kind_in(lane), tuple(task.rank for task in desk.view.ready.get(lane, {}).values()))
         for lane in desk.backlog.lanes()
         if desk.view.blocked.isdisjoint(_directories(lane))
     }
-    facts = type_facts(desk, map(kind_of, lanes))
-    chosen = promotions(desk.backlog, lanes, facts, desk.store.settings.ready.window)
+    facts = type_facts(desk, map(kind_in, lanes))
+    refused = desk.backlog.refusals
+    chosen = promotions(desk.backlog, lanes, facts, desk.store.settings.ready.window, desk.now)
+    desk.busy = desk.busy or desk.backlog.refusals > refused  # the next step fails what a gate refused just now
     for index, entry in enumerate(chosen):
         try:
             desk.breathe()
@@ -244,7 +244,7 @@ def _withheld(desk: Desk, moved: Moved, lane: str) -> bool:
 def stands_ready(desk: Desk, name: TaskName, file: str, lane: str) -> None:
     """The leader itself has just moved the token into this lane of ready/."""
     desk.learned.lanes[key(name.id)] = lane
-    desk.usage.take(kind_of(lane))
+    desk.usage.take(uses_of(kind_in(lane)))
     desk.view.stand_ready(name, file, lane)
 
 
@@ -260,7 +260,7 @@ def place_admitted(desk: Desk, src: str, admit: Admit, drop: str) -> bool:
         desk.journal.note("ADMITTED", name.id, name.attempt, lane=admit.lane, drop=legible(drop))
     else:
         # It may be ready all the same, and claimed already: it counts until everything has been listed.
-        desk.usage.take(kind_of(admit.lane))
+        desk.usage.take(uses_of(kind_in(admit.lane)))
         desk.unsure = True
         _withheld(desk, moved, admit.lane)
     return bool(moved)
@@ -275,4 +275,7 @@ def room_at_once(desk: Desk, admit: Admit) -> bool:
         return False
     if len(ready) >= desk.store.settings.ready.window:
         return False
-    return judge_type(admit.task.kind, type_facts(desk, [admit.task.kind])[admit.task.kind]) == PASS
+    kind = admit.task.kind
+    facts = type_facts(desk, [kind])[kind]
+    entry = Entry(admit.name.encode(), admit.lane, NO_CONDITIONS)
+    return isinstance(judge_type(kind, facts), Pass) and desk.backlog.would_let(entry, facts, desk.now)

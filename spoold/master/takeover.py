@@ -10,6 +10,7 @@ from __future__ import annotations
 from spoold.master import doors
 from spoold.master.desk import Desk
 from spoold.master.following import follow
+from spoold.master.placing import gather_facts
 from spoold.master.relisting import BREATHE_EVERY, adopt, list_waiting
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
@@ -26,6 +27,7 @@ def take_over(desk: Desk) -> None:
             desk.breathe()
     # A leader before may be in the middle of its last step, and take a token back to waiting/ unseen, but only once;
     # so what is polled is listed before waiting/ and after it.
+    gather_facts(desk)
     tokens = list_waiting(desk)
     desk.unsure = True
     follow(desk)

@@ -1,6 +1,4 @@
-"""How much of each counted resource is in use: what limits are judged by.
-
-The first such resource is a type, which `max_concurrent` limits: each task that is ready or claimed uses one of it.
+"""How much of each counted resource is in use: what limits are judged by. `rules.resources` says what a task uses.
 
 Law: counted anew from the listings in every step, so that no crash leaves a count wrong. Moves of the same step are
 counted as they are made. What may be in use counts as used: while it lasts, nothing new begins in its place.
@@ -9,38 +7,44 @@ counted as they are made. What may be in use counts as used: while it lasts, not
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 
-# What a task uses whose type is not known yet: one of every resource.
-UNKNOWN = ""
+from spoold.rules.resources import UNKNOWN, Capacity, Stock, Uses
 
 
-@dataclass(slots=True)
 class Usage:
-    """By name of the resource. certain: seen in use; possible: not seen, and perhaps in use all the same."""
+    """The units in use by name of the resource, as `stock` shows them at every moment of a step."""
 
-    certain: Counter[str] = field(default_factory=Counter)
-    possible: Counter[str] = field(default_factory=Counter)
+    def __init__(self) -> None:
+        self._used: Counter[str] = Counter()
+        self._doubtful: Counter[str] = Counter()
+        self.stock = Stock({}, self._used, self._doubtful)
 
-    def begin(self, possible: Iterable[str]) -> None:
-        """Count from nothing again."""
-        self.certain.clear()
-        self.possible.clear()
-        self.possible.update(possible)
+    def begin(self, capacity: Mapping[str, Capacity], possible: Iterable[Uses]) -> None:
+        """Count from nothing again. possible: what tasks use that are not seen and may be active all the same."""
+        self._used.clear()
+        self._doubtful.clear()
+        self.stock = Stock(capacity, self._used, self._doubtful)
+        for uses in possible:
+            self._doubtful.update({name: units for name, units in uses.items() if name != UNKNOWN})
+            self._doubt(uses.get(UNKNOWN, 0))
 
-    def take(self, name: str, count: int = 1) -> None:
-        """So many more are in use."""
-        self.certain[name] += count
+    def take(self, uses: Uses, count: int = 1) -> None:
+        """So many more tasks with these uses are ready or claimed."""
+        for name, units in uses.items():
+            self._used[name] += units * count
+        self._doubt(uses.get(UNKNOWN, 0) * count)
 
-    def give_back(self, name: str) -> None:
-        """One is free again."""
-        self.certain[name] -= 1
-
-    def in_doubt(self, name: str) -> int:
-        """How many more of it may be in use than are seen to be."""
-        return self.possible[name] + self.certain[UNKNOWN] + self.possible[UNKNOWN]
+    def give_back(self, uses: Uses) -> None:
+        """One task with these uses is neither ready nor claimed any more."""
+        self.take(uses, -1)
 
     def in_use(self) -> Iterator[tuple[str, int]]:
         """What is seen in use, by name."""
-        yield from sorted((name, count) for name, count in self.certain.items() if count)
+        yield from sorted((name, units) for name, units in self._used.items() if units)
+
+    def _doubt(self, count: int) -> None:
+        """So many more tasks of unknown type, each of which may use the most of every resource."""
+        if count:
+            for name, there in self.stock.capacity.items():
+                self._doubtful[name] += there.most * count

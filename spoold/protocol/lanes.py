@@ -88,3 +88,9 @@ def parse_lane(name: str) -> Lane | None:
         module=fields.get("py", ""),
     )
     return lane if lane.encode() == name else None
+
+
+def kind_in(name: str) -> str:
+    """The type that a lane's name states; '' for a name that is none."""
+    lane = parse_lane(name)
+    return "" if lane is None else lane.type

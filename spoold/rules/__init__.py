@@ -9,7 +9,9 @@
     elsewhere   who else could run what a worker cannot, and how long that one keeps away from it
     gates/      may this task run now? a file for each gate, and the registry that asks them all
     graph       which tasks wait for which, and cycles among them
-    backlog     what is waiting, in order, and which of it goes to ready/ next
+    resources   what is counted: how much a task uses, how much there is
+    backlog     what is waiting, and when the gates are asked again; queues: its order
+    promoting   which of it goes to ready/ next, and which goes back
     matching    may this worker run what is in this lane?
     fitness     how long a worker whose machine can start nothing claims nothing
     ahead       how many tasks a worker may claim before a slot is free for them

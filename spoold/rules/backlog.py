@@ -1,30 +1,40 @@
-"""What is waiting, in order, and which of it goes to ready/ next.
+"""What is waiting, in order, and when the gates are asked again.
 
-Law: no call costs more than the change it handles. A task is judged when it arrives, when one of its parents ends and
-when a time it named comes, and at no other moment; ready/ holds a window per lane, however long the backlog.
-Triggers only say *when* to ask; the answer always comes from `gates`.
+Law: no call costs more than the change it handles. The wakes of a gate say when it is asked: when a time that was
+named comes, when one of the task's parents ends, or in every step that has room, and then once for a whole group.
+Wakes only say *when* to ask; the answer always comes from `gates`.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from spoold.protocol.lanes import kind_in
 from spoold.protocol.name_parts import key_in, rank_in
 from spoold.protocol.names import TaskName, key, parse_task
-from spoold.protocol.result import Code
-from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Parent, TypeFacts
-from spoold.rules.gates.registry import judge, judge_type
-from spoold.rules.gates.verdicts import PASS, Refuse, Wait
+from spoold.rules.gates.facts import NO_CONDITIONS, NO_TYPE, Conditions, Facts, Parent, TypeFacts
+from spoold.rules.gates.registry import (
+    OF_EVERY_TASK,
+    Groups,
+    groups,
+    judge,
+    judge_arrived,
+    judge_step,
+    moments,
+    parents_of,
+)
+from spoold.rules.gates.verdicts import Pass, Refuse, Verdict, Wait
 from spoold.rules.graph import Graph
+from spoold.rules.queues import Queues
 
 # A wall clock can be set under a timer; looking again at least this often (s) bounds what that may cost.
 LOOK_AGAIN_S = 300.0
 # What remains of a wait can be too short to show on a wall clock held in a float: a timer is never due at once again.
 LOOK_AGAIN_MIN_S = 0.001
-CYCLE = "cycle"
 _ENDED = frozenset({Parent.COMPLETED, Parent.FAILED})
 
 
@@ -33,6 +43,7 @@ class Entry:
     """One waiting task. rest_until is on the leader's monotonic clock (s), 0 for none.
 
     file: its name as it stands in waiting/. Of a million tasks nothing more is kept; and names sort by urgency.
+    runnable: every gate passes but those that are asked in every step; groups: those, with the task's group of each.
     """
 
     file: str
@@ -40,6 +51,7 @@ class Entry:
     conditions: Conditions
     rest_until: float = 0.0
     runnable: bool = False
+    groups: Groups = ()
 
     @property
     def name(self) -> TaskName:
@@ -63,15 +75,23 @@ class Now:
 
 
 class Backlog:
-    """All waiting tasks of a spool, as the leader knows them. Not a decision of its own: an index."""
+    """All waiting tasks of a spool, as the leader knows them. Not a decision of its own: an index.
+
+    gathered: what the gates bring to the facts, set by the leader once a step.
+    """
 
     def __init__(self, parent: Callable[[str], Parent]) -> None:
         self._parent = parent
         self._entries: dict[str, Entry] = {}
         self._graph = Graph()
-        self._heaps: dict[str, list[str]] = {}
+        self._queues = Queues(self._stands)
         self._timers: list[tuple[float, str]] = []
         self._refused: dict[str, Refuse] = {}
+        self._rings: dict[str, tuple[str, ...]] = {}
+        # Which groups a gate keeps waiting in this step, and when (monotonic, s) it said that it may open.
+        self._shut: set[tuple[str, Hashable]] = set()
+        self._opens: float | None = None
+        self.gathered: Mapping[str, Any] = {}
         self._per_lane: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -95,7 +115,7 @@ class Backlog:
 
     def lanes(self) -> list[str]:
         """Lanes in which something may be runnable, in a settled order."""
-        return sorted(lane for lane, heap in self._heaps.items() if heap)
+        return self._queues.lanes()
 
     def per_lane(self) -> dict[str, int]:
         """How many tasks wait in each lane."""
@@ -110,18 +130,19 @@ class Backlog:
         self._entries[task_key] = entry
         self._per_lane[entry.lane] += 1
         conditions = entry.conditions
-        if conditions is NO_CONDITIONS and not entry.rest_until:
+        if conditions is NO_CONDITIONS and not entry.rest_until and not OF_EVERY_TASK:
             entry.runnable = True  # as the gates would say; nearly every task of a huge backlog is one of these
             self.put_back(entry)
             return task_key
-        if conditions.needs or conditions.needs_ended:
-            parents = {key(p) for p in (*conditions.needs, *conditions.needs_ended)}
+        entry.groups = groups(conditions, self._facts(task_key, entry, now))
+        parents = {key(p) for p in parents_of(conditions)}
+        if parents:
             self._graph.add(task_key, parents)
             for parent in parents:
                 self._graph.settle(task_key, parent, ended=self._parent(parent) in _ENDED)
             cycle = self._graph.cycle(task_key)
             if cycle:
-                self._refuse_cycle(cycle)
+                self._close_ring(cycle, now)
                 return task_key
         self._judge(task_key, entry, now)
         return task_key
@@ -132,6 +153,7 @@ class Backlog:
         if entry is not None:
             self._per_lane[entry.lane] -= 1
             self._refused.pop(task_key, None)
+            self._rings.pop(task_key, None)
             if task_key in self._graph:
                 self._graph.remove(task_key)
         return entry
@@ -149,64 +171,111 @@ class Backlog:
                 self._judge(child, self._entries[child], now)
 
     def tick(self, now: Now) -> None:
-        """Ask anew for all whose time has come."""
+        """A step begins: ask anew for all whose time has come, and let `lets` ask again."""
+        self._shut.clear()
+        self._opens = None
         while self._timers and self._timers[0][0] <= now.monotonic:
             _, task_key = heapq.heappop(self._timers)
             entry = self._entries.get(task_key)
-            if entry is not None and not (entry.runnable and entry.conditions.deadline is None):
+            if entry is not None and not (entry.runnable and next(moments(entry.conditions), None) is None):
                 self._judge(task_key, entry, now)
 
     def next_due(self) -> float | None:
         """The moment (monotonic, s) of the next tick that has something to do."""
-        return self._timers[0][0] if self._timers else None
+        dues = [moment for moment in (self._opens, *(due for due, _ in self._timers[:1])) if moment is not None]
+        return min(dues, default=None)
+
+    @property
+    def refusals(self) -> int:
+        """How many there are in `refused`."""
+        return len(self._refused)
 
     def refused(self) -> list[tuple[Entry, Refuse]]:
         """Tasks that can never run, in a settled order; they stay until removed."""
         return [(self._entries[k], self._refused[k]) for k in sorted(self._refused)]
 
-    def best(self, lane: str) -> Entry | None:
-        """The most urgent runnable task of a lane; it stays until removed."""
-        heap = self._heaps.get(lane, [])
-        while heap:
-            entry = self._entries.get(key_in(heap[0]))
-            if entry is not None and entry.runnable and entry.lane == lane and entry.file == heap[0]:
-                return entry
-            heapq.heappop(heap)
-        return None
+    def heads(self, lane: str) -> Iterator[tuple[str, Groups]]:
+        """The file of the most urgent runnable task of each queue of a lane, with the groups that the queue is of."""
+        return self._queues.heads(lane)
 
-    def take(self, lane: str) -> Entry | None:
-        """The most urgent runnable task of a lane, off the lane's order: the caller removes it, or puts it back."""
-        entry = self.best(lane)
-        if entry is not None:
-            heap = self._heaps[lane]
-            while heap and heap[0] == entry.file:
-                heapq.heappop(heap)  # more than once: a task that came, went and came again stands there twice
-        return entry
+    def head(self, lane: str, groups: Groups = ()) -> str | None:
+        """The file of the most urgent runnable task of one queue."""
+        return self._queues.head(lane, groups)
+
+    def best(self, lane: str) -> Entry | None:
+        """The most urgent runnable task of a lane that no gate kept waiting when it was last asked; it stays."""
+        file = self._queues.best(lane, self._shut)
+        return None if file is None else self._entries[key_in(file)]
+
+    def take(self, lane: str, groups: Groups = ()) -> Entry | None:
+        """The most urgent runnable task of a queue, off its order: the caller removes it, or puts it back."""
+        file = self._queues.take(lane, groups)
+        return None if file is None else self._entries[key_in(file)]
 
     def put_back(self, entry: Entry) -> None:
         """A task that `take` gave and that is still waiting."""
-        heapq.heappush(self._heaps.setdefault(entry.lane, []), entry.file)
+        self._queues.push(entry.lane, entry.groups, entry.file)
+
+    def lets(self, entry: Entry, facts: TypeFacts, now: Now) -> bool:
+        """Whether the gates that are asked in every step let a runnable task go; facts: those of its type.
+
+        A gate that answers Wait is not asked again in this step for any task of the group; one that refuses ends this
+        task alone.
+        """
+        if not entry.groups:
+            return True
+        if not self._shut.isdisjoint(entry.groups):
+            return False
+        verdict = judge_step(entry.groups, entry.conditions, self._facts(key_in(entry.file), entry, now, facts))
+        if isinstance(verdict, Wait):
+            mine = [pair for pair in entry.groups if pair[0] == verdict.gate]
+            self._shut.update(mine or entry.groups)
+            self.look_again(verdict, now)
+        self.refuse(entry, verdict)
+        return isinstance(verdict, Pass)
+
+    def would_let(self, entry: Entry, facts: TypeFacts, now: Now) -> bool:
+        """Whether every gate passes for a task that asks for nothing and is not in the backlog."""
+        if not OF_EVERY_TASK:
+            return True
+        return isinstance(judge(entry.conditions, self._facts(key_in(entry.file), entry, now, facts)), Pass)
+
+    def refuse(self, entry: Entry, verdict: Verdict) -> None:
+        """A runnable task that a gate refuses now can never run; any other verdict changes nothing."""
+        if isinstance(verdict, Refuse):
+            entry.runnable = False
+            self._refused[key_in(entry.file)] = verdict
+
+    def look_again(self, verdict: Verdict, now: Now) -> None:
+        """A gate that is asked in every step may have named a moment: then there must be a step."""
+        if isinstance(verdict, Wait) and verdict.until is not None:
+            due = now.monotonic + _in_s(verdict.until, now)
+            self._opens = due if self._opens is None else min(due, self._opens)
 
     def verdict(self, entry: Entry, now: Now) -> Wait | Refuse | None:
-        """What the gates say of a waiting task; None when they all pass."""
-        verdict = judge(entry.conditions, self._facts(entry, now))
-        return None if verdict == PASS else verdict  # type: ignore[return-value]
+        """What the gates say that are asked for this task alone; None when they all pass."""
+        verdict = judge_arrived(entry.conditions, self._facts(key_in(entry.file), entry, now))
+        return None if isinstance(verdict, Pass) else verdict
 
-    def _refuse_cycle(self, cycle: list[str]) -> None:
-        ids = [self._entries[member].name.id for member in cycle]
-        ring = " → ".join([*ids, ids[0]])
-        reason = f"dependency cycle: {ring}; take one dependency out of it"
+    def _stands(self, file: str, lane: str, groups: Groups) -> bool:
+        entry = self._entries.get(key_in(file))
+        if entry is None or not entry.runnable:
+            return False
+        return entry.file == file and entry.lane == lane and entry.groups == groups
+
+    def _close_ring(self, cycle: list[str], now: Now) -> None:
+        """Members of a cycle know it for as long as they wait: one that fails must not hide from the next why."""
+        ids = tuple(self._entries[member].name.id for member in cycle)
         for member in self._graph.knot(cycle[0]):
-            self._refused[member] = Refuse(CYCLE, Code.INVALID_TASK, reason)
-            self._entries[member].runnable = False  # one whose parent had failed and is tried again may have been
+            self._rings[member] = ids
+            self._judge(member, self._entries[member], now)
 
-    def _facts(self, entry: Entry, now: Now) -> Facts:
+    def _facts(self, task_key: str, entry: Entry, now: Now, facts: TypeFacts = NO_TYPE) -> Facts:
         rest_s = entry.rest_until - now.monotonic if entry.rest_until else 0.0
-        return Facts(now.wall, self._parent, rest_s)
+        ring = self._rings.get(task_key, ())
+        return Facts(now.wall, self._parent, rest_s, task_key, kind_in(entry.lane), ring, facts, self.gathered)
 
     def _judge(self, task_key: str, entry: Entry, now: Now) -> None:
-        if task_key in self._refused and self._refused[task_key].gate == CYCLE:
-            return  # one member failing must not hide from the next why
         verdict = self.verdict(entry, now)
         was, entry.runnable = entry.runnable, verdict is None
         if isinstance(verdict, Refuse):
@@ -215,77 +284,16 @@ class Backlog:
         self._refused.pop(task_key, None)
         if verdict is None and not was:
             self.put_back(entry)
-        moments = [entry.conditions.deadline]
-        if verdict is not None:
-            moments.append(verdict.until)
-        upcoming = [moment - now.wall for moment in moments if moment is not None]
+        upcoming = list(moments(entry.conditions))
+        if verdict is not None and verdict.until is not None:
+            upcoming.append(verdict.until)
         if upcoming:
-            wait_s = min(max(min(upcoming), LOOK_AGAIN_MIN_S), LOOK_AGAIN_S)
-            heapq.heappush(self._timers, (now.monotonic + wait_s, task_key))
+            heapq.heappush(self._timers, (now.monotonic + _in_s(min(upcoming), now), task_key))
+        elif verdict is not None and task_key not in self._graph:
+            # It waits for a moment that its gate did not name.
+            heapq.heappush(self._timers, (now.monotonic + LOOK_AGAIN_S, task_key))
 
 
-@dataclass(frozen=True, slots=True)
-class LaneView:
-    """A lane as it stands in ready/: its type and the ranks of the tasks in it."""
-
-    kind: str
-    ranks: tuple[int, ...]
-
-
-def promotions(
-    backlog: Backlog, lanes: Mapping[str, LaneView], types: Mapping[str, TypeFacts], window: int
-) -> list[Entry]:
-    """Which waiting tasks go to ready/ now, most urgent first over all lanes.
-
-    A lane is filled up to `window`; a task more urgent than the least urgent one there still goes in, up to twice the
-    window, so that a full lane never makes an urgent task wait. A type's limit holds over all of its lanes. The
-    tasks named leave the lane's order: the caller removes each, or puts it back.
-    """
-    chosen: list[Entry] = []
-    active = {kind: facts.active for kind, facts in types.items()}
-    sizes = {lane: len(view.ranks) for lane, view in lanes.items()}
-    worst = {lane: max(view.ranks, default=0) for lane, view in lanes.items()}
-    heads = [(entry.file, lane) for lane in lanes if (entry := backlog.best(lane)) is not None]
-    heapq.heapify(heads)
-    while heads:
-        _, lane = heapq.heappop(heads)
-        entry = backlog.take(lane)
-        assert entry is not None  # the lane's best stood in heads, and nothing happened since
-        kind = lanes[lane].kind
-        facts = types[kind]
-        now_active = TypeFacts(facts.paused, facts.halted, facts.limit, active[kind], facts.doubtful)
-        fits = sizes[lane] < window or (entry.rank < worst[lane] and sizes[lane] < 2 * window)
-        if not fits or judge_type(kind, now_active) != PASS:
-            backlog.put_back(entry)
-            continue
-        chosen.append(entry)
-        sizes[lane] += 1
-        active[kind] += 1
-        following = backlog.best(lane)
-        if following is not None:
-            heapq.heappush(heads, (following.file, lane))
-    return chosen
-
-
-def holdbacks(ready: list[TaskName], facts: TypeFacts, kind: str) -> list[TaskName]:
-    """Which tasks of a type go back from ready/ to waiting/ because a gate closed again, least urgent first."""
-    beyond = TypeFacts(facts.paused, facts.halted, None, 0)
-    if judge_type(kind, beyond) != PASS:
-        return _least_urgent(ready, len(ready))
-    if facts.limit is None or facts.active <= facts.limit:
-        return []
-    return _least_urgent(ready, facts.active - facts.limit)
-
-
-def displaced(ready: list[TaskName], best: Entry | None, window: int) -> list[TaskName]:
-    """Which tasks of a lane make room for a more urgent one that waits, once even twice the window is full.
-
-    All beyond the window at once, so that however many urgent tasks come, each costs no more than one move back.
-    """
-    if best is None or len(ready) < 2 * window or best.rank >= max(task.rank for task in ready):
-        return []
-    return _least_urgent(ready, len(ready) - window)
-
-
-def _least_urgent(ready: list[TaskName], count: int) -> list[TaskName]:
-    return sorted(ready, key=lambda name: (name.rank, name.order), reverse=True)[:count]
+def _in_s(moment: float, now: Now) -> float:
+    """How long (s) until a moment (s since 1970) is looked at."""
+    return min(max(moment - now.wall, LOOK_AGAIN_MIN_S), LOOK_AGAIN_S)

@@ -1,25 +1,24 @@
 """Why a task is not running, in words, and what would change it.
 
 Law: the gates and the matching that leaders and workers decide by are asked here too, so that what is explained is
-what will be done. Every reason names its gate and its mend; the first one is the verdict.
+what will be done. Every reason names its gate and its fix; the first one is the verdict. No gate is named here: what
+is said of one comes from the gate.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from spoold.protocol.amount import length
 from spoold.protocol.lifecycle import State
-from spoold.protocol.request import EVERYTHING, Verb
+from spoold.protocol.names import key
 from spoold.protocol.result import Code, Status
 from spoold.rules.case import Case, Explanation, Reason
-from spoold.rules.gates import deadline
-from spoold.rules.gates.facts import Facts, Held, Parent, TypeFacts
-from spoold.rules.gates.registry import change, judge, judge_type, parts
+from spoold.rules.gates.facts import Facts, Held, Parent
+from spoold.rules.gates.registry import change, detail, judge, judge_ready, judge_type, parts
 from spoold.rules.gates.verdicts import Pass, Refuse, Verdict, Wait
 from spoold.rules.lease import MISSING, MISSING_MEND
 from spoold.rules.takers import NAMED, room_now, suitable
@@ -82,7 +81,7 @@ def _unread(case: Case) -> Iterator[Reason]:
 
 def _waiting(case: Case) -> Answer:
     reasons = [*_unread(case), *_task_gates(case)]
-    reasons += _type_gates(case, case.type)
+    reasons += _type_gates(case)
     reasons += _leadership(case)
     if case.standing >= case.window:
         text = f"its lane is full: {case.standing} stand ready there, {case.ahead} wait before it"
@@ -93,10 +92,9 @@ def _waiting(case: Case) -> Answer:
 
 
 def _ready(case: Case) -> Answer:
-    late = deadline.judge(case.conditions, Facts(case.now, case.parents.__getitem__))
-    reasons = [*_unread(case), *([] if isinstance(late, Pass) else [_reason(case, late)])]
-    # A ready task has passed its type's limit already; only a pause or a halt takes it back.
-    reasons += _type_gates(case, replace(case.type, limit=None))
+    held = judge_ready(case.conditions, _facts(case))
+    reasons = [*_unread(case), *([] if isinstance(held, Pass) else [_reason(case, held)])]
+    reasons += _type_gates(case, ready=True)
     able, hindrances = suitable(case)
     reasons += hindrances
     reasons += room_now(case, able) if able else []
@@ -105,9 +103,9 @@ def _ready(case: Case) -> Answer:
 
 
 def _handed_back(case: Case, reasons: list[Reason]) -> Iterator[Reason]:
-    """Why a task that a worker had is here again; while it rests, that is said already."""
+    """Why a task that a worker had is here again, unless a gate has said so already."""
     last = case.last
-    if last is None or last.status != Status.HANDED_BACK or any(r.gate == "retry_delay" for r in reasons):
+    if last is None or last.status != Status.HANDED_BACK or any(_before(case) in r.reason for r in reasons):
         return
     text = f"attempt {last.number} was handed back by {last.by}{f': {last.message}' if last.message else ''}"
     yield Reason("handed_back", text, "nothing: that charged nothing, and the next attempt begins anew")
@@ -225,12 +223,7 @@ def _leadership(case: Case) -> Iterator[Reason]:
 
 def _task_gates(case: Case) -> Iterator[Reason]:
     """What the leader's own verdict is first, then each part that would still hold if that were gone."""
-    conditions, parents = case.conditions, case.parents
-
-    def parent(task_id: str) -> Parent:
-        return parents.get(task_id, Parent.UNKNOWN)
-
-    facts = Facts(case.now, parent, case.rest_s)
+    conditions, facts = case.conditions, _facts(case)
     # The whole verdict comes first; its parts say more exactly which parents it is about.
     found: dict[Verdict, tuple[str, ...]] = {judge(conditions, facts): (), **dict(parts(conditions, facts))}
     for verdict, about in found.items():
@@ -238,32 +231,39 @@ def _task_gates(case: Case) -> Iterator[Reason]:
             yield _reason(case, verdict, about)
 
 
-def _type_gates(case: Case, facts: TypeFacts) -> Iterator[Reason]:
+def _type_gates(case: Case, *, ready: bool = False) -> Iterator[Reason]:
     if case.lane is not None:
-        verdict = judge_type(case.lane.type, facts)
+        verdict = judge_type(case.lane.type, case.type, ready=ready)
         if not isinstance(verdict, Pass):
-            yield _with_asker(case, _reason(case, verdict), facts)
+            yield _reason(case, verdict)
 
 
-def _with_asker(case: Case, reason: Reason, facts: TypeFacts) -> Reason:
-    """A pause or a halt with who asked for it and why, where that is known."""
-    kind = case.lane.type if case.lane is not None else ""
-    target = kind if reason.gate == Verb.PAUSE and EVERYTHING not in facts.paused else EVERYTHING
-    told = case.asked.get((reason.gate, target), "")
-    return replace(reason, reason=f"{reason.reason}; {told}") if told else reason
+def _facts(case: Case) -> Facts:
+    def parent(task_id: str) -> Parent:
+        return case.parents.get(task_id, Parent.UNKNOWN)
+
+    return Facts(case.now, parent, case.rest_s, key(case.id), _kind(case), type=case.type, more=case.type.more)
+
+
+def _kind(case: Case) -> str:
+    return case.lane.type if case.lane is not None else ""
+
+
+def _before(case: Case) -> str:
+    """How the attempt before this one ended."""
+    return "" if case.last is None else f"attempt {case.last.number} ended as {case.last.ending}"
 
 
 def _reason(case: Case, verdict: Wait | Refuse, about: tuple[str, ...] = ()) -> Reason:
-    """A gate's verdict with its mend; about are the parents that it is about."""
+    """A gate's verdict with its fix; about are the parents that it is about."""
     if isinstance(verdict, Refuse):
         then = _anew(case.id) if verdict.code in _SPENT else f"mend the cause, then `spool retry {case.id}`"
         return Reason(verdict.gate, verdict.reason, f"the leader fails it as {verdict.code}; {then}")
-    kind = case.lane.type if case.lane is not None else ""
-    held = Held(case.id, kind, case.type, case.parents, case.places)
+    held = Held(case.id, _kind(case), case.type, case.parents, case.places, case.asked, _before(case))
     text, until = verdict.reason, verdict.until
     if until is not None:
         stamp = datetime.fromtimestamp(min(until, _LAST), UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         text = f"{text}: {length(max(until - case.now, 0))} more, until {stamp}"
-    if verdict.gate == "retry_delay" and case.last is not None:
-        text = f"{text}; attempt {case.last.number} ended as {case.last.ending}"
+    if said := detail(held, verdict):
+        text = f"{text}; {said}"
     return Reason(verdict.gate, text, change(held, verdict, about), until)

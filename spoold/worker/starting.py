@@ -15,7 +15,7 @@ from spoold.protocol.names import TaskName
 from spoold.protocol.result import Code
 from spoold.protocol.task import Task
 from spoold.rules import outcome as outcomes
-from spoold.rules.gates.facts import conditions_of
+from spoold.rules.gates.registry import conditions_of
 from spoold.rules.memory import may_be_raised, raised
 from spoold.rules.policy import retry_policy
 from spoold.runner.job import NoSlot, RunnerPort

@@ -6,8 +6,10 @@ from spoold.protocol.names import TaskName
 from spoold.protocol.order import encode_order
 from spoold.protocol.result import Code
 from spoold.rules import outcome
+from spoold.rules.gates.facts import TypeFacts
 from spoold.rules.outcome import Outcome
 from spoold.rules.policy import RetryPolicy
+from spoold.rules.resources import Capacity, Stock, uses_of
 
 exit_codes = st.one_of(st.sampled_from([0, 1, 64, 65, 75, 77, 78, 126, 127]), st.integers(0, 255))
 code_sets = st.frozensets(exit_codes, max_size=4)
@@ -26,7 +28,6 @@ policies = st.builds(
 failures = st.sampled_from([code for code in Code if code not in (Code.TRY_LATER, Code.HANDED_BACK)])
 waits = st.one_of(st.none(), st.floats(allow_nan=True, allow_infinity=True))
 
-
 outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(outcome.of_exit, exit_codes, code_sets, code_sets, waits),
     st.builds(outcome.failure, failures, st.just("it broke"), final=st.booleans()),
@@ -35,6 +36,15 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.just(outcome.cancelled("by somebody")),
     st.just(outcome.past_deadline("too late")),
 )
+
+
+def limited(
+    kind: str, limit: int | None, active: int = 0, doubtful: int = 0, *, paused: frozenset[str] = frozenset()
+) -> TypeFacts:
+    """The facts of a type with a `max_concurrent`, and how many of it are ready or claimed."""
+    (unit,) = uses_of(kind)
+    capacity = {} if limit is None else {unit: Capacity(limit, f"type {kind}", f"[types.{kind}] max_concurrent")}
+    return TypeFacts(paused, uses=uses_of(kind), stock=Stock(capacity, {unit: active}, {unit: doubtful}))
 
 
 def name(task_id: str = "a", *, micros: int = 1_770_000_000_000_000, rank: int = 5000, **fields: int) -> TaskName:

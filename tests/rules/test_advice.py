@@ -26,6 +26,7 @@ from spoold.rules.disk import Room
 from spoold.rules.explain import explain
 from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
 from spoold.rules.lease import MISSING_MEND
+from tests.rules.strategies import limited
 
 NOW = 1_760_000_000.0
 CAN = Capabilities(cpus=4, mem_mb=8192, handlers=("review",))
@@ -124,7 +125,7 @@ ADVICE: list[tuple[str, Case, str, str]] = [
     ),
     (
         "at its limit",
-        replace(WAITING, type=TypeFacts(limit=1, active=1)),
+        replace(WAITING, type=limited("review", 1, 1)),
         "limit",
         "it goes on when one of them ends; or raise [types.review] max_concurrent in spool.toml",
     ),

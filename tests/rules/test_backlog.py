@@ -1,7 +1,7 @@
 """What is waiting, and which of it goes to ready/ next: urgent first, within the limits, and each exactly once."""
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.result import Code
-from spoold.rules.backlog import LOOK_AGAIN_S, Backlog, Entry, LaneView, Now, displaced, holdbacks, promotions
+from spoold.rules.backlog import LOOK_AGAIN_S, Backlog, Entry, Now
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent, TypeFacts
 from spoold.rules.gates.registry import judge_type
 from spoold.rules.gates.verdicts import PASS, Refuse, Wait
-from tests.rules.strategies import name
+from spoold.rules.promoting import LaneView, displaced, holdbacks, promotions
+from spoold.rules.resources import Capacity, Stock, uses_of
+from tests.rules.strategies import limited, name
 
 NOW = Now(1000.0, 1_770_000_000.0)
 
@@ -49,7 +51,7 @@ class World:
         """The ids that go to ready/ now; they leave the backlog, as the leader has it."""
         lanes = {lane: LaneView(lane.removeprefix("type="), ()) for lane in self.backlog.lanes()}
         kinds = {view.kind: TypeFacts() for view in lanes.values()} | (types or {})
-        chosen = promotions(self.backlog, lanes, kinds, window)
+        chosen = promotions(self.backlog, lanes, kinds, window, NOW)
         for entry in chosen:
             assert self.backlog.remove(key(entry.name.id)) is entry
         return [entry.name.id for entry in chosen]
@@ -265,8 +267,10 @@ def test_a_plan_keeps_every_limit_and_is_done_when_it_is_applied(
     def plan() -> list[Entry]:
         lanes = {lane: LaneView(KIND[lane], ready.get(lane, ())) for lane in LANES}
         active = Counter(KIND[lane] for lane, ranks in ready.items() for _ in ranks)
-        facts = {kind: TypeFacts(frozenset(paused), halted, most.get(kind), active[kind]) for kind in "ab"}
-        return promotions(world.backlog, lanes, facts, window)
+        capacity = {f"type:{kind}": Capacity(limit, kind, kind) for kind, limit in most.items()}
+        stock = Stock(capacity, {f"type:{kind}": count for kind, count in active.items()})
+        facts = {kind: TypeFacts(frozenset(paused), halted, uses_of(kind), stock) for kind in "ab"}
+        return promotions(world.backlog, lanes, facts, window, NOW)
 
     before = {lane: len(ranks) for lane, ranks in ready.items()}
     chosen = plan()
@@ -295,8 +299,8 @@ def test_an_urgent_task_enters_a_full_window_but_never_more_than_twice_of_it() -
     for number in range(10):
         world.add(f"t{number}", rank=4000, micros=number)
     lanes = {"type=a": LaneView("a", (5000, 5000))}
-    assert len(promotions(world.backlog, lanes, {"a": TypeFacts()}, 2)) == 2
-    assert promotions(world.backlog, {"type=a": LaneView("a", (4000, 4000))}, {"a": TypeFacts()}, 2) == []
+    assert len(promotions(world.backlog, lanes, {"a": TypeFacts()}, 2, NOW)) == 2
+    assert promotions(world.backlog, {"type=a": LaneView("a", (4000, 4000))}, {"a": TypeFacts()}, 2, NOW) == []
 
 
 def test_a_limit_is_shared_by_the_lanes_of_a_type_most_urgent_first() -> None:
@@ -305,7 +309,7 @@ def test_a_limit_is_shared_by_the_lanes_of_a_type_most_urgent_first() -> None:
     world.add("a3", "type=a", rank=30)
     world.add("b2", "type=a,cpu=1", rank=20)
     lanes = {lane: LaneView("a", ()) for lane in ("type=a", "type=a,cpu=1")}
-    chosen = promotions(world.backlog, lanes, {"a": TypeFacts(limit=2)}, 10)
+    chosen = promotions(world.backlog, lanes, {"a": limited("a", 2)}, 10, NOW)
     assert [entry.name.id for entry in chosen] == ["a1", "b2"]
 
 
@@ -313,11 +317,11 @@ def test_what_is_in_doubt_takes_a_place_of_the_limit_and_sends_nothing_back() ->
     world = World()
     for number in range(3):
         world.add(f"a{number}", "type=a", rank=number)
-    facts = TypeFacts(limit=2, active=0, doubtful=1)
+    facts = limited("a", 2, 0, 1)
     assert [
-        entry.name.id for entry in promotions(world.backlog, {"type=a": LaneView("a", ())}, {"a": facts}, 10)
+        entry.name.id for entry in promotions(world.backlog, {"type=a": LaneView("a", ())}, {"a": facts}, 10, NOW)
     ] == ["a0"]
-    assert holdbacks([name("a0"), name("a1")], replace(facts, active=2), "a") == []
+    assert holdbacks([name("a0"), name("a1")], limited("a", 2, 2, 1), "a") == []
 
 
 names = st.lists(
@@ -337,19 +341,20 @@ def test_what_is_held_back_is_the_least_urgent_and_no_more_than_needed(
     pairs: list[tuple[int, int]], claimed: int, limit: int | None, paused: tuple[str, ...]
 ) -> None:
     ready = [name(f"t{micros}", rank=rank, micros=micros) for rank, micros in pairs]
-    facts = TypeFacts(frozenset(paused), limit=limit, active=len(ready) + claimed)
-    back = holdbacks(ready, facts, "a")
+    active = len(ready) + claimed
+    back = holdbacks(ready, limited("a", limit, active, paused=frozenset(paused)), "a")
     stay = [task for task in ready if task not in back]
     if paused in (("a",), ("+all",)):
         assert not stay
     elif limit is None:
         assert not back
     else:
-        assert len(back) == min(len(ready), max(0, facts.active - limit))
+        assert len(back) == min(len(ready), max(0, active - limit))
     assert all(_urgency(kept) < _urgency(held) for kept in stay for held in back)
-    assert holdbacks(stay, replace(facts, active=len(stay) + claimed), "a") == []
+    left = limited("a", limit, len(stay) + claimed, paused=frozenset(paused))
+    assert holdbacks(stay, left, "a") == []
     if stay:
-        assert judge_type("a", replace(facts, limit=None)) == PASS
+        assert judge_type("a", left, ready=True) == PASS
 
 
 def _urgency(task: TaskName) -> tuple[int, str]:
@@ -443,7 +448,14 @@ def test_joining_many_parents_asks_once_and_not_once_for_each() -> None:
 
 def test_an_urgent_task_displaces_what_stands_beyond_the_window_and_nothing_else_does() -> None:
     ready = [name(f"r{number}", rank=5000, micros=number) for number in range(4)]
-    urgent = Entry(name("urgent", rank=4990).encode(), "type=a", NO_CONDITIONS)
-    usual = Entry(name("usual", rank=5000).encode(), "type=a", NO_CONDITIONS)
-    assert [task.id for task in displaced(ready, urgent, 2)] == ["r3", "r2"]
-    assert displaced(ready, usual, 2) == displaced(ready, None, 2) == displaced(ready[:3], urgent, 2) == []
+    world = World()
+
+    def back(stand: list[TaskName]) -> list[str]:
+        return [task.id for task in displaced(stand, world.backlog, "type=a", TypeFacts(), 2, NOW)]
+
+    assert back(ready) == []
+    world.add("usual", rank=5000)
+    assert back(ready) == []
+    world.add("urgent", rank=4990)
+    assert back(ready) == ["r3", "r2"]
+    assert back(ready[:3]) == []

@@ -17,7 +17,9 @@ from spoold.protocol.task import Task
 from spoold.rules.case import Case, Claim, EndedAttempt, Explanation, Seen
 from spoold.rules.disk import Room
 from spoold.rules.explain import explain
-from spoold.rules.gates.facts import Conditions, Parent, TypeFacts, conditions_of
+from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
+from spoold.rules.gates.registry import conditions_of
+from tests.rules.strategies import limited
 
 NOW = 1_760_000_000.0
 LANE = Lane("review")
@@ -184,7 +186,7 @@ def test_a_pause_says_who_asked_for_it_and_why() -> None:
         (TypeFacts(frozenset({"review"})), "; asked for by ada: quota"),
         (TypeFacts(frozenset({"review", "+all"})), "; asked for by bob"),
         (TypeFacts(halted=True), "; h"),
-        (TypeFacts(limit=1, active=1), "max_concurrent = 1"),
+        (limited("review", 1, 1), "max_concurrent = 1"),
     ):
         assert explain(replace(WAITING, type=facts, asked=asked)).verdict.endswith(told)
 
@@ -206,7 +208,7 @@ def test_a_pause_or_a_halt_holds_waiting_and_ready_tasks(facts: TypeFacts, gate:
 
 
 def test_a_limit_holds_a_waiting_task_and_not_one_that_is_counted_in_it() -> None:
-    facts = TypeFacts(limit=2, active=2)
+    facts = limited("review", 2, 2)
     (reason,) = explain(replace(WAITING, type=facts)).reasons
     assert reason.reason == "type review runs at its limit: 2 of [types.review] max_concurrent = 2"
     assert reason.change == "it goes on when one of them ends; or raise [types.review] max_concurrent in spool.toml"
@@ -214,7 +216,7 @@ def test_a_limit_holds_a_waiting_task_and_not_one_that_is_counted_in_it() -> Non
 
 
 def test_a_limit_that_a_task_in_doubt_fills_says_so() -> None:
-    (reason,) = explain(replace(WAITING, type=TypeFacts(limit=2, active=1, doubtful=1))).reasons
+    (reason,) = explain(replace(WAITING, type=limited("review", 2, 1, 1))).reasons
     assert reason.gate == "limit"
     assert reason.reason.endswith("1 of [types.review] max_concurrent = 2; tasks in doubt count as well: 1")
 

@@ -1,17 +1,41 @@
 """May this task run now? Each gate alone, then which of them speaks."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spoold.protocol.request import Request, Verb
 from spoold.protocol.result import Code
+from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
-from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Held, Parent, TypeFacts, conditions_of
-from spoold.rules.gates.gate import TypeGate, Wake
-from spoold.rules.gates.registry import TASK_GATES, TYPE_GATES, change, judge, judge_type, parts
+from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Held, Known, Parent, TypeFacts, facts_of_type
+from spoold.rules.gates.gate import TaskGate, Tasks, TypeGate, Wake
+from spoold.rules.gates.registry import (
+    OF_EVERY_TASK,
+    TASK_GATES,
+    TYPE_GATES,
+    change,
+    conditions_of,
+    detail,
+    gather,
+    groups,
+    judge,
+    judge_arrived,
+    judge_ready,
+    judge_step,
+    judge_type,
+    moments,
+    parents_of,
+    parts,
+    register,
+    registered,
+    unregister,
+)
 from spoold.rules.gates.verdicts import PASS, Refuse, Verdict, Wait
+from tests.rules.strategies import limited
 
 NOW = 1_770_000_000.0
 
@@ -153,10 +177,10 @@ def test_conditions_are_what_the_task_says() -> None:
     [
         (TypeFacts(halted=True, paused=frozenset({"+all", "t"})), "halt", "`spool resume`"),
         (TypeFacts(paused=frozenset({"+all", "t"})), "pause", "the whole spool"),
-        (TypeFacts(paused=frozenset({"t"}), limit=0), "pause", "`spool resume t`"),
-        (TypeFacts(limit=2, active=2), "limit", "2 of [types.t] max_concurrent = 2"),
-        (TypeFacts(limit=0), "limit", "max_concurrent = 0"),
-        (TypeFacts(limit=2, active=1, doubtful=1), "limit", "max_concurrent = 2; tasks in doubt count as well: 1"),
+        (limited("t", 0, paused=frozenset({"t"})), "pause", "`spool resume t`"),
+        (limited("t", 2, 2), "limit", "type t runs at its limit: 2 of [types.t] max_concurrent = 2"),
+        (limited("t", 0), "limit", "max_concurrent = 0"),
+        (limited("t", 2, 1, 1), "limit", "max_concurrent = 2; tasks in doubt count as well: 1"),
     ],
 )
 def test_what_holds_a_whole_type_back_says_how_to_go_on(known: TypeFacts, gate: str, words: str) -> None:
@@ -170,9 +194,9 @@ def test_what_holds_a_whole_type_back_says_how_to_go_on(known: TypeFacts, gate: 
     "known",
     [
         TypeFacts(),
-        TypeFacts(limit=2, active=1),
-        TypeFacts(limit=3, active=1, doubtful=1),
-        TypeFacts(active=10**6, doubtful=10**6),
+        limited("t", 2, 1),
+        limited("t", 3, 1, 1),
+        limited("t", None, 10**6, 10**6),
         TypeFacts(frozenset({"other"})),
     ],
 )
@@ -196,7 +220,7 @@ def test_each_gate_says_in_parts_what_it_says_as_a_whole() -> None:
 def test_every_gate_that_waits_says_what_a_person_can_do_and_is_asked_again() -> None:
     known = facts(rest_s=5, done=Parent.COMPLETED, open=Parent.OPEN)
     waits = [(verdict, about) for verdict, about in parts(MANY, known) if isinstance(verdict, Wait)]
-    shut = TypeFacts(frozenset({"t"}), halted=True, limit=0)
+    shut = replace(limited("t", 0, paused=frozenset({"t"})), halted=True)
     waits += [(verdict, ()) for gate in TYPE_GATES if isinstance(verdict := gate.judge("t", shut), Wait)]
     gates = {gate.name: gate for gate in (*TASK_GATES, *TYPE_GATES)}
     assert {verdict.gate for verdict, _ in waits} == {name for name, gate in gates.items() if gate.change is not None}
@@ -210,19 +234,148 @@ def test_a_gate_of_a_later_release_is_no_error() -> None:
     assert told == "nothing is known here of the gate moon; ask with the release of spoold that the leader runs"
 
 
-def test_a_gate_that_is_registered_decides_and_explains() -> None:
-    """All that a new gate takes: a value with its judge and its words. Nothing else has to know it."""
-    moon = TypeGate(
-        "moon",
-        "the moon is full",
-        frozenset({Wake.STEP}),
-        lambda held, wait, about: f"{held.id} waits for another night",
-        lambda kind, known: Wait("moon", f"no {kind} tonight"),
-    )
-    TYPE_GATES.append(moon)
-    try:
+def words(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
+    return f"{held.id} waits for another night"
+
+
+MOON = TypeGate(
+    "moon", "the moon is full", frozenset({Wake.STEP}), words, lambda kind, known: Wait("moon", f"no {kind} tonight")
+)
+TIDE = TaskGate(
+    "tide",
+    "the tide is high",
+    frozenset({Wake.STEP}),
+    words,
+    lambda conditions, known: PASS if known.more.get("tide") else Wait("tide", "the tide is low"),
+    tasks=Tasks.ALL,
+)
+
+
+def test_a_gate_that_is_registered_decides_and_explains_until_it_is_taken_out() -> None:
+    before = list(TASK_GATES), list(TYPE_GATES), list(OF_EVERY_TASK)
+    with registered(MOON, TIDE):
         verdict = judge_type("t", TypeFacts())
         assert isinstance(verdict, Wait)
         assert (verdict.reason, change(HELD, verdict)) == ("no t tonight", "t1 waits for another night")
-    finally:
-        TYPE_GATES.remove(moon)
+        assert judge_type("t", TypeFacts(), ready=True) == PASS, "it does not say that it holds what is ready"
+        assert ask(NO_CONDITIONS, facts()) == Wait("tide", "the tide is low")
+        assert ask(NO_CONDITIONS, replace(facts(), more={"tide": True})) == PASS
+        assert list(parts(NO_CONDITIONS, facts())) == [(Wait("tide", "the tide is low"), ())]
+    assert before == (TASK_GATES, TYPE_GATES, OF_EVERY_TASK)
+    assert ask(NO_CONDITIONS, facts()) == PASS
+
+
+def test_a_gate_that_looks_only_at_tasks_with_conditions_is_not_asked_about_others() -> None:
+    choosy = replace(TIDE, tasks=Tasks.ASKING)
+    with registered(choosy):
+        for known in (facts(), facts(rest_s=5)):
+            verdicts = [verdict for verdict, _ in parts(NO_CONDITIONS, known)]
+            assert Wait("tide", "the tide is low") not in verdicts
+        assert isinstance(ask(Conditions(), facts()), Wait)
+
+
+@pytest.mark.parametrize(
+    ("gate", "problem"),
+    [
+        (replace(MOON, name="pause"), "there is a gate pause already"),
+        (replace(MOON, name="dark", wakes=frozenset()), "has no wakes"),
+        (replace(MOON, name="dark", wakes=frozenset({Wake.TIME})), "name Wake.STEP"),
+        (replace(TIDE, name="dark", wakes=frozenset({Wake.PARENT})), "give it `parents`"),
+    ],
+)
+def test_a_gate_that_could_never_open_again_is_not_registered(gate: TaskGate | TypeGate, problem: str) -> None:
+    before = list(TASK_GATES), list(TYPE_GATES), list(OF_EVERY_TASK)
+    with pytest.raises(ValueError, match=problem), registered(TIDE, gate):
+        raise AssertionError("it was registered")
+    assert before == (TASK_GATES, TYPE_GATES, OF_EVERY_TASK)
+
+
+def test_what_is_registered_is_taken_out_by_hand_as_well() -> None:
+    choosy = replace(TIDE, name="choosy", tasks=Tasks.ASKING)
+    for gate in (MOON, TIDE, choosy):
+        register(gate)
+        unregister(gate)
+        with pytest.raises(ValueError, match="not in list"):
+            unregister(gate)
+
+
+def test_every_gate_of_spoold_could_be_registered() -> None:
+    """What holds for a new one holds for them."""
+    known: list[TaskGate | TypeGate] = [*TASK_GATES, *TYPE_GATES]
+    for gate in known:
+        with registered(replace(gate, name=f"another-{gate.name}")):
+            pass
+
+
+def test_each_gate_gathers_its_own_facts_and_is_asked_what_the_task_says_of_it() -> None:
+    def asks(task: Task) -> str | None:
+        return task.meta.get("moon")
+
+    full = replace(MOON, gather=lambda known: known.now > NOW)
+    harbour = replace(TIDE, tasks=Tasks.ASKING, asks=asks)
+    with registered(full, harbour):
+        assert gather(Known(NOW + 1, Settings(), ())) == {"moon": True}
+        task = Task.model_validate({"command": "x", "after": "a", "meta": {"moon": "new"}})
+        assert conditions_of(task) == Conditions(("a",), more=(("tide", "new"),))
+        assert conditions_of(task).asks("tide") == "new"
+        assert conditions_of(task).asks("moon") is None
+        assert conditions_of(task.model_copy(update={"meta": {}})).more == ()
+
+
+def test_tasks_are_grouped_by_the_gates_that_are_asked_in_every_step() -> None:
+    known = replace(facts(), kind="t")
+    assert groups(MANY, known) == ()
+    choosy = replace(TIDE, name="choosy", group=lambda conditions, facts: conditions.deadline)
+    with registered(TIDE, choosy):
+        assert groups(NO_CONDITIONS, known) == (("tide", ("t", NO_CONDITIONS)),), "the other does not look at it"
+        assert groups(MANY, known) == (("tide", ("t", MANY)), ("choosy", NOW + 120))
+
+
+def test_gates_that_are_asked_in_every_step_are_asked_apart_from_the_others() -> None:
+    with registered(TIDE, replace(TIDE, name="not-this-one", group=lambda conditions, facts: None)):
+        assert judge_step(groups(MANY, facts()), MANY, facts()) == Wait("tide", "the tide is low")
+        assert judge_step((), MANY, facts()) == PASS
+        other = judge_arrived(MANY, facts(done=Parent.COMPLETED, gone=Parent.COMPLETED))
+        assert isinstance(other, Wait)
+        assert other.gate == "dependencies"
+
+
+def test_a_task_wakes_with_its_parents_and_at_its_moments() -> None:
+    assert parents_of(MANY) == {"done", "open", "gone"}
+    assert list(moments(MANY)) == [NOW + 120]
+    assert not parents_of(NO_CONDITIONS)
+    assert not list(moments(NO_CONDITIONS))
+
+
+def test_the_facts_of_a_type_are_what_was_asked_for_and_what_is_counted() -> None:
+    requests = (Request(Verb.PAUSE, "t", "1"), Request(Verb.HALT, "+all", "2"))
+    stock = limited("t", 2).stock
+    found = facts_of_type("t", Known(NOW, Settings(), requests), stock, {"moon": 1})
+    assert found == TypeFacts(frozenset({"t"}), True, {"type:t": 1}, stock, {"moon": 1})
+
+
+def test_what_is_ready_is_held_by_its_deadline_alone() -> None:
+    assert judge_ready(MANY, facts()) == PASS
+    assert isinstance(judge_ready(Conditions(("open",), deadline=NOW), facts()), Refuse)
+
+
+def test_members_of_a_cycle_are_refused_and_one_whole_cycle_is_named() -> None:
+    found = ask(Conditions(needs=("b",), deadline=NOW), replace(facts(), ring=("a", "b")))
+    reason = "dependency cycle: a → b → a; take one dependency out of it"
+    assert found == Refuse("cycle", Code.INVALID_TASK, reason)
+
+
+def test_a_gate_says_what_else_a_person_wants_to_know() -> None:
+    asked = {("pause", "t"): "by ada", ("pause", "+all"): "by bob", ("halt", "+all"): "by eve"}
+    held = replace(HELD, asked=asked, before="attempt 1 ended as TIMEOUT")
+    for known, said in (
+        (TypeFacts(halted=True), "by eve"),
+        (TypeFacts(frozenset({"t"})), "by ada"),
+        (TypeFacts(frozenset({"t", "+all"})), "by bob"),
+        (limited("t", 0), ""),
+    ):
+        verdict = judge_type("t", known)
+        assert isinstance(verdict, Wait)
+        assert detail(replace(held, type=known), verdict) == said
+    assert detail(held, Wait("retry_delay", "it rests")) == "attempt 1 ended as TIMEOUT"
+    assert detail(held, Wait("new_moon", "of a later release")) == ""

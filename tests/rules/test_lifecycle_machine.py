@@ -14,12 +14,14 @@ from spoold.protocol.names import TaskName, key, parse_returned, parse_task
 from spoold.protocol.order import encode_order
 from spoold.protocol.result import Code
 from spoold.rules import outcome
-from spoold.rules.backlog import Backlog, Entry, LaneView, Now, holdbacks, promotions
+from spoold.rules.backlog import Backlog, Entry, Now
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent, TypeFacts
 from spoold.rules.outcome import Charge, Outcome
 from spoold.rules.policy import RetryPolicy
+from spoold.rules.promoting import LaneView, holdbacks, promotions
 from spoold.rules.retry import Again, decide
 from tests.rules import strategies as some
+from tests.rules.strategies import limited
 
 POLICY = RetryPolicy(max=2, backoff_s=1, factor=2, jitter=0.25, max_backoff_s=30, crash_limit=2)
 LANE, KIND, WINDOW, LIMIT = "type=a", "a", 1, 4
@@ -70,7 +72,7 @@ class Lives(RuleBasedStateMachine):
 
     def facts(self) -> TypeFacts:
         active = len(self.tokens(State.READY)) + len(self.tokens(State.CLAIMED))
-        return TypeFacts(frozenset({KIND} if self.paused else ()), limit=LIMIT, active=active)
+        return limited(KIND, LIMIT, active, paused=frozenset({KIND} if self.paused else ()))
 
     def end(self, task_id: str, state: State, decider: str, name: TaskName, mover: Mover) -> None:
         self.move(task_id, state, name.ended(decider).encode(), mover)
@@ -104,7 +106,7 @@ class Lives(RuleBasedStateMachine):
         for entry, _ in self.backlog.refused():
             self.end(key(entry.name.id), State.FAILED, "master-1", entry.name, Mover.LEADER)
         ranks = tuple(name.rank for name in self.task_names(State.READY))
-        for entry in promotions(self.backlog, {LANE: LaneView(KIND, ranks)}, {KIND: self.facts()}, WINDOW):
+        for entry in promotions(self.backlog, {LANE: LaneView(KIND, ranks)}, {KIND: self.facts()}, WINDOW, self.now):
             task_id = key(entry.name.id)
             assert all(self.parent(parent) is Parent.COMPLETED for parent in self.needs[task_id])
             assert not entry.rest_until or entry.rest_until <= self.now.monotonic + 0.01

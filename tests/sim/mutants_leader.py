@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -25,6 +26,7 @@ from spoold.rules import lease
 from spoold.rules.admission import Admit
 from spoold.rules.gates import parents, registry
 from spoold.rules.gates.facts import TypeFacts
+from spoold.rules.resources import Stock
 from spoold.store import beats, control
 from spoold.store.lanes import list_lanes
 from spoold.system.filesystem import FileSystem
@@ -180,7 +182,7 @@ def limit_ignored() -> list[Swap]:
 
     def unlimited(desk: Desk, kinds: Any) -> dict[str, TypeFacts]:
         found = facts(desk, kinds)
-        return {kind: TypeFacts(fact.paused, fact.halted, None, fact.active) for kind, fact in found.items()}
+        return {kind: replace(fact, stock=Stock()) for kind, fact in found.items()}
 
     return [(placing, "type_facts", unlimited)]
 

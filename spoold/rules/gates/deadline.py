@@ -15,4 +15,16 @@ def judge(conditions: Conditions, facts: Facts) -> Verdict:
     return PASS
 
 
-GATE = TaskGate("deadline", "the deadline is not over", frozenset({Wake.TIME}), None, judge)
+def _moment(conditions: Conditions) -> float | None:
+    return conditions.deadline
+
+
+GATE = TaskGate(
+    "deadline",
+    "the deadline is not over",
+    frozenset({Wake.TIME}),
+    None,
+    judge,
+    moment=_moment,
+    holds_ready=True,
+)

@@ -1,12 +1,19 @@
-"""What a gate may look at. Law: values only; whoever asks has gathered them."""
+"""What a gate may look at. Law: values only; the asker has gathered them.
+
+`more` is the open part: what a gate brings itself, by the gate's name. `Conditions.more` comes from its `asks`, the
+`more` of the facts from its `gather`. Where nobody has gathered yet, the name is missing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
-from spoold.protocol.task import Task
+from spoold.protocol.request import Request, halted_by, paused_by
+from spoold.protocol.settings import Settings
+from spoold.rules.resources import Stock, Uses, uses_of
 
 
 class Parent(StrEnum):
@@ -26,55 +33,74 @@ class Conditions:
     needs_ended: tuple[str, ...] = ()
     not_before: float | None = None
     deadline: float | None = None
+    more: tuple[tuple[str, Hashable], ...] = ()
+
+    def asks(self, gate: str) -> Hashable | None:
+        """What the task asks of a gate that has `asks`; None for nothing."""
+        return next((asked for name, asked in self.more if name == gate), None)
 
 
 NO_CONDITIONS = Conditions()
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What every asker has, and gates may gather from. now in seconds since 1970."""
+
+    now: float
+    settings: Settings
+    requests: tuple[Request, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TypeFacts:
+    """What the asker knows of a type. uses: what each task of it uses of the counted resources that are in stock."""
+
+    paused: frozenset[str] = field(default_factory=frozenset)
+    halted: bool = False
+    uses: Uses = field(default_factory=dict)
+    stock: Stock = field(default_factory=Stock)
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+NO_TYPE = TypeFacts()
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
-    """What the asker knows. now in seconds since 1970; rest_s: how long the retry delay still lasts.
+    """What the asker knows of a task. now in seconds since 1970; rest_s: how long the retry delay still lasts.
 
     The rest is a length and not a moment, because the leader counts it on a clock that nobody can set.
+    key: the key of its id; kind: its type; ring: the ids of a dependency cycle that it is in.
+    type: the facts of its type, where they are known; gates that are asked in every step may rely on them.
     """
 
     now: float
     parent: Callable[[str], Parent]
     rest_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class TypeFacts:
-    """What the asker knows of a type: active = tasks of it in ready/ and claimed/.
-
-    doubtful: tasks that count as well, since they may be of the type and active, and nobody knows it.
-    """
-
-    paused: frozenset[str] = field(default_factory=frozenset)
-    halted: bool = False
-    limit: int | None = None
-    active: int = 0
-    doubtful: int = 0
+    key: str = ""
+    kind: str = ""
+    ring: tuple[str, ...] = ()
+    type: TypeFacts = NO_TYPE
+    more: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the words for a person may name: the task, its type and its facts, where its parents are, in words."""
+    """What the words for a person may name: the task, its type and its facts, where its parents are, in words.
+
+    asked: what people said of each request that stands, by verb and target; before: how the attempt before ended.
+    """
 
     id: str
     kind: str
     type: TypeFacts
     parents: Mapping[str, Parent] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict)
+    asked: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    before: str = ""
 
 
-def conditions_of(task: Task) -> Conditions:
-    """What a task asks for before it may run."""
-    if not task.conditional:
-        return NO_CONDITIONS
-    return Conditions(
-        needs=task.dependencies,
-        needs_ended=task.after_any,
-        not_before=task.not_before.timestamp() if task.not_before else None,
-        deadline=task.deadline.timestamp() if task.deadline else None,
-    )
+def facts_of_type(kind: str, known: Known, stock: Stock, more: Mapping[str, Any]) -> TypeFacts:
+    """The facts of a type. more: what gates have gathered."""
+    return TypeFacts(paused_by(known.requests), halted_by(known.requests), uses_of(kind), stock, more)

@@ -1,16 +1,18 @@
 """What every gate has.
 
-Law: a gate is a value. `judge` is pure. A gate that answers Wait without a moment names the wakes, one of which comes
-when the answer may be another: nobody asks it again at any other time.
+Law: a gate is a value, and its functions are pure. The wakes of a gate say when the leader asks it again, and the
+leader asks it at no other time. A gate that can answer Wait has at least one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from typing import Any
 
-from spoold.rules.gates.facts import Conditions, Facts, Held, TypeFacts
+from spoold.protocol.task import Task
+from spoold.rules.gates.facts import Conditions, Facts, Held, Known, TypeFacts
 from spoold.rules.gates.verdicts import Verdict, Wait
 
 
@@ -19,7 +21,15 @@ class Wake(StrEnum):
 
     TIME = "the moment that it named comes"
     PARENT = "one of the task's parents ends, or comes to life again"
-    STEP = "every step of the leader that has room for a task of the type"
+    STEP = "every step of the leader that has room for the task"
+
+
+class Tasks(Enum):
+    """Which tasks a gate looks at. Most of a huge backlog ask for nothing and do not rest: they cost nothing."""
+
+    ASKING = "those that ask for something: whose `conditional` is true"
+    RESTING = "those, and those that rest between two attempts"
+    ALL = "every task"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +37,43 @@ class Gate:
     """name: as `explain` and the snapshot call it; document: its words in the section Gates of `spool_layout.md`.
 
     change: what a person can do about a Wait of this gate; about: the parents that it is about, if any.
-    None where it never answers Wait.
+    None where it never answers Wait. detail: what else a person wants to know, '' for nothing.
+    gather: what the gate brings to the `more` of all facts, once a step.
+    holds_ready: it also holds what stands in ready/. The leader takes the tasks of a closed type gate back from
+    there; of the task gates it only knows the deadline.
     """
 
     name: str
     document: str
     wakes: frozenset[Wake]
     change: Callable[[Held, Wait, tuple[str, ...]], str] | None
+    detail: Callable[[Held, Wait], str] | None = field(default=None, kw_only=True)
+    gather: Callable[[Known], Any] | None = field(default=None, kw_only=True)
+    holds_ready: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskGate(Gate):
-    """A gate that looks at one task. parts: its verdict in pieces, each with the parents that it is about."""
+    """A gate that looks at one task. parts: its verdict in pieces, each with the parents that it is about.
+
+    asks: what a task with conditions asks of this gate, None for nothing; it comes into `Conditions.more`.
+    parents: the tasks whose end wakes it. moment: when (s since 1970) its answer may change though it passes now.
+    group: tasks with the same key get the same answer at the same moment, so that a gate with Wake.STEP is asked once
+    for all of them; None: the gate does not look at this task. The key is taken when the task comes into the backlog.
+    Without `group`, tasks of one type with the same conditions are a group.
+    """
 
     judge: Callable[[Conditions, Facts], Verdict]
     parts: Callable[[Conditions, Facts], Iterator[tuple[Verdict, tuple[str, ...]]]] | None = None
+    tasks: Tasks = field(default=Tasks.ASKING, kw_only=True)
+    asks: Callable[[Task], Hashable | None] | None = field(default=None, kw_only=True)
+    parents: Callable[[Conditions], tuple[str, ...]] | None = field(default=None, kw_only=True)
+    moment: Callable[[Conditions], float | None] | None = field(default=None, kw_only=True)
+    group: Callable[[Conditions, Facts], Hashable | None] | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class TypeGate(Gate):
-    """A gate that looks at a whole type."""
+    """A gate that looks at a whole type. Its wakes are Wake.STEP, and Wake.TIME if it names moments."""
 
     judge: Callable[[str, TypeFacts], Verdict]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spoold.protocol.request import EVERYTHING, Verb
 from spoold.rules.gates.facts import Held, TypeFacts
 from spoold.rules.gates.gate import TypeGate, Wake
 from spoold.rules.gates.verdicts import PASS, Verdict, Wait
@@ -16,4 +17,11 @@ def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
     return "`spool resume`"
 
 
-GATE = TypeGate("halt", "the spool is not halted", frozenset({Wake.STEP}), _change, judge)
+def _detail(held: Held, wait: Wait) -> str:
+    """Who asked for it, and why."""
+    return held.asked.get((Verb.HALT, EVERYTHING), "")
+
+
+GATE = TypeGate(
+    "halt", "the spool is not halted", frozenset({Wake.STEP}), _change, judge, detail=_detail, holds_ready=True
+)

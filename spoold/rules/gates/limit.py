@@ -1,4 +1,4 @@
-"""How many tasks of a type may be ready or claimed at once."""
+"""How much of each counted resource may be in use at once: of a type, as many tasks as `max_concurrent` says."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from spoold.rules.gates.verdicts import PASS, Verdict, Wait
 
 
 def judge(kind: str, facts: TypeFacts) -> Verdict:
-    """What may be of the type, and is in doubt, takes its place."""
-    if facts.limit is None or facts.active + facts.doubtful < facts.limit:
+    """What may be in use, and is in doubt, counts as used."""
+    name = facts.stock.short_of(facts.uses)
+    if name is None:
         return PASS
-    reason = f"type {kind} runs at its limit: {facts.active} of [types.{kind}] max_concurrent = {facts.limit}"
-    doubtful = f"; tasks in doubt count as well: {facts.doubtful}" if facts.doubtful else ""
-    return Wait("limit", reason + doubtful)
+    there, used, doubt = facts.stock.capacity[name], facts.stock.used.get(name, 0), facts.stock.doubtful.get(name, 0)
+    reason = f"{there.whose} runs at its limit: {used} of {there.setting} = {there.units}"
+    return Wait("limit", f"{reason}; tasks in doubt count as well: {doubt}" if doubt else reason)
 
 
 def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
-    return f"it goes on when one of them ends; or raise [types.{held.kind}] max_concurrent in spool.toml"
+    name = held.type.stock.short_of(held.type.uses)
+    where = "the limit" if name is None else held.type.stock.capacity[name].setting
+    return f"it goes on when one of them ends; or raise {where} in spool.toml"
 
 
 GATE = TypeGate(

@@ -60,7 +60,29 @@ def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
     return f"submit {some(named)}, or cancel this task and submit it without"
 
 
+def _needs(conditions: Conditions) -> tuple[str, ...]:
+    return conditions.needs
+
+
+def _needs_ended(conditions: Conditions) -> tuple[str, ...]:
+    return conditions.needs_ended
+
+
 COMPLETED = TaskGate(
-    "dependencies", "all dependencies are completed", _WAKES, _change, judge_completed, _completed_by_kind
+    "dependencies",
+    "all dependencies are completed",
+    _WAKES,
+    _change,
+    judge_completed,
+    _completed_by_kind,
+    parents=_needs,
 )
-ENDED = TaskGate("after_any", "all `after_any` tasks have ended", _WAKES, _change, judge_ended, _ended_by_kind)
+ENDED = TaskGate(
+    "after_any",
+    "all `after_any` tasks have ended",
+    _WAKES,
+    _change,
+    judge_ended,
+    _ended_by_kind,
+    parents=_needs_ended,
+)

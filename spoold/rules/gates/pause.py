@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spoold.protocol.request import EVERYTHING
+from spoold.protocol.request import EVERYTHING, Verb
 from spoold.rules.gates.facts import Held, TypeFacts
 from spoold.rules.gates.gate import TypeGate, Wake
 from spoold.rules.gates.verdicts import PASS, Verdict, Wait
@@ -22,4 +22,12 @@ def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
     return f"`spool resume{f' {held.kind}' if alone else ''}`"
 
 
-GATE = TypeGate("pause", "the type is not paused", frozenset({Wake.STEP}), _change, judge)
+def _detail(held: Held, wait: Wait) -> str:
+    """Who asked for it, and why."""
+    target = EVERYTHING if EVERYTHING in held.type.paused else held.kind
+    return held.asked.get((Verb.PAUSE, target), "")
+
+
+GATE = TypeGate(
+    "pause", "the type is not paused", frozenset({Wake.STEP}), _change, judge, detail=_detail, holds_ready=True
+)

@@ -1,15 +1,23 @@
-"""All gates, in the order in which they speak. A new gate is a file beside this one and its line here."""
+"""All gates, in the order in which they speak, and the questions that the leader and `explain` ask of them.
+
+Law: nobody asks a gate but through here. The order counts: the first gate to refuse speaks, else the first to wait.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
-from spoold.rules.gates import deadline, halt, limit, not_before, parents, pause, retry_delay
-from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Held, TypeFacts
-from spoold.rules.gates.gate import Gate, TaskGate, TypeGate
-from spoold.rules.gates.verdicts import PASS, Refuse, Verdict, Wait
+from spoold.protocol.task import Task
+from spoold.rules.gates import cycle, deadline, halt, limit, not_before, parents, pause, retry_delay
+from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Held, Known, TypeFacts
+from spoold.rules.gates.gate import Gate, TaskGate, Tasks, TypeGate, Wake
+from spoold.rules.gates.verdicts import PASS, Pass, Refuse, Verdict, Wait
 
+# A new gate of spoold's own gets its line here; any other is registered.
 TASK_GATES: list[TaskGate] = [
+    cycle.GATE,
     deadline.GATE,
     parents.COMPLETED,
     parents.ENDED,
@@ -21,39 +29,176 @@ TYPE_GATES: list[TypeGate] = [
     pause.GATE,
     limit.GATE,
 ]
+# Those of TASK_GATES that look at every task. While there is none, a task that asks for nothing costs nothing.
+OF_EVERY_TASK: list[TaskGate] = []
+
+# The gates that are asked for a task in every step, each with the key of the group that the task is in.
+Groups = tuple[tuple[str, Hashable], ...]
+
+
+def register(gate: TaskGate | TypeGate) -> None:
+    """Add a gate behind the others. Do it before a node starts: what a leader knows already is not grouped again.
+
+    Errors: ValueError for a name that is taken, or for a gate that nothing would ask again.
+    """
+    if gate.name in {other.name for other in (*TASK_GATES, *TYPE_GATES)}:
+        raise ValueError(f"there is a gate {gate.name} already; give this one another name")
+    if gate.change is not None and not gate.wakes:
+        raise ValueError(f"the gate {gate.name} may wait and has no wakes, so nothing would ask it again; name one")
+    if isinstance(gate, TypeGate):
+        if Wake.STEP not in gate.wakes:
+            raise ValueError(f"the gate {gate.name} is of a type, and those are asked in every step; name Wake.STEP")
+        TYPE_GATES.append(gate)
+        return
+    if Wake.PARENT in gate.wakes and gate.parents is None:
+        raise ValueError(f"the gate {gate.name} wakes with its parents; give it `parents`, which says who they are")
+    TASK_GATES.append(gate)
+    if gate.tasks is Tasks.ALL:
+        OF_EVERY_TASK.append(gate)
+
+
+def unregister(gate: TaskGate | TypeGate) -> None:
+    """Take a gate out again. Errors: ValueError when it is not there."""
+    if isinstance(gate, TypeGate):
+        TYPE_GATES.remove(gate)
+        return
+    TASK_GATES.remove(gate)
+    if gate.tasks is Tasks.ALL:
+        OF_EVERY_TASK.remove(gate)
+
+
+@contextmanager
+def registered(*gates: TaskGate | TypeGate) -> Iterator[None]:
+    """For as long as the block lasts, there are these gates as well."""
+    done: list[TaskGate | TypeGate] = []
+    try:
+        for gate in gates:
+            register(gate)
+            done.append(gate)
+        yield
+    finally:
+        for gate in done:
+            unregister(gate)
+
+
+def conditions_of(task: Task) -> Conditions:
+    """What a task asks for before it may run."""
+    if not task.conditional:
+        return NO_CONDITIONS
+    asked = ((gate.name, gate.asks(task)) for gate in TASK_GATES if gate.asks is not None)
+    return Conditions(
+        needs=task.dependencies,
+        needs_ended=task.after_any,
+        not_before=task.not_before.timestamp() if task.not_before else None,
+        deadline=task.deadline.timestamp() if task.deadline else None,
+        more=tuple((name, value) for name, value in asked if value is not None),
+    )
+
+
+def gather(known: Known) -> Mapping[str, Any]:
+    """What the gates bring to the `more` of all facts."""
+    gates: list[Gate] = [*TASK_GATES, *TYPE_GATES]
+    return {gate.name: gate.gather(known) for gate in gates if gate.gather is not None}
 
 
 def judge(conditions: Conditions, facts: Facts) -> Verdict:
     """The verdict of the gates that look at the task alone: the first to refuse speaks, else the first to wait."""
-    if conditions is NO_CONDITIONS and facts.rest_s <= 0:
-        return PASS  # as each of them would say; nearly every task of a huge backlog is one of these
-    verdicts = [gate.judge(conditions, facts) for gate in TASK_GATES]
+    return _verdict(_looking_at(conditions, facts), conditions, facts)
+
+
+def judge_arrived(conditions: Conditions, facts: Facts) -> Verdict:
+    """The same of those gates that are not asked in every step, but at a time or when a parent ends."""
+    gates = [gate for gate in _looking_at(conditions, facts) if Wake.STEP not in gate.wakes]
+    return _verdict(gates, conditions, facts)
+
+
+def judge_step(groups: Groups, conditions: Conditions, facts: Facts) -> Verdict:
+    """The same of those gates that are asked for a task of these groups in every step."""
+    names = {name for name, _ in groups}
+    return _verdict([gate for gate in TASK_GATES if gate.name in names], conditions, facts)
+
+
+def _verdict(gates: list[TaskGate], conditions: Conditions, facts: Facts) -> Verdict:
+    verdicts = [gate.judge(conditions, facts) for gate in gates]
     refused = next((verdict for verdict in verdicts if isinstance(verdict, Refuse)), None)
     return refused or next((verdict for verdict in verdicts if isinstance(verdict, Wait)), PASS)
 
 
+def judge_ready(conditions: Conditions, facts: Facts) -> Verdict:
+    """The same of a task that stands in ready/, where only some gates still hold it."""
+    verdicts = (gate.judge(conditions, facts) for gate in _looking_at(conditions, facts) if gate.holds_ready)
+    return next((verdict for verdict in verdicts if not isinstance(verdict, Pass)), PASS)
+
+
 def parts(conditions: Conditions, facts: Facts) -> Iterator[tuple[Verdict, tuple[str, ...]]]:
     """Each gate's own verdict on the task, in pieces where it has them, with the parents that it is about."""
-    for gate in TASK_GATES:
+    for gate in _looking_at(conditions, facts):
         if gate.parts is None:
             yield gate.judge(conditions, facts), ()
         else:
             yield from gate.parts(conditions, facts)
 
 
-def judge_type(kind: str, facts: TypeFacts) -> Verdict:
-    """The verdict of the gates that look at a whole type: the first that does not pass speaks."""
+def _looking_at(conditions: Conditions, facts: Facts) -> list[TaskGate]:
+    """The gates that look at a task: nearly every task of a huge backlog asks for nothing, and none looks at it."""
+    if conditions is not NO_CONDITIONS:
+        gates = TASK_GATES
+    elif facts.rest_s <= 0:
+        gates = OF_EVERY_TASK
+    else:
+        gates = [gate for gate in TASK_GATES if gate.tasks is not Tasks.ASKING]
+    return [gate for gate in gates if gate.group is None or gate.group(conditions, facts) is not None]
+
+
+def groups(conditions: Conditions, facts: Facts) -> Groups:
+    """The gates that are asked for this task in every step, each with the task's group."""
+    found: list[tuple[str, Hashable]] = []
+    for gate in _looking_at(conditions, facts):
+        if Wake.STEP in gate.wakes:
+            group = (facts.kind, conditions) if gate.group is None else gate.group(conditions, facts)
+            found.append((gate.name, group))
+    return tuple(found)
+
+
+def parents_of(conditions: Conditions) -> frozenset[str]:
+    """The tasks whose ends wake a gate of this one."""
+    named = (gate.parents(conditions) for gate in TASK_GATES if gate.parents is not None)
+    return frozenset(parent for some in named for parent in some)
+
+
+def moments(conditions: Conditions) -> Iterator[float]:
+    """When (s since 1970) the answer of a gate that passes now may change."""
+    for gate in TASK_GATES:
+        if gate.moment is not None and (moment := gate.moment(conditions)) is not None:
+            yield moment
+
+
+def judge_type(kind: str, facts: TypeFacts, *, ready: bool = False) -> Verdict:
+    """The verdict of the gates that look at a whole type: the first that does not pass speaks.
+
+    ready: ask only the gates that also hold what stands in ready/ already.
+    """
     for gate in TYPE_GATES:
-        verdict = gate.judge(kind, facts)
-        if verdict is not PASS:
+        verdict = gate.judge(kind, facts) if gate.holds_ready or not ready else PASS
+        if not isinstance(verdict, Pass):
             return verdict
     return PASS
 
 
 def change(held: Held, wait: Wait, about: tuple[str, ...] = ()) -> str:
     """What a person can do about a gate that says not now; also about one that only a later release knows."""
-    gates: list[Gate] = [*TASK_GATES, *TYPE_GATES]
-    gate = next((gate for gate in gates if gate.name == wait.gate), None)
+    gate = _named(wait.gate)
     if gate is None or gate.change is None:
         return f"nothing is known here of the gate {wait.gate}; ask with the release of spoold that the leader runs"
     return gate.change(held, wait, about)
+
+
+def detail(held: Held, wait: Wait) -> str:
+    """What else a person wants to know about a gate that says not now; '' for nothing."""
+    gate = _named(wait.gate)
+    return "" if gate is None or gate.detail is None else gate.detail(held, wait)
+
+
+def _named(name: str) -> Gate | None:
+    gates: Iterable[Gate] = (*TASK_GATES, *TYPE_GATES)
+    return next((gate for gate in gates if gate.name == name), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spoold.rules.gates.facts import Conditions, Facts, Held
-from spoold.rules.gates.gate import TaskGate, Wake
+from spoold.rules.gates.gate import TaskGate, Tasks, Wake
 from spoold.rules.gates.verdicts import PASS, Verdict, Wait
 
 
@@ -18,4 +18,17 @@ def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
     return "time; `retry.backoff_s` of the task or [retry] in spool.toml says how long"
 
 
-GATE = TaskGate("retry_delay", "the backoff between attempts is over", frozenset({Wake.TIME}), _change, judge)
+def _detail(held: Held, wait: Wait) -> str:
+    """How the attempt before ended."""
+    return held.before
+
+
+GATE = TaskGate(
+    "retry_delay",
+    "the backoff between attempts is over",
+    frozenset({Wake.TIME}),
+    _change,
+    judge,
+    tasks=Tasks.RESTING,
+    detail=_detail,
+)

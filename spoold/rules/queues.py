@@ -1,0 +1,71 @@
+"""The files of the tasks that may run, by lane, and in a lane by group; each in order of urgency.
+
+A group is what the gates that are asked in every step can tell apart. Those that pass or wait together stand in one
+queue, so that a closed gate costs one question however many tasks are behind it, and the others flow past.
+
+Law: an order and no truth. A file stays until it comes to the head of its queue; `stands` says whether it counts.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Hashable, Iterator, Set
+
+from spoold.rules.gates.registry import Groups
+
+
+class Queues:
+    """Heaps of files, by lane and groups."""
+
+    def __init__(self, stands: Callable[[str, str, Groups], bool]) -> None:
+        """stands: whether this file may run, and is in this lane and these groups."""
+        self._stands = stands
+        self._heaps: dict[str, dict[Groups, list[str]]] = {}
+
+    def push(self, lane: str, groups: Groups, file: str) -> None:
+        """Into the order; more than once is no harm."""
+        heapq.heappush(self._heaps.setdefault(lane, {}).setdefault(groups, []), file)
+
+    def lanes(self) -> list[str]:
+        """Lanes in which something may stand, in a settled order."""
+        return sorted(self._heaps)
+
+    def heads(self, lane: str) -> Iterator[tuple[str, Groups]]:
+        """The most urgent file of each queue of a lane, with its groups."""
+        for groups in list(self._heaps.get(lane, ())):
+            file = self.head(lane, groups)
+            if file is not None:
+                yield file, groups
+
+    def head(self, lane: str, groups: Groups) -> str | None:
+        """The most urgent file of one queue; it stays there."""
+        heap = self._heaps.get(lane, {}).get(groups, [])
+        while heap:
+            if self._stands(heap[0], lane, groups):
+                return heap[0]
+            heapq.heappop(heap)
+        self._tidy(lane, groups)
+        return None
+
+    def take(self, lane: str, groups: Groups) -> str | None:
+        """The most urgent file of one queue, off it."""
+        file = self.head(lane, groups)
+        if file is not None:
+            heap = self._heaps[lane][groups]
+            while heap and heap[0] == file:
+                heapq.heappop(heap)  # more than once: a task that came, went and came again stands there twice
+            self._tidy(lane, groups)
+        return file
+
+    def best(self, lane: str, shut: Set[tuple[str, Hashable]]) -> str | None:
+        """The most urgent file of a lane that is in none of the groups that are shut."""
+        open_ = (file for file, groups in self.heads(lane) if shut.isdisjoint(groups))
+        return min(open_, default=None)
+
+    def _tidy(self, lane: str, groups: Groups) -> None:
+        """Forget a queue with nothing in it, and a lane without queues."""
+        queues = self._heaps.get(lane, {})
+        if not queues.get(groups, True):
+            del queues[groups]
+            if not queues:
+                del self._heaps[lane]
