@@ -1,0 +1,162 @@
+"""The recipes of CONTRIBUTING work as they are written.
+
+Method: what a recipe says is done, with nothing but the names that it uses, and a real leader and a real worker then
+do what was promised. No file of the package is touched.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from datetime import UTC, datetime
+from types import ModuleType
+
+import pytest
+
+from spoold.client.explain import explain
+from spoold.client.listing import describe
+from spoold.rules.case import Explanation
+from spoold.rules.gates import registry
+from spoold.rules.gates.facts import Conditions, Facts, Held, Known
+from spoold.rules.gates.gate import TaskGate, Tasks, TypeGate, Wake
+from spoold.rules.gates.verdicts import PASS, Verdict, Wait
+from spoold.store.locate import locate
+from spoold.store.store import open_store
+from spoold.system.host import FakeHost
+from tests.house.sources import CHECKOUT
+from tests.protocol import test_layout_document as document
+from tests.support.cluster import Cluster
+
+TEXT = (CHECKOUT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
+HOUR_S = 3600.0
+
+
+def recipe(what: str) -> str:
+    """The paragraphs of a recipe, up to the next one."""
+    _, found, rest = TEXT.partition(f"**{what}.** ")
+    assert found, f"CONTRIBUTING has no recipe for {what}"
+    return re.split(r"\n\*\*", rest)[0]
+
+
+def programs(text: str) -> list[str]:
+    """The Python programs of a recipe, without the indent of the list that they are in."""
+    return [textwrap.dedent(f"   {code}") for code in re.findall(r"```python\n   (.*?)\n   ```", text, re.DOTALL)]
+
+
+def gate_of(source: str) -> TaskGate | TypeGate:
+    """The one value that the file of a gate ends with."""
+    module = ModuleType("spoold.rules.gates.made_by_the_recipe")
+    exec(compile(source, "CONTRIBUTING.md", "exec"), module.__dict__)
+    made = [value for name, value in vars(module).items() if isinstance(value, TaskGate | TypeGate)]
+    assert made == [module.GATE]
+    return made[0]
+
+
+@contextmanager
+def clocks_at(wall: float) -> Iterator[Cluster]:
+    """A cluster with a leader and a worker, and the time of day there."""
+    made = Cluster()
+    made.clock.set_wall(wall)
+    made.master("m1")
+    made.worker("w1", 4)
+    yield made
+
+
+def ask(made: Cluster, task: str) -> Explanation:
+    """What `spool explain` says."""
+    store = open_store(made.fs, made.clock, "asker", "/spool")
+    return explain(store, FakeHost("laptop"), made.clock, task, sleep=lambda _: None)
+
+
+def listed(made: Cluster, task: str) -> str:
+    """The reason in `spool ls --long`."""
+    store = open_store(made.fs, made.clock, "asker", "/spool")
+    [row] = describe(store, [locate(store, task)], "laptop")
+    return row.reason
+
+
+def test_the_gate_of_the_recipe_holds_its_tasks_says_why_and_lets_them_go() -> None:
+    [source] = programs(recipe("a gate"))
+    gate = gate_of(source)
+    with clocks_at(NOON) as made, registry.registered(gate):
+        made.submit("b.json", '{"id": "b", "type": "backup", "command": ["work"]}')
+        made.submit("other.json", '{"id": "other", "command": ["work"]}')
+        made.settle()
+        assert (made.state("b"), made.state("other")) == ("waiting", "claimed")
+        answer = ask(made, "b")
+        assert answer.verdict.startswith("backups start at night: 10 h more, until 2026-03-01T22:00:00Z")
+        assert [(reason.gate, reason.change) for reason in answer.reasons] == [
+            ("night", "time; or give b another type")
+        ]
+        assert listed(made, "b") == "backups start at night"
+        made.pass_time(10 * HOUR_S)
+        made.settle()
+        assert made.state("b") == "claimed"
+        made.finish("b")
+        made.settle()
+        assert made.state("b") == "completed"
+
+
+def test_a_gate_of_one_task_is_added_in_the_same_way() -> None:
+    """It opens with a request; the leader asks it again in every step."""
+
+    def gather(known: Known) -> bool:
+        return any(request.target == "moon" for request in known.requests)
+
+    def judge(conditions: Conditions, facts: Facts) -> Verdict:
+        new = facts.key.startswith("wolf") and facts.more.get("moon")
+        return Wait("moon", "wolves wait for the moon") if new else PASS
+
+    def change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
+        return "`spool resume moon`"
+
+    gate = TaskGate(
+        "moon", "no wolf, or the moon shines", frozenset({Wake.STEP}), change, judge, gather=gather, tasks=Tasks.ALL
+    )
+    with clocks_at(NOON) as made, registry.registered(gate):
+        made.fs.write("control/pause.moon.1.json", b"{}", durable=True)
+        for task in ("wolf", "sheep"):
+            made.submit(f"{task}.json", f'{{"id": "{task}", "command": ["work"]}}')
+        made.settle()
+        assert (made.state("wolf"), made.state("sheep")) == ("waiting", "claimed")
+        answer = ask(made, "wolf")
+        assert answer.verdict == listed(made, "wolf") == "wolves wait for the moon"
+        assert [(reason.gate, reason.change) for reason in answer.reasons] == [("moon", "`spool resume moon`")]
+        made.stop("m1")
+        made.master("m2")
+        made.settle()
+        assert made.state("wolf") == "waiting", "a new leader gathers before it takes over"
+        made.fs.unlink("control/pause.moon.1.json")
+        made.settle()
+        assert made.state("wolf") == "claimed"
+
+
+def test_the_recipe_names_what_a_gate_has() -> None:
+    text = recipe("a gate")
+    known = {field.name for kind in (TaskGate, TypeGate) for field in fields(kind)}
+    said = {word for word in re.findall(r"`(\w+)`", text) if word.islower()}
+    assert said <= known
+    assert {"judge", "wakes", "change", "detail", "gather", "asks", "group", "tasks"} <= said
+
+
+def test_the_document_must_tell_of_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    [source] = programs(recipe("a gate"))
+    gate = gate_of(source)
+    with registry.registered(gate):
+        with pytest.raises(AssertionError, match="does not say: the task is no backup"):
+            document.test_every_gate_is_told()
+        last = "| `limit` |"
+        row = f"| `{gate.name}` | {gate.document} |\n"
+        monkeypatch.setattr(document, "TEXT", document.TEXT.replace(last, row + last, 1))
+        document.test_every_gate_is_told()
+
+
+def test_the_rooms_that_the_recipe_names_are_there() -> None:
+    paths = re.findall(r"`((?:spoold|tests)/[\w/.]+)`", recipe("a gate"))
+    assert paths
+    for path in paths:
+        assert (CHECKOUT / path).exists(), path
