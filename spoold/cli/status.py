@@ -181,7 +181,8 @@ def _pauses(picture: Snapshot) -> Iterator[str]:
     for pause in getattr(picture, "pauses", ()):
         if isinstance(pause, dict):
             what = "everything" if pause["target"] == "+all" else pause["target"]
-            yield f"{pause['verb']} of {what}: {pause['told']}"
+            until = f" until {pause['until']}" if pause["until"] else ""
+            yield f"{pause['verb']} of {what}{until}: {pause['told']}"
 
 
 def _table(

@@ -11,6 +11,8 @@ import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from spoold.protocol import codec
@@ -26,6 +28,15 @@ def duration(text: str, option: str) -> float:
     if match is None:
         raise BadFile(option, "", f"{text!r} is no time.", "write seconds, or 90s, 5m, 1.5h, 2d.")
     return float(match[1]) * _SECONDS[match[2]]
+
+
+def moment(text: str, option: str) -> datetime:
+    """A moment with its zone, as '2026-01-31T18:00:00Z'. Errors: BadFile."""
+    with suppress(ValueError):
+        found = datetime.fromisoformat(text.strip())
+        if found.utcoffset() is not None:
+            return found
+    raise BadFile(option, "", f"{text!r} is no moment with a zone.", "write it as in 2026-01-31T18:00:00Z.")
 
 
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:

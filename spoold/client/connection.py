@@ -10,6 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from functools import partial
 from typing import Self, TypeVar
 
@@ -20,7 +21,7 @@ from spoold.protocol.errors import ShutOut, Unavailable
 from spoold.protocol.names import key, slug
 from spoold.protocol.order import base36
 from spoold.protocol.request import Verb
-from spoold.store import control
+from spoold.store import beats, clocks, control
 from spoold.store.store import Store, open_store
 from spoold.system.clock import Clock, SystemClock
 from spoold.system.errnos import advice
@@ -118,11 +119,22 @@ class Connection:
         while len(self.dropped) > REMEMBERED:
             del self.dropped[next(iter(self.dropped))]
 
-    def post(self, verb: Verb, target: str, reason: str) -> None:
-        """Put a request into control/. Errors: BadName for a target that cannot stand in a name."""
+    def post(self, verb: Verb, target: str, reason: str, *, until: datetime | None = None) -> None:
+        """Put a request into control/. until: when a pause ends by itself. Errors: BadName for a target that cannot
+        stand in a name.
+        """
         unique = f"{base36(self.micros(), 10)}-{submission.suffix()}"
+        write = partial(control.post, self.store, verb, target, unique, by=_caller(), reason=reason, until=until)
         with self.reaching(), self._writing:
-            self._through_tmp(partial(control.post, self.store, verb, target, unique, by=_caller(), reason=reason))
+            self._through_tmp(write)
+
+    def pool_time(self) -> float:
+        """The time (s since 1970) by which leaders judge moments: no single machine's clock decides it."""
+        common = self.store.common
+        with self.reaching(), self._writing:
+            self._through_tmp(partial(common.ask, self.store))
+            common.agree(clocks.by_host(beats.read_all(self.store.fs).values()).values())
+        return common.wall()
 
     def _through_tmp(self, write: Callable[[], T]) -> T:
         """Write something that is staged first. Only for that a tmp directory is needed: looking works on a share

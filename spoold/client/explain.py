@@ -182,7 +182,8 @@ class _Gathering:
             pass
         if lane is None:
             return case
-        known = Known(self._base.now, self._store.settings, tuple(self._requests))
+        ends = control.ends_of(self._store.fs, self._requests)
+        known = Known(self._base.now, self._store.settings, tuple(self._requests), ends)
         active = {kind: counts.get("active", 0) for kind, counts in self._picture.types.items()}
         stock = stock_seen(capacities(self._store.settings), active)
         facts = facts_of_type(lane.type, known, stock, gather_facts(known))

@@ -162,7 +162,8 @@ class _Listing:
 
     @cached_property
     def _gathered(self) -> tuple[Known, Mapping[str, Any]]:
-        known = Known(self._now, self._store.settings, tuple(self._requests))
+        ends = control.ends_of(self._store.fs, self._requests)
+        known = Known(self._now, self._store.settings, tuple(self._requests), ends)
         return known, gather(known)
 
     @cached_property

@@ -1,25 +1,36 @@
-"""Who paused what, and why: only the content of the requests says so, since machines need only their names."""
+"""Who paused what, why and until when: the content of the requests says so."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 
+from spoold.protocol.errors import SpoolError
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.snapshot import Snapshot
 from spoold.store import control
-from spoold.store.store import Store
+from spoold.store.store import Store, stamp
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A pause or a halt that stands. target: a type, or +all; at: RFC 3339; each text may be empty."""
+    """A pause or a halt that stands. target: a type, or +all; at, until: RFC 3339; each text may be empty.
+
+    until: when it ends by itself; empty where it stands until a resume.
+    """
 
     verb: str
     target: str
     by: str
     at: str
     reason: str
+    until: str = ""
+
+    @property
+    def ends(self) -> datetime | None:
+        """When it ends by itself; None where it does not."""
+        return datetime.fromisoformat(self.until) if self.until else None
 
     @property
     def told(self) -> str:
@@ -28,13 +39,35 @@ class Pause:
         return f"asked for by {self.by or 'somebody'}{since}" + (f": {self.reason}" if self.reason else "")
 
 
+def end_of(until: datetime | None, for_s: float | None, pool_time: Callable[[], float]) -> datetime | None:
+    """The moment at which a new pause ends by itself, None for none. pool_time: see `Connection.pool_time`.
+
+    Errors: SpoolError for two moments, one without a zone, one that is over, and one that no calendar has.
+    """
+    if until is None and for_s is None:
+        return None
+    if until is not None and for_s is not None:
+        raise SpoolError("a pause has one end: name `until` or `for_s`, not both.")
+    if until is not None and until.utcoffset() is None:
+        raise SpoolError(f"{until.isoformat()} has no zone: add one, such as Z for UTC.")
+    now = pool_time()
+    try:
+        end = until or datetime.fromtimestamp(now + (for_s or 0.0), UTC).replace(microsecond=0) + timedelta(seconds=1)
+    except (OverflowError, ValueError, OSError):
+        raise SpoolError(f"no calendar has the moment in {for_s:g} s: leave it out, and the pause stands.") from None
+    if end.timestamp() <= now or (for_s is not None and not for_s > 0):
+        raise SpoolError(f"the pause would be over already: name a moment after {stamp(now)}.")
+    return end
+
+
 def list_pauses(store: Store, requests: Iterable[Request] | None = None) -> tuple[Pause, ...]:
     """All that stand. requests: those that were listed already. Errors: OSError from listing."""
     found = []
     for request in control.list_requests(store.fs) if requests is None else requests:
         if request.verb in (Verb.PAUSE, Verb.HALT):
             body = control.read(store.fs, request)
-            found.append(Pause(request.verb.value, request.target, body.by, body.at, body.reason))
+            until = body.ends if request.verb is Verb.PAUSE else ""
+            found.append(Pause(request.verb.value, request.target, body.by, body.at, body.reason, until))
     return tuple(found)
 
 

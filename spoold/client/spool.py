@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spoold.client import asking, info, logs, selecting, submission
+from spoold.client import asking, info, logs, pauses, selecting, submission
 from spoold.client.failures import NotFinished
 from spoold.client.info import TaskInfo
 from spoold.client.logs import Piece
@@ -23,6 +23,8 @@ from spoold.store.journal import Reader
 from spoold.store.locate import Located
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from spoold.protocol.event import Event
 
 EVENTS_EVERY_S = 0.5
@@ -174,9 +176,22 @@ class Spool(Reading):
                 raise error
         return self._post_each(Verb.RETRY, found, reason)
 
-    def pause(self, kind: str | None = None, *, reason: str = "") -> None:
-        """Start no more tasks of a type, or none at all; what runs goes on. Errors: BadName for what is no type."""
-        self.post(Verb.PAUSE, kind_target(kind), reason)
+    def pause(
+        self,
+        kind: str | None = None,
+        *,
+        reason: str = "",
+        until: datetime | None = None,
+        for_s: float | None = None,
+    ) -> datetime | None:
+        """Start no more tasks of a type, or none at all; what runs goes on. It ends with a resume, or at a moment.
+
+        until: the moment, with a zone; for_s: in so many seconds. Returns the moment, None for none. Errors: BadName
+        for what is no type, SpoolError for a moment that is over.
+        """
+        target, end = kind_target(kind), pauses.end_of(until, for_s, self.pool_time)
+        self.post(Verb.PAUSE, target, reason, until=end)
+        return end
 
     def resume(self, kind: str | None = None, *, reason: str = "") -> None:
         """Take back a pause; without a type every pause, and a halt. Errors: BadName for what is no type."""

@@ -226,6 +226,8 @@ def _listing(
     """The picture made by listing, and a warning that says why. leads: whether the lease's holder does."""
     counted, blocked = census(store.fs), obstacles(store.fs)
     requests = control.list_requests(store.fs)
+    now = judged_at(store, store.clock, nodes) if leads else store.clock.wall()
+    paused = paused_by(requests, control.ends_of(store.fs, requests), now)
     workers = [beat for _, beat in sorted(nodes.items()) if beat.role == "worker"]
     shown = tuple(node_of(beat, counted.claims.get(beat.node, ()), dead=beat.node in dead) for beat in workers)
     types = {kind: dict(states) for kind, states in counted.types.items()}
@@ -247,7 +249,7 @@ def _listing(
         workers=count_workers(node.state for node in shown),
         nodes=shown,
         types=dict(sorted(types.items())),
-        paused=tuple(sorted(paused_by(requests))),
+        paused=tuple(sorted(paused)),
         halted=halted_by(requests),
         warnings=(
             *blocked,

@@ -36,6 +36,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     placing     returned/ → waiting/ → ready/, and back when a gate closes
     reaping     the claims of dead workers
     requests    cancel, retry, pause, resume, drain, halt, gc
+    pauses      when pauses end by themselves
     retaining   completed/ and failed/ → archive/
     clearing    what is taken away for good
     reporting   heartbeat and status snapshot

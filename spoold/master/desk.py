@@ -20,6 +20,7 @@ from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.names import EndedName, TaskName, key
+from spoold.protocol.request import Request, paused_by
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.protocol.task import Task
 from spoold.rules.accounts import Ran, plus, total_of
@@ -52,7 +53,8 @@ class Desk:
     now: the moment of this step; busy: whether it changed anything; denied: a move of it was not allowed; listed:
     what it has listed; unsure: the next step lists everything; ledger: the records of earlier attempts, if it asked;
     recorded: results that this leader wrote for moves that it has not made, by their names; damaged: tokens that
-    could not be read, and since when (monotonic, s), over all epochs; breathe: to be called between one of many
+    could not be read, and since when (monotonic, s), over all epochs; pause_ends: the moments at which pauses end by
+    themselves (s since 1970, the pool's clock), as `Pauses` read them; breathe: to be called between one of many
     things and the next, for the token's sake; it raises OSError, DoorShut. Each other part says itself what it is.
     """
 
@@ -73,6 +75,7 @@ class Desk:
     ledger: Ledger | None = None
     recorded: dict[str, tuple[Status, Error]] = field(default_factory=dict)
     damaged: dict[str, float] = field(default_factory=dict)
+    pause_ends: dict[Request, float] = field(default_factory=dict)
     busy: bool = False
     denied: bool = False
     listed: Wanted = field(default_factory=Wanted)
@@ -83,6 +86,11 @@ class Desk:
     def backlog(self) -> Backlog:
         """What waits."""
         return self.view.backlog
+
+    @property
+    def paused(self) -> dict[str, float | None]:
+        """The types that are paused now, as `paused_by`."""
+        return paused_by(self.view.requests, self.pause_ends, self.now.wall)
 
     def known_elsewhere(self, task_id: str, place: Place) -> bool:
         """Whether the id belongs to a task that is not the one at this place."""

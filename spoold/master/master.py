@@ -232,6 +232,7 @@ class Master:
             self._kept.next_due(),
             self._rejudging.next_due(),
             desk.backlog.next_due(),
+            self._requests.next_due(desk),
             self.leadership.renew_due,
             cadence.ends_due(desk),
         ]

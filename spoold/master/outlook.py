@@ -9,7 +9,7 @@ from spoold.master.placing import is_halted
 from spoold.protocol.amount import amount, some
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lanes import kind_in, parse_lane
-from spoold.protocol.request import EVERYTHING, paused_by
+from spoold.protocol.request import EVERYTHING
 from spoold.protocol.snapshot import TaskCounts, no_tasks
 from spoold.rules.matching import unfit
 from spoold.rules.nodes import ASLEEP
@@ -58,7 +58,7 @@ def unservable(desk: Desk, workers: list[Heartbeat]) -> dict[str, int]:
 
 def left(desk: Desk, counts: TaskCounts, workers: list[Heartbeat], stuck: dict[str, int]) -> Left:
     """What has not ended; workers: those awake, stuck: what `unservable` found."""
-    paused = paused_by(desk.view.requests)
+    paused = desk.paused
     held = "the spool is halted" if is_halted(desk) else ""
     if not held and (EVERYTHING in paused or any(kind_in(lane) in paused for lane in desk.backlog.per_lane())):
         held = "tasks are paused"

@@ -129,7 +129,7 @@ def gather_facts(desk: Desk) -> None:
 
 
 def _known(desk: Desk) -> Known:
-    return Known(desk.now.wall, desk.store.settings, tuple(desk.view.requests))
+    return Known(desk.now.wall, desk.store.settings, tuple(desk.view.requests), desk.pause_ends)
 
 
 def _adrift(desk: Desk) -> Iterator[str]:

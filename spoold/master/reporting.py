@@ -14,7 +14,6 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Heartbeat, MountFacts
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import BeatName, SnapshotName
-from spoold.protocol.request import paused_by
 from spoold.protocol.snapshot import Leadership as LeadershipPart
 from spoold.protocol.snapshot import Snapshot, TaskCounts
 from spoold.rules.accounts import spent_by
@@ -201,7 +200,7 @@ class Reporting:
             recent=self._tally.recent(now),
             spent=spent_by(workers),
             types=outlook.types(desk),
-            paused=tuple(sorted(paused_by(desk.view.requests))),
+            paused=tuple(sorted(desk.paused)),
             halted=is_halted(desk),
             warnings=(
                 *_warnings(desk, growing),

@@ -1,7 +1,7 @@
 """What people asked for in control/.
 
-A request that is done is removed; a pause, a halt or a drain stands while it lasts. Who asked and why is told by the
-journal, once by each leader: nowhere else would it outlive the request.
+A request that is done is removed; a pause, a halt or a drain stands while it lasts. A pause may end by itself. Who
+asked and why is told by the journal, once by each leader: nowhere else would it outlive the request.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from spoold.master.desk import Desk
+from spoold.master.pauses import Pauses
 from spoold.master.rejecting import take_away
 from spoold.protocol.errors import BadFile
 from spoold.protocol.event import ASKED
@@ -49,11 +50,13 @@ class Requests:
         self._doubted: set[Request] = set()
         self._over: dict[Request, bool] = {}
         self._needs: dict[Request, tuple[str, ...]] = {}
+        self._pauses = Pauses()
 
     def step(self, desk: Desk) -> None:
         """Do what can be done now. Errors: OSError; what was not done stands for the next step."""
         self._forget_gone(set(desk.view.requests))
         self._tell(desk)
+        self._pauses.step(desk)
         for request in desk.view.requests:
             if request in self._over:
                 self._over[request] = self._over[request] or take_away(desk, control.path(request))
@@ -67,8 +70,15 @@ class Requests:
             elif request.verb in (Verb.RESUME, Verb.UNDRAIN):
                 _lift(desk, request)
                 self._done(desk, request)
+            elif request.verb is Verb.PAUSE and self._pauses.over(desk, request):
+                desk.journal.note("PAUSE_ENDED", target=request.target)
+                self._done(desk, request)
             elif request.verb is Verb.DRAIN and desk.listed.everything and not _draining(desk, request.target):
                 self._done(desk, request)  # by a look of now: on a share, a worker may have come since the last
+
+    def next_due(self, desk: Desk) -> float | None:
+        """When (monotonic, s) a request that stands is over by itself; None where none is."""
+        return self._pauses.next_due(desk)
 
     def _forget_gone(self, listed: set[Request]) -> None:
         """What is no longer listed needs no more to be known of."""
@@ -86,7 +96,8 @@ class Requests:
             self._told.add(request)
             body = control.read(desk.store.fs, request)
             task = request.target if request.verb in (Verb.CANCEL, Verb.RETRY) else None
-            known: dict[str, Any] = {name: said for name, said in (("by", body.by), ("reason", body.reason)) if said}
+            said = {"by": body.by, "reason": body.reason, "until": body.ends}
+            known: dict[str, Any] = {name: text for name, text in said.items() if text}
             desk.journal.note(ASKED, task, request=request.verb, target=request.target, **known)
 
     def _forget_unknown(self, desk: Desk, request: Request) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-# A request was seen in control/: in detail its verb as `request`, its `target`, and `by` and `reason` if it has them.
+# A request was seen in control/: in detail its verb as `request`, its `target`, and its `by`, `reason` and `until`.
 ASKED = "ASKED"
 
 

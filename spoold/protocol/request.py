@@ -1,20 +1,21 @@
 """What people ask of the cluster. A request is a file in control/; its name says everything that machines need.
 
 `VERB.TARGET.UNIQUE.json`. A pause, a halt and a drain stand as long as their file does; the others are removed by
-the leader once they are done. control/ is a blackboard: leader and workers list the one directory.
+the leader once they are done. The one thing that stands in the content alone is when a pause ends by itself. control/
+is a blackboard: leader and workers list the one directory.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
 from spoold.protocol.errors import BadName, WrongValue
-from spoold.protocol.fields import as_word
+from spoold.protocol.fields import Stamp, as_word
 from spoold.protocol.names import is_id
 
 EVERYTHING = "+all"
@@ -39,6 +40,9 @@ _ALL_ALONE = frozenset((Verb.HALT, Verb.GC))
 _NEVER_ALL = frozenset((Verb.CANCEL, Verb.RETRY, Verb.REAP))
 
 
+NO_ENDS: Mapping[Request, float] = {}
+
+
 def kind_target(kind: str | None) -> str:
     """What a request for a type aims at, spelled as tasks have their type; None: at all. Errors: BadName."""
     if kind is None:
@@ -52,9 +56,22 @@ def kind_target(kind: str | None) -> str:
     return target
 
 
-def paused_by(requests: Iterable[Request]) -> frozenset[str]:
-    """The types that are paused; +all stands for all of them."""
-    return frozenset(request.target for request in requests if request.verb is Verb.PAUSE)
+def paused_by(
+    requests: Iterable[Request], ends: Mapping[Request, float] = NO_ENDS, now: float = 0.0
+) -> dict[str, float | None]:
+    """The types that are paused, each with the moment at which that ends by itself, if it does; +all stands for all.
+
+    ends: the moments of those requests that name one; now: by the pool's clock. Both in seconds since 1970. Of
+    several pauses of one type the one that lasts longest counts.
+    """
+    found: dict[str, float | None] = {}
+    for request in requests:
+        end = ends.get(request)
+        if request.verb is not Verb.PAUSE or (end is not None and end <= now):
+            continue
+        before = found.get(request.target, end)
+        found[request.target] = None if end is None or before is None else max(end, before)
+    return found
 
 
 def halted_by(requests: Iterable[Request]) -> bool:
@@ -96,13 +113,19 @@ def _may_aim(verb: Verb, target: str) -> bool:
 
 
 class RequestBody(BaseModel):
-    """Who asked, when and why; for people and the journal."""
+    """Who asked, when and why, for people and the journal; until: when a pause ends by itself, None for never."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
     by: str = ""
     at: str = ""
     reason: str = ""
+    until: Stamp | None = None
+
+    @property
+    def ends(self) -> str:
+        """When a pause ends by itself, as text (RFC 3339); empty for never."""
+        return self.until.isoformat().replace("+00:00", "Z") if self.until else ""
 
     @property
     def told(self) -> str:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable
+from datetime import datetime
+
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.request import Request, RequestBody, Verb, parse_request
@@ -10,14 +14,25 @@ from spoold.store.store import Store
 from spoold.system.filesystem import FileSystem
 
 
-def post(store: Store, verb: Verb, target: str, unique: str, *, by: str = "", reason: str = "") -> Request:
+def post(
+    store: Store,
+    verb: Verb,
+    target: str,
+    unique: str,
+    *,
+    by: str = "",
+    reason: str = "",
+    until: datetime | None = None,
+) -> Request:
     """Put a request where leader and workers see it. Errors: OSError, BadName for an impossible target.
 
     Not waited for on disk: who asked sees whether it was done, and asks again if the power went.
     """
     request = Request(verb, target, unique)
-    body = RequestBody(by=by or store.writer, at=store.stamp(), reason=reason)
-    store.publish(path(request), codec.dump(body), durable=False)
+    body = RequestBody(by=by or store.writer, at=store.stamp(), reason=reason, until=until)
+    # A release that knows no moment reads what it always did, unless there is one.
+    content = body.model_dump(mode="json", exclude_none=True)
+    store.publish(path(request), codec.dump(content), durable=False)
     return request
 
 
@@ -38,3 +53,25 @@ def read(fs: FileSystem, request: Request) -> RequestBody:
         return codec.load_model(RequestBody, fs.read(path(request)), path(request))
     except (OSError, BadFile):
         return RequestBody()
+
+
+def end_of(fs: FileSystem, request: Request) -> float | None:
+    """When a pause ends by itself (s since 1970); None where its content names no moment.
+
+    Errors: OSError, BadFile.
+    """
+    data = fs.read(path(request))
+    until = codec.load_model(RequestBody, data, path(request)).until if data.strip() else None
+    return until.timestamp() if until else None
+
+
+def ends_of(fs: FileSystem, requests: Iterable[Request]) -> dict[Request, float]:
+    """When those pauses end that end by themselves. One that cannot be read stands until a resume. Errors: none."""
+    found = {}
+    for request in requests:
+        if request.verb is Verb.PAUSE:
+            with contextlib.suppress(OSError, BadFile):
+                end = end_of(fs, request)
+                if end is not None:
+                    found[request] = end
+    return found

@@ -93,6 +93,22 @@ def test_who_asked_and_why_is_told_as_far_as_it_is_known() -> None:
 
 def test_what_is_paused_and_halted_is_what_is_asked_for() -> None:
     asked = [Request(Verb.PAUSE, "mail", "1"), Request(Verb.PAUSE, EVERYTHING, "2"), Request(Verb.DRAIN, "w", "3")]
-    assert paused_by(asked) == {"mail", EVERYTHING}
+    assert paused_by(asked) == {"mail": None, EVERYTHING: None}
     assert not halted_by(asked)
     assert halted_by([*asked, Request(Verb.HALT, EVERYTHING, "4")])
+
+
+def test_a_pause_is_over_at_its_moment_and_of_several_the_longest_counts() -> None:
+    first, second, third = (Request(Verb.PAUSE, "mail", unique) for unique in "123")
+    assert paused_by([first], {first: 10.0}, 9.9) == {"mail": 10.0}
+    assert paused_by([first], {first: 10.0}, 10.0) == {}
+    assert paused_by([first, second], {first: 10.0, second: 20.0}, 5.0) == {"mail": 20.0}
+    assert paused_by([second, first], {first: 10.0, second: 20.0}, 15.0) == {"mail": 20.0}
+    assert paused_by([first, third, second], {first: 10.0, second: 20.0}, 5.0) == {"mail": None}
+    assert paused_by([third, first], {first: 10.0}, 5.0) == {"mail": None}
+
+
+@pytest.mark.parametrize("until", ["0001-01-01T00:00:00+23:00", "9999-12-31T23:59:59-23:00", "2026-01-31T18:00:00Z"])
+def test_a_body_says_when_its_pause_ends(until: str) -> None:
+    assert RequestBody.model_validate({"until": until}).ends == until
+    assert RequestBody.model_validate({}).ends == ""

@@ -227,3 +227,8 @@ def test_a_byte_order_mark_does_no_harm() -> None:
 
 def test_an_archived_task_is_found_by_the_hash_of_its_id() -> None:
     assert layout.bucket("old") == layout.bucket("OLD") == "archive/5b"
+
+
+def test_a_pause_that_names_its_end_and_one_that_names_none() -> None:
+    ends = [load(f"control/pause.{rest}.json").ends for rest in ("mail.k3j2-a", "code_review.k3j2-3")]
+    assert ends == ["2026-02-02T18:00:00Z", ""]

@@ -39,12 +39,14 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
 
 
 def limited(
-    kind: str, limit: int | None, active: int = 0, doubtful: int = 0, *, paused: frozenset[str] = frozenset()
+    kind: str, limit: int | None, active: int = 0, doubtful: int = 0, *, paused: Collection[str] = ()
 ) -> TypeFacts:
     """The facts of a type with a `max_concurrent`, and how many of it are ready or claimed."""
     (unit,) = uses_of(kind)
     capacity = {} if limit is None else {unit: Capacity(limit, f"type {kind}", f"[types.{kind}] max_concurrent")}
-    return TypeFacts(paused, uses=uses_of(kind), stock=Stock(capacity, {unit: active}, {unit: doubtful}))
+    return TypeFacts(
+        dict.fromkeys(paused), uses=uses_of(kind), stock=Stock(capacity, {unit: active}, {unit: doubtful})
+    )
 
 
 def name(task_id: str = "a", *, micros: int = 1_770_000_000_000_000, rank: int = 5000, **fields: int) -> TaskName:

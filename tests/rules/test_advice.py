@@ -119,7 +119,7 @@ ADVICE: list[tuple[str, Case, str, str]] = [
     ("halted", replace(WAITING, type=TypeFacts(halted=True)), "halt", "`spool resume`"),
     (
         "a paused type",
-        replace(WAITING, type=TypeFacts(paused=frozenset(("review",)))),
+        replace(WAITING, type=TypeFacts(paused=dict.fromkeys(("review",)))),
         "pause",
         "`spool resume review`",
     ),

@@ -269,7 +269,7 @@ def test_a_plan_keeps_every_limit_and_is_done_when_it_is_applied(
         active = Counter(KIND[lane] for lane, ranks in ready.items() for _ in ranks)
         capacity = {f"type:{kind}": Capacity(limit, kind, kind) for kind, limit in most.items()}
         stock = Stock(capacity, {f"type:{kind}": count for kind, count in active.items()})
-        facts = {kind: TypeFacts(frozenset(paused), halted, uses_of(kind), stock) for kind in "ab"}
+        facts = {kind: TypeFacts(dict.fromkeys(paused), halted, uses_of(kind), stock) for kind in "ab"}
         return promotions(world.backlog, lanes, facts, window, NOW)
 
     before = {lane: len(ranks) for lane, ranks in ready.items()}
@@ -342,7 +342,7 @@ def test_what_is_held_back_is_the_least_urgent_and_no_more_than_needed(
 ) -> None:
     ready = [name(f"t{micros}", rank=rank, micros=micros) for rank, micros in pairs]
     active = len(ready) + claimed
-    back = holdbacks(ready, limited("a", limit, active, paused=frozenset(paused)), "a")
+    back = holdbacks(ready, limited("a", limit, active, paused=paused), "a")
     stay = [task for task in ready if task not in back]
     if paused in (("a",), ("+all",)):
         assert not stay
@@ -351,7 +351,7 @@ def test_what_is_held_back_is_the_least_urgent_and_no_more_than_needed(
     else:
         assert len(back) == min(len(ready), max(0, active - limit))
     assert all(_urgency(kept) < _urgency(held) for kept in stay for held in back)
-    left = limited("a", limit, len(stay) + claimed, paused=frozenset(paused))
+    left = limited("a", limit, len(stay) + claimed, paused=paused)
     assert holdbacks(stay, left, "a") == []
     if stay:
         assert judge_type("a", left, ready=True) == PASS

@@ -183,8 +183,8 @@ def test_a_pause_says_who_asked_for_it_and_why() -> None:
         ("halt", "+all"): "h",
     }
     for facts, told in (
-        (TypeFacts(frozenset({"review"})), "; asked for by ada: quota"),
-        (TypeFacts(frozenset({"review", "+all"})), "; asked for by bob"),
+        (TypeFacts(dict.fromkeys({"review"})), "; asked for by ada: quota"),
+        (TypeFacts(dict.fromkeys({"review", "+all"})), "; asked for by bob"),
         (TypeFacts(halted=True), "; h"),
         (limited("review", 1, 1), "max_concurrent = 1"),
     ):
@@ -194,9 +194,9 @@ def test_a_pause_says_who_asked_for_it_and_why() -> None:
 @pytest.mark.parametrize(
     ("facts", "gate", "what", "resume"),
     [
-        (TypeFacts(frozenset({"review"})), "pause", "type review is paused", "`spool resume review`"),
-        (TypeFacts(frozenset({"+all"})), "pause", "the whole spool is paused", "`spool resume`"),
-        (TypeFacts(frozenset({"+all", "review"})), "pause", "the whole spool is paused", "`spool resume`"),
+        (TypeFacts(dict.fromkeys({"review"})), "pause", "type review is paused", "`spool resume review`"),
+        (TypeFacts(dict.fromkeys({"+all"})), "pause", "the whole spool is paused", "`spool resume`"),
+        (TypeFacts(dict.fromkeys({"+all", "review"})), "pause", "the whole spool is paused", "`spool resume`"),
         (TypeFacts(halted=True), "halt", "the spool is halted", "`spool resume`"),
     ],
 )

@@ -175,9 +175,11 @@ def test_conditions_are_what_the_task_says() -> None:
 @pytest.mark.parametrize(
     ("known", "gate", "words"),
     [
-        (TypeFacts(halted=True, paused=frozenset({"+all", "t"})), "halt", "`spool resume`"),
-        (TypeFacts(paused=frozenset({"+all", "t"})), "pause", "the whole spool"),
-        (limited("t", 0, paused=frozenset({"t"})), "pause", "`spool resume t`"),
+        (TypeFacts(halted=True, paused=dict.fromkeys({"+all", "t"})), "halt", "`spool resume`"),
+        (TypeFacts(paused=dict.fromkeys({"+all", "t"})), "pause", "the whole spool"),
+        (limited("t", 0, paused={"t"}), "pause", "`spool resume t`"),
+        (TypeFacts(paused={"t": None, "+all": NOW}), "pause", "type t is paused; `spool resume` lets"),
+        (TypeFacts(paused={"t": NOW, "+all": None}), "pause", "the whole spool is paused; `spool resume` lets"),
         (limited("t", 2, 2), "limit", "type t runs at its limit: 2 of [types.t] max_concurrent = 2"),
         (limited("t", 0), "limit", "max_concurrent = 0"),
         (limited("t", 2, 1, 1), "limit", "max_concurrent = 2; tasks in doubt count as well: 1"),
@@ -197,7 +199,7 @@ def test_what_holds_a_whole_type_back_says_how_to_go_on(known: TypeFacts, gate: 
         limited("t", 2, 1),
         limited("t", 3, 1, 1),
         limited("t", None, 10**6, 10**6),
-        TypeFacts(frozenset({"other"})),
+        TypeFacts(dict.fromkeys({"other"})),
     ],
 )
 def test_a_type_that_nothing_holds_back_passes(known: TypeFacts) -> None:
@@ -220,13 +222,13 @@ def test_each_gate_says_in_parts_what_it_says_as_a_whole() -> None:
 def test_every_gate_that_waits_says_what_a_person_can_do_and_is_asked_again() -> None:
     known = facts(rest_s=5, done=Parent.COMPLETED, open=Parent.OPEN)
     waits = [(verdict, about) for verdict, about in parts(MANY, known) if isinstance(verdict, Wait)]
-    shut = replace(limited("t", 0, paused=frozenset({"t"})), halted=True)
+    shut = replace(limited("t", 0, paused={"t"}), halted=True)
     waits += [(verdict, ()) for gate in TYPE_GATES if isinstance(verdict := gate.judge("t", shut), Wait)]
     gates = {gate.name: gate for gate in (*TASK_GATES, *TYPE_GATES)}
     assert {verdict.gate for verdict, _ in waits} == {name for name, gate in gates.items() if gate.change is not None}
     for verdict, about in waits:
         assert "nothing is known" not in change(HELD, verdict, about)
-        assert (verdict.until is not None) == (Wake.TIME in gates[verdict.gate].wakes)
+        assert Wake.TIME in gates[verdict.gate].wakes if verdict.until else gates[verdict.gate].wakes - {Wake.TIME}
 
 
 def test_a_gate_of_a_later_release_is_no_error() -> None:
@@ -351,7 +353,7 @@ def test_the_facts_of_a_type_are_what_was_asked_for_and_what_is_counted() -> Non
     requests = (Request(Verb.PAUSE, "t", "1"), Request(Verb.HALT, "+all", "2"))
     stock = limited("t", 2).stock
     found = facts_of_type("t", Known(NOW, Settings(), requests), stock, {"moon": 1})
-    assert found == TypeFacts(frozenset({"t"}), True, {"type:t": 1}, stock, {"moon": 1})
+    assert found == TypeFacts({"t": None}, True, {"type:t": 1}, stock, {"moon": 1})
 
 
 def test_what_is_ready_is_held_by_its_deadline_alone() -> None:
@@ -370,8 +372,8 @@ def test_a_gate_says_what_else_a_person_wants_to_know() -> None:
     held = replace(HELD, asked=asked, before="attempt 1 ended as TIMEOUT")
     for known, said in (
         (TypeFacts(halted=True), "by eve"),
-        (TypeFacts(frozenset({"t"})), "by ada"),
-        (TypeFacts(frozenset({"t", "+all"})), "by bob"),
+        (TypeFacts(dict.fromkeys({"t"})), "by ada"),
+        (TypeFacts(dict.fromkeys({"t", "+all"})), "by bob"),
         (limited("t", 0), ""),
     ):
         verdict = judge_type("t", known)
@@ -379,3 +381,19 @@ def test_a_gate_says_what_else_a_person_wants_to_know() -> None:
         assert detail(replace(held, type=known), verdict) == said
     assert detail(held, Wait("retry_delay", "it rests")) == "attempt 1 ended as TIMEOUT"
     assert detail(held, Wait("new_moon", "of a later release")) == ""
+
+
+@pytest.mark.parametrize(
+    ("paused", "words", "until"),
+    [
+        ({"t": NOW + 60}, "type t is paused", NOW + 60),
+        ({"+all": NOW + 60}, "the whole spool is paused", NOW + 60),
+        ({"t": NOW + 60, "+all": NOW + 30}, "type t is paused", NOW + 60),
+        ({"t": NOW + 60, "+all": NOW + 90}, "the whole spool is paused", NOW + 90),
+    ],
+)
+def test_a_pause_that_ends_by_itself_says_when(paused: dict[str, float | None], words: str, until: float) -> None:
+    verdict = judge_type("t", TypeFacts(paused))
+    assert verdict == Wait("pause", words, until)
+    told = change(Held("t1", "t", TypeFacts(paused)), verdict)
+    assert told == f"time; or `spool resume{'' if '+all' in paused else ' t'}`"

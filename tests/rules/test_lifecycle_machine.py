@@ -72,7 +72,7 @@ class Lives(RuleBasedStateMachine):
 
     def facts(self) -> TypeFacts:
         active = len(self.tokens(State.READY)) + len(self.tokens(State.CLAIMED))
-        return limited(KIND, LIMIT, active, paused=frozenset({KIND} if self.paused else ()))
+        return limited(KIND, LIMIT, active, paused={KIND} if self.paused else ())
 
     def end(self, task_id: str, state: State, decider: str, name: TaskName, mover: Mover) -> None:
         self.move(task_id, state, name.ended(decider).encode(), mover)

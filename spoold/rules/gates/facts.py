@@ -45,18 +45,24 @@ NO_CONDITIONS = Conditions()
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What every asker has, and gates may gather from. now in seconds since 1970."""
+    """What every asker has, and gates may gather from. now in seconds since 1970; ends: of pauses that end by
+    themselves, as `paused_by` wants them.
+    """
 
     now: float
     settings: Settings
     requests: tuple[Request, ...]
+    ends: Mapping[Request, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class TypeFacts:
-    """What the asker knows of a type. uses: what each task of it uses of the counted resources that are in stock."""
+    """What the asker knows of a type. uses: what each task of it uses of the counted resources that are in stock.
 
-    paused: frozenset[str] = field(default_factory=frozenset)
+    paused: the types that are paused, each with the moment (s since 1970) at which that ends by itself, if it does.
+    """
+
+    paused: Mapping[str, float | None] = field(default_factory=dict)
     halted: bool = False
     uses: Uses = field(default_factory=dict)
     stock: Stock = field(default_factory=Stock)
@@ -103,4 +109,5 @@ class Held:
 
 def facts_of_type(kind: str, known: Known, stock: Stock, more: Mapping[str, Any]) -> TypeFacts:
     """The facts of a type. more: what gates have gathered."""
-    return TypeFacts(paused_by(known.requests), halted_by(known.requests), uses_of(kind), stock, more)
+    paused = paused_by(known.requests, known.ends, known.now)
+    return TypeFacts(paused, halted_by(known.requests), uses_of(kind), stock, more)

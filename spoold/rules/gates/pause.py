@@ -2,32 +2,57 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 from spoold.protocol.request import EVERYTHING, Verb
 from spoold.rules.gates.facts import Held, TypeFacts
 from spoold.rules.gates.gate import TypeGate, Wake
 from spoold.rules.gates.verdicts import PASS, Verdict, Wait
 
 
+def holder(kind: str, paused: Mapping[str, float | None]) -> str | None:
+    """What pauses the type: it, +all, or None. Of both the one that lasts longer."""
+    standing = [target for target in (EVERYTHING, kind) if target in paused]
+    return max(standing, key=lambda target: _end(paused[target]), default=None)
+
+
 def judge(kind: str, facts: TypeFacts) -> Verdict:
     """Nothing of the type starts while it stands."""
-    if EVERYTHING in facts.paused:
-        return Wait("pause", "the whole spool is paused; `spool resume` lets it go on")
-    if kind in facts.paused:
-        return Wait("pause", f"type {kind} is paused; `spool resume {kind}` lets it go on")
-    return PASS
+    target = holder(kind, facts.paused)
+    if target is None:
+        return PASS
+    what, until = "the whole spool" if target == EVERYTHING else f"type {kind}", facts.paused[target]
+    if until is not None:
+        return Wait("pause", f"{what} is paused", until)
+    return Wait("pause", f"{what} is paused; {_resume(kind, facts.paused)} lets it go on")
+
+
+def _end(until: float | None) -> float:
+    return math.inf if until is None else until
+
+
+def _resume(kind: str, paused: Mapping[str, float | None]) -> str:
+    """What lifts every pause of the type."""
+    return "`spool resume`" if EVERYTHING in paused else f"`spool resume {kind}`"
 
 
 def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
-    alone = held.kind in held.type.paused and EVERYTHING not in held.type.paused
-    return f"`spool resume{f' {held.kind}' if alone else ''}`"
+    resume = _resume(held.kind, held.type.paused)
+    return resume if wait.until is None else f"time; or {resume}"
 
 
 def _detail(held: Held, wait: Wait) -> str:
-    """Who asked for it, and why."""
-    target = EVERYTHING if EVERYTHING in held.type.paused else held.kind
-    return held.asked.get((Verb.PAUSE, target), "")
+    """Who asked for the pause that lasts longest, and why."""
+    return held.asked.get((Verb.PAUSE, holder(held.kind, held.type.paused) or EVERYTHING), "")
 
 
 GATE = TypeGate(
-    "pause", "the type is not paused", frozenset({Wake.STEP}), _change, judge, detail=_detail, holds_ready=True
+    "pause",
+    "the type is not paused",
+    frozenset({Wake.STEP, Wake.TIME}),
+    _change,
+    judge,
+    detail=_detail,
+    holds_ready=True,
 )

@@ -1,0 +1,73 @@
+"""When pauses end by themselves: the one thing that a leader reads in the content of a request.
+
+Law: a pause whose content is not read yet, or cannot be read, stands until a resume. So nothing starts too early.
+May touch: the content of pauses in control/.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spoold.master.desk import Desk
+from spoold.protocol.errors import BadFile
+from spoold.protocol.request import Request, Verb
+from spoold.rules.backlog import LOOK_AGAIN_MIN_S, LOOK_AGAIN_S
+from spoold.store import control
+from spoold.system.errnos import concerns_one_file
+
+# What could not be read is read again after so long (s).
+READ_AGAIN_S = 10.0
+FIX = "the pause stands until `spool resume`; let the user that the master runs as read it (chmod, chown)"
+
+
+@dataclass(slots=True)
+class Pauses:
+    """Reads each pause once. again: when (monotonic, s) to read what could not be read; wrong: what to say of it."""
+
+    again: dict[Request, float] = field(default_factory=dict)
+    wrong: dict[Request, str] = field(default_factory=dict)
+    read: set[Request] = field(default_factory=set)
+
+    def step(self, desk: Desk) -> None:
+        """Read what is new. Errors: OSError that is about more than one file."""
+        listed = {request for request in desk.view.requests if request.verb is Verb.PAUSE}
+        self.read &= listed
+        for known in (desk.pause_ends, self.again, self.wrong):
+            for gone in known.keys() - listed:
+                del known[gone]
+        for request in sorted(listed - self.read, key=Request.encode):
+            if desk.now.monotonic >= self.again.get(request, 0.0):
+                desk.breathe()
+                self._read(desk, request)
+        desk.report.notices += self.wrong.values()
+
+    def over(self, desk: Desk, request: Request) -> bool:
+        """Whether a request is a pause that has ended by itself."""
+        end = desk.pause_ends.get(request)
+        return end is not None and end <= desk.now.wall
+
+    def next_due(self, desk: Desk) -> float | None:
+        """When (monotonic, s) the next pause ends by itself; None where none does."""
+        left_s = [end - desk.now.wall for end in desk.pause_ends.values() if end > desk.now.wall]
+        # As for a task's own moment: a clock may be set meanwhile, and a float may not show the last microsecond.
+        return desk.now.monotonic + min(max(min(left_s), LOOK_AGAIN_MIN_S), LOOK_AGAIN_S) if left_s else None
+
+    def _read(self, desk: Desk, request: Request) -> None:
+        path = control.path(request)
+        self.again[request] = desk.now.monotonic + READ_AGAIN_S
+        try:
+            end = control.end_of(desk.store.fs, request)
+        except FileNotFoundError:
+            return  # it was lifted, and is listed a little longer
+        except BadFile as error:
+            self.wrong[request] = f"{error.told()} The pause stands until `spool resume`. {error.mend}"
+            return
+        except OSError as error:
+            if not concerns_one_file(error):
+                raise
+            self.wrong[request] = f"{path}: {error.strerror}; {FIX}"
+            return
+        self.read.add(request)
+        self.wrong.pop(request, None)
+        if end is not None:
+            desk.pause_ends[request] = end
