@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 EPILOG = """Example: spool init /mnt/share/spool"""
 
 
+ALLOWING = (
+    "--allow-command lets a worker run whatever the pool's members submit. Without it a worker runs only the "
+    "handlers that its own configuration names."
+)
+
+
 class Claim(StrEnum):
     """How moves are made."""
 
@@ -45,6 +51,7 @@ def init(
     `spool doctor --quick`, which takes a second or two, and what is safe is chosen.
     """
     import os
+    import shlex
     import uuid
 
     from spoold.daemon.naming import node_id
@@ -82,7 +89,9 @@ def init(
             output.remark(f"{remark.grade}: {remark.problem}; {remark.mend}")
     output.remark(init_remark(user_name(), group, umask()))
     output.remark(f"tasks are claimed by {chosen}: {report.reason}")
-    output.remark(f"next: spool --spool {path} up      (settings: {os.path.join(path, 'spool.toml')})")
+    output.remark(f"next: spool --spool {shlex.quote(path)} up --allow-command")
+    output.remark(ALLOWING)
+    output.remark(f"settings: {shlex.quote(os.path.join(path, 'spool.toml'))}")
 
 
 def _gid(group: str) -> int:
@@ -112,6 +121,8 @@ def _share(path: str, gid: int, group: str) -> None:
 
 def strategy(report: Report, wanted: Strategy | None, *, force: bool) -> Strategy:
     """How moves are to be made in a new spool. Errors: Unavailable for a mount on which that is not safe."""
+    import shlex
+
     from spoold.protocol.errors import Unavailable
     from spoold.rules.verdict import chosen
 
@@ -122,5 +133,6 @@ def strategy(report: Report, wanted: Strategy | None, *, force: bool) -> Strateg
     worst = against[0]
     raise Unavailable(
         f"{report.directory} is not safe for a spool{f' with {wanted}' if wanted else ''}: {worst.problem}. "
-        f"Mend: {worst.mend}. `spool doctor {report.directory}` says more; --force makes it all the same."
+        f"Mend: {worst.mend}. `spool doctor {shlex.quote(report.directory)}` says more; "
+        f"--force makes it all the same."
     )

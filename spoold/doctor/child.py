@@ -7,7 +7,6 @@ Law: SIGTERM ends it in order: what it made is removed. So does a parent that is
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import threading
@@ -122,7 +121,7 @@ def main() -> None:
     teller = Teller()
     try:
         if order.make:
-            os.makedirs(order.directory, exist_ok=True)
+            place.make(order.directory)
         share = Share(order.directory)
         threading.Thread(target=_show_life, args=(share, teller), daemon=True).start()
         examine(order, share, SystemHost(), teller)

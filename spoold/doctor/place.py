@@ -7,6 +7,7 @@ when nothing in it has changed for an hour by the server's clock; only then is w
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -22,6 +23,37 @@ ABANDONED_S = 3600.0
 RUN, GROUP, HERE = "run.", "group.", "here."
 HOPPING = ".doctor-"
 _WHO = "who.json"
+
+
+class Unfit(ValueError):
+    """No spool can be made there: a sentence without the path, and the fix."""
+
+
+def make(directory: str) -> None:
+    """Make the directory that is to become a spool, and those above it. Errors: Unfit, before anything is made."""
+    parent = os.path.dirname(directory)
+    # A spool inside of a spool would be taken for tasks, and cleared by age.
+    for above in _above(os.path.realpath(directory)):
+        if os.path.lexists(os.path.join(above, layout.MARKER)):
+            raise Unfit(f"lies in the spool {above} (which has {layout.MARKER}). Name a directory outside of it.")
+    try:
+        os.makedirs(directory, exist_ok=True)
+    except FileExistsError:
+        raise Unfit("is a file. Name a new or empty directory.") from None
+    except NotADirectoryError:
+        file = next(path for path in (parent, *_above(parent)) if os.path.lexists(path))
+        raise Unfit(f"cannot be made, since {file} is a file. Name a directory that is not below a file.") from None
+    except OSError as error:
+        above = next(path for path in (parent, *_above(parent)) if os.path.isdir(path))
+        why = f"cannot be made in {above}: {error.strerror}."
+        raise Unfit(f"{why} Name a directory where `mkdir` works for you, such as ~/spool.") from None
+
+
+def _above(path: str) -> Iterator[str]:
+    """The directories that a path is in, the nearest first."""
+    while (parent := os.path.dirname(path)) != path:
+        yield parent
+        path = parent
 
 
 def room(node: str) -> str:

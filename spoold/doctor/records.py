@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,7 +47,8 @@ def compose(
         remarks += [*judge_company(list(hosts.values()), mounts), *judge_gathering(together)]
     sorted_remarks = ordered(remarks)
     mount = mounts.get(node)
-    verdict, reason = conclude(sorted_remarks, len(people), network=mount is None or mount.network)
+    network = mount is None or mount.network
+    verdict, reason = conclude(sorted_remarks, len(people), network=network, directory=shlex.quote(directory))
     system = f"spoold {__version__}, Linux {os.uname().release}"
     return Report(
         at=at,

@@ -21,16 +21,21 @@ def ordered(remarks: Sequence[Remark]) -> tuple[Remark, ...]:
     return tuple(sorted(remarks, key=lambda remark: (_ORDER[remark.grade], -len(remark.against))))
 
 
-def conclude(remarks: Sequence[Remark], machines: int, *, network: bool) -> tuple[Verdict, str]:
-    """The verdict and its reason, a sentence each. machines: how many took part; network: others serve the mount."""
+def conclude(
+    remarks: Sequence[Remark], machines: int, *, network: bool, directory: str = "DIR"
+) -> tuple[Verdict, str]:
+    """The verdict and its reason, a sentence each. machines: how many took part; network: others serve the mount.
+
+    directory: as a shell takes it.
+    """
     against: dict[Strategy, list[Remark]] = {
         strategy: [remark for remark in remarks if strategy in remark.against] for strategy in ("rename", "lock")
     }
     if not against["rename"]:
-        return "safe with rename", _proof(machines, network=network)
+        return "safe with rename", _proof(machines, directory, network=network)
     reason = _because(against["rename"][0])
     if not against["lock"]:
-        return "safe with lock", f"rename alone does not do, {reason}; {_proof(machines, network=network)}"
+        return "safe with lock", f"rename alone does not do, {reason}; {_proof(machines, directory, network=network)}"
     # What rules out both says more than what rules out either.
     both = next((remark for remark in remarks if len(remark.against) > 1), None)
     return "not safe", _because(both) if both else f"{reason}; and no lock either, {_because(against['lock'][0])}"
@@ -49,12 +54,13 @@ def _because(remark: Remark) -> str:
     return f"since {remark.problem}{where}"
 
 
-def _proof(machines: int, *, network: bool) -> str:
+def _proof(machines: int, directory: str, *, network: bool) -> str:
+    together = f"run `spool doctor {directory} --with 2` on two of them within a minute"
     if machines > 1:
         return f"as {amount(machines, 'machine')} saw it together"
     if network:
-        return "as far as one machine can tell; run it on two at once (--with 2) to be sure"
-    return "as far as this machine alone uses it; if others mount it too, run it on two at once (--with 2)"
+        return f"as far as one machine can tell; to be sure, {together}"
+    return f"as far as this machine alone uses it; if other machines mount it too, {together}"
 
 
 def line(

@@ -15,7 +15,7 @@ from spoold.protocol.errors import Unavailable
 from spoold.protocol.report import Remark, Report, Strategy
 from spoold.store.reports import read_reports
 from spoold.system.posix import PosixFileSystem
-from tests.cli.command import spool
+from tests.cli.command import make, spool
 
 
 def report(*against: Strategy) -> Report:
@@ -121,3 +121,44 @@ def test_an_unsafe_mount_is_refused_before_anything_is_made(tmp_path: Path, monk
     forced = spool(tmp_path, "init", str(tmp_path / "s"), "--force")
     assert forced.exit_code == 0
     assert "bad: no rename; allow rename" in forced.stderr
+
+
+def test_what_comes_next_can_be_pasted(tmp_path: Path) -> None:
+    root = tmp_path / "my share"
+    result = spool(tmp_path, "init", str(root))
+    assert result.exit_code == 0
+    assert f"next: spool --spool '{root}' up --allow-command\n" in result.stderr
+    assert "--allow-command lets a worker run whatever the pool's members submit." in result.stderr
+    assert f"`spool doctor '{root}' --with 2`" in result.stderr
+
+
+def test_no_spool_is_made_within_a_spool(tmp_path: Path) -> None:
+    root = make(tmp_path / "s")
+    (tmp_path / "link").symlink_to(root)
+    before = sorted(root.rglob("*"))
+    for inside in ("sub", "pending", "pending/x", "sub/deeper/still", "../link/sub"):
+        result = spool(tmp_path, "init", str(root / inside))
+        assert result.exit_code == 69
+        assert f"lies in the spool {root} (which has spool.json). Name a directory outside of it." in result.stderr
+    assert sorted(root.rglob("*")) == before
+
+
+def test_where_no_directory_can_be_it_says_why_and_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("kept")
+    for path, said in (
+        (str(file), f"{file}: is a file. Name a new or empty directory."),
+        (
+            f"{file}/x",
+            f"{file}/x: cannot be made, since {file} is a file. Name a directory that is not below a file.",
+        ),
+        (f"{file}/x/y", f"since {file} is a file. Name"),
+        (
+            "/proc/x",
+            "/proc/x: cannot be made in /proc: No such file or directory. Name a directory where `mkdir` works",
+        ),
+    ):
+        result = spool(tmp_path, "init", path)
+        assert result.exit_code == 69
+        assert said in result.stderr
+    assert file.read_text() == "kept"
