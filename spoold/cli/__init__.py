@@ -8,6 +8,7 @@
     values     what people write on a command line: 5m, cpu=2,mem=4G, K=V
     choosing   the tasks that a verb is for: ids, or --batch, --type and --state
     completing what a shell offers behind Tab
+    shells     the scripts by which a shell asks for that
     drafting   the options that make up a task, shared by submit and run
     progress   waiting where somebody may watch
     patience   why what is waited for has not begun, said once

@@ -13,6 +13,7 @@ from spoold import __version__
 from spoold.cli.group import SpoolGroup
 from spoold.cli.output import print_line
 from spoold.cli.session import Session
+from spoold.cli.shells import InstallOption, ShowOption
 
 # verb → module of this package; in the order in which `spool --help` shows them.
 VERBS = {
@@ -43,6 +44,9 @@ VERBS = {
     "install-units": "install_units",
 }
 
+# Set by the scripts of `shells`, when a shell asks how a command line may go on.
+COMPLETE = "_SPOOL_COMPLETE"
+
 EPILOG = """Example: spool --spool /mnt/spool submit --type review --input '{"file": "a.py"}'
 
 Exit codes: 0 well, 1 a task failed or a check found something, 2 usage or a bad file, 4 not found,
@@ -56,10 +60,15 @@ def build(argv: Sequence[str]) -> typer.Typer:
         name="spool",
         cls=SpoolGroup,
         no_args_is_help=True,
+        add_completion=False,  # `shells` has these options, with the shell's name
         rich_markup_mode=None,  # plain help starts twice as fast, and can be searched and piped
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     )
+    if COMPLETE in os.environ:
+        from typer.completion import get_completion_inspect_parameters
+
+        get_completion_inspect_parameters()  # which teaches the parser the words of the shells
     app.callback(epilog=EPILOG)(_global_options)
     verb = verb_of(argv)
     modules = [VERBS[verb]] if verb in VERBS else list(dict.fromkeys(VERBS.values()))
@@ -72,7 +81,7 @@ def build(argv: Sequence[str]) -> typer.Typer:
 
 def words(argv: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     """The words of the command line; where a shell asks how one may go on, those before the word that it is at."""
-    if "_SPOOL_COMPLETE" not in environ:
+    if COMPLETE not in environ:
         return list(argv)
     line = environ.get("COMP_WORDS") or environ.get("_TYPER_COMPLETE_ARGS") or ""
     typed = line.split()[1:]
@@ -114,6 +123,8 @@ def _global_options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    show_completion: ShowOption = None,
+    install_completion: InstallOption = None,
 ) -> None:
     """Run many tasks on your own machines; all they share is a directory."""
     ctx.obj = Session(spool, debug=debug)

@@ -15,7 +15,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from spoold.cli import streams
+from spoold.cli import shells, streams
 from spoold.cli.output import remark, within
 from spoold.protocol.errors import NotFound, SpoolError, Unavailable, WaitTimeout
 
@@ -30,7 +30,7 @@ class SpoolGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take --spool and --debug from wherever they stand: nobody remembers on which side of the verb they go."""
-        return super().parse_args(ctx, hoisted(args))
+        return super().parse_args(ctx, shells.named(hoisted(args)))
 
     def invoke(self, ctx: Any) -> Any:
         """Run a verb. Errors: typer.Exit with the code that fits what went wrong."""

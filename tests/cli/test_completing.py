@@ -105,3 +105,35 @@ def test_only_the_verb_that_is_completed_is_loaded() -> None:
     assert words([], {**bash, "COMP_WORDS": "spool show"}) == []
     assert words([], {"_SPOOL_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "spool ls "}) == ["ls"]
     assert words(["ls"], {}) == ["ls"]
+
+
+MARKS = {"bash": "COMPREPLY", "zsh": "#compdef spool", "fish": "complete --command spool"}
+
+
+@pytest.mark.parametrize("shell", MARKS)
+@pytest.mark.parametrize("written", ["--show-completion {}", "--show-completion={}"])
+def test_the_script_is_that_of_the_shell_that_is_named(tmp_path: Path, shell: str, written: str) -> None:
+    done = run(*written.format(shell).split())
+    assert (done.code, done.err) == (0, "")
+    assert [other for other, mark in MARKS.items() if mark in done.out] == [shell]
+    run_as = {**environment(tmp_path), "PATH": "/usr/bin:/bin"}
+    if shell == "bash":
+        subprocess.run(["bash", "-n"], input=done.out.encode(), env=run_as, check=True, timeout=60)
+
+
+def test_a_shell_that_cannot_complete_is_refused() -> None:
+    done = run("--show-completion", "tcsh")
+    assert done.code == 2
+    assert "'tcsh' is no shell that can complete. Name one of bash, zsh, fish." in done.err
+
+
+def test_without_a_name_it_is_the_current_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("typer.completion._get_shell_name", lambda: "fish")
+    for words_ in (["--show-completion"], ["--show-completion", "--debug"]):
+        done = run(*words_)
+        assert (done.code, MARKS["fish"] in done.out) == (0, True)
+
+
+def test_help_names_the_shells() -> None:
+    done = run("--help")
+    assert "--show-completion [bash|zsh|fish]" in done.out
