@@ -8,9 +8,10 @@ from importlib import import_module
 from typing import Annotated
 
 import typer
+from typer.core import TyperCommand
 
 from spoold import __version__
-from spoold.cli.group import SpoolGroup
+from spoold.cli.group import SpoolGroup, Verb
 from spoold.cli.output import print_line
 from spoold.cli.session import Session
 from spoold.cli.shells import InstallOption, ShowOption
@@ -76,6 +77,8 @@ def build(argv: Sequence[str]) -> typer.Typer:
         modules = ["init"]  # a group must have a verb; this one costs least
     for module in modules:
         import_module(f"spoold.cli.{module}").register(app)
+    for command in app.registered_commands:
+        command.cls = Verb if command.cls is TyperCommand else command.cls
     return app
 
 

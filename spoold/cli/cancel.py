@@ -26,7 +26,7 @@ def cancel(
     types: choosing.TYPES = None,
     states: choosing.STATES = None,
     yes: choosing.YES = False,
-    reason: Annotated[str, typer.Option("--reason", help="Why; it is kept with the task.")] = "",
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept with the task.")] = "",
     as_json: output.JsonOption = False,
 ) -> None:
     """End tasks, running or not.

@@ -34,7 +34,9 @@ def doctor(
         int, typer.Option("--with", metavar="N", min=1, max=16, help="How many machines take part, this one too.")
     ] = 1,
     wait: Annotated[str, typer.Option("--wait", metavar="TIME", help="How long to wait for the others.")] = "60s",
-    files: Annotated[int, typer.Option("--files", min=1, max=100_000, help="How many files to race for.")] = 500,
+    files: Annotated[
+        int, typer.Option("--files", metavar="N", min=1, max=100_000, help="How many files to race for.")
+    ] = 500,
     quick: Annotated[bool, typer.Option("--quick", help="Only what `spool init` looks at; a second or two.")] = False,
     as_json: JsonOption = False,
 ) -> None:

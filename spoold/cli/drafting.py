@@ -24,7 +24,7 @@ TYPE = Annotated[
 INPUT = Annotated[
     str | None, typer.Option("--input", metavar="JSON", help="The task's input as JSON, or @FILE that holds it.")
 ]
-NAME = Annotated[str | None, typer.Option("--name", help="What people call it.")]
+NAME = Annotated[str | None, typer.Option("--name", metavar="NAME", help="What people call it.")]
 PRIORITY = Annotated[
     str | None,
     typer.Option("--priority", metavar="N", help="An integer, more is sooner; or critical, high, normal, low."),

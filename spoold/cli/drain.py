@@ -33,7 +33,7 @@ def drain(
     ] = None,
     everyone: Annotated[bool, typer.Option("--all", help="All workers.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Take a drain back.")] = False,
-    reason: Annotated[str, typer.Option("--reason", help="Why; it goes into the journal.")] = "",
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it goes into the journal.")] = "",
 ) -> None:
     """Have workers finish and leave.
 

@@ -9,6 +9,7 @@ the signal that ended it.
 from __future__ import annotations
 
 import errno
+import re
 import sys
 from typing import Any
 
@@ -19,6 +20,7 @@ from spoold.cli import shells, streams
 from spoold.cli.output import remark, within
 from spoold.protocol.errors import NotFound, SpoolError, Unavailable, WaitTimeout
 
+_TYPE = re.compile(r"(?<=[A-Z\]]) <[^>]*>$")
 TASK_FAILED, USAGE, NOT_FOUND, UNAVAILABLE, OURS, TIMED_OUT, INTERRUPTED = 1, 2, 4, 69, 70, 124, 130
 COMMAND = "spoold.command"
 # The parser's own class has no public name in all releases of typer.
@@ -56,7 +58,24 @@ class SpoolGroup(TyperGroup):
         return value
 
 
-class TrailingCommand(TyperCommand):
+class Verb(TyperCommand):
+    """One verb. Its help names what an argument is, and not the type of its value in Python."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options, without the types that the parser adds to the names of arguments."""
+        write = formatter.write_dl
+
+        def without_types(rows: Any, *args: Any, **more: Any) -> None:
+            write([(_TYPE.sub("", name), said) for name, said in rows], *args, **more)
+
+        formatter.write_dl = without_types
+        try:
+            super().format_options(ctx, formatter)
+        finally:
+            formatter.write_dl = write
+
+
+class TrailingCommand(Verb):
     """A verb that takes `-- CMD ARG…`: what follows the dashes is in ctx.meta[COMMAND], whatever it looks like."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

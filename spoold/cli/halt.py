@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 def halt(
     ctx: typer.Context,
-    reason: Annotated[str, typer.Option("--reason", help="Why; it goes into the journal.")] = "",
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it goes into the journal.")] = "",
 ) -> None:
     """Stop everything now.
 

@@ -36,7 +36,13 @@ def register(app: typer.Typer) -> None:
 def init(
     directory: Annotated[str, typer.Argument(metavar="DIR", help="A new or empty directory, on the share.")],
     claim: Annotated[
-        Claim | None, typer.Option("--claim", help="Insist on how tasks are claimed.", show_default="what is safe")
+        Claim | None,
+        typer.Option(
+            "--claim",
+            metavar="HOW",
+            help="Insist on how tasks are claimed: rename or lock.",
+            show_default="what is safe",
+        ),
     ] = None,
     group: Annotated[
         str | None,

@@ -29,7 +29,10 @@ def register(app: typer.Typer) -> None:
 def install_units(
     ctx: typer.Context,
     name: Annotated[
-        str, typer.Option("--name", help="The worker's instance: spool-worker@NAME, /etc/spoold/NAME.toml.")
+        str,
+        typer.Option(
+            "--name", metavar="NAME", help="The worker's instance: spool-worker@NAME, /etc/spoold/NAME.toml."
+        ),
     ] = "default",
     user: Annotated[bool, typer.Option("--user", help="For this user only, without root.")] = False,
     show: Annotated[bool, typer.Option("--print", help="Print the files instead of writing them.")] = False,

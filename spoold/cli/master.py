@@ -18,7 +18,9 @@ def register(app: typer.Typer) -> None:
 
 def master(
     ctx: typer.Context,
-    name: Annotated[str | None, typer.Option("--name", help="What it is called; else the host.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="What it is called; else the host.")
+    ] = None,
     until_eof: Annotated[bool, typer.Option("--until-eof", hidden=True)] = False,
 ) -> None:
     """Run a master.

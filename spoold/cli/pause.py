@@ -25,7 +25,7 @@ Kind = Annotated[
     str | None,
     typer.Argument(metavar="TYPE", help="A type of tasks; without it, all.", autocompletion=completing.types),
 ]
-Reason = Annotated[str, typer.Option("--reason", help="Why; status, explain and the journal say it.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; status, explain and the journal say it.")]
 
 
 For = Annotated[

@@ -26,7 +26,7 @@ def retry(
     types: choosing.TYPES = None,
     states: choosing.STATES = None,
     yes: choosing.YES = False,
-    reason: Annotated[str, typer.Option("--reason", help="Why; it goes into the journal.")] = "",
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it goes into the journal.")] = "",
     as_json: output.JsonOption = False,
 ) -> None:
     """Try failed tasks again.

@@ -27,7 +27,10 @@ def up(
         bool, typer.Option("--allow-command", help="Run any command that somebody submits.")
     ] = False,
     name: Annotated[
-        str | None, typer.Option("--name", help="What the workers are called; else what the file says, or the host.")
+        str | None,
+        typer.Option(
+            "--name", metavar="NAME", help="What the workers are called; else what the file says, or the host."
+        ),
     ] = None,
     config: Annotated[
         str | None, typer.Option("--config", metavar="FILE", help="The workers' configuration (TOML).")

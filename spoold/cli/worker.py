@@ -23,7 +23,9 @@ def worker(
     slots: Annotated[
         int | None, typer.Option("--slots", min=1, max=4096, metavar="N", help="Tasks at once; else one per CPU.")
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="What it is called; else the host.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="What it is called; else the host.")
+    ] = None,
     types: Annotated[str | None, typer.Option("--types", metavar="A,B", help="Only tasks of these types.")] = None,
     labels: Annotated[str | None, typer.Option("--labels", metavar="X,Y", help="What tasks may require.")] = None,
     allow_command: Annotated[

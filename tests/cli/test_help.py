@@ -39,6 +39,29 @@ def test_every_option_is_explained(verb: str) -> None:
         assert explained, lines[number]
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_shows_no_types_of_python(verb: str) -> None:
+    shown = spool(verb, "--help").out
+    assert not re.search(r"<[a-z]|TEXT\.\.\.|INTEGER", shown), shown
+
+
+@pytest.mark.parametrize(
+    ("verb", "row"),
+    [
+        ("submit", "FILE  A task"),
+        ("wait", "ID  Tasks: their ids"),
+        ("pause", "--reason TEXT"),
+        ("worker", "--name NAME"),
+        ("doctor", "--files N"),
+        ("doctor", "[DIR]  A directory on the share"),
+        ("init", "--claim HOW"),
+        ("drain", "WORKER  Their ids"),
+    ],
+)
+def test_the_help_names_what_is_to_be_written(verb: str, row: str) -> None:
+    assert row in " ".join(spool(verb, "--help").out.replace("  ", "\0").split()).replace("\0", "  ")
+
+
 @pytest.mark.parametrize("verb", ["show", "explain", "result", "logs"])
 def test_the_help_says_how_much_of_an_id_is_a_beginning(verb: str) -> None:
     assert f"from {PREFIX_MIN} characters on" in " ".join(spool(verb, "--help").out.split())
