@@ -46,6 +46,7 @@ class Spool(Client):
 
         directory: where it is kept; made when it is no spool yet, and a temporary one, removed in the end, when None.
         python: prefixes of module names whose callables may run; they are looked up along this program's own path.
+        Master and workers say on stderr only what is wrong, unless SPOOL_LOG_LEVEL is set.
         Errors: Unavailable when it does not start within 30 s.
         """
         return LocalSpool(directory, workers, slots, allow_command, python)
@@ -117,7 +118,8 @@ class LocalSpool(Spool):
             config,
         ]
         command += [*(("--slots", str(slots)) if slots else ()), *(("--allow-command",) if allow_command else ())]
-        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+        # A program's own stderr is not the place where daemons say that all is well.
+        environ = {"SPOOL_LOG_LEVEL": "warning", **os.environ, "PYTHONPATH": os.pathsep.join(path)}
         return subprocess.Popen([*command, "--until-eof"], stdin=subprocess.PIPE, env=environ, start_new_session=True)
 
     def _await_workers(self, fs: PosixFileSystem, workers: int) -> None:

@@ -97,6 +97,8 @@ class _Family:
         lacking = self._lacking()
         if lacking is not None:
             log.error("no %s can start as it is configured; fix that, then run `spool up` again", lacking)
+        # Nobody presses keys for a program that holds our standard input.
+        log.info("draining%s", "" if until_eof else "; Ctrl-C again hands back what runs")
         self._leave()
         return 0 if lacking is None else EXIT_MISCONFIGURED
 
@@ -132,7 +134,6 @@ class _Family:
 
     def _leave(self) -> None:
         """Workers first: what they hand back should still find a leader."""
-        log.info("draining; Ctrl-C again hands back what runs")
         workers, masters = self._children[1:], self._children[:1]
         told = 0
         for group in (workers, masters):

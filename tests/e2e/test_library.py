@@ -103,3 +103,23 @@ def test_only_callables_on_the_list_run(shared: Pool) -> None:
     assert "allow" in told
     shared.cli("cancel", "forbidden")
     assert shared.finish("forbidden")["status"] == "cancelled"
+
+
+def test_a_local_spool_says_nothing_on_stderr_while_all_is_well(tmp_path: Path) -> None:
+    script = (
+        "from spoold import Spool\nwith Spool.local(slots=1) as spool:\n"
+        "    task = spool.submit(command='true')\n    print(spool.wait([task], timeout=60)[task].status)\n"
+    )
+    environ = {name: value for name, value in os.environ.items() if name != "SPOOL_LOG_LEVEL"}
+    for level, silent in (({}, True), ({"SPOOL_LOG_LEVEL": "info"}, False)):
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+            env={**environ, **level, "TMPDIR": str(tmp_path)},
+        )
+        assert done.stdout == "success\n"
+        assert (done.stderr == "") is silent
+        assert "Ctrl-C" not in done.stderr
