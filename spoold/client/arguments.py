@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 from spoold.protocol.codec import is_exact
 
 DEPTH_MAX = 100
+SHOWN_MAX = 60
 
 
 def target_of(function: Callable[..., Any]) -> str:
@@ -37,6 +38,38 @@ def target_of(function: Callable[..., Any]) -> str:
             f"{module}:{name} is not this function, so a worker would call another one; pass it undecorated."
         )
     return f"{module}:{name}"
+
+
+def mapping_of(task: Any, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The task if it is a mapping, an empty one for None. Errors: TypeError that names the right call."""
+    if task is None or isinstance(task, Mapping):
+        return task or {}
+    right = f"submit(command={short(task)})"
+    if isinstance(task, str) and fields:
+        right = f"submit(name={short(task)}, {', '.join(f'{field}=…' for field in fields)})"
+    elif callable(task):
+        right = "SpoolExecutor(spool).submit(function, …)"
+    elif isinstance(task, Sequence) and any(isinstance(item, Mapping) for item in task):
+        right = "submit_many(tasks)"
+    given = f"{type(task).__name__} {short(task)}"
+    raise TypeError(f"submit takes a task as a mapping or as fields, not the {given}; write {right}.")
+
+
+def mappings(tasks: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+    """The tasks, each of which is a mapping. Errors: TypeError that names the one that is none."""
+    if isinstance(tasks, Mapping):
+        raise TypeError("submit_many takes several tasks, not one mapping; write submit(task) for one.")
+    for number, task in enumerate(tasks, 1):
+        if not isinstance(task, Mapping):
+            given = f"{type(task).__name__} {short(task)}"
+            raise TypeError(f"task {number} is the {given}; each task is a mapping, such as {{'command': 'make'}}.")
+        yield task
+
+
+def short(value: Any) -> str:
+    """The value as Python writes it, cut where it gets long."""
+    text = repr(value)
+    return text if len(text) <= SHOWN_MAX else f"{text[: SHOWN_MAX - 1]}…"
 
 
 def check_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from spoold.protocol.errors import SpoolError
 from spoold.protocol.request import Request, Verb
-from spoold.protocol.snapshot import Snapshot
 from spoold.store import control
 from spoold.store.store import Store, stamp
+
+if TYPE_CHECKING:
+    from spoold.protocol.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

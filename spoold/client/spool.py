@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spoold.client import asking, info, logs, pauses, selecting, submission
+from spoold.client import arguments, asking, info, logs, pauses, selecting, submission
 from spoold.client.failures import NotFinished
 from spoold.client.info import TaskInfo
 from spoold.client.logs import Piece
@@ -40,9 +40,9 @@ class Spool(Reading):
         """Drop a task, given as a mapping, as fields, or both (fields win); returns its id at once.
 
         It has survived a power cut by then, if the spool's settings ask for that. Without an `id` one is made;
-        with one, submitting the same task again changes nothing. Errors: BadFile for what is no task.
+        with one, submitting the same task again changes nothing. Errors: BadFile, TypeError for what is no task.
         """
-        return self.submit_from(submission.TASK, {**(task or {}), **fields})
+        return self.submit_from(submission.TASK, {**arguments.mapping_of(task, fields), **fields})
 
     def submit_from(self, file: str, task: Mapping[str, Any], *, stem: str = "") -> str:
         """As `submit`, for a task that came from a file, by whose name errors call it; a made id begins with stem."""
@@ -186,8 +186,8 @@ class Spool(Reading):
     ) -> datetime | None:
         """Start no more tasks of a type, or none at all; what runs goes on. It ends with a resume, or at a moment.
 
-        until: the moment, with a zone; for_s: in so many seconds. Returns the moment, None for none. Errors: BadName
-        for what is no type, SpoolError for a moment that is over.
+        until: the moment, with a zone; for_s: in so many seconds. Returns the moment, or None. Errors: BadName,
+        SpoolError for a moment that is over.
         """
         target, end = kind_target(kind), pauses.end_of(until, for_s, self.pool_time)
         self.post(Verb.PAUSE, target, reason, until=end)

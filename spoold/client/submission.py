@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from spoold.client.arguments import mappings
 from spoold.protocol import codec
 from spoold.protocol.drop import batch_drop, task_drop
 from spoold.protocol.errors import BadFile
@@ -64,8 +65,9 @@ def one(
 def many(
     tasks: Iterable[Mapping[str, Any]], settings: Settings, micros: int, stamp: str, *, file: str = TASKS
 ) -> list[Drop]:
-    """Tasks as batches, each as large as one drop may be; no tasks give no drop. Errors: BadFile with the line.
+    """Tasks as batches, each as large as one drop may be; no tasks give no drop.
 
+    Errors: BadFile that names the line, TypeError for what is no mapping.
     All tasks of a drop are admitted, or none. What is too much for one drop becomes several, which are not one
     another's business: dependencies between them hold all the same.
     """
@@ -75,7 +77,7 @@ def many(
     chosen: list[str] = []
     size = 0
     shared = suffix()
-    for number, task in enumerate(tasks, 1):
+    for number, task in enumerate(mappings(tasks), 1):
         draft = complete(task, f"{_stem(task)}-{shared}-{number}", stamp)
         line = _dump(draft, f"{file} line {number}")
         if lines and size + len(line) + 1 > settings.drop.max_batch_bytes:

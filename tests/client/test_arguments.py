@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from spoold.client.arguments import check_arguments, target_of
+from spoold.client.arguments import check_arguments, mapping_of, mappings, target_of
 
 
 def top_level() -> None: ...
@@ -117,3 +117,41 @@ def test_a_list_that_holds_itself_is_refused() -> None:
 
 def test_plain_values_may_travel() -> None:
     check_arguments([None, True, -1, (1 << 64) - 1, 1.5, "ä😀", [1, (2,)]], {"x": {"y": {}}})
+
+
+@pytest.mark.parametrize(
+    ("task", "fields", "right"),
+    [
+        ("x", {"command": "make"}, "submit(name='x', command=…)"),
+        ("make", {}, "submit(command='make')"),
+        (["make", "all"], {}, "submit(command=['make', 'all'])"),
+        ([{"command": "make"}], {}, "submit_many(tasks)"),
+        (math.floor, {}, "SpoolExecutor(spool).submit(function, …)"),
+        ("x" * 100, {}, f"submit(command='{'x' * 58}…)"),
+    ],
+)
+def test_what_is_no_task_is_refused_with_the_right_call(task: object, fields: dict[str, object], right: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        mapping_of(task, fields)
+    assert str(caught.value).endswith(f"write {right}.")
+    assert str(caught.value).startswith(
+        f"submit takes a task as a mapping or as fields, not the {type(task).__name__} "
+    )
+
+
+def test_a_mapping_and_nothing_are_tasks() -> None:
+    assert mapping_of({"command": "make"}, {}) == {"command": "make"}
+    assert mapping_of(None, {"command": "make"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "said"),
+    [
+        ({"command": "make"}, "submit_many takes several tasks, not one mapping; write submit(task) for one."),
+        ([{"command": "make"}, "make"], "task 2 is the str 'make'; each task is a mapping, such as"),
+    ],
+)
+def test_many_tasks_are_mappings(tasks: Any, said: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        list(mappings(tasks))
+    assert said in str(caught.value)

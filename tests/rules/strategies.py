@@ -1,5 +1,7 @@
 """Values that the rules decide about, for hypothesis."""
 
+from collections.abc import Collection
+
 from hypothesis import strategies as st
 
 from spoold.protocol.names import TaskName
