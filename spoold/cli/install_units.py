@@ -36,14 +36,20 @@ def install_units(
     ] = "default",
     user: Annotated[bool, typer.Option("--user", help="For this user only, without root.")] = False,
     show: Annotated[bool, typer.Option("--print", help="Print the files instead of writing them.")] = False,
+    guide: Annotated[
+        bool, typer.Option("--guide", help="Print all that there is to know of the units, and write nothing.")
+    ] = False,
     root: Annotated[str, typer.Option("--root", metavar="DIR", hidden=True)] = "/",
 ) -> None:
     """Write systemd units for this spool.
 
-    For a master and a worker. Starts nothing."""
+    For a master and a worker. Starts nothing. --guide is about shares, accounts, laptops and the units' settings."""
     from spoold.daemon import units
     from spoold.protocol.errors import BadFile
 
+    if guide:
+        output.print_line(units.shipped("README.md").rstrip())
+        return
     scope: Scope = "user" if user else "system"
     directory = session(ctx).directory()
     executable = _executable(units.EXECUTABLE[scope])

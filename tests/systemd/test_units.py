@@ -16,6 +16,7 @@ import pytest
 from spoold.daemon import units
 from spoold.daemon.actors import ASLEEP
 from spoold.daemon.units import MASTER, NETWORK, POLICY, SLEEP, WORKER, Scope, render, shipped
+from tests.cli.commands import spool
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # What a stop takes at most beyond the drain's grace: kill what did not end, hand it back, say so.
@@ -201,3 +202,15 @@ def test_the_machine_waits_until_nobody_has_anything_to_hand_back(before: str, a
     finally:
         waiting.kill()
         waiting.wait()
+
+
+def test_what_the_units_point_at_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    for scope in SCOPES:
+        for path, text in render(scope, "/mnt/spool", "lab").items():
+            assert "README" not in text, path
+            if path.endswith(".service"):
+                assert "`spool install-units --guide`" in text, path
+    done = spool("install-units", "--guide")
+    assert done.code == 0
+    assert done.out.startswith("# spoold under systemd\n")
+    assert "## The share" in done.out
