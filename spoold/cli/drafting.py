@@ -67,7 +67,12 @@ CWD = Annotated[
 ]
 ID = Annotated[
     str | None,
-    typer.Option("--id", metavar="ID", help="Its id; submitting the same id and content again is a no-op."),
+    typer.Option(
+        "--id",
+        metavar="ID",
+        help="Its id; the same id and content again is a no-op. Case does not count. Whether another task has the id "
+        "shows once the leader has judged it: --wait waits for that, and explain and status say it.",
+    ),
 ]
 
 

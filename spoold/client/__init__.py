@@ -11,7 +11,8 @@
     listing      the long form of a list of tasks
     info         all that can be said of one task
     explain      why a task is not running
-    pauses       who paused what, and why
+    pauses       who paused what, why and until when
+    rejections   which drop was rejected since a task has its id
     origins      with which tasks a failure by dependency began
     status       the picture of the cluster, also without a leader
     batches      how far one batch is

@@ -18,6 +18,7 @@ from spoold.client.awaited import awaited, told_of
 from spoold.client.living import Sleep
 from spoold.client.origins import origins
 from spoold.client.pauses import told
+from spoold.client.rejections import twin
 from spoold.client.status import judged_at, silent, status, sure_lease
 from spoold.client.waiting import read_result
 from spoold.protocol import codec, layout
@@ -75,7 +76,7 @@ def gather(store: Store, host: Host, clock: Clock, ref: str, *, sleep: Sleep = t
         located = locate(store, ref)
         with contextlib.suppress(FileNotFoundError):
             case = _Gathering(store, now, located, picture, dead).case()
-            return replace(case, token=token, read_only=store.read_only)
+            return replace(case, token=token, read_only=store.read_only, twin=twin(store.fs, located))
     raise NotFound(f"task {ref!r} keeps moving; ask again.")
 
 

@@ -82,7 +82,8 @@ class Case:
     mute: workers that live and do not say what they can run;
     problem: what is wrong with a drop, young while it may still become good; hidden: why this user cannot see what it
     says; awaits: what is known of the batch that a drop waits for, or is a line of; disk: the room on the share;
-    blocked: what stands in the place of results/, with the fix; read_only: the machine that asks has mounted it so.
+    blocked: what stands in the place of results/, with the fix; read_only: the machine that asks has mounted it so;
+    twin: why the last drop was rejected that wanted this task's id, and was another task.
     """
 
     id: str
@@ -116,6 +117,7 @@ class Case:
     disk: Room = Room.ENOUGH
     blocked: str | None = None
     read_only: bool = False
+    twin: BadFile | None = None
 
 
 @dataclass(frozen=True, slots=True)

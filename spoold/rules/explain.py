@@ -43,6 +43,9 @@ def explain(case: Case) -> Explanation:
         State.REJECTED: _rejected,
     }
     verdict, reasons = answers[case.state](case)
+    if case.twin is not None:
+        text = f"another drop with this id was rejected: {case.twin.told(case.id)}"
+        reasons = [*reasons, Reason("twin", text, case.twin.mend)]
     return Explanation(case.id, _SHOWN_AS.get(case.state, case.state).value, case.attempt, verdict, tuple(reasons))
 
 

@@ -47,3 +47,21 @@ def test_an_unknown_task_has_its_own_exit_code(tmp_path: Path) -> None:
     result = spool(make(tmp_path / "s"), "explain", "nobody")
     assert (result.exit_code, result.stdout) == (4, "")
     assert "'nobody'" in result.stderr
+
+
+def test_a_drop_that_wanted_the_id_of_another_task_is_told_with_that_task(tmp_path: Path) -> None:
+    directory = make(tmp_path / "s")
+    (directory / "pending" / "case.json").write_text('{"id": "case", "type": "review"}')
+    master = leader(directory)
+    assert "rejected" not in spool(directory, "explain", "case").stdout
+    assert spool(directory, "submit", "--id", "Case", "--", "true").exit_code == 0
+    master.step()
+    for task_id in ("case", "Case"):
+        said = spool(directory, "explain", task_id).stdout
+        assert "another drop with this id was rejected: " in said
+        assert "'Case' is taken by a task with other content (ids that differ by case alone count as one)." in said
+        assert "choose another id" in said
+    master.close()
+    assert (
+        "1 drop was rejected" in spool(directory, "status").stdout or told(directory, "status")["tasks"]["rejected"]
+    )

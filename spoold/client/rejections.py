@@ -1,0 +1,28 @@
+"""Which drop was rejected since a task has the id that it wanted.
+
+Law: looks and never touches. Only drops whose names tell the id are looked at, as those of `spool submit` do: of the
+others each would have to be read.
+"""
+
+from __future__ import annotations
+
+from spoold.protocol import layout
+from spoold.protocol.drop import id_in
+from spoold.protocol.errors import BadFile
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import key
+from spoold.store import drops
+from spoold.store.locate import Located
+from spoold.system.filesystem import FileSystem
+
+
+def twin(fs: FileSystem, located: Located) -> BadFile | None:
+    """Why the last drop with the id of this task was rejected; None where none was. Errors: OSError."""
+    if located.state in (State.PENDING, State.REJECTED):
+        return None
+    wanted = key(located.id)
+    for name in sorted(fs.list(layout.REJECTED), reverse=True):  # our names sort by age
+        found = id_in(name.removesuffix(layout.REASON)) if name.endswith(layout.REASON) else None
+        if found is not None and key(found) == wanted:
+            return drops.problem_in(drops.read_reason(fs, layout.join(layout.REJECTED, name)))
+    return None
