@@ -181,3 +181,21 @@ def test_logs_of_many_are_whole_lines_with_their_task(root: Path, run: Run) -> N
     missing = run("logs", "good", "nope")
     assert (missing.code, missing.lines) == (4, [line for line in lines if line.startswith("good")])
     assert run("logs", "--batch", "b1", "--attempt", "2").out == ""
+
+
+@pytest.mark.parametrize(("workers", "answer", "code"), [(10, b"", 0), (11, b"y\n", 0), (11, b"no\n", 130)])
+@pytest.mark.usefixtures("terminal")
+def test_on_a_terminal_many_workers_are_asked_about(
+    root: Path, run: Run, workers: int, answer: bytes, code: int
+) -> None:
+    for number in range(workers):
+        put(root, f"heartbeats/w-aaa{number:02}.1.json", {"role": "worker"})
+    put(root, "heartbeats/m-bbbbb.1.json", {"role": "master"})
+    done = run("drain", "--all", stdin=answer)
+    assert (done.code, "drain 11 workers? [y/N]" in done.err) == (code, workers > 10)
+    assert requests(root) == ([("drain", "+all")] if code == 0 else [])
+    assert run("drain", "--all", "--yes").code == 0
+    assert run("drain", "--all", "--undo").code == 0
+    named = [f"w-aaa{number:02}" for number in range(workers)]
+    done = run("drain", *named, stdin=answer)
+    assert (done.code, "drain 11 workers? [y/N]" in done.err) == (code, workers > 10)
