@@ -63,16 +63,16 @@ class Verb(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options, without the types that the parser adds to the names of arguments."""
-        write = formatter.write_dl
+        print_rows = formatter.write_dl
 
         def without_types(rows: Any, *args: Any, **more: Any) -> None:
-            write([(_TYPE.sub("", name), said) for name, said in rows], *args, **more)
+            print_rows([(_TYPE.sub("", name), said) for name, said in rows], *args, **more)
 
         formatter.write_dl = without_types
         try:
             super().format_options(ctx, formatter)
         finally:
-            formatter.write_dl = write
+            formatter.write_dl = print_rows
 
 
 class TrailingCommand(Verb):

@@ -151,6 +151,7 @@ def test_the_wheel_carries_the_units(tmp_path: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {f"spoold/daemon/systemd/{scope}/{unit}" for scope in SCOPES for unit in (MASTER, WORKER)} <= names
     assert {f"spoold/daemon/systemd/{kind}/spoold.conf" for kind in ("sysusers.d", "tmpfiles.d")} <= names
+    assert "spoold/daemon/systemd/README.md" in names  # what `--guide` prints
     laptop = {f"system/{SLEEP}", "networkmanager/50-spoold", "polkit/50-spoold.rules"}
     assert {f"spoold/daemon/systemd/{path}" for path in laptop} <= names
 
