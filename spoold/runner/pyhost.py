@@ -1,14 +1,15 @@
 """runner/pyhost: a Python process that calls functions for its supervisor, one at a time, until it is killed.
 
 Law: it runs the user's interpreter with the user's packages and imports nothing of ours, so a function sees
-what it would see in a script. Requests and answers use private descriptors; what a function prints goes to
-the job's output. It is started as a script: `python -P -u pyhost.py REQUESTS ANSWERS`.
+what it would see in a script; `pyorigins` is read as a file and is no module there. Requests and answers use private
+descriptors; what a function prints goes to the job's output. It is started as a script:
+`python -P -u pyhost.py REQUESTS ANSWERS`.
 """
 
 import contextlib
 import errno
-import functools
 import importlib
+import importlib.util
 import io
 import json
 import marshal
@@ -24,7 +25,7 @@ from typing import Any
 _LONG = re.compile("[0-9]{19}")
 # As in results and in the wire, of which nothing is imported here; a result takes 200 levels, itself among them.
 _DEPTH_MAX, VALUE_MAX, _HEAD = 199, 16 << 20, 4
-_WRAPPERS_MAX = 100
+_ORIGINS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pyorigins.py")
 
 
 def main() -> None:
@@ -48,7 +49,7 @@ def main() -> None:
                 # The function forked and both sides returned; only the original may speak.
                 os._exit(0)
             # A host that was left with threads or without its output is not used again.
-            answer["clean"] = threading.active_count() == 1 and _streams() == streams
+            answer["clean"] = "clean" not in answer and threading.active_count() == 1 and _streams() == streams
             answer["alone"] = alone = _reap()
             answer["cpu_s"] = _cpu_s()
             data = memoryview(json.dumps(answer).encode() + b"\n")
@@ -58,6 +59,17 @@ def main() -> None:
 
 def _serve(request: dict[str, Any]) -> dict[str, Any]:
     """Runs one call; never raises, since whatever happens in the function is the answer."""
+    answer = _answer(request)
+    for stream in (sys.stdout, sys.stderr):
+        # The function may have closed or replaced it; then its output ends there.
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    # While it waits, it keeps no directory busy that somebody wants to remove or unmount.
+    os.chdir("/")
+    return {"value": None, "began": True, **answer}
+
+
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
     try:
         _prepare(request)
     except _NotAllowed as problem:
@@ -66,33 +78,31 @@ def _serve(request: dict[str, Any]) -> dict[str, Any]:
         name = errno.errorcode.get(problem.errno or 0, "OSError")
         said = f"cannot enter the working directory {request['cwd']}: {name} ({problem.strerror})"
         code = 127 if problem.errno in (errno.ENOENT, errno.ENOTDIR) else 126
-        return {"exit": code, "message": said, "value": None, "began": False}
+        return {"exit": code, "message": said, "began": False}
     try:
         target, args, kwargs = request["call"]
         function = _resolve(target)
         if request["allow"] is not None:
             _check_origin(target, function, *request["allow"])
-        result = function(*args, **kwargs)
-        answer = {"exit": 0, "message": "returned", "value": _encode(result)}
+        return {"exit": 0, "message": "returned", "value": _encode(function(*args, **kwargs))}
     except _NotAllowed as problem:
         return _refusal(problem)
+    except _Lacking as problem:
+        # What it holds of this and other modules may be replaced meanwhile: the next try is another process's.
+        return {"exit": 127, "message": str(problem), "began": False, "clean": False}
     except SystemExit as leaving:
-        answer = _leave(leaving.code)
+        return _leave(leaving.code)
     except BaseException as problem:  # noqa: BLE001 - whatever it raises is its answer
-        # The frames of this file say nothing to the reader.
-        frames = problem.__traceback__
-        while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
-            frames = frames.tb_next
-        traceback.print_exception(problem.with_traceback(frames))
-        said = "".join(traceback.format_exception_only(problem)).strip()
-        answer = {"exit": 1, "message": said[:4000], "value": None}
-    for stream in (sys.stdout, sys.stderr):
-        # The function may have closed or replaced it; then its output ends there.
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            stream.flush()
-    # While it waits, it keeps no directory busy that somebody wants to remove or unmount.
-    os.chdir("/")
-    return {**answer, "began": True}
+        return {"exit": 1, "message": _print(problem)}
+
+
+def _print(problem: BaseException) -> str:
+    """Prints how it came about, and returns what it is. The frames of this file say nothing to the reader."""
+    frames = problem.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+        frames = frames.tb_next
+    traceback.print_exception(problem.with_traceback(frames))
+    return "".join(traceback.format_exception_only(problem)).strip()[:4000]
 
 
 def _prepare(request: dict[str, Any]) -> None:
@@ -109,15 +119,22 @@ def _prepare(request: dict[str, Any]) -> None:
 
 
 def _resolve(target: str) -> Any:
+    """The callable. Errors: _NotAllowed; _Lacking for whatever keeps this interpreter from finding it."""
     module, _, name = target.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-        if part.startswith("__") or isinstance(found, types.ModuleType):
-            # What a module uses is not what it offers: the worker's list is of modules.
-            raise _NotAllowed(
-                f"{target}: {part} cannot be called; name a function, and its own module before the colon"
-            )
+    failed = f"cannot import {module}"
+    try:
+        found: Any = importlib.import_module(module)
+        failed = f"{module} has no {name}"
+        for part in name.split("."):
+            found = None if part.startswith("__") else getattr(found, part)
+            if part.startswith("__") or isinstance(found, types.ModuleType):
+                # What a module uses is not what it offers: the worker's list is of modules.
+                said = f"{part} cannot be called; name a function, and its own module before the colon"
+                raise _NotAllowed(f"{target}: {said}")
+    except (_NotAllowed, MemoryError):
+        raise
+    except Exception as problem:  # noqa: BLE001 - nothing of the call has begun, whatever the module does
+        raise _Lacking(f"this worker {failed}: {_print(problem)}") from None
     return found
 
 
@@ -125,9 +142,12 @@ class _NotAllowed(Exception):
     """The task asked for what this worker does not allow."""
 
 
+class _Lacking(Exception):
+    """This interpreter cannot import the callable, where another machine's might."""
+
+
 def _refusal(problem: _NotAllowed) -> dict[str, Any]:
-    os.chdir("/")
-    return {"exit": None, "message": str(problem), "value": None, "began": False, "kind": "refused"}
+    return {"exit": None, "message": str(problem), "began": False, "kind": "refused"}
 
 
 def _enter(cwd: str, within: tuple[list[str], str] | None) -> None:
@@ -151,6 +171,19 @@ def _below(path: str, prefixes: list[str]) -> bool:
     return any(path == top or path.startswith(top.rstrip("/") + "/") for top in tops)
 
 
+def _beside(path: str) -> Any:
+    """What a file of ours defines, without a place among the modules that the function sees."""
+    spec = importlib.util.spec_from_file_location("origins", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+_origins = _beside(_ORIGINS).origins
+
+
 def _check_origin(target: str, found: Any, prefixes: tuple[str, ...], table: str) -> None:
     """What a call runs must be from a module on the list, wherever it was found: modules import what they use."""
     for origin in _origins(found):
@@ -159,43 +192,6 @@ def _check_origin(target: str, found: Any, prefixes: tuple[str, ...], table: str
             more = f', or add "{origin}" to allow under {table}' if known else ""
             said = f"{target} runs {origin}, which is no module that this worker allows"
             raise _NotAllowed(f"{said}: name a function that an allowed module defines{more}")
-
-
-def _origins(found: Any) -> list[str]:
-    """The modules that define what a call of this would run; something else than a name where none is known."""
-    for _ in range(_WRAPPERS_MAX):
-        if isinstance(found, functools.partial):
-            found = found.func
-        elif isinstance(found, types.MethodType):
-            found = found.__func__
-        elif not isinstance(found, type) and "__wrapped__" in (getattr(found, "__dict__", None) or {}):
-            found = found.__wrapped__
-        else:
-            break
-    if isinstance(found, type):
-        return [found.__module__, *_made_by(found, "__new__", "__init__"), *_made_by(type(found), "__call__")]
-    if isinstance(found, types.FunctionType) or type(found).__name__ == "cython_function_or_method":
-        return [str(found.__module__)]
-    if isinstance(found, types.BuiltinFunctionType):
-        if isinstance(found.__self__, types.ModuleType | None):
-            return [str(found.__module__ or getattr(found.__self__, "__name__", None))]
-        return [f"a method of {type(found.__self__).__name__}"]
-    if not callable(found):
-        return []  # the call itself will say so
-    return [type(found).__module__, *_made_by(type(found), "__call__")]
-
-
-def _made_by(kind: type, *names: str) -> list[str]:
-    """Who defines these methods of a class; what is the language's own, such as object's, is nobody's."""
-    origins = []
-    for name in names:
-        base = next((base for base in kind.__mro__ if name in vars(base)), object)
-        if base.__module__ != "builtins":
-            method = getattr(vars(base)[name], "__func__", vars(base)[name])
-            # What was made for the class by the library, as for a named tuple, is from no module.
-            known = isinstance(method, types.FunctionType) and method.__module__ in sys.modules
-            origins += [base.__module__, *(_origins(method) if known else [])]
-    return origins
 
 
 def _encode(result: object) -> str:
@@ -233,9 +229,9 @@ def _exact(digits: str) -> None:
 def _leave(code: object) -> dict[str, Any]:
     """What sys.exit(code) means, as the interpreter would have it."""
     if code is None or isinstance(code, int):
-        return {"exit": int(code or 0) & 0xFF, "message": f"SystemExit: {code}", "value": None}
+        return {"exit": int(code or 0) & 0xFF, "message": f"SystemExit: {code}"}
     sys.stderr.write(f"{code}\n")
-    return {"exit": 1, "message": f"SystemExit: {code}", "value": None}
+    return {"exit": 1, "message": f"SystemExit: {code}"}
 
 
 def _streams() -> list[tuple[int, int] | None]:
