@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
 
+# No type begins so.
+MODULE = "py="
+
 
 @dataclass(frozen=True, slots=True)
 class Free:
@@ -58,7 +61,16 @@ def _wrong_run(lane: Lane, worker: Capabilities) -> str | None:
 
 def shuns(lane: Lane, worker: Capabilities) -> str | None:
     """Why this worker keeps away from the lane for a while, though it could serve it; None when it does not."""
-    return worker.shuns.get(lane.type) if lane.run == "handler" else None
+    return worker.shuns.get(left_as(lane))
+
+
+def left_as(lane: Lane) -> str:
+    """As what a worker leaves such tasks to others: the type of a handler, a module as lanes name it; '' for a raw
+    command, since each is another program.
+    """
+    if lane.run == "python":
+        return f"{MODULE}{lane.module.lower()}"
+    return lane.type if lane.run == "handler" else ""
 
 
 def _too_small(lane: Lane, worker: Capabilities) -> str | None:

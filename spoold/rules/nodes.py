@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.names import TaskName
 from spoold.protocol.snapshot import Node, WorkerCounts
+from spoold.rules.matching import MODULE
 
 DEAD = "dead"
 ASLEEP = "asleep"
@@ -40,7 +41,8 @@ def node_of(beat: Heartbeat, claims: Iterable[TaskName], *, dead: bool = False) 
 def _withheld(can: Capabilities | None) -> Iterator[str]:
     """What a worker would serve and does not, in words."""
     for kind, why in sorted({**can.lacks, **can.shuns}.items()) if can else ():
-        yield f"takes no tasks of type {kind}: {why}"
+        what = f"module {kind.removeprefix(MODULE)}" if kind.startswith(MODULE) else f"type {kind}"
+        yield f"takes no tasks of {what}: {why}"
 
 
 def count_workers(states: Iterable[str]) -> WorkerCounts:

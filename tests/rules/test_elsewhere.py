@@ -83,3 +83,6 @@ def test_what_a_worker_lacks_or_shuns_is_said_in_its_words() -> None:
     shy = Capabilities(cpus=1, mem_mb=1, handlers=("review",), allow_command=True, shuns={"review": "why"})
     assert (unfit(REVIEW, shy), shuns(REVIEW, shy)) == (None, "why")
     assert shuns(Lane("review", run="command"), shy) is None, "each command is another program"
+    shy = Capabilities(cpus=1, mem_mb=1, python=("m",), shuns={"py=m.jobs": "why"})
+    assert shuns(Lane("python", run="python", module="M.jobs"), shy) == "why"
+    assert [shuns(Lane(*of), shy) for of in (("m.jobs",), ("python", "python", "", 0, 0, 0, (), "m"))] == [None, None]

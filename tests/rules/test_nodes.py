@@ -46,12 +46,18 @@ def test_a_silent_worker_is_dead_whatever_it_holds() -> None:
 
 
 def test_what_a_worker_would_serve_and_does_not_is_among_its_notes() -> None:
-    can = {"cpus": 2, "mem_mb": 100, "lacks": {"b": "it lacks the program codex"}, "shuns": {"a": "why"}}
+    can = {
+        "cpus": 2,
+        "mem_mb": 100,
+        "lacks": {"b": "it lacks the program codex"},
+        "shuns": {"a": "why", "py=m.n": "not here"},
+    }
     beat = heartbeat(capabilities=can, notes=["n"])
     assert node_of(beat, []).notes == (
         "n",
         "takes no tasks of type a: why",
         "takes no tasks of type b: it lacks the program codex",
+        "takes no tasks of module m.n: not here",
     )
 
 

@@ -19,6 +19,7 @@ HANDLERS = {"review": {"command": ["codex"]}}
 LACKING: dict[str, Any] = {"kind": "spawn_failed", "exit_code": 127, "message": "cannot execute codex: ENOENT"}
 RAW = {"command": ["codex"]}
 REVIEW = {"type": "review"}
+CALL = {"python": "Mymod.jobs:run"}
 
 
 def pool(*workers: str, tasks: int, task: dict[str, Any]) -> Cluster:
@@ -27,7 +28,7 @@ def pool(*workers: str, tasks: int, task: dict[str, Any]) -> Cluster:
     made.master("m1")
     made.step("m1")
     for name in workers:
-        made.worker(name, config={"handlers": HANDLERS})
+        made.worker(name, config={"handlers": HANDLERS, "python": {"allow": ["Mymod.", "other"]}})
     for number in range(tasks):
         made.submit(f"{number}.json", json.dumps({"id": f"t{number}", **task}))
     made.step("m1")
@@ -57,7 +58,7 @@ def explained(made: Cluster, task: str) -> str:
     return explain(store, node.host, node.clock, task).verdict
 
 
-@pytest.mark.parametrize("task", [RAW, REVIEW])
+@pytest.mark.parametrize("task", [RAW, REVIEW, CALL])
 def test_a_worker_without_the_program_fails_no_task_of_one_that_has_it(task: dict[str, Any]) -> None:
     made = pool("w1", "w2", tasks=6, task=task)
     begun: dict[str, float] = {}
@@ -71,7 +72,7 @@ def test_a_worker_without_the_program_fails_no_task_of_one_that_has_it(task: dic
         made.advance(1)
     assert [made.state(f"t{number}") for number in range(6)] == ["completed"] * 6
     attempts = [int(file.split(".")[1]) for file in made.fs.list("results") if file.endswith(".w1.json")]
-    assert 1 <= len(attempts) <= (12 if task == REVIEW else 30)
+    assert 1 <= len(attempts) <= (30 if task == RAW else 12)
 
 
 def test_what_no_worker_can_run_fails_once_every_one_has_tried() -> None:
@@ -88,6 +89,16 @@ def test_what_no_worker_can_run_fails_once_every_one_has_tried() -> None:
     assert len(told) == 3
     assert "left to w" in told[1]
     assert "left to" not in told[2] + told[3]
+
+
+@pytest.mark.parametrize("task", [RAW, REVIEW, CALL])
+def test_however_many_tasks_there_are_each_is_tried_by_another_worker_next(task: dict[str, Any]) -> None:
+    made = pool("w1", "w2", tasks=4, task={**task, "max_retries": 0})
+    for _ in range(90):
+        fail_all(made, "w1")
+        fail_all(made, "w2")
+        made.advance(1)
+    assert [made.state(f"t{number}") for number in range(4)] == ["failed"] * 4
 
 
 def test_one_that_handed_it_back_has_not_tried() -> None:
@@ -135,6 +146,52 @@ def test_a_worker_whose_handler_cannot_run_keeps_away_from_the_type_for_longer_e
     can = beat(made).capabilities
     assert can is not None
     assert "it could not run the last one: cannot execute codex" in can.shuns["review"]
+
+
+def test_a_worker_that_cannot_import_a_module_keeps_away_from_that_module_only() -> None:
+    made = pool("w2", "w1", tasks=9, task=CALL)
+    made.step("w2")  # which is busy from here on
+    seen = []
+    for second in range(50):
+        if ids(worker(made, "w1")):
+            seen.append(second)
+            fail_all(made, "w1")
+        made.advance(1)
+    assert len(seen) == 4, "at the beginning, and after 5, 10 and 20 s"
+    can = beat(made).capabilities
+    assert can is not None
+    assert list(can.shuns) == ["py=mymod.jobs"]
+    made.submit("o.json", json.dumps({"id": "o", "python": "other:run"}))
+    made.advance(3)
+    assert ids(worker(made, "w1")) == ["o"]
+
+
+def test_a_callable_that_is_nowhere_holds_up_no_other_of_its_module() -> None:
+    made = pool("w1", "w2", tasks=40, task={"python": "Mymod.jobs:typo", "max_retries": 0})
+    for number in range(5):
+        made.submit(f"s{number}.json", json.dumps({"id": f"s{number}", **CALL}))
+    ended = 0
+    for second in range(120):
+        for name in ("w1", "w2"):
+            runner = worker(made, name).runner
+            assert runner is not None
+            for key in list(runner.live):
+                runner.finish(key, **(LACKING if key.startswith("t") else {}))
+        made.advance(1)
+        ended = sum(made.state(f"t{number}") == "failed" for number in range(40))
+        if ended == 40 and all(made.state(f"s{number}") == "completed" for number in range(5)):
+            assert second < 90
+            return
+    pytest.fail(f"only {ended} of 40 have ended")
+
+
+def test_a_module_that_is_listed_in_another_case_only_costs_the_one_that_is_nothing() -> None:
+    made = pool("w1", "w2", tasks=2, task={"python": "mymod.jobs:run"})
+    made.advance(1)
+    made.submit("good.json", json.dumps({"id": "good", **CALL}))
+    made.nodes["w2"].frozen = True
+    made.advance(2)
+    assert ids(worker(made, "w1")) == ["good"]
 
 
 def test_after_a_success_one_failure_is_the_tasks_and_two_are_the_types() -> None:
