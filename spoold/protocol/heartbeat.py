@@ -81,8 +81,9 @@ class Running(BaseModel):
 class Capabilities(BaseModel):
     """What a worker can serve. handlers are the types it has handlers for; types empty = any type.
 
-    Each by its type, with the reason: lacks, handlers whose program is not on its machine; shuns, types whose last
-    task it could not run, and that it leaves to others for a while, and modules (`py=MODULE`, as in a lane's name).
+    Each by its type, with the reason: lacks, handlers whose program or module is not on its machine; shuns, types
+    whose last task it could not run, and that it leaves to others for a while, and modules (`py=MODULE`, as in a
+    lane's name).
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)

@@ -44,13 +44,11 @@ def suitable(case: Case) -> tuple[list[Seen], list[Reason]]:
 
 
 def _remedy(lane: Lane, alive: list[Seen]) -> str:
-    """What makes a worker able to run it: its program, where that is all that one lacks; else another worker."""
+    """What makes a worker able to run it: what its handler lacks, where that is all; else another worker."""
     lacking = [w.node for w in alive if lane.type in w.capabilities.lacks and unfit(lane, _equipped(w, lane)) is None]
     if lacking:
         look = "looks" if len(lacking) == 1 else "look"
-        return (
-            f"install the program for {some(lacking)}, which {look} again every 30 s, or start a worker that has it"
-        )
+        return f"install what is missing on {some(lacking)}, which {look} again every 30 s, or start one that has it"
     start = f"start a worker that can run {_demand(lane)}"
     if lane == Lane(lane.type, lane.run, module=lane.module):
         return start

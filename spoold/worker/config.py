@@ -14,7 +14,7 @@ from pydantic import Field, PrivateAttr, field_validator
 
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, WrongValue
-from spoold.protocol.fields import ByWord, Env, MemMb, Real, Seconds, SomeSeconds, Strict, Whole, Words
+from spoold.protocol.fields import ByWord, Directory, Env, MemMb, Real, Seconds, SomeSeconds, Strict, Whole, Words
 from spoold.protocol.heartbeat import AMOUNT_MAX
 from spoold.protocol.settings import LostShare
 from spoold.rules.power import RunOnBattery
@@ -28,7 +28,7 @@ class PythonSettings(Permits):
     """
 
     allow: tuple[str, ...] = ()
-    path: tuple[str, ...] = ()
+    path: tuple[Directory, ...] = ()
 
 
 class Laptop(Strict):

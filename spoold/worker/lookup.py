@@ -1,4 +1,4 @@
-"""Which handlers' programs are on this machine? A worker does not offer the others.
+"""Which handlers' programs and modules are on this machine? A worker does not offer the others.
 
 Law: nothing here blocks the worker: a PATH may lead to a mount that hangs, so a thread looks, and until it has an
 answer the last one holds. It only looks: what is found may be gone when it is to begin, which is an attempt's affair.
@@ -10,8 +10,9 @@ import math
 import os
 import stat
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from spoold.runner import seeking
 from spoold.system.clock import Clock
 from spoold.worker.config import WorkerConfig
 from spoold.worker.handler import FIELD, Handler
@@ -25,7 +26,8 @@ class Lookup:
     """The types whose handler cannot begin here, each with what is lacking. base: as `preparing.inherited`."""
 
     def __init__(self, config: WorkerConfig, base: Mapping[str, str], clock: Clock) -> None:
-        self._handlers = {kind: handler for kind, handler in config.handlers.items() if handler.command}
+        self._handlers = config.handlers
+        self._path = config.python.path
         self._base = base
         self._clock = clock
         self._found: dict[str, str] = {}
@@ -50,13 +52,18 @@ class Lookup:
 
     def _look(self) -> None:
         found = {kind: lacking(handler, self._base) for kind, handler in self._handlers.items()}
-        self._found = {kind: why for kind, why in found.items() if why is not None}
+        absent = {kind: why for kind, why in found.items() if why is not None}
+        self._found = absent | unknown(
+            {k: h for k, h in self._handlers.items() if k not in absent}, self._path, self._base
+        )
 
 
 def lacking(handler: Handler, base: Mapping[str, str]) -> str | None:
     """What keeps the handler's program from beginning here; None for nothing that can be seen beforehand."""
     if handler.cwd is not None and not os.path.isdir(handler.cwd):
         return f"it lacks the directory {handler.cwd}"
+    if not handler.command:
+        return None
     program, path = handler.command[0], {**base, **handler.env}.get("PATH", os.defpath)
     if FIELD.search(program):
         return None  # each task names another
@@ -65,6 +72,20 @@ def lacking(handler: Handler, base: Mapping[str, str]) -> str | None:
             return None  # below the folder of the attempt
         program = os.path.join(handler.cwd, program)
     return _lacking(program, path, interpreters=True)
+
+
+def unknown(handlers: Mapping[str, Handler], path: Sequence[str], base: Mapping[str, str]) -> dict[str, str]:
+    """Those whose callable's top-level module the interpreter that will call it cannot find, each with the reason."""
+    asked: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+    for kind, handler in handlers.items():
+        if handler.python is not None:
+            top = handler.python.partition(":")[0].partition(".")[0]
+            asked.setdefault(tuple(sorted({**base, **handler.env}.items())), {})[kind] = top
+    found = {}
+    for env, tops in asked.items():
+        absent = seeking.missing(set(tops.values()), path, dict(env))
+        found.update({kind: f"it lacks the Python module {top}" for kind, top in tops.items() if top in absent})
+    return found
 
 
 def _lacking(program: str, path: str, *, interpreters: bool) -> str | None:

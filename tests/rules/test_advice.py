@@ -149,7 +149,7 @@ ADVICE: list[tuple[str, Case, str, str]] = [
             READY, workers=(LACKING, replace(LACKING, node="w-2"), replace(WORKER, node="w-3", capabilities=NONE))
         ),
         "capability",
-        "install the program for w-1, w-2, which look again every 30 s, or start a worker that has it",
+        "install what is missing on w-1, w-2, which look again every 30 s, or start one that has it",
     ),
     (
         "its program is not all that it lacks",

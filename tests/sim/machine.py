@@ -19,13 +19,13 @@ from spoold.rules.ahead import DEPTH
 from spoold.store.store import open_store
 from spoold.system.host import FakeHost
 from spoold.system.scratch import MemoryScratch
-from spoold.worker.config import Laptop, WorkerConfig
+from spoold.worker.config import Laptop, PythonSettings, WorkerConfig
 from spoold.worker.handler import Handler
 from spoold.worker.vacancies import Vacancies
 from spoold.worker.worker import Worker
 from tests.sim.conduct import Broken
 from tests.sim.mount import Mount
-from tests.sim.programs import Execution, Programs
+from tests.sim.programs import MODULE, Execution, Programs
 from tests.sim.scheduler import Process, Scheduler
 from tests.sim.server import Server
 from tests.sim.weather import Weather
@@ -37,7 +37,13 @@ ACTIVE_FOR_S = 2.0
 SLOTS = 2
 KINDS = ("narrow", "wide")
 HANDLERS = {kind: Handler(command=("work",)) for kind in KINDS}
-CONFIG = WorkerConfig(allow_command=True, laptop=Laptop(sleep_grace_s=0.5), freeze_s=8, handlers=HANDLERS)
+CONFIG = WorkerConfig(
+    allow_command=True,
+    laptop=Laptop(sleep_grace_s=0.5),
+    freeze_s=8,
+    handlers=HANDLERS,
+    python=PythonSettings(allow=(MODULE,)),
+)
 DOZE_LOOK_S = 0.2
 
 
@@ -206,7 +212,7 @@ class Machine:
         programs = self.programs = Programs(
             self.clocks, lambda: self._scheduler.now, self._weather, self.name, self._executions, SLOTS
         )
-        can = Capabilities(cpus=8, mem_mb=8192, allow_command=True, handlers=KINDS)
+        can = Capabilities(cpus=8, mem_mb=8192, allow_command=True, handlers=KINDS, python=CONFIG.python.allow)
         policy: LostShare = "freeze" if self._weather.draw("lost_share", self.base) < 0.8 else "stop"
         config = CONFIG.model_copy(update={"lost_share": policy})
         worker = Worker(store, self._host, programs, scratch, config, can, SLOTS, root="/spool", environ={})

@@ -22,6 +22,7 @@ BRISK_S = 0.002
 LACKING, LACKED = "w1", 0.4
 BRISK_WORLDS = 0.5  # the share of worlds in which most tasks are so short
 LONGEST_S = 3.0
+MODULE = "work"  # of the callables that tasks name
 ENDLESS = "endless"  # tasks whose id begins so go on until they are stopped
 
 
@@ -240,6 +241,11 @@ def lacking(weather: Weather) -> bool:
 def handled(weather: Weather) -> bool:
     """Whether in this world the workers' handlers run the tasks, so that a whole type may be left to others."""
     return lacking(weather) and weather.draw("handled") < 0.5
+
+
+def called(weather: Weather) -> bool:
+    """Whether in this world tasks name callables, so that a whole module may be left to others."""
+    return lacking(weather) and not handled(weather) and weather.draw("called") < 0.5
 
 
 def exit_code(weather: Weather, key: str) -> int:

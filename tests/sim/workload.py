@@ -14,7 +14,7 @@ from tests.sim.conduct import Broken
 from tests.sim.laws import Asked, Laws
 from tests.sim.machine import TRUE_WALL, Clocks
 from tests.sim.mount import Mount
-from tests.sim.programs import ENDLESS, handled
+from tests.sim.programs import ENDLESS, MODULE, called, handled
 from tests.sim.scheduler import Scheduler
 from tests.sim.server import Server
 from tests.sim.weather import Weather
@@ -119,6 +119,8 @@ class Client:
         task = {"id": name, "type": kind, "command": ["work"], "dependencies": parents, "max_retries": 2}
         if handled(self._weather):
             del task["command"]
+        elif called(self._weather):
+            task |= {"command": None, "python": f"{MODULE}.{kind}:run"}
         return task
 
     def _submit_elsewhere(self, task: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -95,9 +96,48 @@ def test_a_script_that_cannot_be_read_is_taken_as_it_is(tmp_path: Path, monkeypa
     assert found(tmp_path, "codex") is None
 
 
+@pytest.fixture
+def modules(tmp_path: Path) -> Path:
+    """A directory with a module that tells when it is imported."""
+    path = tmp_path / "lib"
+    program(path / "jobs" / "__init__.py", f"open({str(tmp_path / 'imported')!r}, 'w')\n")
+    return path
+
+
+def called(path: Path, target: str, base: dict[str, str] | None = None, **handler: Any) -> dict[str, str]:
+    """What keeps the handler `t`, which calls this, from beginning."""
+    made = Handler.model_validate({"python": target, **handler})
+    return lookup.unknown({"t": made, "other": Handler(command=("x",))}, (str(path),), base or {})
+
+
+def test_a_module_that_is_nowhere_is_named_and_none_is_imported(modules: Path, tmp_path: Path) -> None:
+    assert called(modules, "jobs:run") == called(modules, "jobs.no_such:run") == {}
+    assert called(modules, "json:loads") == {}
+    assert called(tmp_path, "jobs:run") == {"t": "it lacks the Python module jobs"}
+    assert called(modules, "no_such.jobs:run") == {"t": "it lacks the Python module no_such"}
+    assert not (tmp_path / "imported").exists()
+
+
+def test_it_is_looked_for_as_the_call_would_find_it(modules: Path, tmp_path: Path) -> None:
+    there = {"PYTHONPATH": str(modules)}
+    assert called(tmp_path, "jobs:run", env=there) == called(tmp_path, "jobs:run", there) == {}
+    assert called(tmp_path, "jobs:run", there, env={"PYTHONPATH": "/nowhere"}) != {}
+    assert called(tmp_path, "test_lookup:run") != {}, "not where the worker happens to stand"
+
+
+def test_a_look_that_fails_says_nothing(modules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hook = "import sys\nclass F:\n    def find_spec(*_): raise OSError\nsys.meta_path.insert(0, F)\nprint('hello')\n"
+    program(modules / "sitecustomize.py", hook)
+    assert called(modules, "no_such:run", {"PYTHONPATH": str(modules)}) == {}
+    program(modules / "sitecustomize.py", "import os\nos._exit(1)\n")
+    assert called(modules, "no_such:run", {"PYTHONPATH": str(modules)}) == {}
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    assert called(modules, "no_such:run") == {}
+
+
 def config(path: Path) -> tuple[WorkerConfig, dict[str, str]]:
     handlers = {"review": {"command": ["codex"]}, "call": {"python": "jobs:run"}}
-    return WorkerConfig.model_validate({"handlers": handlers}), {"PATH": str(path)}
+    return WorkerConfig.model_validate({"handlers": handlers, "python": {"path": [str(path)]}}), {"PATH": str(path)}
 
 
 def test_it_is_looked_again_now_and_then(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -106,8 +146,9 @@ def test_it_is_looked_again_now_and_then(tmp_path: Path, caplog: pytest.LogCaptu
     looking = Lookup(*config(tmp_path), clock)
     offering = Offering(Capabilities(cpus=1, mem_mb=1, handlers=("call", "review")), looking.lacks)
     assert not offering.look({})
-    assert (offering.now.handlers, set(offering.now.lacks)) == (("call",), {"review"})
+    assert (offering.now.handlers, set(offering.now.lacks)) == ((), {"review", "call"})
     program(tmp_path / "codex")
+    program(tmp_path / "jobs.py", "")
     clock.advance(EVERY_S - 1)
     assert not offering.look({})
     clock.advance(1)
@@ -116,7 +157,9 @@ def test_it_is_looked_again_now_and_then(tmp_path: Path, caplog: pytest.LogCaptu
     assert offering.look({})
     assert (offering.now.handlers, offering.now.lacks) == (("call", "review"), {})
     assert [line.partition(":")[0] for line in caplog.messages] == [
+        "no task of type call is taken here",
         "no task of type review is taken here",
+        "tasks of type call are taken again",
         "tasks of type review are taken again",
     ]
 
@@ -124,11 +167,12 @@ def test_it_is_looked_again_now_and_then(tmp_path: Path, caplog: pytest.LogCaptu
 def test_a_look_that_hangs_hangs_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate, looks = threading.Event(), []
 
-    def hang(*_: object) -> None:
+    def hang(*_: object) -> dict[str, str]:
         looks.append(1)
         gate.wait(60)
+        return {}
 
-    monkeypatch.setattr(lookup, "lacking", hang)
+    monkeypatch.setattr(lookup, "unknown", hang)
     monkeypatch.setattr(lookup, "FIRST_WITHIN_S", 0.01)
     clock = ManualClock()
     looking = Lookup(*config(tmp_path), clock)
