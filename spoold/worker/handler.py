@@ -65,18 +65,22 @@ def _straight(value: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Permits(Strict):
-    """Where tasks may start (below these directories) and which variables they may set. Empty: nowhere, and none."""
+    """Where tasks may start (below these directories), which variables they may set, and whether they may say what is
+    read on standard input. By default: nowhere, none, and no.
+    """
 
     allow_cwd: Annotated[tuple[Directory, ...], AfterValidator(_straight)] = ()
     allow_env: Annotated[tuple[str, ...], AfterValidator(_exact)] = ()
+    allow_stdin: bool = False
 
 
 class Handler(Permits):
     """How tasks of one type are run: a command in which {input.KEY}, {id} and the like are filled in, or a callable.
 
-    The command gets the task's input as JSON on stdin. timeout (s) holds unless the task names its own, of which
-    max_timeout is the most that counts. match: which values a field may have, as regular expressions. allow_options:
-    the fields that may begin a word with a dash. lost_share: what happens to a running task once its lease is over.
+    The command gets the task's input as JSON on stdin; the task's own stdin only where that is allowed. timeout (s)
+    holds unless the task names its own, of which max_timeout is the most that counts. match: which values a field
+    may have, as regular expressions. allow_options: the fields that may begin a word with a dash. lost_share: what
+    happens to a running task once its lease is over.
     """
 
     command: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What a task may say about how it is run: where it starts, which variables it sets.
+"""What a task may say about how it is run: where it starts, which variables it sets, what is on its standard input.
 
 Law: for a raw command, which anyone may write here, all of it counts; so it does where any callable may be named.
 Otherwise a task's words count as far as the owner of the machine has allowed it, and the handler's own come first.
@@ -58,6 +58,17 @@ def variables(task: Task, rights: Rights, base: Mapping[str, str]) -> Mapping[st
     return {**base, **task.env, **fixed} if task.env or fixed else base
 
 
+def standard_input(task: Task, rights: Rights) -> bytes:
+    """What it reads: for a handler the input as JSON, which a program may trust to be no more. Errors: CannotRun."""
+    if task.stdin is not None:
+        if rights.permits is not None and not rights.permits.allow_stdin:
+            raise CannotRun(outcomes.refused(_no_stdin(rights)))
+        return task.stdin.encode()
+    if rights.handler is not None and task.input is not None:
+        return json.dumps(task.input, ensure_ascii=False).encode()
+    return b""
+
+
 def quoted(text: str) -> str:
     """The text as TOML and JSON spell it."""
     return json.dumps(legible(text), ensure_ascii=False)
@@ -80,6 +91,13 @@ def _no_directory(cwd: str, fixed: str | None, rights: Rights) -> str:
     return (
         f"a task may not choose where it starts here (cwd {quoted(cwd)}): leave cwd out of it, or add "
         f"allow_cwd = [{quoted(cwd)}] under {rights.table}"
+    )
+
+
+def _no_stdin(rights: Rights) -> str:
+    return (
+        "a task may not set what is read on standard input here: leave stdin out of it, or add "
+        f"allow_stdin = true under {rights.table}"
     )
 
 

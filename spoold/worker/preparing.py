@@ -5,7 +5,6 @@ What a task may say about it is decided in `permits`, and how a handler's comman
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase as fnmatch
@@ -70,7 +69,7 @@ def prepare(
         cwd=cwd,
         within=within,
         output_path=f"{place.folder}/output",
-        stdin=_stdin(task, handler),
+        stdin=permits.standard_input(task, rights),
         timeout_s=_limit_s(task, handler, settings),
         grace_s=config.kill_grace_s,
         memory_bytes=cap_mb << 20 if cap_mb else None,
@@ -123,14 +122,6 @@ def _check_allowed(target: str, prefixes: tuple[str, ...]) -> None:
         message = f"this worker's list ([python] allow) has {module} in another case only; spell both alike"
         raise CannotRun(unable_here(message))
     raise CannotRun(unable(f"{target} is not on this worker's list ([python] allow)"))
-
-
-def _stdin(task: Task, handler: Handler | None) -> bytes:
-    if task.stdin is not None:
-        return task.stdin.encode()
-    if handler is not None and task.input is not None:
-        return json.dumps(task.input, ensure_ascii=False).encode()
-    return b""
 
 
 def _own(task: Task, name: TaskName, place: Workplace, settings: Settings) -> dict[str, str]:

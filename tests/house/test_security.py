@@ -26,6 +26,10 @@ HELD = {
         "tests/worker/test_permits.py::test_the_handlers_own_directory_and_variables_always_count",
         "tests/worker/test_permits.py::test_no_variable_reaches_a_handler_but_those_that_are_allowed",
     ),
+    "task-stdin": (
+        "tests/worker/test_permits.py::test_a_task_says_nothing_on_standard_input_unless_that_is_allowed",
+        "tests/worker/test_refusals.py::test_before_anything_began",
+    ),
     "task-words": (
         "tests/worker/test_handler.py::test_no_word_begins_with_a_dash_but_by_the_handlers_own_will",
         "tests/worker/test_handler.py::test_what_is_filled_in_is_never_filled_again",

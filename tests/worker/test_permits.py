@@ -87,6 +87,19 @@ def test_a_task_starts_in_its_own_folder_unless_another_is_allowed(config: dict[
     assert (job(free).cwd, job(free).within) == (OWN, None)
 
 
+@pytest.mark.parametrize("config", RUNS)
+@pytest.mark.parametrize("text", ["~!touch x\n", ""])
+def test_a_task_says_nothing_on_standard_input_unless_that_is_allowed(config: dict[str, Any], text: str) -> None:
+    message = refused(config, stdin=text, input={"a": 1})
+    assert "a task may not set what is read on standard input here: leave stdin out of it, or add " in message
+    assert "allow_stdin = true under [" in message
+    assert message.endswith(f"in {FILE}")
+    free = allowing(config, allow_stdin=True)
+    assert job(free, stdin=text, input={"a": 1}).stdin == text.encode()
+    promised = b"" if "python" in config else b'{"a": 1}'
+    assert job(free, input={"a": 1}).stdin == job(config, input={"a": 1}).stdin == promised
+
+
 def test_the_handlers_own_directory_and_variables_always_count() -> None:
     config = {"command": ["make"], "env": {"MODE": "safe"}, "cwd": "/opt"}
     fixed = {"handlers": {"build": config}}
@@ -112,14 +125,15 @@ def test_a_workers_own_variables_yield_to_one_that_its_handler_lets_tasks_set() 
 def test_where_any_callable_or_command_may_run_a_task_says_what_it_likes() -> None:
     any_callable = {"python": {"allow": ["*"]}}
     for config, what in ((any_callable, {}), ({"allow_command": True}, {"python": None, "command": ["x"]})):
-        found = job(config, cwd="/srv", env={"LD_PRELOAD": "/x.so"}, **what)
-        assert (found.cwd, found.within, found.env["LD_PRELOAD"]) == ("/srv", None, "/x.so")
+        found = job(config, cwd="/srv", env={"LD_PRELOAD": "/x.so"}, stdin="in", **what)
+        assert (found.cwd, found.within, found.env["LD_PRELOAD"], found.stdin) == ("/srv", None, "/x.so", b"in")
 
 
 def test_raw_commands_being_allowed_does_not_open_a_handler() -> None:
     config = {"allow_command": True, "handlers": {"build": {"command": ["make"]}}}
     assert "may not set MAKEFLAGS" in refused(config, env={"MAKEFLAGS": "x"})
     assert "may not choose where it starts" in refused(config, cwd="/srv")
+    assert "on standard input" in refused(config, stdin="x")
 
 
 def test_a_refusal_says_which_line_to_add_where() -> None:

@@ -50,6 +50,8 @@ def result_of(made: Cluster) -> dict[str, Any]:
     [
         {**BUILD, "env": {"MAKEFLAGS": "--eval=$(shell touch x)"}},
         {**BUILD, "cwd": "/srv/../attacker"},
+        {**BUILD, "stdin": "~!touch x\n"},
+        {"python": "mine:run", "stdin": "~!touch x\n"},
         {**BUILD, "input": {"target": "--eval=$(shell touch x)"}},
         {**BUILD, "input": {"target": "X:=$(shell touch x)"}},
         {"python": "mine:run", "env": {"PYTHONPATH": "/attacker"}},
