@@ -15,8 +15,9 @@
     starting    a claimed token → a running job
     preparing   task + handler → program, environment, folder, limits
     handler     how the tasks of one type are run, and what they may say about it
-    permits     what a task may say about how it is run: directory, variables
+    permits     what a task may say about how it is run: directory, variables, standard input
     filling     a handler's command with a task's fields filled in
+    hazards     words that programs take for more than an operand
     attempt     one claimed attempt, from the claim to the commit
     resuming    what was frozen while the share was silent, and may go on
     settling    an ended attempt → its result → its commit

@@ -46,19 +46,22 @@ class _Filling:
         """The word, checked. Errors: CannotRun."""
         # Text of the handler's at the even places, fields of the task's at the odd ones.
         parts = FIELD.split(template)
-        parts[1::2] = [self._value(field) for field in parts[1::2]]
+        fields = parts[1::2]
+        parts[1::2] = [self._value(field) for field in fields]
         word = "".join(parts)
         first = next((place for place, part in enumerate(parts) if part), 0)
         if first % 2:
-            self._check(FIELD.findall(template)[first // 2], word)
+            field = fields[first // 2]
+            self._refuse(field, word, self._handler.takes_for(field, word))
+        for field, value in zip(fields, parts[1::2], strict=True):
+            self._refuse(field, value, self._handler.makes_of(field, value))
         return word
 
-    def _check(self, field: str, word: str) -> None:
-        """A word that begins with what a task says."""
-        what = self._handler.takes_for(field, word)
+    def _refuse(self, field: str, said: str, what: str | None) -> None:
+        """Errors: CannotRun if the program would take what a task says for something else than an operand."""
         if what is not None:
             line = f"allow_options = [{quoted(field)}] under {self._table}"
-            said = f"{field} is {_shown(word)}, which its program would take for {what}: change it, or add {line}"
+            said = f"{field} is {_shown(said)}, which its program would take for {what}: change it, or add {line}"
             raise CannotRun(outcomes.refused(said))
 
     def _value(self, path: str) -> str:

@@ -7,7 +7,6 @@ what a task says, is refused here, before a worker takes any.
 
 from __future__ import annotations
 
-import os
 import re
 from functools import lru_cache
 from typing import Annotated, Any
@@ -18,34 +17,13 @@ from pydantic_core import SchemaError
 from spoold.protocol.errors import WrongValue
 from spoold.protocol.fields import Callable, Directory, Env, SomeSeconds, Strict, argv
 from spoold.protocol.settings import LostShare
+from spoold.worker import hazards
 
 # What is filled into the words of a handler's command. ${NAME} is a shell's, which finds it in its environment.
 FIELD = re.compile(r"(?<!\$)\{([A-Za-z_][\w.-]*)\}")
 FIELDS = ("id", "attempt", "type", "batch", "input", "meta")
 # Of these only the last two hold what a task's author likes; the others are checked words and numbers.
 _FREE = ("input", "meta")
-# Programs that take code as an argument, and the options before it.
-_INTERPRETER = re.compile(
-    r"(ba|da|a|z|k|mk|fi|c|tc)?sh|busybox|su|runuser|python[\d.]*|pypy[\d.]*|perl|ruby|node|nodejs|php|lua[\d.]*|Rscript"
-)
-_USERS = ("su", "runuser")
-_CODE = re.compile(r"-[A-Za-z]*[ceErp]|--(command|eval|execute|run|print)")
-# What may stand between the two: options, and the word after one that takes another.
-_BETWEEN = re.compile(r"([-+]\S*\s)*([-+][oOWXIu]\s\S+\s([-+]\S*\s)*)*")
-# Words that begin with no dash and yet are no operands to some programs: which words, which programs, what they are.
-_SPECIAL = tuple(
-    (re.compile(word, re.DOTALL), re.compile(rf"(?<![\w-])({programs})(?![\w+])(?!-(?!\d))"), what)
-    for word, programs, what in (
-        # make runs the $(shell …) in it.
-        (".*=.*", r"[bg]?make|remake|env|sudo|doas|rake|just|scons|[gm]?awk", "a variable"),
-        (
-            "@.*",
-            r"(\w+-)*(gcc|g\+\+|cc|c\+\+|clang|clang\+\+|ld)|javac?|jar|rustc|pytest|py\.test|mypy",
-            "a file of options",
-        ),
-        (r"\+.*", r"g?vim?|nvim|vim?diff|n?view|ex|less|more", "a command"),
-    )
-)
 
 
 def _exact(value: tuple[str, ...]) -> tuple[str, ...]:
@@ -100,8 +78,8 @@ class Handler(Permits):
             if path.partition(".")[0] not in FIELDS:
                 known = ", ".join(f"{{{name}}}" for name in FIELDS)
                 raise WrongValue(f"{{{path}}} is no field of a task", f"use {known}; other braces belong in a script")
-        for index in range(2, len(value)):
-            _no_code(value[: index - 1], value[index - 1], value[index])
+        for index, word in enumerate(value):
+            _no_code(value[:index], word)
         return value and argv(value)
 
     @field_validator("match")
@@ -138,17 +116,13 @@ class Handler(Permits):
             return None
         if word.startswith("-"):
             return "an option"
-        if field in self.match:
+        return None if field in self.match else hazards.word_is(self.command, word)
+
+    def makes_of(self, field: str, value: str) -> str | None:
+        """What its program would make of the value of this field, wherever it stands; None for nothing else."""
+        if field in self.allow_options or field in self.match:
             return None
-        said = [os.path.basename(each) if "/" in each else each for each in self.command]
-        return next(
-            (
-                what
-                for special, programs, what in _SPECIAL
-                if special.fullmatch(word) and any(map(programs.search, said))
-            ),
-            None,
-        )
+        return hazards.part_is(self.command, value)
 
     def matches(self, field: str, value: str) -> bool:
         """Whether the owner lets this field of a task have this value."""
@@ -161,18 +135,17 @@ class Handler(Permits):
         return True
 
 
-def _no_code(command: tuple[str, ...], before: str, word: str) -> None:
+def _no_code(command: tuple[str, ...], word: str) -> None:
     """Errors: WrongValue if a field would become part of a line that a shell or another interpreter runs."""
-    free = next((path for path in FIELD.findall(word) if path.partition(".")[0] in _FREE), None)
-    if free is None or _CODE.fullmatch(before) is None:
+    free = next((field for field in FIELD.finditer(word) if field[1].partition(".")[0] in _FREE), None)
+    if free is None:
         return
-    for index, program in enumerate(map(os.path.basename, command)):
-        between = "".join(f"{each} " for each in command[index + 1 :])
-        if _INTERPRETER.fullmatch(program) and (program in _USERS or _BETWEEN.fullmatch(between)):
-            raise WrongValue(
-                f"{{{free}}} would become code in the line after {before}, whatever quotes are around it",
-                f"""pass it as an argument: ["sh", "-c", 'prog "$1"', "sh", "{{{free}}}"]""",
-            )
+    before = hazards.code_after(command, word[: free.start()])
+    if before is not None:
+        raise WrongValue(
+            f"{free[0]} would become code in the line after {before}, whatever quotes are around it",
+            f"""pass it as an argument: ["sh", "-c", 'prog "$1"', "sh", "{free[0]}"]""",
+        )
 
 
 def _whole(pattern: str) -> str:

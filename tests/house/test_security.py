@@ -33,6 +33,9 @@ HELD = {
     "task-words": (
         "tests/worker/test_handler.py::test_no_word_begins_with_a_dash_but_by_the_handlers_own_will",
         "tests/worker/test_handler.py::test_what_is_filled_in_is_never_filled_again",
+        "tests/worker/test_handler.py::test_a_word_that_some_program_takes_for_more_than_an_operand_is_refused_there",
+        "tests/worker/test_handler.py::test_a_value_that_some_program_runs_wherever_it_stands_is_refused_there",
+        "tests/worker/test_handler.py::test_a_field_in_a_line_that_an_interpreter_runs_is_refused_before_any_task_comes",
     ),
     "task-refused": (
         "tests/worker/test_permits.py::test_a_refusal_says_which_line_to_add_where",

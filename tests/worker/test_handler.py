@@ -135,7 +135,13 @@ def test_a_word_that_make_would_take_for_an_assignment_is_refused(command: list[
         ("javac", "@x", "a file of options"),
         ("vim", "+!touch x", "a command"),
         ("less", "+!touch x\n", "a command"),
-        ("make", "A\n=1", "a variable"),
+        ("make", "A =1", "a variable"),
+        ("dd", "of=/home/ada/.bashrc", "a variable"),
+        ("ed", "!touch x", "a command"),
+        ("sqlite3", " .shell touch x", "a command"),
+        ("perl", ">x", "a command"),
+        ("/usr/bin/perl5.36", " +<x", "a command"),
+        ("convert", "|touch x", "a command"),
     ],
 )
 def test_a_word_that_some_program_takes_for_more_than_an_operand_is_refused_there(
@@ -147,6 +153,29 @@ def test_a_word_that_some_program_takes_for_more_than_an_operand_is_refused_ther
     assert handled(["agent", "{input.a}"], input={"a": word}) == ("agent", word)
     assert handled(["agent-gcc-like", "makeshift", "{input.a}"], input={"a": word})[-1] == word
     assert handled([program, "--x={input.a}"], input={"a": word})[-1] == f"--x={word}"
+
+
+@pytest.mark.parametrize(
+    ("program", "value", "what"),
+    [
+        ("make", "$(shell touch x)", "text that a shell runs"),
+        ("gmake", "a; touch x", "text that a shell runs"),
+        ("make", "deploy-`touch x`", "text that a shell runs"),
+        ("make", "a\nb", "text that a shell runs"),
+        ("perl", "x; touch y |", "a command"),
+        ("perl", "touch x| ", "a command"),
+    ],
+)
+def test_a_value_that_some_program_runs_wherever_it_stands_is_refused_there(
+    program: str, value: str, what: str
+) -> None:
+    line = ["sh", "-c", f'{program} -x /srv/repo "X=$1"', "-", "{input.a}"]
+    for command in ([program, "X={input.a}"], [program, "/data/{input.a}/b"], [program, "{input.a}"], line):
+        assert f"would take for {what}" in refused(command, input={"a": value})
+        assert handled(command, {"allow_options": ["input.a"]}, input={"a": value})
+        assert handled(command, {"match": {"input.a": "(?s).*"}}, input={"a": value})
+    assert handled(["agent", "X={input.a}"], input={"a": value}) == ("agent", f"X={value}")
+    assert handled([program, "{input.a}", "X=$(pwd)|{id}"], input={"a": "a/b-1.o %x ü"})[1] == "a/b-1.o %x ü"
 
 
 def test_a_value_has_to_match_what_the_handler_names_as_a_whole() -> None:
@@ -188,6 +217,22 @@ def test_no_pattern_and_no_value_keep_the_worker_busy() -> None:
         ["python3", "-I", "-c", "print({input.a})"],
         ["perl", "-ne", "{input.a}"],
         ["node", "--eval", "{input.a}"],
+        ["node", "--eval=f({input.a})"],
+        ["python3", "-cprint({input.a})"],
+        ["bash", "--rcfile", "/dev/null", "-c", "{input.a}"],
+        ["node", "-r", "lib", "--require", "more", "-e", "{input.a}"],
+        ["script", "-qc", "x {input.a}", "/dev/null"],
+        ["flock", "-n", "/lock", "-c", "{input.a}"],
+        ["timeout", "5", "expect", "-c", "{input.a}"],
+        ["vim", "-es", "+{input.a}"],
+        ["vim", "file", "-c", "{input.a}"],
+        ["psql", "db", "--command={input.a}"],
+        ["julia", "-E", "{input.a}"],
+        ["emacs", "--batch", "--eval", "{input.a}"],
+        ["gdb", "-batch", "-ex", "{input.a}", "prog"],
+        ["pwsh", "-NoProfile", "-Command", "{input.a}"],
+        ["env", "-S", "prog {input.a}"],
+        ["watch", "-n1", "ls {input.a}"],
     ],
 )
 def test_a_field_in_a_line_that_an_interpreter_runs_is_refused_before_any_task_comes(command: list[str]) -> None:
@@ -201,6 +246,17 @@ def test_a_field_beside_such_a_line_is_an_argument() -> None:
     assert handled(["sh", "-c", "echo {id}.{attempt}"]) == ("sh", "-c", "echo t1.3")
     assert handled(["python3", "tool.py", "-c", "{input.a}"], input={"a": "x"})[-1] == "x"
     assert handled(["agent", "-p", "{input.a}"], input={"a": "x"})[-1] == "x"
+    for command in (
+        ["node", "--experimental", "server.js", "-p", "{input.a}"],
+        ["psql", "-p", "{input.a}"],
+        ["flock", "/lock", "agent", "-c", "{input.a}"],
+        ["gdb", "prog", "-x{input.a}"],
+        ["python3", "tool.py", "--command={input.a}"],
+        ["agent", "--eval={input.a}"],
+        ["grep", "-c{input.a}"],
+        ["julia", "-p", "{input.a}"],
+    ):
+        assert handled(command, input={"a": "7"})[-1].endswith("7")
 
 
 @pytest.mark.parametrize(
