@@ -74,6 +74,10 @@ def quoted(text: str) -> str:
     return json.dumps(legible(text), ensure_ascii=False)
 
 
+def _plain(name: str) -> str:
+    return name if name.isprintable() else quoted(name)
+
+
 def _is_below(path: str, tops: tuple[str, ...]) -> bool:
     """Whether a path, as it is spelled, is one of these directories or below one, component by component."""
     names = os.path.normpath(path).split("/")
@@ -105,9 +109,9 @@ def _no_variables(names: list[str], rights: Rights) -> str:
     fixed = rights.handler.env if rights.handler is not None else {}
     free = [name for name in names if name not in fixed]
     if not free:
-        own = ", ".join(map(legible, names))
+        own = ", ".join(map(_plain, names))
         return f"the handler itself sets {own}, and its own value counts: leave it out of env"
     return (
-        f"a task may not set {', '.join(map(legible, free))} here: leave it out of env, or add "
+        f"a task may not set {', '.join(map(_plain, free))} here: leave it out of env, or add "
         f"allow_env = [{', '.join(map(quoted, free))}] under {rights.table}"
     )

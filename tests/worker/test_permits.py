@@ -64,6 +64,7 @@ def test_a_task_sets_no_variable_unless_it_is_allowed_by_its_whole_name(config: 
         assert f"may not set {name} here" in message
         assert f'allow_env = ["{name}"] under [' in message
         assert f"in {FILE}" in message
+    assert 'may not set "A\\nB" here' in refused(config, env={"A\nB": "v"})
     free = allowing(config, allow_env=["X", "Y"])
     assert env(job(free, env={"X": "1"}))["X"] == "1"
     assert "may not set Z here" in refused(free, env={"X": "1", "Z": "2"})
