@@ -12,6 +12,7 @@ from spoold.daemon.pulse import Pulse
 from spoold.protocol import layout
 from spoold.protocol.amount import amount
 from spoold.protocol.heartbeat import Capabilities
+from spoold.runner import freezer
 from spoold.runner.runner import Runner
 from spoold.runner.sweep import sweep
 from spoold.system.hints import Hints
@@ -62,6 +63,11 @@ class WorkerActor:
         self._leaving = False
         self._hurry = False
 
+    @property
+    def runner(self) -> Runner:
+        """What runs its tasks."""
+        return self._runner
+
     def step(self) -> StepResult:
         if not self._registered:
             self._register()
@@ -77,6 +83,9 @@ class WorkerActor:
             killed = sweep({"SPOOL_ROOT": left.spool, "SPOOL_WORKER_ID": left.worker})
             log.info("%s, which ran here before, is gone (%d processes of it killed)", left.worker, killed)
             left.remove()
+        ended = freezer.sweep(freezer.home())
+        if ended:
+            log.info("%s of workers that are dead, with all in them, were ended", amount(ended, "control group"))
         for gone in self._worker.register():
             self._worker.report_gone(gone)
         self._registered = True

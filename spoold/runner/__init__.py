@@ -4,14 +4,15 @@
     runner      up to N jobs at once, each below a supervisor of its own, in which a few more may wait
     slot        the worker's end of one supervisor; wire: what goes between them
     sweep       the last net: what a dead predecessor left on this host
-    supervisor  the process above one job: time limits, memory, output, and the end of the whole tree
+    mourning    the end of what a dead supervisor left behind
+    supervisor  the process above one job: time limits, memory, output, and the end of the whole tree; boot: its start
     run         one job under way in it; staff: the processes that it keeps ready for the next
     launcher    starts programs for it; child: a process that it starts, and what it prints
     pyhost      the process that calls Python functions; pyorigins: whose function a callable is
     seeking     whether that one could find a module; pyseek: the process that looks
     entering    a job's way into its directory; refusal: why one could not be started
     tree        all processes of a job; weight: their memory; ice: stopped and continued as a whole
-    lease       until when a job may move
+    lease       until when a job may move; freezer: the control group in which it is frozen
 
 Law: a job's processes never outlive it, its supervisor or its worker. Nothing here knows tasks, claims or a spool.
 """

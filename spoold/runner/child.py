@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spoold.runner.entering import Within
+    from spoold.runner.freezer import Room
 
 _READ = 1 << 16
 # What the supervisor ignores and a program must not.
@@ -44,9 +45,10 @@ class Child:
         stdin: bytes,
         keep: Sequence[int] = (),
         within: Within = None,
+        room: Room | None = None,
     ) -> None:
         """Forks and lets the child exec. `keep` are more descriptors to pass on. Raises Refused if fork fails.
-        within: as `enter`.
+        within: as `enter`; room: where it is.
 
         Whether exec succeeded is not waited for (a program on a hung mount may take forever): see `refusal`.
         """
@@ -71,6 +73,8 @@ class Child:
                 os.close(descriptor)
             raise refused("cannot start a process", problem) from problem
         if self.pid == 0:
+            if room is not None:
+                room.enter()
             _become(argv, env, (cwd, within), (source, sink, error_sink), keep, complaint, parent)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, RESET)
         for descriptor in (source, sink, error_sink, complaint):

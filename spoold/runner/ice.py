@@ -1,8 +1,8 @@
-"""runner/ice: a tree of processes is stopped as a whole, and goes on as it was.
+"""runner/ice: a tree of processes is stopped as a whole, and goes on as it was; a guard sees that it is not left so.
 
 Law: a look is never the whole truth, because processes fork while one looks: stopping goes on until two looks in a
 row find all of it stopped. What had stopped itself before is left alone, and is not continued later.
-It may look at /proc and send SIGSTOP and SIGCONT. The supervisor loads it: kept small.
+It may look at /proc, send signals and fork the guard. The supervisor loads it: kept small.
 """
 
 from __future__ import annotations
@@ -38,17 +38,22 @@ class Ice:
         until = time.monotonic() + patience_s
         quiet = 0
         while quiet < 2:
-            moving = [seen for seen in find() if seen.alive and not self._stands(seen)]
+            moving = self.hold(find())
             quiet = 0 if moving else quiet + 1
-            for seen in moving:
-                self._held[seen.pid] = seen.started
-                with suppress(OSError):
-                    os.kill(seen.pid, signal.SIGSTOP)
             if moving:
                 if time.monotonic() > until:
                     return False
                 time.sleep(_PAUSE_S)
         return True
+
+    def hold(self, found: list[tree.Seen]) -> bool:
+        """Sends SIGSTOP to those that do not stand still; whether there are any."""
+        moving = [seen for seen in found if seen.alive and not self._stands(seen)]
+        for seen in moving:
+            self._held[seen.pid] = seen.started
+            with suppress(OSError):
+                os.kill(seen.pid, signal.SIGSTOP)
+        return bool(moving)
 
     def _stands(self, seen: tree.Seen) -> bool:
         if seen.state in (b"T", b"t"):
@@ -59,9 +64,54 @@ class Ice:
     def melt(self) -> None:
         """Has all that is held go on. Children first: a shell would take a child that is still stopped for one that
         somebody put to rest."""
+        self._send(signal.SIGCONT)
+        self._held.clear()
+
+    def end(self) -> None:
+        """Kills all that is held."""
+        self._send(signal.SIGKILL)
+
+    def _send(self, number: int) -> None:
         for pid, started in reversed(self._held.items()):
             seen = tree.look(pid)
             if seen is not None and seen.started == started:
                 with suppress(OSError):
-                    os.kill(pid, signal.SIGCONT)
-        self._held.clear()
+                    os.kill(pid, number)
+
+
+class Guard:
+    """A process outside the ice that ends what is in it, should the supervisor die before that goes on."""
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        """Forks it. Errors: OSError."""
+        watched, hold = os.pipe()
+        try:
+            self.pid = os.fork()
+        except OSError:
+            os.close(watched)
+            os.close(hold)
+            raise
+        if self.pid == 0:
+            try:
+                _watch(watched)
+                end()
+            finally:
+                os._exit(0)
+        os.close(watched)
+        self._hold = hold
+
+    def dismiss(self) -> None:
+        """Sends it away; it is the supervisor's to collect."""
+        with suppress(OSError):
+            os.kill(self.pid, signal.SIGKILL)
+        os.close(self._hold)
+
+
+def _watch(watched: int) -> None:
+    """Runs in the guard, until the supervisor has died."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    tree.set_name("task-guard")
+    os.closerange(0, watched)
+    os.closerange(watched + 1, os.sysconf("SC_OPEN_MAX"))
+    os.read(watched, 1)

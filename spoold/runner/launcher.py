@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from spoold.runner.entering import Within
+    from spoold.runner.freezer import Room
 
 
 def usable() -> bool:
@@ -67,8 +68,8 @@ class Launcher:
 
     __slots__ = ("pid", "wire")
 
-    def __init__(self) -> None:
-        """Forks it. Errors: OSError."""
+    def __init__(self, room: Room | None = None) -> None:
+        """Forks it. room: where it is, and so the programs are. Errors: OSError."""
         parent = os.getpid()
         asked, ask = os.pipe()
         answered, answer = os.pipe()
@@ -80,6 +81,8 @@ class Launcher:
             raise
         if self.pid == 0:
             try:
+                if room is not None:
+                    room.enter()
                 _become(parent, asked, answer)
             finally:
                 os._exit(1)

@@ -2,36 +2,54 @@
 
 Law: once the lease is over nothing of a job moves, unless its worker allows that; it goes on only when the worker,
 which has looked at the share, says until when, and never because a later extension came in. The clock counts on
-through suspend. It may stop and continue the processes of the job. The supervisor loads it: kept small.
+through suspend. It may stop and continue the processes of the job, and have them guarded while they stand. The
+supervisor loads it: kept small.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
 
 from spoold.runner import tree
+from spoold.runner.ice import Guard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from spoold.runner.freezer import Room
     from spoold.runner.run import Run
 
 LOOK_S = 0.5  # poll() does not count the time in suspend, which CLOCK_BOOTTIME does
 # How long one try to stop a whole tree may take, how long all of them together, and how often it is looked at after.
 _STILL_PATIENCE_S, _FREEZING_S, _STILL_LOOK_S = 0.5, 1.5, 2.0
+# How long the kernel may take to freeze a control group. One process that waits in the kernel, as for a hung share,
+# keeps it from saying so, and then signals do it.
+_ROOM_PATIENCE_S = 0.25
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Lease:
     """The lease of one slot; `until` in seconds of CLOCK_BOOTTIME, None for none."""
 
-    def __init__(self, find: Callable[[Run], list[tree.Seen]], send: Callable[[dict[str, Any]], None]) -> None:
-        """find: the processes of a job, with the one that may be about to begin it."""
+    def __init__(
+        self,
+        find: Callable[[Run], list[tree.Seen]],
+        send: Callable[[dict[str, Any]], None],
+        room: Room,
+        guard: Callable[[Callable[[], None]], Guard] = Guard,
+    ) -> None:
+        """find: the processes of a job, with the one that may be about to begin it. room: where they are."""
         self._find = find
         self._send = send
+        self._room = room
+        self._signals = ""  # why the frozen job was stopped by signals alone
+        self._post = guard
+        self._guard: Guard | None = None
+        self._guards: set[int] = set()
         self.until: float | None = None
 
     @property
@@ -51,9 +69,10 @@ class Lease:
         if run.child is None or policy == "stop" or (policy == "freeze" and run.kill_at is not None):
             run.end("fenced", "the worker's lease ran out", time.monotonic())
         elif policy == "freeze" and run.frozen_at is None:
-            run.frozen_at = time.monotonic()
+            run.frozen_at, wall = time.monotonic(), time.time()
             self._still(run)
-            self._send({"key": run.key, "frozen": time.time()})
+            self._post_guard(run)
+            self._send({"key": run.key, "frozen": wall, "signals": self._signals})
 
     def mind(self, run: Run, now: float) -> bool:
         """Sees to a frozen job: that it stands still, and not for ever; whether it was looked at."""
@@ -70,14 +89,57 @@ class Lease:
     def thaw(self, run: Run, until: float) -> None:
         """The worker knows that the claim is its own: a frozen job may go on until then; after that it may not."""
         if time.clock_gettime(_BOOTTIME) >= until:
-            self._send({"key": run.key, "frozen": time.time()})
+            self._send({"key": run.key, "frozen": time.time(), "signals": self._signals})
             return
         self.until = until if self.until is None else max(self.until, until)
         run.go_on(time.monotonic())
+        self.melt(run)
+
+    def melt(self, run: Run) -> None:
+        """Has all that still stands go on."""
+        self._room.thaw()
         run.ice.melt()
+        self._signals = ""
+        if self._guard is not None:
+            self._guard.dismiss()
+            self._guard = None
+
+    def guarded_by(self, pid: int) -> bool:
+        """Whether this process, which is dead, was a guard and no part of a job."""
+        if pid not in self._guards:
+            return False
+        self._guards.remove(pid)
+        return True
+
+    def _post_guard(self, run: Run) -> None:
+        with suppress(OSError):  # without one, a successor's sweep is what is left
+            self._guard = self._post(lambda: self._end(run))
+            self._guards.add(self._guard.pid)
+
+    def _end(self, run: Run) -> None:
+        run.ice.end()
+        self._room.clear()
 
     def _still(self, run: Run) -> bool:
         """Stops all of it that moves; what cannot be stopped at once is looked at again soon. Whether all stands."""
-        still = run.ice.stop(lambda: self._find(run), _STILL_PATIENCE_S)
+        cold = self._freeze(run)
+        still = run.ice.stop(lambda: self._moving(run, cold), _STILL_PATIENCE_S)
         run.next_look = time.monotonic() + (_STILL_LOOK_S if still else 0.0)
         return still
+
+    def _freeze(self, run: Run) -> bool:
+        """Freezes the control group; False if its processes have to be stopped by signals."""
+        if self._signals:
+            return False
+        if self._room.freeze(_ROOM_PATIENCE_S):
+            return True
+        self._signals = self._room.trouble or "the kernel could not freeze all of the control group in time"
+        # What stands already gets the signal before it is let go, and takes it before it moves.
+        run.ice.hold(self._moving(run, cold=False))
+        self._room.thaw()
+        return False
+
+    def _moving(self, run: Run, cold: bool) -> list[tree.Seen]:
+        """What is not frozen with the control group: if that is cold, only what a job has taken out of it."""
+        found = [seen for seen in self._find(run) if seen.pid not in self._guards]
+        return [seen for seen in found if not self._room.holds(seen.pid)] if cold else found

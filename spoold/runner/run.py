@@ -22,6 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from spoold.runner.freezer import Room
+
 FIRST_LOOK_S = 0.1
 # A job that was above its cap once is weighed again after so long (s). One that was not rests for so many times as
 # long as the weighing took, which for a large one is long.
@@ -35,14 +37,14 @@ class Host:
 
     __slots__ = ("_cpu_s", "_env", "_path", "child", "wire")
 
-    def __init__(self, env: dict[str, str], own: dict[str, str], path: list[str]) -> None:
-        """Starts it; raises Refused or OSError."""
+    def __init__(self, env: dict[str, str], own: dict[str, str], path: list[str], room: Room) -> None:
+        """Starts it in the room; raises Refused or OSError."""
         asked, ask = os.pipe()
         answered, answer = os.pipe()
         try:
             argv = [sys.executable, "-P", "-u", _PYHOST, str(asked), str(answer)]
             # It enters the working directory itself, call by call.
-            self.child = Child(argv, {**loader(), **env, **own}, "/", b"", (asked, answer))
+            self.child = Child(argv, {**loader(), **env, **own}, "/", b"", (asked, answer), room=room)
         except Refused:
             os.close(ask)
             os.close(answered)

@@ -7,24 +7,22 @@ left; everything a job does happens on the other side of the wire.
 
 from __future__ import annotations
 
-import os
 import selectors
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 
 from spoold.rules.ahead import has_room, preference
 from spoold.runner import tree
+from spoold.runner.freezer import home
 from spoold.runner.job import Ending, Job, Kind, NoSlot
+from spoold.runner.mourning import end_orphans
 from spoold.runner.slot import SILENCE_S, Slot, flavour
-from spoold.runner.sweep import sweep
 from spoold.system.bell import Bell, readable
 
 NOTHING: Mapping[str, str] = {}
-_MARKS = {"SPOOL_ROOT", "SPOOL_WORKER_ID", "SPOOL_TASK_ID", "SPOOL_ATTEMPT"}
-_ORPHAN_PATIENCE_S = 2.0
 _CLOSE_PATIENCE_S = 5.0
+_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _DYING_LOOK_S = 0.01
 
 
@@ -46,13 +44,16 @@ class Runner:
         python: str = sys.executable,
         silence_s: float = SILENCE_S,
         environ: Mapping[str, str] = NOTHING,
+        where: str | None = None,
     ) -> None:
         """environ: what supervisors, and so all that is below them, may see of the worker's environment.
-        silence_s: how long a supervisor that has a job may say nothing, before it is killed with all it runs."""
+        silence_s: how long a supervisor that has a job may say nothing, before it is killed with all it runs.
+        where: the control group below which slots get their own; None for this process's, '' for none."""
         self._slots = slots
         self._silence_s = silence_s
         self._python = python
         self._environ = environ
+        self._where = home() if where is None else where
         self._live: list[Slot] = []
         self._dying: list[Slot] = []
         self._endings: list[Ending] = []
@@ -69,7 +70,7 @@ class Runner:
     def prestart(self, count: int) -> None:
         """Starts supervisors ahead of their first job, so that up to `count` are there. OSError if it fails."""
         while len(self._live) < min(count, self._slots):
-            slot = Slot(self._python, self._environ)
+            slot = Slot(self._python, self._environ, self._where)
             self._live.append(slot)
             self._selector.register(slot.wire.source, selectors.EVENT_READ, slot)
 
@@ -137,6 +138,17 @@ class Runner:
     def frozen(self) -> dict[str, float]:
         """The jobs that are frozen, with when that began (s since 1970)."""
         return {slot.jobs[0].key: slot.frozen_at for slot in self._live if slot.jobs and slot.frozen_at is not None}
+
+    def overdue_s(self) -> float | None:
+        """For how long (s) the lease has been over, negative until it is; None without one. From any thread."""
+        return None if self._lease is None else time.clock_gettime(_BOOTTIME) - self._lease
+
+    def still(self) -> dict[str, float]:
+        """The jobs that do not move, and for how long (s) they may be frozen: those that supervisors said they froze,
+        and those that they freeze at the end of the lease. From any thread, while another may hang."""
+        over = (self.overdue_s() or -1.0) > 0
+        first = [(slot.frozen_at, job) for slot in list(self._live) for job in slot.jobs[:1]]
+        return {job.key: job.freeze_s for at, job in first if at is not None or (over and job.lost_share == "freeze")}
 
     def thaw(self, key: str, until_boottime_s: float) -> None:
         """Lets a frozen job go on until this CLOCK_BOOTTIME; see RunnerPort."""
@@ -232,7 +244,7 @@ class Runner:
                 continue
             if "frozen" in message:
                 if slot.jobs and slot.jobs[0].key == message["key"]:
-                    slot.frozen_at = message["frozen"]
+                    slot.freeze(message["frozen"], message["signals"])
                 continue
             ending = Ending.from_wire(message["ending"])
             self._endings.append(ending)
@@ -258,19 +270,7 @@ class Runner:
 
     def _mourn(self, slot: Slot) -> None:
         """Kills what a dead supervisor left and reports its job as lost."""
-        left: list[int] = []
-        if tree.is_subreaper():
-            known = [other.process.pid for other in (*self._live, *self._dying)]
-
-            def find() -> list[tree.Seen]:
-                return tree.orphans(known)
-
-            left = tree.end(find, lambda: _reap(find()), patience_s=_ORPHAN_PATIENCE_S)
-        else:
-            # Its orphans went to init; those that kept their environment can still be told by it.
-            for job in slot.jobs:
-                if (env := {**job.env, **job.own}).keys() >= _MARKS:
-                    sweep({name: env[name] for name in _MARKS})
+        left = end_orphans(slot, [other.process.pid for other in (*self._live, *self._dying)])
         message = f"its supervisor ended unexpectedly (status {slot.process.returncode})"
         if slot.silent_s >= self._silence_s:
             message = f"its supervisor fell silent for {slot.silent_s:.0f} s (stopped by a task?) and was killed"
@@ -283,12 +283,3 @@ class Runner:
         given_up = slot.give_up(kind, message)
         self._endings += given_up
         self._keys.difference_update(ending.key for ending in given_up)
-
-
-def _reap(found: list[tree.Seen]) -> bool:
-    """Collects dead orphans by pid, since other children are somebody else's to wait for."""
-    for seen in found:
-        if not seen.alive and seen.parent == os.getpid():
-            with suppress(ChildProcessError):
-                os.waitpid(seen.pid, os.WNOHANG)
-    return False

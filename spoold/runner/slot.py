@@ -5,6 +5,7 @@ Law: no call blocks on the supervisor. This room may start it and write to its w
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import subprocess
@@ -14,15 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from spoold.runner.child import loader
+from spoold.runner.freezer import Room
 from spoold.runner.job import Call, Ending, Job, Kind
 from spoold.runner.wire import Wire
+
+log = logging.getLogger("spoold")
 
 # What a supervisor is comes through its wire and not as arguments: somebody who kills all that is called spoold must
 # not kill, together with the worker, what is there to end the worker's tasks.
 _BOOT_BYTES = 8192
 _READ_BOOT = f"import os; exec(os.read(0, {_BOOT_BYTES}))"
 # Appended, not inserted: the supervisor needs the standard library and us, never a neighbour of ours by chance.
-_BOOT = "import sys; sys.path.append({root!r}); from spoold.runner.supervisor import main; main({worker})"
+_BOOT = "import sys; sys.path.append({root!r}); from spoold.runner.boot import main; main({worker}, {where!r})"
 _ROOT = str(Path(__file__).resolve().parents[2])
 # A supervisor with a job says something every two seconds, but for some ten in which it may be killing. Time (s) in
 # which it says nothing, counted only while this process itself looks: each look counts for this much at most.
@@ -32,11 +36,12 @@ SILENCE_S, LOOK_S = 20.0, 2.5
 class Slot:
     """One supervisor, its wire, and its jobs: the first runs, those after it wait for its end."""
 
-    def __init__(self, python: str, environ: Mapping[str, str]) -> None:
-        """Starts the supervisor. environ: what it and all below it may see of the worker's. Errors: OSError."""
+    def __init__(self, python: str, environ: Mapping[str, str], where: str) -> None:
+        """Starts the supervisor. environ: what it and all below it may see of the worker's; where: the worker's
+        control group, '' for none. Errors: OSError."""
         ours, theirs = socket.socketpair()
         with ours, theirs:
-            ours.sendall(_BOOT.format(root=_ROOT, worker=os.getpid()).encode().ljust(_BOOT_BYTES))
+            ours.sendall(_BOOT.format(root=_ROOT, worker=os.getpid(), where=where).encode().ljust(_BOOT_BYTES))
             self.process = subprocess.Popen(
                 [os.path.realpath(python), "-I", "-S", "-c", _READ_BOOT],
                 stdin=theirs.fileno(),
@@ -46,6 +51,7 @@ class Slot:
                 start_new_session=True,
             )
             descriptor = ours.detach()
+        self.room = Room(where, os.getpid(), self.process.pid)
         self.wire = Wire(descriptor, descriptor)
         self.jobs: list[Job] = []
         self.began = 0.0
@@ -97,6 +103,12 @@ class Slot:
         self._relieved = True
         self.wire.send({"do": "relieve", "why": "the task before it takes long"})
         return True
+
+    def freeze(self, at: float, signals: str) -> None:
+        """Its first job is frozen since then (s since 1970). signals: why not by its control group."""
+        self.frozen_at = at
+        if signals:
+            log.debug("%s is frozen by signals: %s", self.jobs[0].key, signals)
 
     def take(self, key: str) -> None:
         """This job of it is over."""

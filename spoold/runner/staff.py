@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from spoold.runner.freezer import Room
     from spoold.runner.run import Run
 
 
@@ -31,8 +32,9 @@ _LAST_WORD_MS = 500
 class Staff:
     """At most one of each kind."""
 
-    def __init__(self, end: Callable[[frozenset[int]], object]) -> None:
-        """end: kills all that lives below, except these."""
+    def __init__(self, end: Callable[[frozenset[int]], object], room: Room) -> None:
+        """end: kills all that lives below, except these. room: where they are, with all that they start."""
+        self._room = room
         self._end = end
         self._children = tree.watch_children()
         self._host: Host | None = None
@@ -52,10 +54,11 @@ class Staff:
             return
         environment = {**env, **job["own"]}
         if self._launches:
-            self._launcher = run.helper = self._launcher or Launcher()
+            self._launcher = run.helper = self._launcher or Launcher(self._room)
             run.child = run.helper.launch(job["argv"], environment, job["cwd"], job["stdin"], job["within"])
         else:
-            run.child = Child(job["argv"], environment, job["cwd"], job["stdin"], within=job["within"])
+            cwd, within = job["cwd"], job["within"]
+            run.child = Child(job["argv"], environment, cwd, job["stdin"], within=within, room=self._room)
 
     def wake(self, run: Run | None = None) -> None:
         """Has the helpers go on that somebody stopped, but for the one that is this job: it may stop itself."""
@@ -72,7 +75,7 @@ class Staff:
             if self._host is not None:  # it could not be killed
                 self._drop(self._host)
         if self._host is None:
-            self._host = Host(env, job["own"], job["path"])
+            self._host = Host(env, job["own"], job["path"], self._room)
         return self._host
 
     def stop(self, run: Run, told: list[int]) -> None:
@@ -87,7 +90,7 @@ class Staff:
         if not self._launches:
             run.hear({"weighed": tree.share_of(pids), "key": run.key, "took_s": 0.0})
             return
-        self._launcher = run.weigher = self._launcher or Launcher()
+        self._launcher = run.weigher = self._launcher or Launcher(self._room)
         run.weigher.weigh(run.key, pids)
 
     def last_word(self, run: Run) -> None:

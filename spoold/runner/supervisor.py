@@ -24,6 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from spoold.runner.freezer import Room
+
 _SLOW_LOOK_S, _CLOSE_LOOK_S = 2.0, 0.5
 _KILL_PATIENCE_S = 5.0
 
@@ -31,16 +33,16 @@ _KILL_PATIENCE_S = 5.0
 class Supervisor:
     """One slot: a wire to the worker, at most one run, and the helpers that outlive it."""
 
-    def __init__(self, control: int, worker: int) -> None:
+    def __init__(self, control: int, worker: int, room: Room) -> None:
         self._control = Wire(control, control)
         self._run: Run | None = None
         self._waiting: list[dict[str, Any]] = []  # orders to run that came while another job ran
         self._beset = False  # by what cannot be killed, so that no other job can run here
-        self._lease = Lease(self._movers, self._control.send)
+        self._lease = Lease(self._movers, self._control.send, room)
         self._env: dict[str, str] = {}
         self._told_env: dict[str, str] = {}
         self._marks: dict[str, str] = {}
-        self._staff = Staff(lambda spare: tree.end(self._below, self._reap, spare, _KILL_PATIENCE_S))
+        self._staff = Staff(lambda spare: tree.end(self._below, self._reap, spare, _KILL_PATIENCE_S), room)
         self._size = tree.OwnSize()
         self._bell, ring = os.pipe()
         os.set_blocking(self._bell, False)
@@ -238,11 +240,14 @@ class Supervisor:
 
     def _finish(self, run: Run) -> None:
         """Kills what is left, takes the last output, and reports the ending."""
-        if run.frozen_at is not None:
+        frozen = run.frozen_at is not None
+        if frozen:
             run.go_on(time.monotonic())
         self._staff.last_word(run)
         if not self._staff.alone(run):
             run.survivors = tree.end(self._below, self._reap, self._staff.kept(run), _KILL_PATIENCE_S)
+        if frozen:
+            self._lease.melt(run)
         if run.child is not None:
             run.output.drain()
         run.output.close()
@@ -275,6 +280,8 @@ class Supervisor:
                 return True
             if pid == 0:
                 return False
+            if self._lease.guarded_by(pid):
+                continue
             run = self._run
             if run is not None:
                 run.cpu_s += self._staff.more(run, pid, used.ru_utime + used.ru_stime)
@@ -282,19 +289,3 @@ class Supervisor:
                 run.status = status
                 run.weight.peak = max(run.weight.peak, self._size.more(used.ru_maxrss << 10))
             self._staff.died(pid, run)
-
-
-def main(worker: int) -> None:
-    """Serves the worker with this pid, whose wire is standard input."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
-        # Whoever signals a whole group or unit means the worker, which will tell us what to do.
-        signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    tree.become_subreaper()
-    tree.wake_with_parent()
-    tree.set_name("task-supervisor")
-    control = os.dup(0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    Supervisor(control, worker).serve()

@@ -12,7 +12,7 @@ def main() -> None:
     plan = json.loads(sys.stdin.readline())
     if plan["subreaper"]:
         become_subreaper()
-    runner = Runner(4)
+    runner = Runner(4, where=plan["group"])
     for number, script in enumerate(plan["scripts"]):
         command = Command(("/bin/sh", "-c", script))
         output = f"{plan['where']}/driver{number}.log"

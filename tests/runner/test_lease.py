@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 from spoold.runner import tree
+from spoold.runner.freezer import Room
+from spoold.runner.ice import Guard
 from spoold.runner.lease import Lease
 from spoold.runner.run import Run
 from tests.runner.processes import eventually
@@ -19,11 +22,25 @@ def run_of(job: dict[str, Any]) -> Run:
     return run
 
 
+class NoGuard:
+    """Nobody dies here whose processes somebody else would have to end."""
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        self.pid = 0
+
+    def dismiss(self) -> None: ...
+
+
+def lease_of(find: Callable[[Run], list[tree.Seen]], send: Callable[[dict[str, Any]], None]) -> Lease:
+    """The lease of a slot that has no control group."""
+    return Lease(find, send, Room("", 0, 0), cast(type[Guard], NoGuard))
+
+
 def test_what_does_not_stand_still_in_time_is_killed() -> None:
     # A process that is not ours to stop: the signal goes nowhere, and it goes on.
     stranger = tree.Seen(2**22 + 1, [b"R"] + [b"1"] * 40)
     sent: list[dict[str, Any]] = []
-    lease, run = Lease(lambda run: [stranger], sent.append), run_of({})
+    lease, run = lease_of(lambda run: [stranger], sent.append), run_of({})
     lease.until = 0.0
     assert lease.over
     lease.strike(run)
@@ -47,7 +64,7 @@ def test_what_is_continued_by_others_is_stopped_again() -> None:
         return find(run)[0].state
 
     try:
-        lease, run = Lease(find, lambda message: None), run_of({})
+        lease, run = lease_of(find, lambda message: None), run_of({})
         lease.until = 0.0
         lease.strike(run)
         assert state() == b"T"

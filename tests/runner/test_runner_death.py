@@ -39,6 +39,7 @@ class Driver:
         lost_share: str = "stop",
         env: Mapping[str, str] | None = None,
         script: str = STUBBORN,
+        group: str | None = None,
     ) -> None:
         self.mark = new_mark()
         self.process = subprocess.Popen(
@@ -53,6 +54,7 @@ class Driver:
             "lease_s": lease_s,
             "subreaper": subreaper,
             "lost_share": lost_share,
+            "group": group,
             "env": dict(env or os.environ),
         }
         assert self.process.stdin is not None

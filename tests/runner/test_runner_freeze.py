@@ -3,19 +3,56 @@
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from spoold.runner import tree
+from spoold.runner import freezer, tree
 from spoold.runner.job import Call, Job
+from spoold.runner.runner import Runner
 from tests.runner.processes import Bench, eventually, lives, marked
 from tests.runner.test_runner_death import Driver, drivers
 
 __all__ = ["drivers"]
+HOME = freezer.home()
+WAYS = ["signals", "cgroup"]
 # Counts as fast as it can, below a child that left the session and the tree, as daemons do.
 DAEMON = "(setsid sh -c 'while :; do echo x >>$1; sleep 0.02; done' $MARK $0 &) ; "
 COUNT = "while :; do echo y >>$0.own; sleep 0.02; done"
+
+
+def group(way: str) -> str:
+    """The control group to be frozen in; none where signals are to do it."""
+    if way == "signals":
+        return ""
+    if not freezes(HOME):
+        pytest.skip("no control group (cgroup v2) can be made here")
+    return HOME
+
+
+def freezes(where: str) -> bool:
+    """Whether a control group can be made there."""
+    room = freezer.Room(where, os.getpid(), 0)
+    room.open()
+    able = room.freeze(5)
+    room.clear()
+    return able
+
+
+@pytest.fixture(params=WAYS)
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    runner = Runner(4, where=group(request.param))
+    bench = Bench(runner, tmp_path)
+    yield bench
+    runner.close(0)
+    assert bench.marked() == []
+    assert rooms(os.getpid()) == []
+
+
+def rooms(worker: int) -> list[Path]:
+    """The control groups of this worker."""
+    return list(Path(HOME).glob(f"spoold-*-{worker}-*")) if HOME else []
 
 
 def boottime() -> float:
@@ -173,9 +210,52 @@ def test_one_that_may_continue_does_and_one_that_may_not_is_killed(bench: Bench)
     assert (ending.key, ending.kind, ending.exit_code) == (first.key, "exited", 3)
 
 
+def stands(worker: int, pids: list[int]) -> bool:
+    """Whether all of these are stopped by a signal, or by their control group."""
+    frozen = any("frozen 1" in (room / "cgroup.events").read_text() for room in rooms(worker))
+    return frozen or all((seen := tree.look(pid)) is not None and seen.state == b"T" for pid in pids)
+
+
+def test_what_is_in_a_frozen_group_is_not_stopped_and_nobody_can_wake_it(tmp_path: Path) -> None:
+    """A shell would take a child that is stopped for one that somebody put to rest, and SIGCONT would wake it."""
+    runner = Runner(1, where=group("cgroup"))
+    bench = Bench(runner, tmp_path)
+    job, file = counter(bench)
+    lapse(bench, job)
+    (room,) = rooms(os.getpid())
+    pids = list(map(int, (room / "cgroup.procs").read_text().split()))
+    assert len(pids) >= 3, "a launcher, a shell, and one that left session and tree"
+    assert {seen.state for pid in pids if (seen := tree.look(pid)) is not None} == {b"S"}
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    assert not moves(file)
+    runner.thaw(job.key, boottime() + 60)
+    eventually(lambda: moves(file))
+    runner.close(0)
+    assert (bench.marked(), rooms(os.getpid())) == ([], [])
+
+
+def test_what_a_job_takes_out_of_its_group_is_stopped_all_the_same(tmp_path: Path) -> None:
+    runner = Runner(1, where=group("cgroup"))
+    bench = Bench(runner, tmp_path)
+    outside = f"echo 0 >{HOME}/cgroup.procs;"
+    file = tmp_path / "count"
+    script = f"(setsid sh -c '{outside} while :; do echo x >>{file}; : $MARK; sleep 0.02; done' &) ; sleep 60"
+    job = bench.shell(script, lost_share="freeze")
+    runner.start(job)
+    eventually(lambda: size(file))
+    lapse(bench, job)
+    assert not moves(file)
+    runner.thaw(job.key, boottime() + 60)
+    eventually(lambda: moves(file))
+    runner.close(0)
+    assert (bench.marked(), rooms(os.getpid())) == ([], [])
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("who", ["worker", "supervisors"])
-def test_whoever_dies_leaves_nothing_frozen_behind(who: str, drivers: list[Driver], tmp_path: Path) -> None:
-    drivers.append(driver := Driver(tmp_path, lease_s=0.5, lost_share="freeze"))
+def test_whoever_dies_leaves_nothing_frozen_behind(who: str, way: str, drivers: list[Driver], tmp_path: Path) -> None:
+    drivers.append(driver := Driver(tmp_path, lease_s=0.5, lost_share="freeze", group=group(way)))
     supervisors = driver.says()["supervisors"]
     driver.process.send_signal(signal.SIGSTOP)
     time.sleep(1.5)
@@ -188,18 +268,24 @@ def test_whoever_dies_leaves_nothing_frozen_behind(who: str, drivers: list[Drive
         driver.process.send_signal(signal.SIGCONT)
     driver.gone()
     eventually(lambda: not any(map(lives, supervisors)))
+    eventually(lambda: rooms(driver.process.pid) == [])
 
 
+@pytest.mark.parametrize("way", WAYS)
 def test_what_is_frozen_does_not_outlive_both_its_supervisor_and_its_worker(
-    drivers: list[Driver], tmp_path: Path
+    way: str, drivers: list[Driver], tmp_path: Path
 ) -> None:
-    driver = Driver(tmp_path, jobs=1, lease_s=0.5, lost_share="freeze", script="sleep $MARK & wait")
+    script = "(setsid sleep $MARK &) ; sleep $MARK & wait"
+    driver = Driver(tmp_path, jobs=1, lease_s=1.0, lost_share="freeze", script=script, group=group(way))
     drivers.append(driver)
     (supervisor,) = driver.says()["supervisors"]
+    eventually(lambda: driver.sleeping() == 3)
     driver.process.send_signal(signal.SIGSTOP)
     frozen = marked(driver.mark)
-    eventually(lambda: all((seen := tree.look(pid)) is not None and seen.state == b"T" for pid in frozen))
+    eventually(lambda: stands(driver.process.pid, frozen))
+    time.sleep(0.2)  # the guard is posted after that
     os.kill(supervisor, signal.SIGKILL)
     eventually(lambda: not lives(supervisor))
     driver.process.kill()
     driver.gone()
+    eventually(lambda: rooms(driver.process.pid) == [])

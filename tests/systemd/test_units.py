@@ -81,6 +81,12 @@ def test_a_daemon_is_watched_drained_and_restarted_unless_it_was_told_to_go(scop
     assert int(service["Service"]["TimeoutStopSec"]) >= HAND_OVER_S
 
 
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_worker_may_make_the_control_groups_that_it_freezes(scope: Scope) -> None:
+    """A controller that units have anyway: with all of them, tasks would be scheduled in another way."""
+    assert parsed(shipped(f"{scope}/{WORKER}"))["Service"]["Delegate"] == "pids"
+
+
 def test_the_system_waits_for_the_share_and_a_user_cannot() -> None:
     drop_in = parsed(render("system", "/mnt/50%", "lab")[f"etc/systemd/system/{MASTER}.d/50-spool.conf"])
     assert drop_in["Unit"]["Wants"] == drop_in["Unit"]["After"] == "mnt.mount mnt-50\\x25.mount"
