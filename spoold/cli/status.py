@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import typer
 
@@ -275,6 +275,12 @@ def _nodes(picture: Snapshot, *, narrow: bool) -> RenderableType:
     return _table(columns(), rows, narrow=narrow)
 
 
+def _running(task: dict[str, Any]) -> str:
+    frozen_s = task.get("frozen_s")
+    frozen = f" (was frozen for {length(frozen_s)})" if isinstance(frozen_s, int | float) and frozen_s else ""
+    return f"{task.get('id')}{frozen}"
+
+
 def columns() -> tuple[str, ...]:
     """The headings over `node_row`."""
     return ("WORKER", "HOST", "STATE", "SLOTS", "CPUS", "MEM", "LOAD", "LABELS", "RUNNING")
@@ -283,7 +289,7 @@ def columns() -> tuple[str, ...]:
 def node_row(node: Node) -> tuple[str, ...]:
     """One worker as a row of text: slots in use of all, memory in GiB free of all."""
     memory = f"{node.mem_available_mb / 1024:.1f}/{node.mem_mb / 1024:.1f}G"
-    running = ", ".join(str(task.get("id")) for task in node.tasks if isinstance(task, dict))
+    running = ", ".join(_running(task) for task in node.tasks if isinstance(task, dict))
     return (
         node.worker,
         one_line(node.host, 60),

@@ -17,6 +17,7 @@
     status       the picture of the cluster, also without a leader
     batches      how far one batch is
     living       which nodes live, by their process or by a beat that comes
+    hearing      how long a worker has been silent
     fsck         audits a spool, and has it mended
     waiting      results as they come in, found by listing
     pace         how often to look

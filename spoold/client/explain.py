@@ -15,6 +15,7 @@ from datetime import datetime
 import orjson
 
 from spoold.client.awaited import awaited, told_of
+from spoold.client.hearing import with_silence
 from spoold.client.living import Sleep
 from spoold.client.origins import origins
 from spoold.client.pauses import told
@@ -55,8 +56,7 @@ from spoold.system.clock import Clock
 from spoold.system.filesystem import NotRegularError
 from spoold.system.host import Host
 
-CLAIMS_READ = 64
-TRIES = 3
+CLAIMS_READ, TRIES = 64, 3
 _PARENTS = {State.COMPLETED: Parent.COMPLETED, State.FAILED: Parent.FAILED, State.REJECTED: Parent.UNKNOWN}
 
 
@@ -76,7 +76,8 @@ def gather(store: Store, host: Host, clock: Clock, ref: str, *, sleep: Sleep = t
         located = locate(store, ref)
         with contextlib.suppress(FileNotFoundError):
             case = _Gathering(store, now, located, picture, dead).case()
-            return replace(case, token=token, read_only=store.read_only, twin=twin(store.fs, located))
+            case = replace(case, token=token, read_only=store.read_only, twin=twin(store.fs, located))
+            return with_silence(case, store, host, clock, nodes, sleep=sleep)
     raise NotFound(f"task {ref!r} keeps moving; ask again.")
 
 
@@ -161,8 +162,8 @@ class _Gathering:
             cancel=any(r.verb is Verb.CANCEL and key(r.target) == key(task_id) for r in self._requests),
             stuck=refused_of(task_id, self._located.path, self._picture.warnings),
         )
-        run = next((r for r in beat.running if key(r.id) == key(task_id)), None) if beat is not None else None
-        if run is not None and run.attempt == self._located.attempt:
+        running, attempt = beat.running if beat is not None else (), self._located.attempt
+        if run := next((r for r in running if (key(r.id), r.attempt) == (key(task_id), attempt)), None):
             claim = replace(claim, since=run.since, progress=run.progress, frozen_s=run.frozen_s)
         elif self._located.name is not None:
             # Beats are some seconds apart; the worker's journal knows of a claim at once.
@@ -292,9 +293,9 @@ class _Gathering:
 
 
 def _attempt(result: Result) -> EndedAttempt:
-    error = result.error
-    said = {} if error is None else {"code": str(error.code), "message": error.message}
-    return EndedAttempt(result.attempt, str(result.status), result.worker_id, result.completed_at, **said)
+    code, message = ("", "") if result.error is None else (str(result.error.code), result.error.message)
+    ended = result.attempt, str(result.status), result.worker_id, result.completed_at, code, message
+    return EndedAttempt(*ended, frozen_s=result.frozen_s or 0.0)
 
 
 def _place(located: Located) -> str:

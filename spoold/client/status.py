@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from datetime import datetime
 
+from spoold.client.hearing import silence_warnings
 from spoold.client.living import LOOK_EVERY_S, Sleep, beating
 from spoold.protocol import layout
 from spoold.protocol.heartbeat import Heartbeat
@@ -72,7 +73,10 @@ def _picture(store: Store, host: Host, clock: Clock, sleep: Sleep) -> Snapshot:
         standbys = tuple(node for node in told.master.standbys if node not in gone)
         return told.model_copy(update={"master": told.master.model_copy(update={"standbys": standbys})})
     nodes = beats.read_all(store.fs) if leads else nodes
-    return _listing(store, lease, nodes, silent(store, host, clock, nodes, leads=leads, sleep=sleep), leads=leads)
+    dead = silent(store, host, clock, nodes, leads=leads, sleep=sleep)
+    picture = _listing(store, lease, nodes, dead, leads=leads)
+    told_of = silence_warnings(store, host, clock, nodes, dead)
+    return picture.model_copy(update={"warnings": (*picture.warnings, *told_of)})
 
 
 def _leading(

@@ -3,6 +3,7 @@
     naming      node ids, unique per start
     pulse       has the loop made progress, or is it stuck inside the share?
     loop        step, wait, step: for a master or a worker, on a thread of its own
+    freezing    what is said of tasks that are frozen
     processes   `spool master` and `spool worker`
     signals     what asks a process to leave
     nap         is this machine about to sleep?

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from spoold.daemon.actors import hinted, open_spool
 from spoold.daemon.eof import at_eof
+from spoold.daemon.freezing import Freezing
 from spoold.daemon.logs import configure
 from spoold.daemon.loop import Actor, Loop
 from spoold.daemon.naming import node_id
@@ -52,13 +53,13 @@ def master_main(root: str, name: str | None = None, *, until_eof: bool = False) 
     pulse = Pulse()
     settings = open_spool(root, node_id(name, "m"), pulse).settings
     loop = Loop(lambda: MasterActor(root, name, pulse), settings.poll, pulse, lambda: False, Nap(SystemClock()))
-    return _run(loop, leave_within_s=10.0, until_eof=until_eof)
+    return _run(loop, Freezing(lambda: None, 0.0), leave_within_s=10.0, until_eof=until_eof)
 
 
 def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> int:
     """Run a worker until it is drained; returns the exit status. Errors: Unavailable at the start, BadFile."""
     from spoold.daemon.working import WorkerActor
-    from spoold.runner.runner import become_subreaper
+    from spoold.runner.runner import Runner, become_subreaper
 
     configure()
     conceal()
@@ -68,10 +69,16 @@ def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> 
     # A new task waits for the leader's look and then for a worker's, which asks half as much of a server.
     poll = settings.poll.model_copy(update={"idle_s": WORKERS_IDLE * settings.poll.idle_s})
     loop = Loop(lambda: WorkerActor(root, config, pulse), poll, pulse, lambda: False, Nap(SystemClock()))
-    return _run(loop, leave_within_s=config.drain_grace_s + config.kill_grace_s + 10.0, until_eof=until_eof)
+
+    def runner() -> Runner | None:
+        return loop.actor.runner if isinstance(loop.actor, WorkerActor) else None
+
+    freezing = Freezing(runner, settings.heartbeat.lease_s)
+    leave_within_s = config.drain_grace_s + config.kill_grace_s + 10.0
+    return _run(loop, freezing, leave_within_s=leave_within_s, until_eof=until_eof)
 
 
-def _run(loop: Loop, *, leave_within_s: float, until_eof: bool) -> int:
+def _run(loop: Loop, freezing: Freezing, *, leave_within_s: float, until_eof: bool) -> int:
     """Drive the loop on its thread and mind everything else here. Errors: BadFile, as at the start."""
     loop.hinted = hinted(lambda: loop.actor)
     notifier = Notifier()
@@ -91,12 +98,12 @@ def _run(loop: Loop, *, leave_within_s: float, until_eof: bool) -> int:
     heard, rested = 0, False
     look_s = min(LOOK_S, notifier.watchdog_interval_s() or LOOK_S)
     while thread.is_alive():
-        signals.wait(NAP_LOOK_S if loop.nap.due and not rested else look_s)
+        signals.wait(NAP_LOOK_S if loop.nap.due and not rested else min(look_s, freezing.due_s))
         while heard < len(signals.naps):
             loop.hear(signals.naps[heard])
             heard += 1
         rested = loop.resting  # before it is told, so that it surely is
-        _tell(loop, notifier)
+        _tell(loop, notifier, freezing.look())
         if signals.numbers and leaving_since is None:
             leaving_since = time.monotonic()
             notifier.stopping()
@@ -133,14 +140,19 @@ def _unfinished(loop: Loop) -> str:
     return trouble or "what runs here has not ended yet"
 
 
-def _tell(loop: Loop, notifier: Notifier) -> None:
-    """Ping the watchdog while the loop makes progress, or hangs where a restart would not help."""
+def _tell(loop: Loop, notifier: Notifier, frozen: str) -> None:
+    """Ping the watchdog while the loop makes progress, or hangs where a restart would not help.
+
+    frozen: what is frozen, '' for nothing.
+    """
     inside, age_s, trouble = loop.pulse.inside, loop.pulse.age_s, _trouble(loop)
     actor: Actor | None = loop.actor
     if inside is not None and age_s > STUCK_S:
-        notifier.status(f"waiting for the share for {age_s:.0f} s ({inside})")
+        notifier.status(f"waiting for the share for {age_s:.0f} s ({inside}){frozen and f'; {frozen}'}")
     elif trouble is not None:
-        notifier.status(f"trouble: {trouble}")
+        notifier.status(f"trouble: {frozen and f'{frozen}; '}{trouble}")
+    elif frozen:
+        notifier.status(f"waiting for the share: {frozen}")
     elif actor is not None:
         notifier.status(actor.describe())
     if inside is not None or age_s < HANG_S:

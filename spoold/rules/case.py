@@ -39,7 +39,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class EndedAttempt:
-    """An attempt that ended: its number, how, who decided it, when (RFC 3339)."""
+    """An attempt that ended: its number, how, who decided it, when (RFC 3339), how long (s) it had been frozen."""
 
     number: int
     status: str
@@ -47,6 +47,7 @@ class EndedAttempt:
     at: str = ""
     code: str = ""
     message: str = ""
+    frozen_s: float = 0.0
 
     @property
     def ending(self) -> str:
@@ -59,6 +60,7 @@ class Claim:
     """Who runs the task, since when (RFC 3339), what it reports of itself, whether somebody asked to cancel it.
 
     frozen_s: how long (s) it was frozen while the share was silent.
+    silent_s: how long ago (s) its worker was last heard of, None where that is within a lease.
     stuck: why the leader cannot take it back, in its own words; '' where it can.
     """
 
@@ -69,6 +71,7 @@ class Claim:
     cancel: bool = False
     stuck: str = ""
     frozen_s: float = 0.0
+    silent_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from spoold.rules.takers import NAMED, room_now, suitable
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 # What the task itself says ended it, so that the same task can only end so again.
 _SPENT = frozenset((Code.DEADLINE, Code.INVALID_TASK))
+_FROZEN_THERE = "the task is frozen there if its lease is over"
 _SHOWN_AS = {State.RETURNED: State.WAITING}
 
 
@@ -131,11 +132,17 @@ def _claimed(case: Case) -> Answer:
         text = f"it last reported: {_reported(claim.progress)}"
         reasons.append(Reason("progress", text, f"`spool logs -f {case.id}` follows what it prints"))
     if claim.frozen_s:
-        text = f"it was frozen for {claim.frozen_s:g} s, while the share was silent"
+        text = f"it was frozen for {length(claim.frozen_s)}, while the share was silent"
         reasons.append(Reason("frozen", text, "its timeouts do not count that time"))
     if claim.cancel:
         text = f"somebody asked to cancel it, and {claim.worker} has not stopped it yet"
         reasons.append(Reason("cancel", text, "its worker stops it within a beat"))
+    if claim.alive and not claim.stuck and claim.silent_s is not None:
+        text = f"{claim.worker} holds it{since}, attempt {case.attempt}"
+        text = f"{text}, and was last heard of {length(claim.silent_s)} ago; {_FROZEN_THERE}"
+        change = f"it goes on as the same attempt once {claim.worker} reaches the share again"
+        change = f"{change}; if others reach it before, the leader takes the task back, and it runs again elsewhere"
+        return text, [Reason("silent", text, change), *_leadership(case), *reasons]
     if claim.alive and not claim.stuck:
         text = f"it runs on {claim.worker}{since}, attempt {case.attempt}"
         if case.disk.full:
@@ -150,13 +157,14 @@ def _claimed(case: Case) -> Answer:
         change = "when that is fixed, the leader takes it back within moments, and it runs again elsewhere"
         text = f"{text}; the leader cannot take it back: {claim.stuck}"
         return text, [Reason("denied", text, change), *_leadership(case), *reasons]
+    text += f"; {_FROZEN_THERE}" if claim.silent_s is not None else ""
     change = f"the leader takes it back after {case.dead_after_s:g} s of silence, and it runs again elsewhere"
     change = f"{change}; if the share was silent for everybody, the worker has as long again to come back"
     return text, [Reason("silent", text, change), *_leadership(case), *reasons]
 
 
 def _completed(case: Case) -> Answer:
-    return f"it completed{_by(case)}, attempt {case.attempt}", []
+    return f"it completed{_by(case)}, attempt {case.attempt}{_frozen(case)}", []
 
 
 def _failed(case: Case) -> Answer:
@@ -174,7 +182,7 @@ def _failed(case: Case) -> Answer:
         change = f"fix what it says, then `spool retry {case.id}`; or {_anew(case.id)}"
     else:
         change = f"`spool retry {case.id}` gives it a fresh budget"
-    text = f"it failed{_by(case)}, attempt {case.attempt}: {last.ending}"
+    text = f"it failed{_by(case)}, attempt {case.attempt}{_frozen(case)}: {last.ending}"
     return text, [Reason("failed", text, change)]
 
 
@@ -208,6 +216,11 @@ def _by(case: Case) -> str:
     if case.last is None:
         return ""
     return f" on {case.last.by}" + (f" at {case.last.at}" if case.last.at else "")
+
+
+def _frozen(case: Case) -> str:
+    frozen_s = case.last.frozen_s if case.last is not None else 0.0
+    return f" (frozen for {length(frozen_s)} of it, while the share was silent)" if frozen_s else ""
 
 
 def _first(reasons: list[Reason], otherwise: str) -> str:

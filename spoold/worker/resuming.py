@@ -18,7 +18,7 @@ from spoold.protocol.names import DELAY_MAX_MS, TaskName, key, parse_task
 from spoold.runner.job import RunnerPort
 from spoold.store.journal import Journal
 from spoold.store.mover import Fate, Moved
-from spoold.store.store import Store
+from spoold.store.store import Store, stamp
 from spoold.worker.attempt import Attempt
 from spoold.worker.claims import Claims
 from spoold.worker.settling import Settling
@@ -57,7 +57,7 @@ class Resuming:
             since = frozen.get(attempt.key)
             if since is not None and attempt.frozen_at is None:
                 attempt.frozen_at = since
-                self._journal.note("FROZEN", attempt.name.id, attempt.name.attempt)
+                self._journal.note("FROZEN", attempt.name.id, attempt.name.attempt, since=stamp(since))
             in_doubt = attempt.next is not None
             if attempt.fenced or not (in_doubt or since is not None) or self._over(lease_until):
                 continue

@@ -137,3 +137,11 @@ def test_watching_for_programs_prints_one_line_a_look(tmp_path: Path, monkeypatc
     assert result.exit_code == 130
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert [line["spool_id"] for line in lines] == ["s1"] * 3
+
+
+def test_what_was_frozen_says_for_how_long() -> None:
+    (node,) = PICTURE.nodes
+    task = {"id": "t9", "attempt": 1, "frozen_s": 41.5}
+    frozen = PICTURE.model_copy(update={"nodes": (node.model_copy(update={"tasks": (task,)}),)})
+    assert "t9 (was frozen for 42 s)" in shown(frozen)
+    assert "was frozen" not in shown(PICTURE)

@@ -14,9 +14,12 @@ from spoold.client.explain import explain
 from spoold.client.fsck import StillAlive, check, mend
 from spoold.client.info import describe
 from spoold.protocol.errors import NotFound
+from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.request import Verb
 from spoold.rules.case import Explanation
 from spoold.store import control, locate
+from spoold.store.beats import list_beats
+from spoold.store.presence import Presence
 from spoold.store.store import open_store, stamp
 from spoold.system.clock import ManualClock
 from spoold.system.filesystem import Usage
@@ -354,6 +357,62 @@ def test_a_claim_that_no_beat_tells_of_yet_is_in_the_workers_journal() -> None:
     lines = [line % (b"2025-10-09T08:00:00Z", 1, 1), line % (b"later", 2, 2), b'{"task": "a", "event": "CLAIMED"\n']
     cluster.fs.append("events/w-0001.0.jsonl", b"".join(lines))
     assert ask(cluster, "a").verdict == "it runs on w-0001 since 2025-10-09T08:00:00Z, attempt 1"
+
+
+CAN = Capabilities(cpus=4, mem_mb=8192, handlers=("review",), allow_command=True)
+FROZEN_THERE = "the task is frozen there if its lease is over"
+
+
+def claimed(host: FakeHost | None = None) -> tuple[Cluster, Presence]:
+    """A task on a worker that has just beaten."""
+    cluster = Cluster()
+    master = cluster.master()
+    presence = cluster.worker(host=host)
+    cluster.drop("a")
+    cluster.steps(master)
+    cluster.claim("a")
+    return cluster, presence
+
+
+def test_a_worker_that_cannot_write_to_the_share_is_not_said_to_run_the_task() -> None:
+    cluster, _ = claimed()
+    cluster.clock.advance(12)
+    assert ask(cluster, "a").verdict == "it runs on w-0001, attempt 1"
+    cluster.clock.advance(8)
+    before = cluster.clock.monotonic()
+    answer = ask(cluster, "a")
+    assert answer.verdict == f"w-0001 holds it, attempt 1, and was last heard of 24 s ago; {FROZEN_THERE}"
+    assert cluster.clock.monotonic() - before < 4, "the leader is watched for; on this host no worker need be"
+    cluster.host.machine.running.clear()
+    assert FROZEN_THERE not in ask(cluster, "a").verdict, "its process is gone, and so is what it ran"
+
+
+def test_a_beat_that_was_renewed_since_it_was_written_is_no_silence() -> None:
+    cluster, presence = claimed()
+    for _ in range(4):
+        cluster.clock.advance(3.5)
+        presence.beat(cluster.clock.monotonic(), "idle", slots=2, capabilities=CAN)
+    assert [name.beat - name.content for name in list_beats(cluster.fs).values() if name.node == "w-0001"] == [4]
+    assert ask(cluster, "a").verdict == "it runs on w-0001, attempt 1"
+
+
+@pytest.mark.parametrize("beats", [True, False])
+def test_a_worker_elsewhere_is_watched_before_it_is_called_silent(beats: bool) -> None:
+    """Its clock may be wrong by more than a lease."""
+    cluster, presence = claimed(FakeHost("there"))
+    leader = cluster.master("m-0002")
+    cluster.clock.advance(20)
+
+    def sleep(seconds: float) -> None:
+        cluster.clock.advance(seconds)
+        if beats and presence.due(cluster.clock.monotonic()):
+            cluster.clock.set_wall(cluster.clock.wall() - 3600)
+            presence.beat(cluster.clock.monotonic(), "working")
+            cluster.clock.set_wall(cluster.clock.wall() + 3600)
+
+    assert leader is not None
+    answer = explain(cluster.store, cluster.host, cluster.clock, "a", sleep=sleep)
+    assert (FROZEN_THERE in answer.verdict) is not beats
 
 
 def test_drops_of_the_wrong_kind_and_batches() -> None:

@@ -365,3 +365,23 @@ def test_a_share_that_is_mounted_read_only_is_named_and_no_master_is_asked_for(
     assert not any("`spool master`" in warning for warning in warnings)
     cluster.drop("r")
     assert gather(cluster.store, cluster.host, cluster.clock, "r", sleep=cluster.clock.advance).read_only
+
+
+def test_workers_that_are_silent_where_nobody_leads_may_have_frozen_what_they_run() -> None:
+    """Where the share can be read but not written, a live worker of this host still says that it works."""
+    cluster, master = cluster_of()
+    cluster.clock.advance(16)
+    cluster.steps(master)
+    told = [warning for warning in look(cluster)[0].warnings if "frozen" in warning]
+    assert told == [], "a leader lives, and says itself who is dead"
+    cluster.fs.unlink("master/" + cluster.fs.list("master")[0])
+    (warning,) = (warning for warning in look(cluster)[0].warnings if "frozen" in warning)
+    assert warning.startswith("1 worker has not been heard of for 1")
+    assert warning.endswith("s (w-0001): what it runs is frozen there if its lease is over")
+    cluster.worker("w-0002", FakeHost("yonder"))
+    cluster.clock.advance(31)
+    (warning,) = (warning for warning in look(cluster)[0].warnings if "frozen" in warning)
+    assert "(w-0001, w-0002): what they run is frozen there" in warning
+    cluster.host.machine.running.clear()
+    (warning,) = (warning for warning in look(cluster)[0].warnings if "frozen" in warning)
+    assert "(w-0002)" in warning

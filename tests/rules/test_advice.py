@@ -36,6 +36,7 @@ LACKING = replace(WORKER, capabilities=NONE.model_copy(update={"lacks": {"review
 WAITING = Case("t", State.WAITING, NOW, attempt=1, leader="m-1", lane=Lane("review"), workers=(WORKER,))
 READY = replace(WAITING, state=State.READY)
 CLAIMED = replace(WAITING, state=State.CLAIMED, claim=Claim("w-1"))
+OTHERS_BEFORE = "if others reach it before, the leader takes the task back, and it runs again elsewhere"
 PENDING = replace(WAITING, state=State.PENDING)
 REJECTED = replace(WAITING, state=State.REJECTED)
 HALF = BadFile("a.json", "", "is not JSON.", "check it.")
@@ -188,6 +189,12 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "`spool logs -f t` follows what it prints",
     ),
     ("frozen", replace(CLAIMED, claim=Claim("w-1", frozen_s=7)), "frozen", "its timeouts do not count that time"),
+    (
+        "a silent worker",
+        replace(CLAIMED, claim=Claim("w-1", silent_s=20)),
+        "silent",
+        f"it goes on as the same attempt once w-1 reaches the share again; {OTHERS_BEFORE}",
+    ),
     ("a cancel", replace(CLAIMED, claim=Claim("w-1", cancel=True)), "cancel", "its worker stops it within a beat"),
     (
         "a full share at the end",

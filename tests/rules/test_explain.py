@@ -357,11 +357,32 @@ def test_a_claim_says_who_since_when_and_how_far() -> None:
     ]
 
 
+def test_a_worker_that_is_silent_for_longer_than_its_lease_is_not_said_to_run_it() -> None:
+    """Where the share can be read but not written, nobody knows more."""
+    case = replace(WAITING, state=State.CLAIMED, attempt=2, claim=Claim("w-1", silent_s=25.4))
+    answer = explain(case)
+    assert answer.verdict == (
+        "w-1 holds it, attempt 2, and was last heard of 25 s ago; the task is frozen there if its lease is over"
+    )
+    assert gates(answer) == ["silent"]
+    assert "it goes on as the same attempt once w-1 reaches the share again" in answer.reasons[0].change
+    dead = explain(replace(case, claim=Claim("w-1", alive=False, silent_s=25.4)))
+    assert dead.verdict.endswith("has not been heard of lately; the task is frozen there if its lease is over")
+
+
+@pytest.mark.parametrize("state", [State.COMPLETED, State.FAILED])
+def test_what_has_ended_says_for_how_long_it_was_frozen(state: State) -> None:
+    last = EndedAttempt(1, "success", "w-1", frozen_s=41.5)
+    frozen = "(frozen for 42 s of it, while the share was silent)"
+    assert frozen in explain(replace(WAITING, state=state, last=last)).verdict
+    assert "frozen" not in explain(replace(WAITING, state=state, last=replace(last, frozen_s=0.0))).verdict
+
+
 def test_what_was_frozen_says_for_how_long() -> None:
     case = replace(WAITING, state=State.CLAIMED, claim=Claim("w-1", frozen_s=41.5))
     answer = explain(case)
     assert gates(answer) == ["frozen"]
-    assert answer.reasons[0].reason == "it was frozen for 41.5 s, while the share was silent"
+    assert answer.reasons[0].reason == "it was frozen for 42 s, while the share was silent"
 
 
 def test_a_claim_on_a_full_share_may_have_ended_long_ago() -> None:

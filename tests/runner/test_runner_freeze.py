@@ -104,6 +104,24 @@ def test_a_whole_tree_stands_still_once_its_lease_is_over_and_goes_on_when_it_ma
     assert bench.marked() == []
 
 
+def test_what_the_end_of_a_lease_freezes_is_known_to_those_who_hear_nothing_of_it(bench: Bench) -> None:
+    """The thread that hears supervisors may hang in the share."""
+    frozen, runs = bench.shell("sleep 60", lost_share="freeze", freeze_s=7), bench.shell("sleep 60")
+    bench.runner.start(frozen)
+    bench.runner.start(runs)
+    assert (bench.runner.overdue_s(), bench.runner.still()) == (None, {})
+    bench.runner.extend(boottime() + 60)
+    assert bench.runner.still() == {}
+    bench.runner.extend(boottime() - 0.01)
+    assert bench.runner.still() == {frozen.key: 7}
+    assert (bench.runner.overdue_s() or 0) > 0
+    eventually(lambda: (bench.runner.poll(), frozen.key in bench.runner.frozen())[1])
+    bench.runner.extend(boottime() + 60)
+    assert bench.runner.still() == {frozen.key: 7}, "until it is let go"
+    bench.runner.thaw(frozen.key, boottime() + 60)
+    assert bench.runner.still() == {}
+
+
 def test_its_own_timeout_does_not_run_while_it_is_frozen(bench: Bench) -> None:
     began = bench.where / "began"
     bench.runner.start(job := bench.shell(f": >{began}; sleep 1.2", lost_share="freeze", timeout_s=3.0, stall_s=2.5))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from datetime import datetime
 from typing import Literal
 
 import pytest
@@ -14,6 +15,7 @@ from spoold.master.master import Master
 from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import AMOUNT_MAX
 from spoold.protocol.names import DELAY_MAX_MS, TaskName
+from spoold.store.journal import Reader
 from spoold.store.store import stamp
 from spoold.worker.resuming import renamed
 from tests.support.cluster import Cluster, Node
@@ -61,6 +63,12 @@ def test_it_goes_on_as_the_same_attempt_and_says_how_long_it_was_frozen() -> Non
     assert (result["attempt"], result["status"]) == (1, "success")
     assert 1 <= result["frozen_s"] < 5
     assert b"while the share was silent]" in made.fs.read("logs/t0.1.w1.log")
+    told = {event.event: event for event in Reader(made.fs).read() if event.event in ("FROZEN", "RESUMED")}
+    since, at = (
+        datetime.fromisoformat(stamp).timestamp() for stamp in (told["FROZEN"].detail["since"], told["RESUMED"].at)
+    )
+    assert 1 <= at - since < 5, "it is written when the share is back, and says when it began"
+    assert told["RESUMED"].detail["frozen_s"] == pytest.approx(at - since, abs=0.1)
 
 
 def test_a_date_that_was_set_by_decades_meanwhile_keeps_no_worker_from_beating() -> None:

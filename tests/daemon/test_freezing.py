@@ -1,0 +1,119 @@
+"""What is frozen is said once when it freezes and once when it goes on, and stands in the status meanwhile."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from spoold.daemon import freezing
+from spoold.daemon.freezing import Freezing
+from spoold.daemon.loop import Loop
+from spoold.daemon.notify import Notifier
+from spoold.daemon.processes import _tell
+
+LEASE_S = 12.5
+
+
+class Runner:
+    """A runner that says what the test says. overdue: since the lease ended, negative before."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.lease_end: float | None = self.now + 8
+        self.keys = {"a.1": 600.0, "b.1": 30.0}
+        self.stopped: set[str] = set()
+
+    def overdue_s(self) -> float | None:
+        return None if self.lease_end is None else self.now - self.lease_end
+
+    def still(self) -> dict[str, float]:
+        over = (self.overdue_s() or 0) > 0
+        return {key: most for key, most in self.keys.items() if over or key in self.stopped}
+
+    def running(self) -> set[str]:
+        return set(self.keys)
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was logged."""
+    messages: list[str] = []
+    for level in ("warning", "info"):
+        monkeypatch.setattr(freezing.log, level, lambda text, *args: messages.append(text % args))
+    return messages
+
+
+@pytest.fixture
+def runner(monkeypatch: pytest.MonkeyPatch) -> Runner:
+    made = Runner()
+    monkeypatch.setattr(time, "monotonic", lambda: made.now)
+    return made
+
+
+def test_it_is_said_once_when_they_freeze_and_once_when_they_go_on(runner: Runner, told: list[str]) -> None:
+    watch = Freezing(lambda: runner, LEASE_S)
+    assert watch.look() == ""
+    assert watch.due_s == pytest.approx(8.05), "at the end of the lease"
+    runner.now += 9
+    for _ in range(3):
+        assert watch.look() == "2 tasks have been frozen for 1 s, until the share answers, for at most 10 m"
+    assert told == ["the share has been silent for 14 s; 2 tasks are frozen until it answers, for at most 10 m"]
+    assert watch.due_s == freezing.LOOK_S
+    runner.now += 20
+    runner.lease_end, runner.stopped = runner.now + 12, set(runner.keys)
+    assert "frozen for 21 s" in watch.look(), "the beat is out, and the claims are not moved yet"
+    runner.stopped = set()
+    assert watch.look() == ""
+    assert told[1:] == ["the share answers; 2 tasks go on, after 21 s"]
+
+
+def test_what_is_frozen_for_too_long_is_said_to_be_killed_though_the_loop_hangs(
+    runner: Runner, told: list[str]
+) -> None:
+    watch = Freezing(lambda: runner, LEASE_S)
+    runner.now += 9
+    watch.look()
+    runner.now += 31
+    assert watch.look().startswith("1 task has been frozen")
+    assert watch.look().endswith("for at most 10 m")
+    assert told[1:] == ["1 task is killed: frozen for 32 s"]
+    del runner.keys["a.1"], runner.keys["b.1"]
+    assert watch.look() == ""
+    assert told[2:] == ["1 task has ended, after 32 s frozen"]
+
+
+def test_without_anything_to_freeze_nothing_is_said_and_nobody_wakes_for_it(runner: Runner, told: list[str]) -> None:
+    runner.keys.clear()
+    watch = Freezing(lambda: runner, LEASE_S)
+    runner.now += 9
+    assert (watch.look(), watch.due_s, told) == ("", math.inf, [])
+    nobody = Freezing(lambda: None, 0.0)
+    assert (nobody.look(), nobody.due_s) == ("", math.inf)
+    runner.lease_end = None
+    assert (watch.look(), watch.due_s) == ("", math.inf)
+
+
+@pytest.mark.parametrize(
+    ("inside", "age_s", "trouble", "shown"),
+    [
+        (None, 0.0, None, "waiting for the share: FROZEN"),
+        (None, 0.0, "Read-only file system: tmp", "trouble: FROZEN; Read-only file system: tmp"),
+        ("list claimed", 40.0, None, "waiting for the share for 40 s (list claimed); FROZEN"),
+    ],
+)
+def test_the_status_says_it_behind_the_word_that_the_unit_for_sleep_looks_for(
+    inside: str | None, age_s: float, trouble: str | None, shown: str
+) -> None:
+    said: list[str] = []
+    notifier = SimpleNamespace(status=said.append, watchdog=lambda: None)
+    pulse = SimpleNamespace(inside=inside, age_s=age_s)
+    actor = SimpleNamespace(trouble=None, describe=lambda: "runs 1")
+    loop: Any = SimpleNamespace(pulse=pulse, trouble=trouble, actor=actor)
+    _tell(cast(Loop, loop), cast(Notifier, notifier), "FROZEN")
+    assert said == [shown]
+    assert logging.getLogger("spoold") is freezing.log
