@@ -13,6 +13,7 @@ import pytest
 from spoold.client.explain import explain
 from spoold.client.fsck import StillAlive, check, mend
 from spoold.client.info import describe
+from spoold.master.master import Master
 from spoold.protocol.errors import NotFound
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.request import Verb
@@ -363,7 +364,7 @@ CAN = Capabilities(cpus=4, mem_mb=8192, handlers=("review",), allow_command=True
 FROZEN_THERE = "the task is frozen there if its lease is over"
 
 
-def claimed(host: FakeHost | None = None) -> tuple[Cluster, Presence]:
+def claimed(host: FakeHost | None = None) -> tuple[Cluster, Presence, Master]:
     """A task on a worker that has just beaten."""
     cluster = Cluster()
     master = cluster.master()
@@ -371,11 +372,11 @@ def claimed(host: FakeHost | None = None) -> tuple[Cluster, Presence]:
     cluster.drop("a")
     cluster.steps(master)
     cluster.claim("a")
-    return cluster, presence
+    return cluster, presence, master
 
 
 def test_a_worker_that_cannot_write_to_the_share_is_not_said_to_run_the_task() -> None:
-    cluster, _ = claimed()
+    cluster, _, _ = claimed()
     cluster.clock.advance(12)
     assert ask(cluster, "a").verdict == "it runs on w-0001, attempt 1"
     cluster.clock.advance(8)
@@ -388,7 +389,7 @@ def test_a_worker_that_cannot_write_to_the_share_is_not_said_to_run_the_task() -
 
 
 def test_a_beat_that_was_renewed_since_it_was_written_is_no_silence() -> None:
-    cluster, presence = claimed()
+    cluster, presence, _ = claimed()
     for _ in range(4):
         cluster.clock.advance(3.5)
         presence.beat(cluster.clock.monotonic(), "idle", slots=2, capabilities=CAN)
@@ -398,20 +399,24 @@ def test_a_beat_that_was_renewed_since_it_was_written_is_no_silence() -> None:
 
 @pytest.mark.parametrize("beats", [True, False])
 def test_a_worker_elsewhere_is_watched_before_it_is_called_silent(beats: bool) -> None:
-    """Its clock may be wrong by more than a lease."""
-    cluster, presence = claimed(FakeHost("there"))
-    leader = cluster.master("m-0002")
-    cluster.clock.advance(20)
+    """Its clock may be wrong by more than a lease, and nobody has noticed."""
+    cluster, presence, master = claimed(FakeHost("there"))
+
+    def beat() -> None:
+        cluster.clock.set_wall(cluster.clock.wall() - 3600)
+        presence.beat(cluster.clock.monotonic(), "working", clock_ahead_s=None)
+        cluster.clock.set_wall(cluster.clock.wall() + 3600)
 
     def sleep(seconds: float) -> None:
         cluster.clock.advance(seconds)
+        master.step()
         if beats and presence.due(cluster.clock.monotonic()):
-            cluster.clock.set_wall(cluster.clock.wall() - 3600)
-            presence.beat(cluster.clock.monotonic(), "working")
-            cluster.clock.set_wall(cluster.clock.wall() + 3600)
+            beat()
 
-    assert leader is not None
+    beat()
+    cluster.steps(master)
     answer = explain(cluster.store, cluster.host, cluster.clock, "a", sleep=sleep)
+    assert answer.verdict.startswith("it runs on w-0001") is beats
     assert (FROZEN_THERE in answer.verdict) is not beats
 
 
