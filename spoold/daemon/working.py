@@ -83,9 +83,8 @@ class WorkerActor:
             killed = sweep({"SPOOL_ROOT": left.spool, "SPOOL_WORKER_ID": left.worker})
             log.info("%s, which ran here before, is gone (%d processes of it killed)", left.worker, killed)
             left.remove()
-        ended = freezer.sweep(freezer.home())
-        if ended:
-            log.info("%s of workers that are dead, with all in them, were ended", amount(ended, "control group"))
+        if ended := freezer.sweep(freezer.home()):
+            log.info("removed %s of dead workers, and killed what was in there", amount(ended, "control group"))
         for gone in self._worker.register():
             self._worker.report_gone(gone)
         self._registered = True
