@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,20 @@ def freezes(where: str) -> bool:
 
 @pytest.fixture(params=WAYS)
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
-    runner = Runner(4, where=group(request.param))
+    with bench_in(group(request.param), tmp_path) as bench:
+        yield bench
+
+
+@pytest.fixture
+def grouped(tmp_path: Path) -> Iterator[Bench]:
+    with bench_in(group("cgroup"), tmp_path) as bench:
+        yield bench
+
+
+@contextmanager
+def bench_in(where: str, tmp_path: Path) -> Iterator[Bench]:
+    """A bench whose jobs are in control groups below this one; '' for none. Nothing is left of them."""
+    runner = Runner(4, where=where)
     bench = Bench(runner, tmp_path)
     yield bench
     runner.close(0)
@@ -234,40 +248,31 @@ def stands(worker: int, pids: list[int]) -> bool:
     return frozen or all((seen := tree.look(pid)) is not None and seen.state == b"T" for pid in pids)
 
 
-def test_what_is_in_a_frozen_group_is_not_stopped_and_nobody_can_wake_it(tmp_path: Path) -> None:
+def test_what_is_in_a_frozen_group_is_not_stopped_and_nobody_can_wake_it(grouped: Bench) -> None:
     """A shell would take a child that is stopped for one that somebody put to rest, and SIGCONT would wake it."""
-    runner = Runner(1, where=group("cgroup"))
-    bench = Bench(runner, tmp_path)
-    job, file = counter(bench)
-    lapse(bench, job)
+    job, file = counter(grouped)
+    lapse(grouped, job)
     (room,) = rooms(os.getpid())
     pids = list(map(int, (room / "cgroup.procs").read_text().split()))
     assert len(pids) >= 3, "a launcher, a shell, and one that left session and tree"
-    assert {seen.state for pid in pids if (seen := tree.look(pid)) is not None} == {b"S"}
+    assert b"T" not in {seen.state for pid in pids if (seen := tree.look(pid)) is not None}
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
     assert not moves(file)
-    runner.thaw(job.key, boottime() + 60)
+    grouped.runner.thaw(job.key, boottime() + 60)
     eventually(lambda: moves(file))
-    runner.close(0)
-    assert (bench.marked(), rooms(os.getpid())) == ([], [])
 
 
-def test_what_a_job_takes_out_of_its_group_is_stopped_all_the_same(tmp_path: Path) -> None:
-    runner = Runner(1, where=group("cgroup"))
-    bench = Bench(runner, tmp_path)
-    outside = f"echo 0 >{HOME}/cgroup.procs;"
-    file = tmp_path / "count"
-    script = f"(setsid sh -c '{outside} while :; do echo x >>{file}; : $MARK; sleep 0.02; done' &) ; sleep 60"
-    job = bench.shell(script, lost_share="freeze")
-    runner.start(job)
+def test_what_a_job_takes_out_of_its_group_is_stopped_all_the_same(grouped: Bench) -> None:
+    file = grouped.where / "count"
+    moved = f"echo 0 >{HOME}/cgroup.procs; while :; do echo x >>{file}; : $MARK; sleep 0.02; done"
+    job = grouped.shell(f"(setsid sh -c '{moved}' &) ; sleep 60", lost_share="freeze")
+    grouped.runner.start(job)
     eventually(lambda: size(file))
-    lapse(bench, job)
+    lapse(grouped, job)
     assert not moves(file)
-    runner.thaw(job.key, boottime() + 60)
+    grouped.runner.thaw(job.key, boottime() + 60)
     eventually(lambda: moves(file))
-    runner.close(0)
-    assert (bench.marked(), rooms(os.getpid())) == ([], [])
 
 
 @pytest.mark.parametrize("way", WAYS)
