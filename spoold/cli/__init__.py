@@ -9,6 +9,7 @@
     choosing   the tasks that a verb is for: ids, or --batch, --type and --state
     completing what a shell offers behind Tab
     shells     the scripts by which a shell asks for that
+    nodes      a worker as a row of a table
     drafting   the options that make up a task, shared by submit and run
     progress   waiting where somebody may watch
     patience   why what is waited for has not begun, said once

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
 
 import typer
 
 from spoold.cli import completing
+from spoold.cli.nodes import columns, node_row
 from spoold.cli.output import JsonOption, one_line, print_exactly, print_json, sentence, stacks, summed, width, within
 from spoold.cli.session import session
 from spoold.protocol.amount import amount, figure, length
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from spoold.client.batches import Progress
-    from spoold.protocol.snapshot import Node, Rates, Snapshot
+    from spoold.protocol.snapshot import Rates, Snapshot
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -273,31 +274,3 @@ def _nodes(picture: Snapshot, *, narrow: bool) -> RenderableType:
         row[2].stylize(_COLOURS.get(node.state, ""))
         rows.append(row)
     return _table(columns(), rows, narrow=narrow)
-
-
-def _running(task: dict[str, Any]) -> str:
-    frozen_s = task.get("frozen_s")
-    frozen = f" (was frozen for {length(frozen_s)})" if isinstance(frozen_s, int | float) and frozen_s else ""
-    return f"{task.get('id')}{frozen}"
-
-
-def columns() -> tuple[str, ...]:
-    """The headings over `node_row`."""
-    return ("WORKER", "HOST", "STATE", "SLOTS", "CPUS", "MEM", "LOAD", "LABELS", "RUNNING")
-
-
-def node_row(node: Node) -> tuple[str, ...]:
-    """One worker as a row of text: slots in use of all, memory in GiB free of all."""
-    memory = f"{node.mem_available_mb / 1024:.1f}/{node.mem_mb / 1024:.1f}G"
-    running = ", ".join(_running(task) for task in node.tasks if isinstance(task, dict))
-    return (
-        node.worker,
-        one_line(node.host, 60),
-        one_line(f"{node.state} since {node.since}" if node.since else node.state),
-        f"{node.running}/{node.slots}",
-        f"{node.cpus:g}",
-        memory,
-        figure(node.load, 2),
-        one_line(",".join(node.labels)) or "-",
-        one_line(running, 60) or "-",
-    )

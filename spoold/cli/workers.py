@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from spoold.cli.nodes import columns, node_row
 from spoold.cli.output import JsonOption, print_json, print_line, print_prose, print_table, sentence
 from spoold.cli.session import session
 
@@ -19,7 +20,6 @@ def register(app: typer.Typer) -> None:
 
 def workers(ctx: typer.Context, as_json: JsonOption = False) -> None:
     """Show all workers and masters; the silent ones are called dead, but for those who said that they go to sleep."""
-    from spoold.cli.status import columns, node_row
     from spoold.client.status import roster
     from spoold.system.clock import SystemClock
     from spoold.system.host import SystemHost

@@ -38,7 +38,7 @@ from spoold.rules import admission, batch
 from spoold.rules.case import Case, Claim, EndedAttempt, Explanation, Seen
 from spoold.rules.drain import is_drained
 from spoold.rules.explain import explain as judge_case
-from spoold.rules.gates.facts import Known, Parent, facts_of_type
+from spoold.rules.gates.facts import Known, Parent, facts_of_type, parent_in
 from spoold.rules.gates.registry import conditions_of, parents_of
 from spoold.rules.gates.registry import gather as gather_facts
 from spoold.rules.matching import unfit
@@ -57,7 +57,6 @@ from spoold.system.filesystem import NotRegularError
 from spoold.system.host import Host
 
 CLAIMS_READ, TRIES = 64, 3
-_PARENTS = {State.COMPLETED: Parent.COMPLETED, State.FAILED: Parent.FAILED, State.REJECTED: Parent.UNKNOWN}
 
 
 def explain(store: Store, host: Host, clock: Clock, ref: str, *, sleep: Sleep = time.sleep) -> Explanation:
@@ -68,8 +67,8 @@ def explain(store: Store, host: Host, clock: Clock, ref: str, *, sleep: Sleep = 
 def gather(store: Store, host: Host, clock: Clock, ref: str, *, sleep: Sleep = time.sleep) -> Case:
     """What is known of the task. Errors: NotFound, OSError."""
     picture = status(store, host, clock, sleep=sleep)
-    token = picture.master.leader is not None or sure_lease(store.fs, sleep) is not None
     nodes, leads = beats.read_all(store.fs), picture.master.leader is not None
+    token = leads or sure_lease(store.fs, sleep) is not None
     dead = silent(store, host, clock, nodes, leads=leads, sleep=sleep)
     now = judged_at(store, clock, nodes) if leads else clock.wall()
     for _ in range(TRIES):
@@ -186,8 +185,7 @@ class _Gathering:
             return case
         ends = control.ends_of(self._store.fs, self._requests)
         known = Known(self._base.now, self._store.settings, tuple(self._requests), ends)
-        active = {kind: counts.get("active", 0) for kind, counts in self._picture.types.items()}
-        stock = stock_seen(capacities(self._store.settings), active)
+        stock = stock_seen(capacities(self._store.settings), self._picture.types)
         facts = facts_of_type(lane.type, known, stock, gather_facts(known))
         last = self._last_attempt(name)
         return replace(
@@ -208,7 +206,7 @@ class _Gathering:
         conditions = conditions_of(task)
         wanted = parents_of(conditions)
         found = locate_many(self._store, wanted) if wanted else {}
-        parents = {p: _PARENTS.get(found[p].state, Parent.OPEN) if p in found else Parent.UNKNOWN for p in wanted}
+        parents = {p: parent_in(found[p].state) if p in found else Parent.UNKNOWN for p in wanted}
         places = {p: _place(where) for p, where in found.items()}
         return replace(case, conditions=conditions, parents=parents, places=places)
 

@@ -23,7 +23,16 @@ from spoold.protocol.names import EndedName, key, parse_ended, parse_log
 from spoold.protocol.order import order_micros
 from spoold.protocol.request import Request
 from spoold.protocol.result import Result
-from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Known, Parent, TypeFacts, facts_of_type
+from spoold.rules.gates.facts import (
+    NO_CONDITIONS,
+    Conditions,
+    Facts,
+    Known,
+    Parent,
+    TypeFacts,
+    facts_of_type,
+    parent_in,
+)
 from spoold.rules.gates.registry import conditions_of, gather, judge, judge_type, parents_of
 from spoold.rules.gates.verdicts import Pass
 from spoold.rules.resources import Capacity, Stock, capacities, stock_seen, uses_of
@@ -33,7 +42,6 @@ from spoold.store.locate import Located, locate_many
 from spoold.store.store import Store
 
 TAIL_BYTES = 4096
-_PARENTS = {State.COMPLETED: Parent.COMPLETED, State.FAILED: Parent.FAILED, State.REJECTED: Parent.UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +159,7 @@ class _Listing:
     def _parents(self) -> dict[str, Parent]:
         wanted = {parent for one in self._conditions.values() for parent in parents_of(one)}
         found = locate_many(self._store, wanted) if wanted else {}
-        return {key(ref): _PARENTS.get(one.state, Parent.OPEN) for ref, one in found.items()}
+        return {key(ref): parent_in(one.state) for ref, one in found.items()}
 
     def _parent(self, task_id: str) -> Parent:
         return self._parents.get(key(task_id), Parent.UNKNOWN)
@@ -174,7 +182,7 @@ class _Listing:
     def _stock(self) -> Stock:
         latest = snapshots.latest(self._store.fs)
         types = latest[1].types if latest is not None else {}
-        return stock_seen(self._capacities, {kind: counts.get("active", 0) for kind, counts in types.items()})
+        return stock_seen(self._capacities, types)
 
     @cached_property
     def _beats(self) -> dict[str, Heartbeat]:

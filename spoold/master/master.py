@@ -42,9 +42,6 @@ log = logging.getLogger("spoold")
 GONE_EVERY_S = 1.0
 # A leader whose door was shut looks at the token again after so long (s).
 DOOR_SHUT_S = 1.0
-# waiting/ is listed anew this often (s), but never for more than this share of the leader's time.
-RELIST_EVERY_S = 30.0
-RELIST_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +250,7 @@ class Master:
             relisting.relist(desk)
             placing.reject_copies(desk)
             spent_s = self.store.clock.monotonic() - desk.now.monotonic
-            self._relist_at = desk.now.monotonic + max(RELIST_EVERY_S, spent_s / RELIST_SHARE)
+            self._relist_at = desk.now.monotonic + max(relisting.EVERY_S, spent_s / relisting.SHARE)
 
     def _breathe(self) -> None:
         """See to the token and the beat within a long step. Errors: OSError, DoorShut when I lead no more."""

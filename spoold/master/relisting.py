@@ -21,6 +21,8 @@ from spoold.rules.backlog import Entry
 from spoold.store.absence import names_in, stands
 from spoold.store.lanes import list_lanes
 
+# waiting/ is listed anew this often (s), but never for more than this share of the leader's time.
+EVERY_S, SHARE = 30.0, 0.01
 VANISHED_AFTER = 3
 # After so many names of a long listing, the leader sees to its token and its beat.
 BREATHE_EVERY = 10_000

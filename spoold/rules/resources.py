@@ -89,7 +89,8 @@ def capacities(settings: Settings) -> dict[str, Capacity]:
     }
 
 
-def stock_seen(capacity: Mapping[str, Capacity], active: Mapping[str, int]) -> Stock:
-    """The stock as a snapshot shows it. active: ready and claimed tasks by type, '' for those of unknown type."""
+def stock_seen(capacity: Mapping[str, Capacity], types: Mapping[str, Mapping[str, int]]) -> Stock:
+    """The stock as a snapshot shows it. types: how many tasks of each are active; '' is an unknown type."""
+    active = {kind: counts.get("active", 0) for kind, counts in types.items()}
     used = {name: units * count for kind, count in active.items() for name, units in uses_of(kind).items()}
     return Stock(capacity, used, {name: there.most * used.get(UNKNOWN, 0) for name, there in capacity.items()})

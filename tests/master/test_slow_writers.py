@@ -13,7 +13,7 @@ from typing import Literal
 
 import pytest
 
-from spoold.master import batches, drops, master
+from spoold.master import batches, drops, relisting
 from spoold.store.doors import list_standing
 from tests.support.cluster import Cluster
 
@@ -506,7 +506,7 @@ def test_a_batch_that_the_network_renames_late_is_watched_all_the_same(
 ) -> None:
     """begun_again: an error in between has the leader read the file once more, which is not under that name now."""
     made = cluster(remote=True)
-    monkeypatch.setattr(master, "RELIST_EVERY_S", math.inf)
+    monkeypatch.setattr(relisting, "EVERY_S", math.inf)
     made.advance(20)  # the last time that it lists everything, and would find it so
     writer = Writer(made, "gen.jsonl")
     writer.write(line(0))

@@ -74,7 +74,7 @@ def test_the_limit_names_the_resource_that_is_used_up_and_where_it_is_set() -> N
 
 def test_a_snapshot_shows_what_is_in_use_and_what_is_in_doubt() -> None:
     there = {"type:a": Capacity(2, "type a", "-"), "anthropic": LLM}
-    seen = stock_seen(there, {"a": 1, "b": 3, "": 2})
+    seen = stock_seen(there, {"a": {"active": 1}, "b": {"active": 3, "waiting": 9}, "": {"active": 2}})
     assert seen.used == {"type:a": 1, "type:b": 3, "": 2}
     assert seen.doubtful == {"type:a": 2, "anthropic": 4}, "a task of unknown type counts for the most it may use"
     assert stock_seen(there, {}).doubtful == {"type:a": 0, "anthropic": 0}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from spoold.protocol.lifecycle import State
 from spoold.protocol.request import Request, halted_by, paused_by
 from spoold.protocol.settings import Settings
 from spoold.rules.resources import Stock, Uses, uses_of
@@ -23,6 +24,14 @@ class Parent(StrEnum):
     OPEN = "open"
     COMPLETED = "completed"
     FAILED = "failed"
+
+
+def parent_in(state: State) -> Parent:
+    """What a dependency in that state is to its children; a rejected drop is no task."""
+    return _PARENTS.get(state, Parent.OPEN)
+
+
+_PARENTS = {State.COMPLETED: Parent.COMPLETED, State.FAILED: Parent.FAILED, State.REJECTED: Parent.UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
