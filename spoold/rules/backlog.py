@@ -18,6 +18,7 @@ from spoold.protocol.name_parts import key_in, rank_in
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.rules.gates.facts import NO_CONDITIONS, NO_TYPE, Conditions, Facts, Parent, TypeFacts
 from spoold.rules.gates.registry import (
+    OF_EVERY_STEP,
     OF_EVERY_TASK,
     Groups,
     groups,
@@ -134,7 +135,8 @@ class Backlog:
             entry.runnable = True  # as the gates would say; nearly every task of a huge backlog is one of these
             self.put_back(entry)
             return task_key
-        entry.groups = groups(conditions, self._facts(task_key, entry, now))
+        if OF_EVERY_STEP:
+            entry.groups = groups(conditions, self._facts(task_key, entry, now))
         parents = {key(p) for p in parents_of(conditions)}
         if parents:
             self._graph.add(task_key, parents)

@@ -53,7 +53,8 @@ def promotions(
         if fits and _let(backlog, entry, kind, types[kind], now):
             chosen.append(entry)
             sizes[lane] += 1
-            used.update(types[kind].uses)
+            for name, units in types[kind].uses.items():
+                used[name] += units
         elif entry.runnable:
             backlog.put_back(entry)
             continue
@@ -66,9 +67,11 @@ def promotions(
 def _let(backlog: Backlog, entry: Entry, kind: str, facts: TypeFacts, now: Now) -> bool:
     """Whether every gate that is asked in each step passes; what one of them refuses is runnable no more."""
     verdict = judge_type(kind, facts)
+    if isinstance(verdict, Pass):
+        return backlog.lets(entry, facts, now)
     backlog.look_again(verdict, now)
     backlog.refuse(entry, verdict)
-    return isinstance(verdict, Pass) and backlog.lets(entry, facts, now)
+    return False
 
 
 def holdbacks(ready: list[TaskName], facts: TypeFacts, kind: str) -> list[TaskName]:

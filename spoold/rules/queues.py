@@ -59,8 +59,12 @@ class Queues:
 
     def best(self, lane: str, shut: Set[tuple[str, Hashable]]) -> str | None:
         """The most urgent file of a lane that is in none of the groups that are shut."""
-        open_ = (file for file, groups in self.heads(lane) if shut.isdisjoint(groups))
-        return min(open_, default=None)
+        best = None
+        for groups in tuple(self._heaps.get(lane, ())):
+            file = self.head(lane, groups) if shut.isdisjoint(groups) else None
+            if file is not None and (best is None or file < best):
+                best = file
+        return best
 
     def _tidy(self, lane: str, groups: Groups) -> None:
         """Forget a queue with nothing in it, and a lane without queues."""

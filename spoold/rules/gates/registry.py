@@ -31,6 +31,8 @@ TYPE_GATES: list[TypeGate] = [
 ]
 # Those of TASK_GATES that look at every task. While there is none, a task that asks for nothing costs nothing.
 OF_EVERY_TASK: list[TaskGate] = []
+# Those that are asked in every step. While there is none, no task is in a group.
+OF_EVERY_STEP: list[TaskGate] = []
 
 # The gates that are asked for a task in every step, each with the key of the group that the task is in.
 Groups = tuple[tuple[str, Hashable], ...]
@@ -53,8 +55,8 @@ def register(gate: TaskGate | TypeGate) -> None:
     if Wake.PARENT in gate.wakes and gate.parents is None:
         raise ValueError(f"the gate {gate.name} wakes with its parents; give it `parents`, which says who they are")
     TASK_GATES.append(gate)
-    if gate.tasks is Tasks.ALL:
-        OF_EVERY_TASK.append(gate)
+    for some in _lists_of(gate):
+        some.append(gate)
 
 
 def unregister(gate: TaskGate | TypeGate) -> None:
@@ -63,8 +65,15 @@ def unregister(gate: TaskGate | TypeGate) -> None:
         TYPE_GATES.remove(gate)
         return
     TASK_GATES.remove(gate)
+    for some in _lists_of(gate):
+        some.remove(gate)
+
+
+def _lists_of(gate: TaskGate) -> Iterator[list[TaskGate]]:
     if gate.tasks is Tasks.ALL:
-        OF_EVERY_TASK.remove(gate)
+        yield OF_EVERY_TASK
+    if Wake.STEP in gate.wakes:
+        yield OF_EVERY_STEP
 
 
 @contextmanager
@@ -108,7 +117,9 @@ def judge(conditions: Conditions, facts: Facts) -> Verdict:
 
 def judge_arrived(conditions: Conditions, facts: Facts) -> Verdict:
     """The same of those gates that are not asked in every step, but at a time or when a parent ends."""
-    gates = [gate for gate in _looking_at(conditions, facts) if Wake.STEP not in gate.wakes]
+    gates = _looking_at(conditions, facts)
+    if OF_EVERY_STEP:
+        gates = [gate for gate in gates if Wake.STEP not in gate.wakes]
     return _verdict(gates, conditions, facts)
 
 
@@ -147,11 +158,15 @@ def _looking_at(conditions: Conditions, facts: Facts) -> list[TaskGate]:
         gates = OF_EVERY_TASK
     else:
         gates = [gate for gate in TASK_GATES if gate.tasks is not Tasks.ASKING]
+    if not OF_EVERY_STEP:
+        return gates
     return [gate for gate in gates if gate.group is None or gate.group(conditions, facts) is not None]
 
 
 def groups(conditions: Conditions, facts: Facts) -> Groups:
     """The gates that are asked for this task in every step, each with the task's group."""
+    if not OF_EVERY_STEP:
+        return ()
     found: list[tuple[str, Hashable]] = []
     for gate in _looking_at(conditions, facts):
         if Wake.STEP in gate.wakes:
