@@ -15,7 +15,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 IN_THE_MANUAL = (
     "*.md",
     "LICENSE",
-    ".github/*.md",
+    ".github/CONTRIBUTING.md",
     "docs/**/*.md",
     "docs/*.svg",
     "systemd/*.md",
