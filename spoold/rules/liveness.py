@@ -19,45 +19,43 @@ LONGEST_PAUSE_S = 300.0
 
 
 class Absence:
-    """What an observer knows of the last time when it saw nothing of the share. Times in seconds, monotonic.
+    """What an observer knows of the times when it saw nothing of the share. Times in seconds, monotonic.
 
-    away_s: how long that was; 0 if it never was longer than looks are apart.
+    away_s: how long the last of them was; 0 if none was longer than looks are apart.
     """
 
     def __init__(self, interval_s: float, dead_after_s: float) -> None:
         self.away_s = 0.0
         self._longest_s = max(2 * interval_s, dead_after_s - interval_s)
         self._patience_s = dead_after_s
-        self._back_at = 0.0
+        self._waits: list[tuple[float, float]] = []  # when it was back, and until when the others may come back
         self._looked_at: float | None = None
 
     def look(self, now: float) -> None:
         """The observer has seen something of the share, with a look that began at `now`."""
         away_s = 0.0 if self._looked_at is None else now - self._looked_at
         self._looked_at = now
+        self._waits = [(back_at, until) for back_at, until in self._waits if now < until]
         if away_s > self._longest_s:
-            self.away_s, self._back_at = away_s, now
+            self.away_s = away_s
+            self._waits.append((now, now + min(away_s, LONGEST_PAUSE_S) + self._patience_s))
 
-    def returning(self, begun: float, dead_at: float) -> bool:
-        """Whether a node may still be on the way back: its last beat came after `begun`, and it is dead since
-        `dead_at`.
-        """
-        if self._looked_at is None or begun >= self._back_at or dead_at < self._back_at:
-            return False
-        return self._looked_at < self._back_at + min(self.away_s, LONGEST_PAUSE_S) + self._patience_s
+    def returning(self, begun: float) -> bool:
+        """Whether a node whose last beat came after `begun` may still be on the way back."""
+        return any(begun < back_at for back_at, _ in self._waits)
 
 
 @dataclass(slots=True)
 class _Silence:
     """beat: the last one; seen: it came earlier than this; begun: it came later than this, 0 where it was there at
-    the first look; dead_at: the look that made it long enough.
+    the first look; dead: it was long enough at a look, and nothing said that the node may be on the way back.
     """
 
     beat: int
     seen: float
     begun: float = 0.0
     seconds: float = 0.0
-    dead_at: float | None = None
+    dead: bool = False
 
 
 class Watch:
@@ -95,8 +93,7 @@ class Watch:
             elif last is not None:
                 known.seconds += min(max(began - max(last, known.seen), 0.0), self._interval_s)
             silence = self._silent[node]
-            if silence.dead_at is None and silence.seconds >= self._dead_after_s:
-                silence.dead_at = began
+            silence.dead = silence.dead or (self._long(silence) and not self.absence.returning(silence.begun))
         self._looked_at = began
 
     def untrusted(self) -> None:
@@ -110,16 +107,11 @@ class Watch:
 
     def dead(self) -> list[str]:
         """The nodes that are to be reaped."""
-        return sorted(node for node, returning in self._long_silent() if not returning)
+        return sorted(node for node, silence in self._silent.items() if silence.dead)
 
     def returning(self) -> list[str]:
         """The nodes that would be dead, had the share not been silent: they may still be on the way back."""
-        return sorted(node for node, returning in self._long_silent() if returning)
+        return sorted(node for node, silence in self._silent.items() if self._long(silence) and not silence.dead)
 
-    def _long_silent(self) -> list[tuple[str, bool]]:
-        """Each node that was silent long enough, and whether it may still be on the way back."""
-        return [
-            (node, self.absence.returning(silence.begun, silence.dead_at))
-            for node, silence in self._silent.items()
-            if silence.dead_at is not None
-        ]
+    def _long(self, silence: _Silence) -> bool:
+        return silence.seconds >= self._dead_after_s

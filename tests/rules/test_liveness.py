@@ -116,6 +116,16 @@ def test_a_node_that_was_dead_before_the_silence_has_no_more_time() -> None:
     assert observer.returning() == []
 
 
+def test_a_second_silence_ends_no_time_that_the_first_gave() -> None:
+    observer = watch()
+    looks(observer, {"w": 1}, 0.0, 5.0, *range(185, 205, 5))  # back after 180 s; until 185 + 180 + 15
+    looks(observer, {"w": 1}, *range(215, 380, 5))  # back after 15 s; alone, that would be until 215 + 15 + 15
+    assert observer.dead() == []
+    assert observer.returning() == ["w"]
+    looks(observer, {"w": 1}, 380.0)
+    assert observer.dead() == ["w"]
+
+
 def test_a_beat_that_came_before_the_silence_and_is_seen_after_it_says_nothing() -> None:
     observer = watch()
     looks(observer, {"w": 1}, 0.0)

@@ -51,7 +51,7 @@ def lease_over_and_nothing_frozen() -> list[Swap]:
 
 @frozen.add("patience", "Who is not back as soon as the leader, after a silence of the share, is dead.")
 def nobody_is_on_the_way_back() -> list[Swap]:
-    def never(self: Absence, begun: float, dead_at: float) -> bool:
+    def never(self: Absence, begun: float) -> bool:
         return False
 
     return [(Absence, "returning", never)]
