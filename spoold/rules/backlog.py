@@ -16,18 +16,9 @@ from typing import Any
 from spoold.protocol.lanes import kind_in
 from spoold.protocol.name_parts import key_in, rank_in
 from spoold.protocol.names import TaskName, key, parse_task
+from spoold.rules.gates import registry
 from spoold.rules.gates.facts import NO_CONDITIONS, NO_TYPE, Conditions, Facts, Parent, TypeFacts
-from spoold.rules.gates.registry import (
-    OF_EVERY_STEP,
-    OF_EVERY_TASK,
-    Groups,
-    groups,
-    judge,
-    judge_arrived,
-    judge_step,
-    moments,
-    parents_of,
-)
+from spoold.rules.gates.registry import Groups
 from spoold.rules.gates.verdicts import Pass, Refuse, Verdict, Wait
 from spoold.rules.graph import Graph
 from spoold.rules.queues import Queues
@@ -131,13 +122,13 @@ class Backlog:
         self._entries[task_key] = entry
         self._per_lane[entry.lane] += 1
         conditions = entry.conditions
-        if conditions is NO_CONDITIONS and not entry.rest_until and not OF_EVERY_TASK:
+        if conditions is NO_CONDITIONS and not entry.rest_until and not registry.OF_EVERY_TASK:
             entry.runnable = True  # as the gates would say; nearly every task of a huge backlog is one of these
             self.put_back(entry)
             return task_key
-        if OF_EVERY_STEP:
-            entry.groups = groups(conditions, self._facts(task_key, entry, now))
-        parents = {key(p) for p in parents_of(conditions)}
+        if registry.OF_EVERY_STEP:
+            entry.groups = registry.groups(conditions, self._facts(task_key, entry, now))
+        parents = {key(p) for p in registry.parents_of(conditions)}
         if parents:
             self._graph.add(task_key, parents)
             for parent in parents:
@@ -179,7 +170,7 @@ class Backlog:
         while self._timers and self._timers[0][0] <= now.monotonic:
             _, task_key = heapq.heappop(self._timers)
             entry = self._entries.get(task_key)
-            if entry is not None and not (entry.runnable and next(moments(entry.conditions), None) is None):
+            if entry is not None and not (entry.runnable and next(registry.moments(entry.conditions), None) is None):
                 self._judge(task_key, entry, now)
 
     def next_due(self) -> float | None:
@@ -228,7 +219,9 @@ class Backlog:
             return True
         if not self._shut.isdisjoint(entry.groups):
             return False
-        verdict = judge_step(entry.groups, entry.conditions, self._facts(key_in(entry.file), entry, now, facts))
+        verdict = registry.judge_step(
+            entry.groups, entry.conditions, self._facts(key_in(entry.file), entry, now, facts)
+        )
         if isinstance(verdict, Wait):
             mine = [pair for pair in entry.groups if pair[0] == verdict.gate]
             self._shut.update(mine or entry.groups)
@@ -238,9 +231,9 @@ class Backlog:
 
     def would_let(self, entry: Entry, facts: TypeFacts, now: Now) -> bool:
         """Whether every gate passes for a task that asks for nothing and is not in the backlog."""
-        if not OF_EVERY_TASK:
+        if not registry.OF_EVERY_TASK:
             return True
-        return isinstance(judge(entry.conditions, self._facts(key_in(entry.file), entry, now, facts)), Pass)
+        return isinstance(registry.judge(entry.conditions, self._facts(key_in(entry.file), entry, now, facts)), Pass)
 
     def refuse(self, entry: Entry, verdict: Verdict) -> None:
         """A runnable task that a gate refuses now can never run; any other verdict changes nothing."""
@@ -256,7 +249,7 @@ class Backlog:
 
     def verdict(self, entry: Entry, now: Now) -> Wait | Refuse | None:
         """What the gates say that are asked for this task alone; None when they all pass."""
-        verdict = judge_arrived(entry.conditions, self._facts(key_in(entry.file), entry, now))
+        verdict = registry.judge_arrived(entry.conditions, self._facts(key_in(entry.file), entry, now))
         return None if isinstance(verdict, Pass) else verdict
 
     def _stands(self, file: str, lane: str, groups: Groups) -> bool:
@@ -286,7 +279,7 @@ class Backlog:
         self._refused.pop(task_key, None)
         if verdict is None and not was:
             self.put_back(entry)
-        upcoming = list(moments(entry.conditions))
+        upcoming = list(registry.moments(entry.conditions))
         if verdict is not None and verdict.until is not None:
             upcoming.append(verdict.until)
         if upcoming:
