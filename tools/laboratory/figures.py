@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
+from spoold.protocol.drop import batch_drop
 from spoold.store.polling import AT_REST_S
 from tools.laboratory.guests import wait_until
 from tools.laboratory.lab import CHECKOUT, SPOOL_COMMAND, Lab
@@ -160,11 +161,11 @@ class Measuring:
 
     def batch(self, tasks: int) -> None:
         """One batch of so many tasks, dropped by a copy and a rename: what each costs the leader, and all workers."""
-        here, there = self.lab.on("laptop3"), f"{SPOOL}/pending/batch"
+        here = self.lab.on("laptop3")
         here.put((json.dumps({"command": ["true"]}) + "\n").encode() * tasks, "/run/batch")
         time.sleep(10)
         before, began = {name: self._count(name) for name in self.lab.laptops}, time.monotonic()
-        here.shell(f"cp /run/batch {there}.part && mv {there}.part {there}.whole.jsonl")
+        self._drop("/run/batch", 1)
         self._drained("pending,admitting,waiting,ready,claimed,returned")
         self.figures.batch_tasks_per_s = tasks / (time.monotonic() - began)
         spent = {name: self._count(name) - before[name] for name in self.lab.laptops}
@@ -177,8 +178,7 @@ class Measuring:
         later = {"command": ["true"], "priority": -100, "not_before": "2099-01-01T00:00:00Z"}
         here = self.lab.on("laptop3")
         here.put((json.dumps(later) + "\n").encode() * backlog, "/run/backlog")
-        there = f"{SPOOL}/pending/{backlog}"
-        here.shell(f"cp /run/backlog {there}.part && mv {there}.part {there}.whole.jsonl")
+        self._drop("/run/backlog", backlog)
         wait_until("the backlog waits", lambda: self._files("waiting", "-type f") >= backlog, 300, 1)
         self._script(_SUBMIT, 40, 5)
         self._drained()
@@ -188,6 +188,11 @@ class Measuring:
         self.figures.tasks_per_s[backlog] = tasks / (time.monotonic() - began)
         spent = sum((self._count(name) for name in self.lab.laptops), Counter[str]()) - before
         self.figures.per_task[backlog] = {what: count / tasks for what, count in spent.most_common()}
+
+    def _drop(self, file: str, number: int) -> None:
+        """As `spool submit` does: the batch of anybody else would be watched for ten minutes more."""
+        there = f"{SPOOL}/pending/{batch_drop(number, 'measured')}"
+        self.lab.on("laptop3").shell(f"cp {file} {there}.part && mv {there}.part {there}")
 
     def _drained(self, rooms: str = "pending,admitting,ready,claimed,returned") -> None:
         def drained() -> bool:
