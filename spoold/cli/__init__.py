@@ -2,11 +2,13 @@
 
     app        which verb is in which file; the global options
     group      errors as sentences and exit codes, for every verb at once
+    parameters  values that need no conversion, taken as they are
     session    what the global options said: which spool, how much to tell
     streams    this process's own stdin, stdout and stderr, closed or full as they may be
     output     JSON for programs, columns and sentences for people
     values     what people write on a command line: 5m, cpu=2,mem=4G, K=V
     choosing   the tasks that a verb is for: ids, or --batch, --type and --state
+    screen     a picture as lines and tables, laid out with or without rich
     completing what a shell offers behind Tab
     shells     the scripts by which a shell asks for that
     nodes      a worker as a row of a table

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 PATIENCE_S = 0.5
 MOST = 200
 READ_MOST = 1000
+# What takes long to import, and must not take from the time that the share has.
+_MODELS = ("spoold.protocol.heartbeat", "spoold.protocol.settings")
+_SELECTING = ("spoold.client.selecting", *_MODELS)
 
 
 def ids(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -48,23 +52,27 @@ def states(incomplete: str) -> list[str]:
 def types(ctx: typer.Context, incomplete: str) -> list[str]:
     """Types that lanes, settings and workers name, also behind a comma."""
     before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{kind}" for kind in _offer(ctx, last, _types)]
+    return [f"{before}{comma}{kind}" for kind in _offer(ctx, last, _types, _SELECTING)]
 
 
 def workers(ctx: typer.Context, incomplete: str) -> list[str]:
     """Workers, by their ids and by the names that they were started with."""
-    return _offer(ctx, incomplete, _workers)
+    return _offer(ctx, incomplete, _workers, _MODELS)
 
 
 def batches(ctx: typer.Context, incomplete: str) -> list[str]:
     """Batches, as far as the first tasks of the spool name them."""
-    return _offer(ctx, incomplete, _batches)
+    return _offer(ctx, incomplete, _batches, _SELECTING)
 
 
-def _offer(ctx: typer.Context, incomplete: str, look: Callable[[Store], Iterable[str]]) -> list[str]:
-    """What the look finds that begins so; nothing where it takes too long or goes wrong."""
+def _offer(
+    ctx: typer.Context, incomplete: str, look: Callable[[Store], Iterable[str]], needs: Iterable[str] = ()
+) -> list[str]:
+    """What the look finds that begins so; nothing where it takes too long or goes wrong. needs: its modules."""
     from threading import Thread
 
+    for module in needs:
+        import_module(module)
     given = ctx.find_root().params.get("spool")
     found: list[list[str]] = []
 

@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from spoold.cli import shells, streams
 from spoold.cli.output import remark, within
+from spoold.cli.parameters import read_lightly
 from spoold.protocol.errors import NotFound, SpoolError, Unavailable, WaitTimeout
 
 _TYPE = re.compile(r"(?<=[A-Z\]]) <[^>]*>$")
@@ -32,7 +33,15 @@ class SpoolGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take --spool and --debug from wherever they stand: nobody remembers on which side of the verb they go."""
+        read_lightly(self.get_params(ctx))
         return super().parse_args(ctx, shells.named(hoisted(args)))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The verb that the words begin with: its name, the verb, the rest. Errors: the parser's."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            read_lightly(command.get_params(ctx))
+        return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
         """Run a verb. Errors: typer.Exit with the code that fits what went wrong."""

@@ -51,12 +51,10 @@ def within(text: str) -> str:
 def print_json(value: Any, *, compact: bool = False) -> None:
     """A model, dataclass or plain value as JSON: indented, or on one line."""
     import orjson
-    from pydantic import BaseModel
 
     def plain(other: Any) -> Any:
-        if isinstance(other, BaseModel):
-            return other.model_dump(mode="json")
-        return str(other)
+        dump = getattr(other, "model_dump", None)
+        return str(other) if dump is None else dump(mode="json")
 
     option = 0 if compact else orjson.OPT_INDENT_2
     print_exactly(orjson.dumps(value, default=plain, option=option).decode())

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from spoold.cli import completing
+from spoold.cli import completing, screen
 from spoold.cli.nodes import columns, node_row
-from spoold.cli.output import JsonOption, one_line, print_exactly, print_json, sentence, stacks, summed, width, within
+from spoold.cli.output import JsonOption, one_line, print_json, sentence, summed
+from spoold.cli.screen import Block, Line, Table
 from spoold.cli.session import session
 from spoold.protocol.amount import amount, figure, length
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.text import Text
 
     from spoold.client.batches import Progress
     from spoold.protocol.snapshot import Rates, Snapshot
 
 T = TypeVar("T")
-T_contra = TypeVar("T_contra", contravariant=True)
 
 
-class Render(Protocol[T_contra]):
-    """How a picture is shown; narrow: without tables."""
-
-    def __call__(self, picture: T_contra, /, *, narrow: bool) -> RenderableType: ...
-
+# How a picture is shown.
+Blocks = Callable[[T], Sequence[Block]]
 
 WATCH_EVERY_S = 0.5
 _COLOURS = {
@@ -79,92 +75,75 @@ def status(
     with session(ctx).spool() as spool, spool.reaching():
         if batch is None:
             store = spool.store
-            _show(lambda: with_pauses(store, look(store, host, clock)), render, watch=watch, as_json=as_json)
+
+            def picture() -> Snapshot:
+                return with_pauses(store, look(store, host, clock, plainly=True))
+
+            _show(picture, blocks, watch=watch, as_json=as_json)
         else:
             from spoold.client.batches import Batch
 
-            _show(Batch(spool.store, batch).look, render_batch, watch=watch, as_json=as_json)
+            _show(Batch(spool.store, batch).look, blocks_of_batch, watch=watch, as_json=as_json)
 
 
-def _show(look: Callable[[], T], render: Render[T], *, watch: bool, as_json: bool) -> None:
+def _show(look: Callable[[], T], blocks: Blocks[T], *, watch: bool, as_json: bool) -> None:
     """One look, or look after look: then one JSON line each for programs, a screen that stays in place for people."""
     import sys
     import time
 
-    if not watch or as_json or not sys.stdout.isatty():
-        while True:
-            if as_json:
-                print_json(look(), compact=watch)
-            else:
-                _print(look(), render)
-            if not watch:
-                return
-            sys.stdout.flush()
-            time.sleep(WATCH_EVERY_S)
-    from rich.live import Live
-
-    def shown() -> RenderableType:
-        return render(look(), narrow=stacks(width()))
-
-    with Live(shown(), auto_refresh=False, screen=True) as live:
-        while True:
-            time.sleep(WATCH_EVERY_S)
-            live.update(shown(), refresh=True)
+    if watch and not as_json and sys.stdout.isatty():
+        screen.watch(blocks(picture) for picture in _looks(look))
+        return
+    while True:
+        if as_json:
+            print_json(look(), compact=watch)
+        else:
+            screen.show(blocks(look()))
+        if not watch:
+            return
+        sys.stdout.flush()
+        time.sleep(WATCH_EVERY_S)
 
 
-def _print(picture: T, render: Render[T]) -> None:
-    from rich.console import Console
+def _looks(look: Callable[[], T]) -> Iterator[T]:
+    import time
 
-    # Wide where nobody looks: a file or a pipe has no width, and a wrapped table cannot be searched.
-    console = Console() if Console().is_terminal else Console(width=200)
-    with console.capture() as captured:
-        console.print(render(picture, narrow=console.is_terminal and stacks(console.width)), crop=False)
-    for line in captured.get().splitlines():
-        print_exactly(line.rstrip())
-
-
-def _text(text: str, style: str = "") -> Text:
-    """Whatever a table or line holds: rich lets escapes pass, and takes brackets in a str for its own markup."""
-    from rich.text import Text
-
-    # A word that is longer than a line is an id or a path: it goes over the edge, and can be copied.
-    return Text(within(text), style=style, overflow="ignore")
+    while True:
+        yield look()
+        time.sleep(WATCH_EVERY_S)
 
 
 def render(picture: Snapshot, *, narrow: bool = False) -> RenderableType:
-    """The picture as people read it. narrow: there is no room for tables."""
-    from rich.console import Group
+    """The picture for rich. narrow: there is no room for tables."""
+    return screen.renderable(blocks(picture), narrow=narrow)
 
+
+def blocks(picture: Snapshot) -> list[Block]:
+    """The picture as people read it."""
     said = [_headline(picture), *_pauses(picture), ""]
-    parts: list[RenderableType] = [
-        *(_text(sentence(line)) for line in said),
-        _tasks(picture, narrow=narrow),
-    ]
+    parts: list[Block] = [*(Line(sentence(line)) for line in said), *_tasks(picture)]
     if picture.types:
-        parts += [_text(""), _types(picture, narrow=narrow)]
-    parts += [_text(""), _text(_workers_line(picture))]
+        parts += [Line(""), _types(picture)]
+    parts += [Line(""), Line(_workers_line(picture))]
     if picture.nodes:
-        parts.append(_nodes(picture, narrow=narrow))
+        parts.append(_nodes(picture))
     if picture.spent is not None and picture.spent.attempts:
-        parts.append(_text(f"since these workers started: {summed(picture.spent)}"))
-    parts += [_text(f"! {sentence(warning)}", style="yellow") for warning in picture.warnings]
-    return Group(*parts)
+        parts.append(Line(f"since these workers started: {summed(picture.spent)}"))
+    return [*parts, *(Line(f"! {sentence(warning)}", "yellow") for warning in picture.warnings)]
 
 
-def render_batch(progress: Progress, *, narrow: bool = False) -> RenderableType:
+def blocks_of_batch(progress: Progress) -> list[Block]:
     """One batch as people read it."""
-    from rich.console import Group
-
     share = f"{100 * progress.ended // progress.total} %"
     ended = f"{figure(progress.ended)} of {amount(progress.total, 'task')} ended, {share}"
-    parts = [_text(f"batch {one_line(progress.batch)}: {ended}"), _text(""), _counts(progress.tasks, narrow=narrow)]
+    parts: list[Block] = [Line(f"batch {one_line(progress.batch)}: {ended}"), Line(""), _counts(progress.tasks)]
     for cause in progress.causes:
         why = one_line(f"{cause.code}: {cause.message}" if cause.message else cause.code, 200)
         more = f" and {cause.count - len(cause.ids)} more" if cause.count > len(cause.ids) else ""
-        parts.append(_text(f"{figure(cause.count)} failed: {why} ({sentence(', '.join(cause.ids))}{more})"))
+        parts.append(Line(f"{figure(cause.count)} failed: {why} ({sentence(', '.join(cause.ids))}{more})"))
     if progress.spent is not None:
-        parts.append(_text(f"what has ended came to {summed(progress.spent)}"))
-    return Group(*parts)
+        parts.append(Line(f"what has ended came to {summed(progress.spent)}"))
+    return parts
 
 
 def _headline(picture: Snapshot) -> str:
@@ -186,35 +165,8 @@ def _pauses(picture: Snapshot) -> Iterator[str]:
             yield f"{pause['verb']} of {what}{until}: {pause['told']}"
 
 
-def _table(
-    header: Sequence[str], rows: Sequence[Sequence[Text]], *, narrow: bool, right: frozenset[str] = frozenset()
-) -> RenderableType:
-    """Columns; where there is no room for them, each row as lines `field: value`."""
-    from rich.console import Group
-    from rich.table import Table
-
-    if narrow:
-        return Group(*_stacked(header, rows))
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name in header:
-        table.add_column(_text(name), justify="right" if name in right else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def _stacked(header: Sequence[str], rows: Sequence[Sequence[Text]]) -> Iterator[Text]:
-    for number, row in enumerate(rows):
-        if number:
-            yield _text("")
-        for name, cell in zip(header, row, strict=False):
-            yield _text(f"{name.lower()}: ").append_text(cell)
-
-
-def _tasks(picture: Snapshot, *, narrow: bool) -> RenderableType:
-    from rich.console import Group
-
-    table = _counts(picture.tasks.model_dump(), narrow=narrow)
+def _tasks(picture: Snapshot) -> list[Block]:
+    table = _counts(picture.tasks.model_dump())
     lines = [_pace(picture.rates)]
     recent, span = picture.recent, length(picture.recent.over_s)
     if recent.failed_attempts:
@@ -224,13 +176,13 @@ def _tasks(picture: Snapshot, *, narrow: bool) -> RenderableType:
     for cause, count in recent.rejections.items():
         drops = f"{amount(count, 'drop')} {'was' if count == 1 else 'were'}"
         lines.append(f"{drops} rejected in the last {span}: {one_line(cause)}")
-    return Group(table, *(_text(line) for line in lines if line))
+    return [table, *(Line(line) for line in lines if line)]
 
 
-def _counts(counts: dict[str, int], *, narrow: bool) -> RenderableType:
+def _counts(counts: dict[str, int]) -> Table:
     """How many tasks are in which state."""
-    row = [_text(str(n), style=_COLOURS.get(state, "") if n else "dim") for state, n in counts.items()]
-    return _table(tuple(counts), [row], narrow=narrow, right=frozenset(counts))
+    row = [Line(str(n), _COLOURS.get(state, "") if n else "dim") for state, n in counts.items()]
+    return Table(tuple(counts), [row])
 
 
 def _pace(rates: Rates) -> str:
@@ -244,17 +196,17 @@ def _pace(rates: Rates) -> str:
     return ", ".join(filter(None, (pace, unknown)))
 
 
-def _types(picture: Snapshot, *, narrow: bool) -> RenderableType:
+def _types(picture: Snapshot) -> Table:
     # A leader of an earlier release counts what is ready and what runs as one.
     told = {name for counts in picture.types.values() for name in counts}
     names: list[str] = [name for name in ("waiting", "ready", "running") if name in told]
     names += [] if "running" in told else sorted(told - set(names))
     header = [name.upper() for name in names]
     rows = [
-        [_text(one_line(kind) or "(unknown)"), *(_text(str(counts.get(name, 0))) for name in names)]
+        [Line(one_line(kind) or "(unknown)"), *(Line(str(counts.get(name, 0))) for name in names)]
         for kind, counts in sorted(picture.types.items())
     ]
-    return _table(("TYPE", *header), rows, narrow=narrow, right=frozenset(header))
+    return Table(("TYPE", *header), rows)
 
 
 def _workers_line(picture: Snapshot) -> str:
@@ -267,10 +219,10 @@ def _workers_line(picture: Snapshot) -> str:
     return f"{amount(counts.alive, 'worker')}: {each}{rest}"
 
 
-def _nodes(picture: Snapshot, *, narrow: bool) -> RenderableType:
-    rows = []
-    for node in picture.nodes:
-        row = [_text(cell) for cell in node_row(node)]
-        row[2].stylize(_COLOURS.get(node.state, ""))
-        rows.append(row)
-    return _table(columns(), rows, narrow=narrow)
+def _nodes(picture: Snapshot) -> Table:
+    state = columns().index("STATE")
+    rows = [
+        [Line(cell, _COLOURS.get(node.state, "") if at == state else "") for at, cell in enumerate(node_row(node))]
+        for node in picture.nodes
+    ]
+    return Table(columns(), rows)

@@ -15,6 +15,7 @@
     rejections   which drop was rejected since a task has its id
     origins      with which tasks a failure by dependency began
     status       the picture of the cluster, also without a leader
+    counted     that picture where nobody leads, made by listing
     batches      how far one batch is
     living       which nodes live, by their process or by a beat that comes
     hearing      how long a worker has been silent

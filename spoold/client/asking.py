@@ -1,10 +1,15 @@
-"""Whether a task can be cancelled or tried again: what no leader could do is refused where it is asked for."""
+"""Whether a task can be cancelled or tried again, a worker drained: what nobody could do is refused at once."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from spoold.protocol.errors import NotFound, SpoolError
 from spoold.protocol.lifecycle import State
+from spoold.rules.drain import is_meant
+from spoold.store import beats
 from spoold.store.locate import Located
+from spoold.system.filesystem import FileSystem
 
 
 def refuses_cancel(located: Located) -> SpoolError | None:
@@ -23,3 +28,25 @@ def refuses_retry(located: Located) -> SpoolError | None:
     if located.state is not State.FAILED:
         return SpoolError(f"task {located.id} is {located.state}; only a failed task can be retried.")
     return None
+
+
+def workers_meant(fs: FileSystem, worker: str) -> list[str]:
+    """The workers with this id, or that were started with this name. Errors: OSError; NotFound; SpoolError for a
+    master.
+    """
+    roles = dict.fromkeys(beats.list_beats(fs), "worker")  # one whose beat cannot be read, too
+    roles |= {node: beat.role for node, beat in beats.read_all(fs).items()}
+    meant = [node for node, role in sorted(roles.items()) if is_meant(worker, node, role)]
+    masters = [node for node, role in sorted(roles.items()) if role == "master" and is_meant(worker, node)]
+    if masters and not meant:
+        raise SpoolError(f"{masters[0]} is a master, which runs no tasks. Stop its process, and another one leads.")
+    if not meant:
+        raise NotFound(f"no worker {worker!r} is alive. `spool workers` shows those there are.")
+    return meant
+
+
+def insist(tasks: Iterable[Located], refuses: Callable[[Located], SpoolError | None]) -> None:
+    """Errors: what `refuses` says of the first of these tasks that it refuses."""
+    for located in tasks:
+        if (error := refuses(located)) is not None:
+            raise error

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import getpass
 import os
-import secrets
 import socket
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from functools import partial
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from spoold.client import submission
 from spoold.client.location import spool_directory
@@ -20,12 +17,16 @@ from spoold.protocol import layout
 from spoold.protocol.errors import ShutOut, Unavailable
 from spoold.protocol.names import key, slug
 from spoold.protocol.order import base36
-from spoold.protocol.request import Verb
-from spoold.store import beats, clocks, control
 from spoold.store.store import Store, open_store
+from spoold.system import chance
 from spoold.system.clock import Clock, SystemClock
 from spoold.system.errnos import advice
 from spoold.system.filesystem import FileSystem
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from spoold.protocol.request import Verb
 
 T = TypeVar("T")
 # So many of the ids that callers chose.
@@ -123,6 +124,8 @@ class Connection:
         """Put a request into control/. until: when a pause ends by itself. Errors: BadName for a target that cannot
         stand in a name.
         """
+        from spoold.store import control
+
         unique = f"{base36(self.micros(), 10)}-{submission.suffix()}"
         write = partial(control.post, self.store, verb, target, unique, by=_caller(), reason=reason, until=until)
         with self.reaching(), self._writing:
@@ -130,6 +133,8 @@ class Connection:
 
     def pool_time(self) -> float:
         """The time (s since 1970) by which leaders judge moments: no single machine's clock decides it."""
+        from spoold.store import beats, clocks
+
         common = self.store.common
         with self.reaching(), self._writing:
             self._through_tmp(partial(common.ask, self.store))
@@ -175,11 +180,13 @@ def writer_id() -> str:
     """A node id for one client: where it runs, and a few characters of chance."""
     host = slug(socket.gethostname().lower().partition(".")[0], 20)
     legal = "".join(char if char.isalnum() or char == "-" else "-" for char in host)
-    return f"cli-{legal}-{base36(secrets.randbelow(36**6), 6)}"
+    return f"cli-{legal}-{base36(chance.below(36**6), 6)}"
 
 
 def _caller() -> str:
     """Who asks, for the record."""
+    import getpass
+
     try:
         user = getpass.getuser()
     except (KeyError, OSError):

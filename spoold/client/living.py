@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from spoold.protocol.heartbeat import Heartbeat
 from spoold.store import beats
 from spoold.store.presence import provably_gone, runs_here
 from spoold.store.store import Store
 from spoold.system.clock import Clock
 from spoold.system.host import Host
+
+if TYPE_CHECKING:
+    from spoold.protocol.heartbeat import Heartbeat
 
 LOOK_EVERY_S = 0.1
 # A node is watched for so many of its intervals; but for so long (s) at most, or so many of the spool's own.

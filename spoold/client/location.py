@@ -106,7 +106,7 @@ def _table(path: str) -> dict[str, Any]:
             data = opened.read()
     finally:
         os.close(file)
-    from spoold.protocol.codec import toml_table  # only where there is such a file
+    from spoold.protocol.toml_file import toml_table  # only where there is such a file
 
     return toml_table(data, path)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from spoold.protocol.errors import SpoolError
 from spoold.protocol.request import Request, Verb
-from spoold.store import control
 from spoold.store.store import Store, stamp
 
 if TYPE_CHECKING:
@@ -65,6 +64,8 @@ def end_of(until: datetime | None, for_s: float | None, pool_time: Callable[[], 
 
 def list_pauses(store: Store, requests: Iterable[Request] | None = None) -> tuple[Pause, ...]:
     """All that stand. requests: those that were listed already. Errors: OSError from listing."""
+    from spoold.store import control
+
     found = []
     for request in control.list_requests(store.fs) if requests is None else requests:
         if request.verb in (Verb.PAUSE, Verb.HALT):

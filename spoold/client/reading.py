@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import cache
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -17,20 +18,19 @@ import orjson
 from spoold.client.connection import Connection
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
-from spoold.store.journal import Reader
-from spoold.store.locate import SHOWN, Located
 
 if TYPE_CHECKING:
     from spoold.client.listing import Row
     from spoold.protocol.event import Event
     from spoold.protocol.snapshot import Snapshot as Status
     from spoold.rules.case import Explanation
+    from spoold.store.locate import Located
 
 T = TypeVar("T")
 
 PAGE = 1000
 WATCH_EVERY_S = 1.0
-_ORDER = {state: number for number, state in enumerate(SHOWN)}
+EVENTS_EVERY_S = 0.5
 _Position = tuple[int, str, int]
 _BEGIN: _Position = (-1, "", 0)
 
@@ -99,10 +99,25 @@ class Reading(Connection):
 
         Errors: BadFile for a cursor that is none.
         """
+        from spoold.store.journal import Reader
+
         reader = Reader(self.store.fs, _offsets(cursor))
         with self.reaching():
             found = reader.read()
         return Page(found, orjson.dumps(reader.offsets).decode())
+
+    def iter_events(self, *, follow: bool = False, sleep: Callable[[float], None] = time.sleep) -> Iterator[Event]:
+        """All events so far, by their writers' clocks; with follow, then those that come, until `sleep` raises."""
+        from spoold.store.journal import Reader
+
+        reader = Reader(self.store.fs)
+        while True:
+            with self.reaching():
+                events = reader.read()
+            yield from events
+            if not follow:
+                return
+            sleep(EVENTS_EVERY_S)
 
     def watch(
         self, *, every_s: float = WATCH_EVERY_S, sleep: Callable[[float], None] = time.sleep
@@ -118,7 +133,14 @@ class Reading(Connection):
 
 
 def _place(located: Located) -> _Position:
-    return _ORDER[located.state], located.path, located.line
+    return _order()[located.state], located.path, located.line
+
+
+@cache
+def _order() -> dict[State, int]:
+    from spoold.store.locate import SHOWN
+
+    return {state: number for number, state in enumerate(SHOWN)}
 
 
 def _position(cursor: str) -> _Position:

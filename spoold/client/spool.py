@@ -6,28 +6,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spoold.client import arguments, asking, info, logs, pauses, selecting, submission
-from spoold.client.failures import NotFinished
-from spoold.client.info import TaskInfo
-from spoold.client.logs import Piece
+from spoold.client import arguments, pauses, submission
 from spoold.client.reading import Reading
-from spoold.client.waiting import Waiter
 from spoold.protocol.amount import amount
-from spoold.protocol.errors import NotFound, SpoolError, WaitTimeout
+from spoold.protocol.errors import WaitTimeout
 from spoold.protocol.lifecycle import State
 from spoold.protocol.request import EVERYTHING, Verb, kind_target
-from spoold.protocol.result import Result
-from spoold.rules.drain import is_meant
-from spoold.store import beats, locate
-from spoold.store.journal import Reader
-from spoold.store.locate import Located
 
+# What only some methods need is imported by them, since to import all of it takes longer than a `spool submit`.
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from spoold.protocol.event import Event
-
-EVENTS_EVERY_S = 0.5
+    from spoold.client.info import TaskInfo
+    from spoold.client.logs import Piece
+    from spoold.protocol.result import Result
+    from spoold.store.locate import Located
 
 
 class Spool(Reading):
@@ -46,7 +39,10 @@ class Spool(Reading):
 
     def submit_from(self, file: str, task: Mapping[str, Any], *, stem: str = "") -> str:
         """As `submit`, for a task that came from a file, by whose name errors call it; a made id begins with stem."""
-        drop = submission.one(task, self.store.settings, self.micros(), self.store.stamp(), file=file, stem=stem)
+        micros, stamp = self.micros(), self.store.stamp()
+        drop = submission.plain(task, self.store.basics, micros, stamp, file=file, stem=stem)
+        if drop is None:
+            drop = submission.one(task, self.store.settings, micros, stamp, file=file, stem=stem)
         self.publish([drop])
         return drop.ids[0]
 
@@ -64,11 +60,15 @@ class Spool(Reading):
 
     def locate(self, task_id: str) -> Located:
         """Where a task is, by id, name of its drop, or a beginning of one id only. Errors: NotFound."""
+        from spoold.store import locate
+
         with self.reaching():
             return locate.locate(self.store, task_id)
 
     def locate_all(self, refs: str | Iterable[str]) -> list[Located]:
         """As `locate`, for many in one look; each once. Errors: NotFound for the first that is missing."""
+        from spoold.store import locate
+
         wanted = [refs] if isinstance(refs, str) else list(dict.fromkeys(refs))
         with self.reaching():
             found = locate.locate_many(self.store, wanted)
@@ -77,6 +77,8 @@ class Spool(Reading):
 
     def _locate_exactly(self, refs: str | Iterable[str]) -> list[Located]:
         """As `locate_all`, but no beginnings: once job-1 is gone for good, job-10 is not meant. Errors: NotFound."""
+        from spoold.client import selecting
+
         wanted = [refs] if isinstance(refs, str) else list(refs)
         with self.reaching():
             found, wrong = selecting.find(self.store, wanted, exactly=True)
@@ -90,11 +92,17 @@ class Spool(Reading):
 
     def show(self, task_id: str) -> TaskInfo:
         """All that is known of a task. Errors: NotFound."""
+        from spoold.client import info
+
         with self.reaching():
             return info.describe(self.store, task_id)
 
     def result(self, task_id: str) -> Result:
         """What a task ended with, well or not. Errors: NotFinished while it has not, NotFound."""
+        from spoold.client import info
+        from spoold.client.failures import NotFinished
+        from spoold.store import locate
+
         with self.reaching():
             found = info.result_of(self.store, task_id)
             if found is None:
@@ -114,6 +122,8 @@ class Spool(Reading):
         client chose. timeout in seconds; progress is told of results as they come. A share that is away for a minute
         is borne with. Errors: NotFound for an unknown id, WaitTimeout (the tasks go on).
         """
+        from spoold.client.waiting import Waiter
+
         wanted = [ids] if isinstance(ids, str) else list(dict.fromkeys(ids))
         clock = self.store.clock
         give_up_at = None if timeout is None else clock.monotonic() + timeout
@@ -147,6 +157,8 @@ class Spool(Reading):
 
         Waits until a leader has judged the drop, if its id was chosen: another task may have it. Errors: Unavailable.
         """
+        from spoold.client.waiting import Waiter
+
         waiter = Waiter(self.store, [task_id], self.dropped)
         while True:
             with self.reaching():
@@ -159,10 +171,10 @@ class Spool(Reading):
 
         Errors: NotFound, SpoolError for a drop that was rejected; then none is asked for.
         """
+        from spoold.client import asking
+
         found = self._locate_exactly(ids)
-        for located in found:
-            if (error := asking.refuses_cancel(located)) is not None:
-                raise error
+        asking.insist(found, asking.refuses_cancel)
         return self._post_each(Verb.CANCEL, found, reason)
 
     def retry(self, ids: str | Iterable[str], *, reason: str = "") -> list[str]:
@@ -170,10 +182,10 @@ class Spool(Reading):
 
         Errors: NotFound, SpoolError for a task that has not failed; then none is asked for.
         """
+        from spoold.client import asking
+
         found = self._locate_exactly(ids)
-        for located in found:
-            if (error := asking.refuses_retry(located)) is not None:
-                raise error
+        asking.insist(found, asking.refuses_retry)
         return self._post_each(Verb.RETRY, found, reason)
 
     def pause(
@@ -216,17 +228,6 @@ class Spool(Reading):
         """Apply retention now: ended tasks go to the archive, what was archived for long is deleted."""
         self.post(Verb.GC, EVERYTHING, "")
 
-    def iter_events(self, *, follow: bool = False, sleep: Callable[[float], None] = time.sleep) -> Iterator[Event]:
-        """All events so far, by their writers' clocks; with follow, then those that come, until `sleep` raises."""
-        reader = Reader(self.store.fs)
-        while True:
-            with self.reaching():
-                events = reader.read()
-            yield from events
-            if not follow:
-                return
-            sleep(EVENTS_EVERY_S)
-
     def logs(
         self,
         task_id: str,
@@ -252,6 +253,8 @@ class Spool(Reading):
         sleep: Callable[[float], None] = time.sleep,
     ) -> Iterator[Piece]:
         """As `logs`, with the attempt and the worker that each piece is of."""
+        from spoold.client import logs
+
         located = self.locate(task_id)
         if follow:
             yield from self.follow_logs([located], attempt=attempt, sleep=sleep)
@@ -263,6 +266,9 @@ class Spool(Reading):
         self, tasks: Sequence[Located], *, attempt: int | None = None, sleep: Callable[[float], None] = time.sleep
     ) -> Iterator[Piece]:
         """What these tasks write, as it comes, from the named or the present attempt on, until all have ended."""
+        from spoold.client import logs
+        from spoold.client.waiting import Waiter
+
         waiter = Waiter(self.store, [one.id for one in tasks if not one.archived])
         waiter.look_in_archive()
         begin = {one.id: one.attempt if attempt is None else attempt for one in tasks}
@@ -281,20 +287,13 @@ class Spool(Reading):
         return [located.id for located in found]
 
     def _ask_workers(self, verb: Verb, worker: str | None, reason: str) -> list[str]:
+        from spoold.client import asking
+
         if worker is None:
             self.post(verb, EVERYTHING, reason)
             return []
         with self.reaching():
-            roles = dict.fromkeys(beats.list_beats(self.store.fs), "worker")  # one whose beat cannot be read, too
-            roles |= {node: beat.role for node, beat in beats.read_all(self.store.fs).items()}
-        meant = [node for node, role in sorted(roles.items()) if is_meant(worker, node, role)]
-        masters = [node for node, role in sorted(roles.items()) if role == "master" and is_meant(worker, node)]
-        if masters and not meant:
-            raise SpoolError(
-                f"{masters[0]} is a master, which runs no tasks. Stop its process, and another one leads."
-            )
-        if not meant:
-            raise NotFound(f"no worker {worker!r} is alive. `spool workers` shows those there are.")
+            meant = asking.workers_meant(self.store.fs, worker)
         for node in meant:
             self.post(verb, node, reason)
         return meant

@@ -11,30 +11,28 @@ import contextlib
 import time
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from spoold.client.hearing import silence_warnings
 from spoold.client.living import LOOK_EVERY_S, Sleep, beating
-from spoold.protocol import layout
-from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol import codec, layout
 from spoold.protocol.names import NOBODY, LeaseName
-from spoold.protocol.request import halted_by, paused_by
-from spoold.protocol.snapshot import Leadership, Node, Snapshot, no_tasks
+from spoold.protocol.plain import picture
 from spoold.rules.clocks import agreed, is_fresh
-from spoold.rules.clocks import warnings as clock_warnings
 from spoold.rules.disk import is_warning
-from spoold.rules.lease import MISSING, MISSING_MEND
-from spoold.rules.nodes import ASLEEP, count_workers, node_of
-from spoold.store import beats, control, snapshots
-from spoold.store.census import census, list_claims
+from spoold.store import beats, snapshots
 from spoold.store.clocks import by_host
 from spoold.store.lease import read_lease
-from spoold.store.mounting import mount_warnings, mounts_of
-from spoold.store.obstacles import barriers, named, obstacles
+from spoold.store.obstacles import obstacles
 from spoold.store.presence import SAY_AGAIN, provably_gone, runs_here
 from spoold.store.store import Store
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem
 from spoold.system.host import Host
+
+# The models are imported where they are needed: a look at a spool that is led needs none.
+if TYPE_CHECKING:
+    from spoold.protocol.heartbeat import Heartbeat
+    from spoold.protocol.snapshot import Node, Snapshot
 
 FRESH_S = 15.0
 RENEWED_WITHIN_S = 3.0
@@ -48,39 +46,46 @@ INTERVAL_MOST_S = 3600.0
 _BLOCKED = "who leads and who works cannot be seen: a directory of the spool is none any more"
 
 
-def status(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep) -> Snapshot:
+def status(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep, plainly: bool = False) -> Snapshot:
     """The cluster now; up to 0.3 s old where a leader lives, on a share a second or some. Errors: OSError.
 
     Whether a leader lives may take 3 s to find out; and where none does, who else lives, one and a half intervals.
-    The room on the share is looked at here: on a full one no leader can publish what it sees.
+    The room on the share is looked at here: on a full one no leader can publish what it sees. plainly: the picture is
+    only shown, so what surely fits its model is read without it, which starts faster.
     """
     try:
-        picture = _picture(store, host, clock, sleep)
+        found = _picture(store, host, clock, sleep, plainly=plainly)
     except NotADirectoryError:
         if not obstacles(store.fs):
             raise
-        picture = _listing(store, None, {}, set(), leads=False, why=_BLOCKED)
-    others = (warning for warning in picture.warnings if not is_warning(warning))
-    return picture.model_copy(update={"warnings": (*store.room_warnings(), *others)})
+        from spoold.client.counted import listing
+
+        found = listing(store, None, {}, set(), leads=False, now=clock.wall(), why=_BLOCKED)
+    others = (warning for warning in found.warnings if not is_warning(warning))
+    return found.model_copy(update={"warnings": (*store.room_warnings(), *others)})
 
 
-def _picture(store: Store, host: Host, clock: Clock, sleep: Sleep) -> Snapshot:
+def _picture(store: Store, host: Host, clock: Clock, sleep: Sleep, *, plainly: bool) -> Snapshot:
     """The leader's picture, while it lives, else one made by listing."""
-    nodes = beats.read_all(store.fs)
-    lease, told, leads = _leading(store, host, clock, nodes, sleep)
+    nodes = beats.read_all(store.fs, picture.load_beat if plainly else codec.load_beat)
+    lease, told, leads = _leading(store, host, clock, nodes, sleep, plainly=plainly)
     if told is not None:
         gone = {node for node in told.master.standbys if node in nodes and provably_gone(nodes[node], host)}
         standbys = tuple(node for node in told.master.standbys if node not in gone)
         return told.model_copy(update={"master": told.master.model_copy(update={"standbys": standbys})})
-    nodes = beats.read_all(store.fs) if leads else nodes
+    from spoold.client.counted import as_models, listing
+    from spoold.client.hearing import silence_warnings
+
+    nodes = beats.read_all(store.fs) if leads else as_models(nodes)
     dead = silent(store, host, clock, nodes, leads=leads, sleep=sleep)
-    picture = _listing(store, lease, nodes, dead, leads=leads)
+    now = judged_at(store, clock, nodes) if leads else clock.wall()
+    listed = listing(store, lease, nodes, dead, leads=leads, now=now)
     told_of = silence_warnings(store, host, clock, nodes, dead)
-    return picture.model_copy(update={"warnings": (*picture.warnings, *told_of)})
+    return listed.model_copy(update={"warnings": (*listed.warnings, *told_of)})
 
 
 def _leading(
-    store: Store, host: Host, clock: Clock, nodes: dict[str, Heartbeat], sleep: Sleep
+    store: Store, host: Host, clock: Clock, nodes: dict[str, Heartbeat], sleep: Sleep, *, plainly: bool = False
 ) -> tuple[LeaseName | None, Snapshot | None, bool]:
     """The token of leadership, what its holder told if that is of now, and whether the holder leads."""
     lease = sure_lease(store.fs, sleep)
@@ -89,14 +94,14 @@ def _leading(
     holder = nodes.get(lease.holder)
     if holder is not None and provably_gone(holder, host):
         return lease, None, False
-    told = _told(store.fs, lease)
+    told = _told(store.fs, lease, plainly=plainly)
     # On this host the stamp is of our own clock, and only says whether the leader has not stopped.
     patience_s = max(FRESH_S, 2 * holder.interval_s) if holder is not None and runs_here(holder, host) else FRESH_S
     if told is not None and _is_fresh(told.generated_at, holder, nodes, host, clock, patience_s):
         return lease, told, True
     if _renewed(store.fs, lease, clock, sleep):
         now = read_lease(store.fs) or lease
-        return now, None if store.room().full else _told(store.fs, now), True
+        return now, None if store.room().full else _told(store.fs, now, plainly=plainly), True
     return lease, None, False
 
 
@@ -118,6 +123,8 @@ def silent(
     the heartbeats of the dead. Where nobody leads, a stamp far from our own clock is a reason to watch for one and a
     half intervals (see `living`), and no more: a node with a wrong clock is seen to beat. A sleeper is no dead node.
     """
+    from spoold.rules.nodes import ASLEEP
+
     dead = {node for node, beat in nodes.items() if provably_gone(beat, host)}
     if leads:
         return dead
@@ -168,6 +175,9 @@ class Roster:
 
 def roster(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep) -> Roster:
     """The nodes as their own heartbeats show them; the silent ones are called dead. Errors: OSError."""
+    from spoold.rules.nodes import node_of
+    from spoold.store.census import list_claims
+
     nodes = beats.read_all(store.fs)
     leads = _leading(store, host, clock, nodes, sleep)[2]
     dead = silent(store, host, clock, nodes, leads=leads, sleep=sleep)
@@ -183,9 +193,9 @@ def roster(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep)
     )
 
 
-def _told(fs: FileSystem, lease: LeaseName) -> Snapshot | None:
+def _told(fs: FileSystem, lease: LeaseName, *, plainly: bool) -> Snapshot | None:
     """What the holder of the token told last; None when it has told nothing in its epoch."""
-    found = snapshots.latest(fs)
+    found = snapshots.latest(fs, picture.load_snapshot if plainly else snapshots.load)
     return found[1] if found is not None and found[0].epoch == lease.epoch else None
 
 
@@ -216,66 +226,3 @@ def _renewed(fs: FileSystem, lease: LeaseName, clock: Clock, sleep: Sleep) -> bo
         if now is not None and now != lease:
             return now.holder != NOBODY
     return False
-
-
-def _listing(
-    store: Store,
-    lease: LeaseName | None,
-    nodes: dict[str, Heartbeat],
-    dead: set[str],
-    *,
-    leads: bool,
-    why: str = "",
-) -> Snapshot:
-    """The picture made by listing, and a warning that says why. leads: whether the lease's holder does."""
-    counted, blocked = census(store.fs), obstacles(store.fs)
-    requests = control.list_requests(store.fs)
-    now = judged_at(store, store.clock, nodes) if leads else store.clock.wall()
-    paused = paused_by(requests, control.ends_of(store.fs, requests), now)
-    workers = [beat for _, beat in sorted(nodes.items()) if beat.role == "worker"]
-    shown = tuple(node_of(beat, counted.claims.get(beat.node, ()), dead=beat.node in dead) for beat in workers)
-    types = {kind: dict(states) for kind, states in counted.types.items()}
-    for task in (task for node in shown for task in node.tasks if "type" in task):
-        kind = types.setdefault(task["type"], no_tasks())
-        kind["running"] += 1
-        kind["active"] += 1
-    masters = [n for n, beat in sorted(nodes.items()) if beat.role == "master" and n not in dead]
-    name = lease.holder if lease is not None and leads else None
-    mounts = mounts_of({n: beat for n, beat in nodes.items() if n not in dead})
-    return Snapshot(
-        generated_at=store.stamp(),
-        spool_id=store.marker.spool_id,
-        source="listing",
-        master=Leadership(
-            leader=name, epoch=lease.epoch if lease else 0, standbys=tuple(n for n in masters if n != name)
-        ),
-        tasks=counted.tasks,
-        workers=count_workers(node.state for node in shown),
-        nodes=shown,
-        types=dict(sorted(types.items())),
-        paused=tuple(sorted(paused)),
-        halted=halted_by(requests),
-        warnings=(
-            *blocked,
-            why or _why_listed(name, lease, store.read_only, mend_first=bool(blocked)),
-            *named(barriers(store.fs, counted.blocked)),
-            *clock_warnings(by_host(nodes.values())),
-            *mount_warnings(store, mounts),
-        ),
-    )
-
-
-def _why_listed(leader: str | None, lease: LeaseName | None, read_only: bool, *, mend_first: bool) -> str:
-    """mend_first: a directory of the spool is none, which keeps a master that runs from leading."""
-    if leader is not None:
-        return f"{leader} leads but has told nothing new; these figures were counted just now"
-    why, mend = "no leader is seen, so", "start `spool master` or `spool up` on any machine that mounts the spool"
-    if lease is None:
-        why, mend = f"{MISSING}, and", MISSING_MEND
-    counted = "these figures were counted just now"
-    if read_only:  # no master could lead here, and one elsewhere may be as badly off
-        return f"{why} nothing is admitted, retried or taken back; {counted}"
-    if mend_first:
-        alone = "; then" if lease is None else ": a master that runs leads again by itself. If none runs,"
-        mend = f"mend first what is named above{alone} {mend}"
-    return f"{why} nothing is admitted, retried or taken back; {counted}. {mend[0].upper()}{mend[1:]}"

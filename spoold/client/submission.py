@@ -7,11 +7,10 @@ caller said, so that saying it again is the same content.
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -21,8 +20,12 @@ from spoold.protocol.drop import batch_drop, task_drop
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import slug
 from spoold.protocol.order import base36, encode_order
-from spoold.protocol.settings import Settings
-from spoold.rules import admission, batch
+from spoold.protocol.plain.basics import Basics
+from spoold.protocol.plain.draft import is_task
+from spoold.system import chance
+
+if TYPE_CHECKING:
+    from spoold.protocol.settings import Settings
 
 TASK = "the task"
 TASKS = "the tasks"
@@ -41,6 +44,17 @@ class Drop:
     chosen: tuple[str, ...] = ()
 
 
+def plain(
+    task: Mapping[str, Any], basics: Basics, micros: int, stamp: str, *, file: str = TASK, stem: str = ""
+) -> Drop | None:
+    """As `one`, for a task that is surely right; None where only the model can tell. Errors: BadFile."""
+    draft = complete(task, f"{_stem(task, stem)}-{suffix()}", stamp)
+    data = _dump(draft, file)
+    if len(data) > basics.max_bytes or not is_task(codec.load(data, file), stamp):
+        return None
+    return _drop(task, draft["id"], data, micros)
+
+
 def one(
     task: Mapping[str, Any], settings: Settings, micros: int, stamp: str, *, file: str = TASK, stem: str = ""
 ) -> Drop:
@@ -49,17 +63,18 @@ def one(
     micros: microseconds since 1970; stamp: now, as people read it; file: what to call the task in errors; stem: how a
     made id begins, if not as the task is called.
     """
+    from spoold.rules import admission
+
     draft = complete(task, f"{_stem(task, stem)}-{suffix()}", stamp)
     data = _dump(draft, file)
     checked = codec.load_task(data, file)
     task_id = checked.id or ""
     admission.admit(checked, _ANY_ORDER, task_id, settings, file)
-    # An id made here ends in chance, and is dropped once: nobody else can have it.
-    name = task_drop(micros, task_id, unique=task.get("id") is None)
-    refused = admission.judge_kind(name, "file", len(data), settings)
+    drop = _drop(task, task_id, data, micros)
+    refused = admission.judge_kind(drop.name, "file", len(data), settings)
     if refused is not None:
         raise BadFile(file, refused.error.field, refused.error.problem, refused.error.mend)
-    return Drop(name, data, (task_id,), () if task.get("id") is None else (task_id,))
+    return drop
 
 
 def many(
@@ -101,13 +116,21 @@ def complete(task: Mapping[str, Any], made_id: str, stamp: str) -> dict[str, Any
 
 def suffix() -> str:
     """What makes an id unique: eight base 36 digits of chance."""
-    return base36(secrets.randbelow(36**8), 8)
+    return base36(chance.below(36**8), 8)
+
+
+def _drop(task: Mapping[str, Any], task_id: str, data: bytes, micros: int) -> Drop:
+    made = task.get("id") is None
+    # An id made here ends in chance, and is dropped once: nobody else can have it.
+    return Drop(task_drop(micros, task_id, unique=made), data, (task_id,), () if made else (task_id,))
 
 
 def _batch(
     lines: list[bytes], ids: list[str], chosen: list[str], settings: Settings, micros: int, name: str, file: str
 ) -> Drop:
     data = b"\n".join([*lines, b""])
+    from spoold.rules import admission, batch
+
     verdict = batch.check(data, file, settings)
     if not isinstance(verdict, batch.Accepted):
         raise verdict.error

@@ -12,10 +12,13 @@
     result      what an attempt ended with, and the error codes
     heartbeat   what a node says of itself
     request     what people ask of the cluster: cancel, retry, pause, drain, halt
+    request_body who asked, when and why
     snapshot    the leader's picture of the cluster
     report      what the doctor found
     settings    spool.toml and the marker spool.json
+    plain       what surely fits a model, found without the model
     codec       bytes to values and back, with errors that name file, field and mend
+    toml_file   a settings file to values
     complaint   what a model says of a value that does not fit it, in the words of who wrote the file
     lanes       the grammar of lanes: what a worker must have, as the name of a directory
     fields      field types that several files share

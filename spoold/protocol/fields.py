@@ -9,13 +9,12 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from spoold.protocol.errors import WrongValue
-from spoold.protocol.lanes import WORD
+from spoold.protocol.lanes import as_word
 from spoold.protocol.names import is_id
+from spoold.protocol.order import PRIORITIES
 
-PRIORITIES = {"critical": 20, "high": 10, "medium": 0, "normal": 0, "low": -10, "background": -20}
 _SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*(|b|[kmgt](?:i?b)?)", re.IGNORECASE)
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
-NO_WORD = "use 1 to 48 of a-z 0-9 _ . - starting with a letter or digit, no final dot"
 _MIB = {"": 1.0, "b": 1 / (1 << 20), "k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024}
 
 
@@ -39,14 +38,6 @@ def _priority(value: Any) -> Any:
             raise WrongValue("not a priority", f"use an integer or one of {', '.join(PRIORITIES)}")
         return named
     return value
-
-
-def as_word(value: str) -> str:
-    """A type, label or pool as lanes spell it. Errors: WrongValue."""
-    word = value.strip().lower()
-    if re.fullmatch(WORD, word) is None:
-        raise WrongValue("not a plain word", NO_WORD)
-    return word
 
 
 def _word_or_none(value: str) -> str:

@@ -10,11 +10,12 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from spoold.protocol.errors import BadName
+from spoold.protocol.errors import BadName, WrongValue
 
 LANE_MAX = 200
 # No dot at the end: a directory called so cannot be opened on SMB.
 WORD = r"[a-z0-9](?:[a-z0-9_.-]{0,46}[a-z0-9_-])?"
+NO_WORD = "use 1 to 48 of a-z 0-9 _ . - starting with a letter or digit, no final dot"
 
 _FIELD = {
     "type": re.compile(WORD),
@@ -64,6 +65,14 @@ class Lane:
         if len(name) > LANE_MAX:
             raise BadName(f"a lane's name has at most {LANE_MAX} characters, this one {len(name)}")
         return name
+
+
+def as_word(value: str) -> str:
+    """A type, label or pool as lanes spell it. Errors: WrongValue."""
+    word = value.strip().lower()
+    if re.fullmatch(WORD, word) is None:
+        raise WrongValue("not a plain word", NO_WORD)
+    return word
 
 
 @lru_cache(maxsize=4096)

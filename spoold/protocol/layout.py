@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import lru_cache
 
 from spoold.protocol.names import key
@@ -86,5 +85,7 @@ def tmp(writer: str, name: str) -> str:
 @lru_cache(maxsize=1024)
 def bucket(task_id: str) -> str:
     """The archive directory of an id: two hexadecimal digits of its hash, so that no directory grows huge."""
+    import hashlib  # takes long, and few commands look into the archive
+
     data = key(task_id).encode(errors="surrogateescape")  # who looks for a task may have typed anything
     return f"{ARCHIVE}/{hashlib.blake2b(data, digest_size=1).hexdigest()}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+PRIORITIES = {"critical": 20, "high": 10, "medium": 0, "normal": 0, "low": -10, "background": -20}
 BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 _PAIRS = [high + low for high in BASE36 for low in BASE36]
 ORDER = r"[0-9a-z]{10}-[0-9a-z]{1,6}"

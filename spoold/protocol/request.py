@@ -12,10 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict
-
 from spoold.protocol.errors import BadName, WrongValue
-from spoold.protocol.fields import Stamp, as_word
+from spoold.protocol.lanes import as_word
 from spoold.protocol.names import is_id
 
 EVERYTHING = "+all"
@@ -110,24 +108,3 @@ def _may_aim(verb: Verb, target: str) -> bool:
     if target == EVERYTHING:
         return verb not in _NEVER_ALL
     return verb not in _ALL_ALONE and is_id(target)
-
-
-class RequestBody(BaseModel):
-    """Who asked, when and why, for people and the journal; until: when a pause ends by itself, None for never."""
-
-    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
-
-    by: str = ""
-    at: str = ""
-    reason: str = ""
-    until: Stamp | None = None
-
-    @property
-    def ends(self) -> str:
-        """When a pause ends by itself, as text (RFC 3339); empty for never."""
-        return self.until.isoformat().replace("+00:00", "Z") if self.until else ""
-
-    @property
-    def told(self) -> str:
-        """Who asked and why, as a task that was cancelled says it."""
-        return f"asked for by {self.by or 'somebody'}" + (f": {self.reason}" if self.reason else "")

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from spoold.protocol.fields import ByWord, Priority, Real, Seconds, SomeSeconds, Strict, Whole
 from spoold.protocol.layout import FORMAT_VERSION
+from spoold.protocol.plain.basics import Basics
 
 # What becomes of a running task when its worker's lease is over, since the share is silent.
 LostShare = Literal["freeze", "stop", "continue"]
@@ -138,6 +139,18 @@ class Settings(Strict):
     disk: DiskSettings = DiskSettings()
     durability: DurabilitySettings = DurabilitySettings()
     poll: PollSettings = PollSettings()
+
+    @property
+    def basics(self) -> Basics:
+        """Those that every command needs."""
+        return Basics(
+            interval_s=self.heartbeat.interval_s,
+            max_bytes=self.drop.max_bytes,
+            fsync=self.durability.fsync,
+            warn=self.disk.warn,
+            stop=self.disk.stop,
+            enough_free_mb=self.disk.enough_free_mb,
+        )
 
     def of(self, kind: str) -> TypeSettings:
         """The settings of a type; the empty ones where none are given."""

@@ -6,9 +6,9 @@ Room is space, and inodes where the file system counts them: each new file needs
 from __future__ import annotations
 
 from enum import Enum
+from typing import Protocol
 
 from spoold.protocol.amount import amount
-from spoold.protocol.settings import DiskSettings
 
 # So few more files (inodes) can be made that people are warned; so few that they are left for results and beats.
 FEW_INODES, NO_INODES = 1000, 100
@@ -17,6 +17,25 @@ _ABOUT = "the share is "
 READ_ONLY = (
     f"{_ABOUT}mounted read-only here, so this machine can submit, start and finish nothing; mount it read-write"
 )
+
+
+class Limits(Protocol):
+    """The section [disk] of spool.toml."""
+
+    @property
+    def warn(self) -> float:
+        """The fraction in use at which people are warned."""
+        ...
+
+    @property
+    def stop(self) -> float:
+        """The fraction in use at which nothing new starts."""
+        ...
+
+    @property
+    def enough_free_mb(self) -> int:
+        """MiB free that are enough, whatever the fraction."""
+        ...
 
 
 class Room(Enum):
@@ -44,7 +63,7 @@ class Room(Enum):
 _OF_INODES = (Room.FEW_FILES, Room.NO_FILES)
 
 
-def room(total_bytes: int, free_bytes: int, free_inodes: int | None, settings: DiskSettings) -> Room:
+def room(total_bytes: int, free_bytes: int, free_inodes: int | None, settings: Limits) -> Room:
     """The verdict on a file system of that size with that much free; free_inodes: None where none are counted.
 
     A fraction alone would stop a huge disk with hundreds of GiB to spare, so that much free is always enough.
@@ -61,7 +80,7 @@ def room(total_bytes: int, free_bytes: int, free_inodes: int | None, settings: D
     return Room.FEW_FILES if inodes < FEW_INODES else Room.ENOUGH
 
 
-def warnings(total_bytes: int, free_bytes: int, free_inodes: int | None, settings: DiskSettings) -> list[str]:
+def warnings(total_bytes: int, free_bytes: int, free_inodes: int | None, settings: Limits) -> list[str]:
     """What people are told of it: nothing where there is enough room."""
     verdict = room(total_bytes, free_bytes, free_inodes, settings)
     if verdict is Room.ENOUGH:

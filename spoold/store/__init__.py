@@ -1,6 +1,7 @@
 """Protocol × system: the effects that every actor of a spool shares.
 
     store       an open spool: marker, settings, this writer's tmp directory, reading and publishing
+    root_files  the marker and the settings, from their bytes
     absence     what is really not there
     obstacles   what stands in the place of a directory and is none
     regular     what is no regular file is a bad one

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from spoold.protocol import codec, layout
-from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import BeatName, parse_beat
 from spoold.store import mover
 from spoold.store.store import Store
 from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import FileSystem
 
+if TYPE_CHECKING:
+    from spoold.protocol.heartbeat import Heartbeat
+
 READ_TRIES = 3
+# How the bytes of a beat of this name are read. Errors: none.
+Load = Callable[[bytes, BeatName], "Heartbeat"]
 
 
 def publish(store: Store, beat: Heartbeat, before: Sequence[BeatName]) -> BeatName:
@@ -74,23 +79,23 @@ def _newer(one: BeatName, other: BeatName) -> bool:
     return (one.beat, one.content) > (other.beat, other.content)
 
 
-def read(fs: FileSystem, name: BeatName) -> Heartbeat | None:
+def read(fs: FileSystem, name: BeatName, load: Load = codec.load_beat) -> Heartbeat | None:
     """One beat, as far as it can be read; None when it has been replaced meanwhile or may not be opened."""
     try:
-        return codec.load_beat(fs.read(_path(name)), name)
+        return load(fs.read(_path(name)), name)
     except OSError:
         return None
 
 
-def read_all(fs: FileSystem) -> dict[str, Heartbeat]:
-    """The newest beat of every node, as far as it can be read. Errors: OSError.
+def read_all(fs: FileSystem, load: Load = codec.load_beat) -> dict[str, Heartbeat]:
+    """The newest beat of every node, as far as it can be read by `load`. Errors: OSError.
 
     A beat may get its next name between being listed and being read: who was missed is looked for again.
     """
     found: dict[str, Heartbeat] = {}
     for _ in range(READ_TRIES):
         missed = {node: name for node, name in list_beats(fs).items() if node not in found}
-        found |= {node: beat for node, name in missed.items() if (beat := read(fs, name)) is not None}
+        found |= {node: beat for node, name in missed.items() if (beat := read(fs, name, load)) is not None}
         if missed.keys() <= found.keys():
             break
     return dict(sorted(found.items()))

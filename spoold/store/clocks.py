@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from spoold.protocol.heartbeat import Heartbeat
 from spoold.rules import clocks
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem
+
+if TYPE_CHECKING:
+    from spoold.protocol.heartbeat import Heartbeat
 
 # How often (s) the server is asked; and again soon where it took so long to answer that the answer tells little.
 ASK_EVERY_S = 300.0

@@ -8,7 +8,8 @@ from datetime import datetime
 
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
-from spoold.protocol.request import Request, RequestBody, Verb, parse_request
+from spoold.protocol.request import Request, Verb, parse_request
+from spoold.protocol.request_body import RequestBody
 from spoold.store.absence import names_unless_blocked
 from spoold.store.store import Store
 from spoold.system.filesystem import FileSystem

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from spoold.protocol.heartbeat import Heartbeat, HostId
 from spoold.protocol.names import BeatName
 from spoold.protocol.request import Verb
 from spoold.protocol.version import __version__
 from spoold.rules.clocks import EQUAL_S
-from spoold.store import beats, control
+from spoold.store import beats
 from spoold.store.clocks import by_host
 from spoold.store.store import Store
 from spoold.system.host import Host, HostIdentity, ProcessIdentity, same_host, surely_gone
+
+if TYPE_CHECKING:
+    from spoold.protocol.heartbeat import Heartbeat, HostId
 
 # What changes without being news: a beat that differs from the one before in these alone need not be written again,
 # until it is this many intervals old. Polling at a single stamp call a node dead at twice that age.
@@ -71,6 +73,8 @@ class Presence:
             common.agree(by_host(beats.read_all(self._store.fs).values()).values())
 
     def _heartbeat(self, beat: int, said: dict[str, Any]) -> Heartbeat:
+        from spoold.protocol.heartbeat import Heartbeat
+
         identity, process = self._host.identity(), self._host.process()
         ahead = self._store.common.ahead_s
         return Heartbeat.model_validate(
@@ -113,6 +117,8 @@ class Presence:
 
 def host_id(identity: HostIdentity) -> HostId:
     """A host's identity as a heartbeat carries it."""
+    from spoold.protocol.heartbeat import HostId
+
     return HostId(
         hostname=identity.hostname,
         machine_id=identity.machine_id,
@@ -131,6 +137,8 @@ def report_gone(store: Store, node: str) -> None:
     """Tell the leader that a node of this host is gone. Errors: OSError; do not repeat it then, since the request may
     be there, and the next one has the same name.
     """
+    from spoold.store import control
+
     control.post(store, Verb.REAP, node, store.writer, reason="its process is gone from its host")
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import SnapshotName, parse_snapshot
-from spoold.protocol.snapshot import Snapshot
 from spoold.store.absence import names_unless_blocked
 from spoold.store.store import Store
 from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import FileSystem
+
+if TYPE_CHECKING:
+    from spoold.protocol.snapshot import Snapshot
 
 KEPT = 2
 
@@ -31,13 +35,20 @@ def list_snapshots(fs: FileSystem) -> list[SnapshotName]:
     return sorted((name for name in parsed if name is not None), reverse=True)
 
 
-def latest(fs: FileSystem) -> tuple[SnapshotName, Snapshot] | None:
-    """The newest snapshot that can be read, or None. Errors: OSError."""
+def load(data: bytes, file: str) -> Snapshot:
+    """A snapshot as its model. Errors: BadFile."""
+    from spoold.protocol.snapshot import Snapshot
+
+    return codec.load_model(Snapshot, data, file)
+
+
+def latest(fs: FileSystem, load: Callable[[bytes, str], Snapshot] = load) -> tuple[SnapshotName, Snapshot] | None:
+    """The newest snapshot that can be read by `load`, or None. Errors: OSError."""
     for _ in range(3):  # the one listed may be replaced before it is opened
         for name in list_snapshots(fs):
             try:
                 data = fs.read(layout.join(layout.STATUS, name.encode()))
-                return name, codec.load_model(Snapshot, data, name.encode())
+                return name, load(data, name.encode())
             except BadFile:
                 continue
             except OSError as error:

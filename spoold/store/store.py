@@ -7,15 +7,13 @@ import errno
 import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
-from typing import Any, get_args
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
-from spoold.protocol import codec, layout
-from spoold.protocol.errors import BadFile, ShutOut, Unavailable
-from spoold.protocol.heartbeat import MountFacts
+from spoold.protocol import layout
+from spoold.protocol.errors import ShutOut, Unavailable
 from spoold.protocol.lifecycle import Mover, insist
-from spoold.protocol.report import Strategy
-from spoold.protocol.settings import DiskSettings, Marker, Settings
+from spoold.protocol.plain.basics import Basics, Identity
 from spoold.rules import disk
 from spoold.store import absence, mover
 from spoold.store.clocks import CommonClock
@@ -23,11 +21,16 @@ from spoold.store.locked import LockedFileSystem
 from spoold.store.mover import Moved
 from spoold.store.obstacles import remove_link
 from spoold.store.regular import regular
+from spoold.store.root_files import read_marker, read_settings
 from spoold.system.clock import Clock
 from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import FileSystem, Usage
 from spoold.system.locks import FileLock, Lock
 from spoold.system.posix import WHOLE, PosixFileSystem
+
+if TYPE_CHECKING:
+    from spoold.protocol.heartbeat import MountFacts
+    from spoold.protocol.settings import Settings
 
 # One change waits for the lock at most this long (s), and at most half an interval: a wait must not cost a beat.
 LOCK_WAIT_S = 2.5
@@ -36,24 +39,39 @@ LOCK_WAIT_S = 2.5
 class Store:
     """One spool, one writer. `writer` is a node id, unique per start: nobody else writes under tmp/<writer>/.
 
-    common: the time by which deadlines are judged.
+    common: the time by which deadlines are judged. marker, basics: what every command needs of spool.json and
+    spool.toml.
     """
 
-    def __init__(self, fs: FileSystem, clock: Clock, writer: str, marker: Marker, settings: Settings) -> None:
+    def __init__(
+        self,
+        fs: FileSystem,
+        clock: Clock,
+        writer: str,
+        marker: Identity,
+        basics: Basics,
+        settings: Callable[[], Settings],
+    ) -> None:
         self.fs = fs
         self.clock = clock
         self.common = CommonClock(clock)
         self.writer = writer
         self.marker = marker
-        self.settings = settings
+        self.basics = basics
+        self._read_settings = settings
         # How the spool is mounted now, as far as whoever opened it can tell; a heartbeat says it to the others.
         self.mount: Callable[[], MountFacts | None] = lambda: None
         self._written = 0
 
+    @cached_property
+    def settings(self) -> Settings:
+        """All of spool.toml as it was when the spool was opened, read into its model by the first who asks."""
+        return self._read_settings()
+
     @property
     def durable(self) -> bool:
         """Whether what must survive a power cut is waited for."""
-        return self.settings.durability.fsync
+        return self.basics.fsync
 
     def stamp(self) -> str:
         """Now, as people read it: RFC 3339, UTC, milliseconds."""
@@ -74,8 +92,8 @@ class Store:
         """Whether the share is mounted read-only on this machine. Errors: OSError."""
         return self.fs.usage().read_only
 
-    def _figures(self, usage: Usage) -> tuple[int, int, int | None, DiskSettings]:
-        return usage.total_bytes, usage.free_bytes, usage.free_inodes, self.settings.disk
+    def _figures(self, usage: Usage) -> tuple[int, int, int | None, Basics]:
+        return usage.total_bytes, usage.free_bytes, usage.free_inodes, self.basics
 
     def move(self, role: Mover, event: str, src: str, dst: str) -> Moved:
         """Move a token, by the line of the lifecycle table that has this mover and this event.
@@ -191,16 +209,17 @@ def open_store(fs: FileSystem, clock: Clock, writer: str, where: str, lock: Lock
     if layout.MARKER not in names:
         hint = f"Is the share mounted? `spool init {where}` makes a new one."
         raise Unavailable(f"{where} is not a spool: it has no {layout.MARKER}. {hint}")
-    marker = _marker(_read(fs, layout.MARKER, where), f"{where}/{layout.MARKER}")
-    settings = Settings()
+    marker = read_marker(_read(fs, layout.MARKER, where), f"{where}/{layout.MARKER}")
+    found, file = b"", f"{where}/{layout.SETTINGS}"
     if layout.SETTINGS in names:
-        settings = codec.load_settings(_read(fs, layout.SETTINGS, where), f"{where}/{layout.SETTINGS}")
+        found = _read(fs, layout.SETTINGS, where)
+    settings, basic = read_settings(found, file)
     if isinstance(fs, PosixFileSystem):
-        fs.whole = max(WHOLE, settings.drop.max_bytes + 1)
+        fs.whole = max(WHOLE, basic.max_bytes + 1)
     if marker.claim == "lock":
-        wait_s = min(settings.heartbeat.interval_s / 2, LOCK_WAIT_S)
+        wait_s = min(basic.interval_s / 2, LOCK_WAIT_S)
         fs = LockedFileSystem(fs, lock or FileLock(f"{where}/{layout.LOCK}"), clock, writer, wait_s)
-    return Store(fs, clock, writer, marker, settings)
+    return Store(fs, clock, writer, marker, basic, settings)
 
 
 def advice_to_open(error: OSError) -> str:
@@ -226,34 +245,6 @@ def _read(fs: FileSystem, name: str, where: str) -> bytes:
             return fs.read(name)
     except OSError as error:
         raise Unavailable(f"{file} cannot be read: {error.strerror}. {advice_to_open(error)}") from error
-
-
-def _marker(data: bytes, file: str) -> Marker:
-    """The marker, if this version knows what it asks for. Errors: BadFile."""
-    try:
-        return _known_marker(codec.load_object(data, file), file)
-    except BadFile as error:
-        if error.field in ("format", "claim"):
-            raise  # whole, and of another version
-        mend = (
-            "put back a copy of it; or, while no node runs, write "
-            f'{{"format": {layout.FORMAT_VERSION}, "spool_id": "NAME", "claim": "rename"}} into it, '
-            f'with "lock" where {layout.LOCK} stands beside it.'
-        )
-        raise BadFile(file, error.field, error.problem, mend) from error
-
-
-def _known_marker(found: dict[str, Any], file: str) -> Marker:
-    # Before all else, since of a later format nothing else is known.
-    form, claim = found.get("format", layout.FORMAT_VERSION), found.get("claim", "rename")
-    if form != layout.FORMAT_VERSION:
-        problem = f"is {form!r}; this spoold knows format {layout.FORMAT_VERSION}."
-        raise BadFile(file, "format", problem, "upgrade spoold on this machine.")
-    if claim not in get_args(Strategy):
-        problem = f"is {claim!r}; this spoold knows {' and '.join(map(repr, get_args(Strategy)))}."
-        mend = "upgrade spoold on this machine: nodes that claim in different ways protect nobody."
-        raise BadFile(file, "claim", problem, mend)
-    return codec.check(Marker, found, file)
 
 
 def make_directory(fs: FileSystem, path: str) -> None:

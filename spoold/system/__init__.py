@@ -17,6 +17,7 @@ spoold but itself.
     locks        the port for the one lock of a spool that claims by lock, and the kernel's on a file
     memory       the port in a dictionary, for tests and the simulator
     nodes        what that dictionary is made of
+    chance      numbers that nobody can guess
     clock        the port for time: SystemClock, ManualClock
     errnos       what an OSError says about a rename, and what to tell the user
     refusals     whose fault it is that a process could not be started

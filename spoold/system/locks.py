@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import random
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -49,6 +48,8 @@ class FileLock:
 
     @contextmanager
     def held(self, wait_s: float) -> Iterator[None]:
+        import random
+
         from filelock import unlock_descriptor
 
         until, pause_s = time.monotonic() + wait_s, FIRST_PAUSE_S

@@ -16,7 +16,6 @@ from collections.abc import Collection
 from contextlib import suppress
 from stat import S_ISDIR, S_ISLNK, S_ISREG
 
-from spoold.system import writers
 from spoold.system.beneath import LISTED, Beneath, unless_stale
 from spoold.system.denials import Denials
 from spoold.system.filesystem import Kind, NotRegularError, Stat, Usage, check_regular
@@ -190,6 +189,8 @@ class PosixFileSystem:
             return None
         fd = self._open_wary(path, os.O_RDONLY)
         try:
+            from spoold.system import writers
+
             return writers.has_writer(fd)
         finally:
             os.close(fd)

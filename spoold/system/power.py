@@ -12,8 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-import psutil
-
 WHAT = "sleep:idle:handle-lid-switch"
 _END_S = 2.0
 
@@ -28,6 +26,8 @@ class Battery:
 
 def battery() -> Battery | None:
     """The battery of this machine; None when it has none, or none that can be read."""
+    import psutil
+
     try:
         found = psutil.sensors_battery()
     except (OSError, ValueError, AttributeError):  # a driver in mid-change; a system for which psutil has no reader

@@ -12,8 +12,6 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 
-import psutil
-
 MIB = 1 << 20
 _CGROUPS = "/sys/fs/cgroup"
 _GPU_TIMEOUT = 2.0
@@ -31,12 +29,16 @@ def cpus() -> float:
 
 def memory_mb() -> int:
     """Memory in MiB that this process may use: the machine's, or the tightest cgroup v2 limit above it."""
+    import psutil
+
     limits = [int(limit) for limit in _cgroup_values("memory.max") if limit.isdecimal()]
     return int(min([psutil.virtual_memory().total, *limits]) // MIB)
 
 
 def memory_available_mb() -> int:
     """Memory in MiB that could be taken now without swapping, within the cgroup limits above this process."""
+    import psutil
+
     room = [psutil.virtual_memory().available]
     for limit, used in zip(_cgroup_values("memory.max"), _cgroup_values("memory.current"), strict=False):
         if limit.isdecimal() and used.isdecimal():
@@ -47,6 +49,8 @@ def memory_available_mb() -> int:
 def disk_free_mb(path: str) -> int:
     """Room in MiB for an ordinary user where `path` lies; 0 if that cannot be told. Blocks as the disk does."""
     try:
+        import psutil
+
         return int(psutil.disk_usage(path).free // MIB)
     except OSError:
         return 0

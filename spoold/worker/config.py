@@ -17,6 +17,7 @@ from spoold.protocol.errors import BadFile, WrongValue
 from spoold.protocol.fields import ByWord, Directory, Env, MemMb, Real, Seconds, SomeSeconds, Strict, Whole, Words
 from spoold.protocol.heartbeat import AMOUNT_MAX
 from spoold.protocol.settings import LostShare
+from spoold.protocol.toml_file import toml_table
 from spoold.rules.power import RunOnBattery
 from spoold.worker.handler import Handler, Permits
 
@@ -123,7 +124,7 @@ def load_config(path: str | None, options: Mapping[str, Any] | None = None) -> W
     if path is not None:
         try:
             with open(path, "rb") as file:
-                said = codec.toml_table(file.read(), path)
+                said = toml_table(file.read(), path)
         except (OSError, ValueError) as error:  # a NUL in its name is no OSError
             why = error.strerror if isinstance(error, OSError) else error
             raise BadFile(path, "", f"cannot be read: {why}.", "check the path given to --config.") from error

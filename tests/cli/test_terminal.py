@@ -152,9 +152,9 @@ def test_only_output_writes() -> None:
         ("output.py", "print_exactly"),  # JSON, and a line that is harmless
         ("streams.py", "print"),  # stdout is broken
         ("streams.py", "write"),
-        ("status.py", "print"),  # rich's, of what `_text` made
-        ("status.py", "Text"),
-        ("status.py", "print_exactly"),
+        ("screen.py", "print"),  # rich's, of what `_text` made
+        ("screen.py", "Text"),
+        ("screen.py", "print_exactly"),
         ("result.py", "print_exactly"),
     }
 

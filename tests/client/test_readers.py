@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from spoold.client.location import NoSpoolNamed, spool_directory, user_file
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
+from spoold.protocol.toml_file import load_settings, toml_table
 from spoold.worker.config import load_config
 from tests.house.sources import modules
 
@@ -26,7 +27,7 @@ def _user(file: Path) -> object:
 
 
 def _spool(file: Path) -> object:
-    return codec.load_settings(file.read_bytes(), str(file))
+    return load_settings(file.read_bytes(), str(file))
 
 
 def _worker(file: Path) -> object:
@@ -87,7 +88,7 @@ def test_what_is_no_toml_is_said_with_its_line(read: Read, data: bytes, problem:
     ],
 )
 def test_dots_that_part_no_key_are_not_counted(honest: str) -> None:
-    assert codec.toml_table(honest.encode(), "f") == tomllib.loads(honest)
+    assert toml_table(honest.encode(), "f") == tomllib.loads(honest)
 
 
 @given(st.text("[]{}=.,\"'#\n\\a1", max_size=80))
@@ -99,7 +100,7 @@ def test_a_key_of_too_many_dots_is_refused_behind_whatever_can_stand_before_it(b
     except ValueError:
         whole = False
     with pytest.raises(BadFile, match="more than 100 dots" if whole else "^f: "):
-        codec.toml_table(text.encode(), "f")
+        toml_table(text.encode(), "f")
 
 
 @READERS
@@ -145,4 +146,4 @@ def test_nobody_else_reads_toml() -> None:
         if (isinstance(node, ast.Import) and any(name.name == "tomllib" for name in node.names))
         or (isinstance(node, ast.ImportFrom) and node.module == "tomllib")
     }
-    assert readers == {"spoold/protocol/codec.py"}
+    assert readers == {"spoold/protocol/toml_file.py"}

@@ -12,14 +12,15 @@ from pydantic import BaseModel
 
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, SpoolError
-from spoold.protocol.fields import NO_WORD
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
+from spoold.protocol.lanes import NO_WORD
 from spoold.protocol.names import BeatName
-from spoold.protocol.request import RequestBody
+from spoold.protocol.request_body import RequestBody
 from spoold.protocol.result import Code, Result, Status, Total
 from spoold.protocol.settings import Marker, Settings
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import Task
+from spoold.protocol.toml_file import load_settings
 from tests.protocol import strategies as some
 
 FILE = "somebody's file.json"
@@ -90,7 +91,7 @@ def _small(value: Any) -> bool:
 @example(b"[types.review]\nmax_retries = 1.5")
 def test_any_bytes_are_settings_or_a_bad_file(data: bytes) -> None:
     try:
-        assert isinstance(codec.load_settings(data, FILE), Settings)
+        assert isinstance(load_settings(data, FILE), Settings)
     except BadFile as error:
         refused(error)
 
@@ -273,7 +274,7 @@ def test_known_names_are_told_once_and_only_a_task_has_room_for_other_data() -> 
         known = caught.value.mend.partition("known here: ")[2].rstrip(".").split(", ")
         assert known == sorted(set(known))
     with pytest.raises(BadFile) as caught:
-        codec.load_settings(b"zzz = 1", FILE)
+        load_settings(b"zzz = 1", FILE)
     assert caught.value.mend.startswith("remove it; known here: disk, drop, ")
 
 
@@ -303,21 +304,21 @@ def test_long_values_are_not_repeated_to_people() -> None:
 )
 def test_a_wrong_setting_is_named_with_its_mend(text: str, field: str, mend: str) -> None:
     with pytest.raises(BadFile) as caught:
-        codec.load_settings(text.encode(), FILE)
+        load_settings(text.encode(), FILE)
     assert caught.value.field == field
     assert refused(caught.value).mend == mend
 
 
 def test_settings_that_are_no_toml_name_the_line() -> None:
     with pytest.raises(BadFile, match="at line 2") as caught:
-        codec.load_settings(b"timeout = 5\n[retry\n", FILE)
+        load_settings(b"timeout = 5\n[retry\n", FILE)
     assert isinstance(caught.value.__cause__, tomllib.TOMLDecodeError)
     with pytest.raises(BadFile, match="is not UTF-8"):
-        codec.load_settings(b"# \xff", FILE)
+        load_settings(b"# \xff", FILE)
 
 
 def test_settings_may_begin_with_a_byte_order_mark() -> None:
-    assert codec.load_settings(codec.BOM + b"timeout = 5", FILE).timeout == 5
+    assert load_settings(codec.BOM + b"timeout = 5", FILE).timeout == 5
 
 
 def test_a_bad_file_is_an_error_of_ours() -> None:

@@ -13,16 +13,18 @@ from pydantic import AliasChoices, BaseModel
 from spoold.protocol import codec, door, layout, names
 from spoold.protocol.drop import UNFINISHED, UNIQUE, WHOLE
 from spoold.protocol.event import Event
-from spoold.protocol.fields import PRIORITIES
 from spoold.protocol.heartbeat import Capabilities, Heartbeat, HostId, MountFacts, Running
 from spoold.protocol.lanes import LANE_MAX, parse_lane
 from spoold.protocol.lifecycle import MOVES, State
+from spoold.protocol.order import PRIORITIES
 from spoold.protocol.report import Remark, Report, parse_report
-from spoold.protocol.request import RequestBody, Verb, parse_request
+from spoold.protocol.request import Verb, parse_request
+from spoold.protocol.request_body import RequestBody
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.protocol.settings import Marker, Settings, TypeSettings
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import DEPENDENCIES_MAX, Requires, Retry, Task
+from spoold.protocol.toml_file import load_settings
 from spoold.rules import admission, outcome, retry
 from spoold.rules.gates.registry import TASK_GATES, TYPE_GATES
 from spoold.rules.policy import retry_policy
@@ -163,7 +165,7 @@ def test_every_kind_of_file_has_an_example() -> None:
 
 
 def test_the_example_of_settings_is_settings() -> None:
-    settings = codec.load_settings(block("toml").encode(), "example")
+    settings = load_settings(block("toml").encode(), "example")
     assert set(settings.of("code_review").model_dump(exclude_none=True)) == set(TypeSettings.model_fields)
 
 

@@ -8,13 +8,13 @@ from spoold.protocol.errors import BadName
 from spoold.protocol.request import (
     EVERYTHING,
     Request,
-    RequestBody,
     Verb,
     halted_by,
     kind_target,
     parse_request,
     paused_by,
 )
+from spoold.protocol.request_body import RequestBody
 from tests.protocol import strategies as some
 
 

@@ -14,11 +14,13 @@ from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lanes import Lane, parse_lane
 from spoold.protocol.report import Report, parse_report
-from spoold.protocol.request import RequestBody, Verb, parse_request
+from spoold.protocol.request import Verb, parse_request
+from spoold.protocol.request_body import RequestBody
 from spoold.protocol.result import Code, Result, Status
 from spoold.protocol.settings import Marker, Settings
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import Task
+from spoold.protocol.toml_file import load_settings
 from spoold.rules import batch
 
 V1 = Path(__file__).parents[1] / "vectors" / "v1"
@@ -31,7 +33,7 @@ def load(path: str) -> Any:
     directory, name = path.split("/", maxsplit=1)[0], path.rpartition("/")[2]
     data = (V1 / path).read_bytes()
     if directory == layout.SETTINGS:
-        return codec.load_settings(data, path)
+        return load_settings(data, path)
     if directory == layout.EVENTS:
         return [Event.model_validate(orjson.loads(line)) for line in data.splitlines()]
     if directory == layout.ADMITTING:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.protocol import codec
+from spoold.protocol.toml_file import load_settings
 from spoold.rules.gates.facts import Held, TypeFacts
 from spoold.rules.gates.limit import GATE, judge
 from spoold.rules.gates.verdicts import PASS, Wait
@@ -25,7 +25,7 @@ def test_a_task_uses_one_unit_of_its_type() -> None:
 
 
 def test_the_capacity_of_a_type_is_its_max_concurrent() -> None:
-    settings = codec.load_settings(b"[types.mail]\nmax_concurrent = 2\n[types.post]\ntimeout = 5\n", "spool.toml")
+    settings = load_settings(b"[types.mail]\nmax_concurrent = 2\n[types.post]\ntimeout = 5\n", "spool.toml")
     assert capacities(settings) == {"type:mail": Capacity(2, "type mail", "[types.mail] max_concurrent")}
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import getpass
 import random
-import secrets
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
+
+from spoold.system import chance
 
 
 @contextmanager
@@ -19,7 +20,7 @@ def settled(seed: int) -> Iterator[None]:
     """While this lasts, chance is drawn from the seed, and the machine and its user are nobody's."""
     draws = random.Random(seed)
     with (
-        patch.object(secrets, "randbelow", draws.randrange),
+        patch.object(chance, "below", draws.randrange),
         patch.object(socket, "gethostname", lambda: "somewhere"),
         patch.object(getpass, "getuser", lambda: "somebody"),
     ):

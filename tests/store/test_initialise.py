@@ -2,15 +2,15 @@
 
 import re
 
-from spoold.protocol import codec
 from spoold.protocol.settings import Settings
+from spoold.protocol.toml_file import load_settings
 from spoold.store.initialise import SETTINGS_TEMPLATE
 
 
 def test_every_line_shows_the_default_but_for_the_example_of_a_type() -> None:
     said = re.sub(r"^# (?=\[|[a-z_]+ = )", "", SETTINGS_TEMPLATE.decode(), flags=re.MULTILINE)
-    shown = codec.load_settings(said.encode(), "spool.toml")
+    shown = load_settings(said.encode(), "spool.toml")
     assert list(shown.types) == ["review"]
     assert shown.model_copy(update={"types": {}}) == Settings()
     assert shown.model_fields_set == Settings.model_fields.keys()
-    assert codec.load_settings(SETTINGS_TEMPLATE, "spool.toml") == Settings()
+    assert load_settings(SETTINGS_TEMPLATE, "spool.toml") == Settings()

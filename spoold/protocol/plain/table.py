@@ -1,0 +1,91 @@
+"""All of spool.toml: what each setting may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spoold.protocol.plain.readers import (
+    RETRIES,
+    Shape,
+    Unsure,
+    by_name,
+    flag,
+    one_of,
+    priority,
+    real,
+    seconds,
+    some_seconds,
+    table,
+    whole,
+    word,
+)
+
+_TYPE = {
+    "timeout": some_seconds,
+    "max_retries": RETRIES,
+    "max_concurrent": whole(0, 1_000_000),
+    "priority": priority,
+    "memory_factor": real(1, 100),
+    "lost_share": one_of("freeze", "stop", "continue"),
+}
+
+
+def _types(value: Any) -> dict[str, Any]:
+    types: dict[str, Any] = by_name(table(_TYPE))(value)
+    for name in types:
+        word(name)
+    return types
+
+
+SETTINGS: Shape = {
+    "timeout": some_seconds,
+    "heartbeat": table({"interval_s": real(0.05, 3600), "misses": whole(2, 1000)}),
+    "types": _types,
+    "retry": table(
+        {
+            "max": RETRIES,
+            "backoff_s": seconds,
+            "factor": real(1, 100),
+            "jitter": real(0, 1),
+            "max_backoff_s": seconds,
+            "max_retry_after_s": seconds,
+            "crash_limit": whole(1, 1000),
+            "memory_factor": real(1, 100),
+            "max_later": whole(0, 100_000),
+        }
+    ),
+    "drop": table(
+        {
+            "grace_s": seconds,
+            "empty_grace_s": seconds,
+            "watch_s": seconds,
+            "max_bytes": whole(1024, 4 << 30),
+            "max_batch_bytes": whole(1024, 64 << 30),
+        }
+    ),
+    "retention": table(
+        {
+            "completed_s": seconds,
+            "failed_s": seconds,
+            "keep": whole(0, 10_000_000),
+            "archive_s": seconds,
+            "events_s": seconds,
+            "tmp_s": seconds,
+        }
+    ),
+    "ready": table({"window": whole(1, 100_000)}),
+    "disk": table({"warn": real(above=0, high=1), "stop": real(above=0, high=1), "enough_free_mb": whole(0)}),
+    "durability": table({"fsync": flag}),
+    "poll": table({"busy_s": real(0.001, 60), "idle_s": real(0.001, 60), "hinted_s": real(0.001, 60)}),
+}
+_READ_SETTINGS = table(SETTINGS)
+
+
+def read(found: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The values of a table that surely is right, as the model has them; None where the model has to be asked."""
+    try:
+        said: dict[str, Any] = _READ_SETTINGS(found)
+    except Unsure:
+        return None
+    return said

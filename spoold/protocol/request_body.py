@@ -1,0 +1,28 @@
+"""What a request holds, for people and the journal; its name says what machines need, save when a pause ends."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from spoold.protocol.fields import Stamp
+
+
+class RequestBody(BaseModel):
+    """Who asked, when and why; until: when a pause ends by itself, None for never."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
+
+    by: str = ""
+    at: str = ""
+    reason: str = ""
+    until: Stamp | None = None
+
+    @property
+    def ends(self) -> str:
+        """When a pause ends by itself, as text (RFC 3339); empty for never."""
+        return self.until.isoformat().replace("+00:00", "Z") if self.until else ""
+
+    @property
+    def told(self) -> str:
+        """Who asked and why, as a task that was cancelled says it."""
+        return f"asked for by {self.by or 'somebody'}" + (f": {self.reason}" if self.reason else "")

@@ -1,0 +1,89 @@
+"""Bytes of a settings file to values. Every failure is a BadFile that names the file, the line and the mend."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+from spoold.protocol.codec import BOM, DEPTH_MAX, check_settings, is_exact, no_utf16, too_deep_file
+from spoold.protocol.errors import BadFile
+
+if TYPE_CHECKING:
+    from spoold.protocol.settings import Settings
+
+# What a settings file may have; honest ones have less than a hundredth of either.
+TOML_BYTES, TOML_DOTS = 256 << 10, 100
+# What of a TOML file is a string or a comment, so that dots in it are no part of a key; and what ends a key.
+_QUOTED = re.compile(
+    r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+"{3,5}|"(?:[^"\\\n]|\\[^\n])*+"'
+    r"|'''(?:[^']|'{1,2}(?!'))*+'{3,5}|'[^'\n]*+'|#[^\n]*+",
+    re.DOTALL,
+)
+_KEY_ENDS = re.compile(r"[=,{}\[\]]")
+_DIGITS, _OPEN = re.compile(rb"[0-9_]{4300}"), re.compile(rb"(?:\[\s*|\{[^\[\]{}\n]*)+")
+
+
+def load_settings(data: bytes, file: str) -> Settings:
+    """spool.toml. Errors: BadFile that names the key."""
+    return check_settings(toml_table(data, file), file)
+
+
+def toml_table(data: bytes, file: str) -> dict[str, Any]:
+    """What a TOML file says. Errors: BadFile that names the line that cannot be read, and the fix."""
+    no_utf16(data, file)
+    if len(data) > TOML_BYTES:
+        line = data.count(b"\n", 0, TOML_BYTES) + 1
+        problem = f"is larger than {TOML_BYTES >> 10} KiB (which end in line {line})."
+        raise BadFile(file, "", problem, f"cut it from line {line} on; no settings need so much.")
+    try:
+        text = data.removeprefix(BOM).decode()
+        _few_dots(text, file)
+        table = tomllib.loads(text)
+    except UnicodeDecodeError as why:
+        line = data.count(b"\n", 0, why.start) + 1
+        raise BadFile(file, "", f"is not UTF-8 (line {line}, byte {why.start}).", "save it as UTF-8.") from why
+    except RecursionError as why:
+        line = data.count(b"\n", 0, _deepest(data)) + 1
+        raise BadFile(
+            file, "", f"is nested too deep (line {line}).", "close the brackets; no setting needs so many."
+        ) from why
+    except tomllib.TOMLDecodeError as why:
+        raise BadFile(file, "", f"is not TOML: {why}.", "see https://toml.io for the syntax.") from why
+    except ValueError as why:  # a limit of Python's own
+        found = _DIGITS.search(data)
+        line = data.count(b"\n", 0, found.start() if found else 0) + 1
+        raise BadFile(file, "", f"has a number of too many digits (line {line}).", "write a smaller number.") from why
+    _check_values(table, file)
+    return table
+
+
+def _few_dots(text: str, file: str) -> None:
+    """Refuse keys and headers of very many parts: the parser needs time by the square of their number."""
+    bare = _QUOTED.sub(lambda found: "\n" * found[0].count("\n"), text)
+    for number, line in enumerate(bare.split("\n"), 1):
+        if line.count(".") > TOML_DOTS and any(part.count(".") > TOML_DOTS for part in _KEY_ENDS.split(line)):
+            problem = f"has a key or header with more than {TOML_DOTS} dots (line {number})."
+            raise BadFile(file, "", problem, f"remove line {number}; no setting needs so many.")
+
+
+def _check_values(table: dict[str, Any], file: str) -> None:
+    """TOML has tables of any depth without a bracket, and long numbers in base 16, which Python would not print."""
+    level: list[tuple[str, Any]] = [("", table)]
+    for _ in range(DEPTH_MAX):
+        level = [
+            (f"{field}.{name}".lstrip("."), inner)
+            for field, outer in level
+            if isinstance(outer, dict | list)
+            for name, inner in (outer.items() if isinstance(outer, dict) else enumerate(outer))
+        ]
+        for field, value in level:
+            if isinstance(value, int) and not is_exact(value):
+                raise BadFile(file, field, "has a number of more than 64 bits.", "write a smaller number.")
+    if level:
+        raise too_deep_file(file, "no setting needs so many; remove them.")
+
+
+def _deepest(data: bytes) -> int:
+    """Where the longest run of opening brackets begins."""
+    return max(((len(run[0]), run.start()) for run in _OPEN.finditer(data)), default=(0, 0))[1]
