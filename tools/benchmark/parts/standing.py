@@ -16,6 +16,9 @@ from tools.benchmark.figure import Figure, Target
 # A cluster that has just worked looks around more often for ten seconds.
 QUIET_S = 12.0
 PER_MINUTE = 100
+# How many processes of each short command are started, and how long (ms) one may take from start to end.
+STARTS = 20
+SHORT = {("--help",): None, ("status",): 150, ("submit", "--", "true"): 120}
 
 
 def idle(bench: Bench) -> list[Figure]:
@@ -45,7 +48,9 @@ def _share(cluster: Cluster, seconds: float) -> float:
 
 
 def start(bench: Bench) -> list[Figure]:
-    """From `spool submit` to the start of the command; from a worker's own start to its first claim."""
+    """From `spool submit` to the start of the command; from a worker's own start to its first claim; and how long
+    short commands take from start to end.
+    """
     from_publishing: list[float] = []
     from_command: list[float] = []
     with bench.disk.scratch() as folder, Cluster(folder, ("w1", "w2", "w3"), fsync=True) as cluster:
@@ -57,12 +62,25 @@ def start(bench: Bench) -> list[Figure]:
             started = moment(shown["started_at"])
             from_publishing.append((started - moment(shown["created_at"])) * 1000)
             from_command.append((started - began) * 1000)
+        short = [_short(cluster, words, most) for words, most in SHORT.items()]
     told = "from what the command stamps before it writes the task"
     return [
         Figure("start", "spool submit to start", "ms", tuple(from_publishing), Target(100, most=True), told),
         Figure("start", "the same, and the command's own start", "ms", tuple(from_command)),
+        *short,
         _first_claim(bench),
     ]
+
+
+def _short(cluster: Cluster, words: tuple[str, ...], most: float | None) -> Figure:
+    """One command as a process of its own, from start to end, while a leader leads."""
+    samples = []
+    for _ in range(STARTS):
+        began = time.monotonic()
+        cluster.spool(*words)
+        samples.append((time.monotonic() - began) * 1000)
+    name = f"spool {' '.join(words)}, from start to end"
+    return Figure("start", name, "ms", tuple(samples), None if most is None else Target(most, most=True))
 
 
 def _first_claim(bench: Bench) -> Figure:
