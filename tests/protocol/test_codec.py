@@ -487,3 +487,13 @@ def test_a_large_machine_and_records_of_any_size_are_read() -> None:
 )
 def test_nothing_that_stands_in_a_beat_hides_its_node(data: bytes) -> None:
     assert (codec.load_beat(data, BEAT).node, codec.load_beat(data, BEAT).beat) == ("w-1", 7)
+
+
+def test_what_is_not_the_validators_error_is_no_fault_of_the_file() -> None:
+    class Broken(BaseModel):
+        @classmethod
+        def model_validate(cls, *_: Any, **__: Any) -> Any:
+            raise ValueError("a bug")
+
+    with pytest.raises(ValueError, match="a bug"):
+        codec.check(Broken, {}, FILE)

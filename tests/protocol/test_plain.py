@@ -308,3 +308,52 @@ def test_the_models_refuse_what_they_refused() -> None:
     for model in (Settings, Task, Heartbeat, Snapshot):
         with pytest.raises(ValidationError):
             model.model_validate({"timeout": -1, "load": -1, "generated_at": 5})
+
+
+NOT_PLAIN: list[dict[str, Any]] = [
+    {"id": "con"},
+    {"id": 5},
+    {"type": "a b"},
+    {"type": ""},
+    {"type": 5},
+    {"name": "x" * 501},
+    {"priority": "urgent"},
+    {"priority": 10**10},
+    {"created_at": "2025-10-09T08:00:00.001Z"},
+    {"timeout": 0},
+    {"timeout": "5"},
+    {"command": "a\0"},
+    {"command": []},
+    {"env": {"": "x"}},
+    {"env": {"A=": "x"}},
+    {"env": ["A"]},
+    {"cwd": "data"},
+    {"dependencies": ["a"]},
+    {"dependencies": ["b"] * (DEPENDENCIES_MAX + 1)},
+    {"dependencies": "b"},
+    {"requires": {"cpu": 1, "cpus": 1}},
+    {"requires": {"labels": [letter * 48 for letter in "wxyz"]}},
+    {"unknown": 1},
+]
+
+
+@pytest.mark.parametrize("wrong", NOT_PLAIN, ids=str)
+def test_what_may_be_wrong_is_for_the_model(wrong: dict[str, Any]) -> None:
+    assert not draft.is_task({"id": "a", "command": ["true"]} | wrong, STAMP)
+
+
+def test_a_task_must_say_what_it_is() -> None:
+    assert not draft.is_task({"command": ["true"]}, STAMP)
+    assert not draft.is_task({"id": "a"}, STAMP)
+    assert not draft.is_task(["a"], STAMP)
+
+
+def test_what_is_plain_is_read_without_the_model() -> None:
+    beat: Any = picture.load_beat(codec.dump(BEAT), BeatName("other", 7))
+    assert (type(beat), beat.node, beat.beat) == (Plain, "other", 7)
+    found: Any = picture.load_snapshot(codec.dump(PICTURE), "f")
+    assert type(found) is Plain
+    assert table.read({"types": {"review": {"lost_share": "wait"}}}) is None
+    assert table.read({"types": {"Review": {}}}) is None
+    assert basics.identity({"format": 1, "spool_id": "s", "claim": "link"}) is None
+    assert basics.basics({"timeout": -1}) is None
