@@ -25,6 +25,8 @@ M = TypeVar("M", bound="BaseModel")
 # orjson reads 1,024 levels and writes 254. What is read here is written again inside other values, so it must stay
 # well below: a drop that can be read and not written would stop whoever has to copy it.
 DEPTH_MAX = 200
+# Of one object at the top of a file; no format has more than some dozens.
+FIELDS_MAX = 1000
 # No checker is named: those at hand take NaN and half a surrogate pair, and none takes the lines of a .jsonl.
 STRICT = (
     "mend it there; JSON has double quotes, no comments, no comma before a closing bracket, no NaN or Infinity, and "
@@ -138,9 +140,11 @@ def _count_keys(value: Any) -> int:
 def _once(file: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise BadFile(file, "", f"has the key {twice!r} twice in one object.", "keep one of the two.")
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise BadFile(file, "", f"has the key {name!r} twice in one object.", "keep one of the two.")
+            seen.add(name)
     return found
 
 
@@ -239,6 +243,9 @@ def check_marker(found: dict[str, Any], file: str) -> Identity:
 
 def check(model: type[M], value: dict[str, Any], file: str) -> M:
     """A plain object as a model. Errors: BadFile for the first field that does not fit, counting the others."""
+    if len(value) > FIELDS_MAX:  # to say of a million unknown ones what each was meant to be takes minutes
+        problem = f"has {len(value):,} fields, and at most {FIELDS_MAX:,} are read."
+        raise BadFile(file, "", problem, "put what is your own into `input` or `meta`.")
     try:
         return model.model_validate(value)
     except ValueError as error:  # as the validator's own error is one

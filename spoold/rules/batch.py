@@ -8,6 +8,7 @@ objects: `Check` judges the whole, `lines` gives one line after the other.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -22,6 +23,8 @@ from spoold.rules.admission import Outline, Reject, Young, admit, outline, too_l
 from spoold.rules.graph import Graph
 
 NEWLINE = b"\n"
+# What bytes.strip() leaves.
+_SOLID = re.compile(rb"[^ \t\n\r\v\f]")
 EACH = 10_000
 
 
@@ -87,20 +90,30 @@ def _texts(data: bytes, done: int) -> Iterator[tuple[int, bytes]]:
     """The lines that hold a task, with their numbers. Those within the first `done` bytes are tasks already: of them
     only the last, if something was added to it. No task is the beginning of another, so that is an error.
     """
-    for number, (start, raw) in enumerate(_split(data), 1):
+    for number, start, raw in split_lines(data):
         text = raw.strip()
         old = start < done and data[start : min(done, start + len(raw))].strip()
-        if text and text != old:
+        if text != old:
             yield number, text
 
 
-def _split(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The lines one by one, each with where it begins: all at once would be as much again as a huge batch."""
-    start = len(codec.BOM) if data.startswith(codec.BOM) else 0
-    while (end := data.find(NEWLINE, start)) >= 0:
-        yield start, data[start:end]
-        start = end + 1
-    yield start, data[start:]
+def split_lines(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """The lines that are not blank, one by one: number, where it begins, content.
+
+    All at once would be as much again as a huge batch. Blank lines are passed over by searches, since a gigabyte of
+    them must not hold up a step.
+    """
+    number, start = 1, len(codec.BOM) if data.startswith(codec.BOM) else 0
+    while (solid := _SOLID.search(data, start)) is not None:
+        at = solid.start()
+        number += data.count(NEWLINE, start, at)
+        start = data.rfind(NEWLINE, start, at) + 1 or start
+        end = data.find(NEWLINE, at)
+        if end < 0:
+            yield number, start, data[start:]
+            return
+        yield number, start, data[start:end]
+        number, start = number + 1, end + 1
 
 
 class Check:

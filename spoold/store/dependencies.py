@@ -13,9 +13,15 @@ from spoold.store import absence
 from spoold.store.archive import find_archived
 from spoold.system.filesystem import FileSystem
 
+# All of them together are copied to the worker's own disk, in one step (bytes).
+TOTAL_MAX = 256 << 20
+
 
 def write_dependencies(fs: FileSystem, task: Task, write: Callable[[str, bytes], None]) -> None:
-    """Write `deps/ID.json`, the committed result, for every dependency; none where it is gone. Errors: OSError."""
+    """Write `deps/ID.json`, the committed result, for every dependency; none where it is gone, and none after those
+    that come to TOTAL_MAX. Errors: OSError.
+    """
+    write = _bounded(write)
     wanted = {key(parent): parent for parent in (*task.dependencies, *task.after_any)}
     for state in (State.COMPLETED, State.FAILED):
         if not wanted:
@@ -35,10 +41,23 @@ def write_dependencies(fs: FileSystem, task: Task, write: Callable[[str, bytes],
             _copy(fs, parent, write, layout.join(layout.bucket(parent), found[0].archived("result")))
 
 
+def _bounded(write: Callable[[str, bytes], None]) -> Callable[[str, bytes], None]:
+    """The same, for so many bytes in all."""
+    left = TOTAL_MAX
+
+    def written(name: str, data: bytes) -> None:
+        nonlocal left
+        if len(data) <= left:
+            left -= len(data)
+            write(name, data)
+
+    return written
+
+
 def _copy(fs: FileSystem, parent: str, write: Callable[[str, bytes], None], *paths: str) -> None:
     """Write the first of these that is there; a record that somebody removed must not stop its children."""
     for path in paths:
-        data = absence.read(fs, path)
+        data = absence.read(fs, path, TOTAL_MAX + 1)
         if data is not None:
             write(f"deps/{parent}.json", data)
             return

@@ -20,6 +20,8 @@ from spoold.system.host import Host, HostIdentity, ProcessIdentity, surely_gone
 
 _PREFIX = "spoold-scratch-"
 _OWNER = "owner.json"
+# Anybody may put a file of that name into a directory that is everybody's; ours has some hundred bytes.
+_OWNER_MAX = 1 << 16
 WORK = "work"
 DEPS = "deps"
 TASK = "task.json"
@@ -233,12 +235,14 @@ def find_abandoned(host: Host) -> list[Abandoned]:
     found: list[Abandoned] = []
     for root in sorted(glob.glob(os.path.join(tempfile.gettempdir(), f"{_PREFIX}*"))):
         try:
-            with open(os.path.join(root, _OWNER), encoding="utf-8", opener=_open_warily) as file:
-                record = json.load(file)
+            with open(os.path.join(root, _OWNER), "rb", opener=_open_warily) as file:
+                if os.fstat(file.fileno()).st_uid != os.getuid():
+                    continue
+                record = json.loads(file.read(_OWNER_MAX))
             gone = surely_gone(HostIdentity(**record["host"]), ProcessIdentity(**record["process"]), host)
             if gone and os.stat(root).st_uid == os.getuid():
                 found.append(Abandoned(root, record["worker"], record["spool"]))
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             continue
     return found
 

@@ -63,6 +63,8 @@ def _special(word: str, programs: str, what: str) -> tuple[re.Pattern[str], re.P
 # Words that begin with no dash and yet are no operands to some programs: which words, which programs, what they are.
 _WORDS = (
     _special(".*=.*", rf"{_MAKE}|env|sudo|doas|rake|just|scons|[gm]?awk|dd", "a variable"),
+    # By its own rules make builds any path that it is given, through links, too: `x` out of `x.sh` beside it.
+    _special(".*/.*", _MAKE, "a path, which make builds by rules of its own"),
     _special(
         "@.*",
         r"(\w+-)*(gcc|g\+\+|cc|c\+\+|clang|clang\+\+|ld)|javac?|jar|rustc|pytest|py\.test|mypy",

@@ -497,3 +497,12 @@ def test_what_is_not_the_validators_error_is_no_fault_of_the_file() -> None:
 
     with pytest.raises(ValueError, match="a bug"):
         codec.check(Broken, {}, FILE)
+
+
+def test_a_drop_of_very_many_keys_is_refused_at_once() -> None:
+    """Comparing each with each took the leader minutes, and to name what each was meant to be as long again."""
+    keys = ",".join(f'"k{number}":1' for number in range(200_000))
+    with pytest.raises(BadFile, match="has the key 'k199999' twice"):
+        codec.load_sent_task(f'{{"command":"x","input":{{{keys},"k199999":2}}}}'.encode(), "d.json")
+    with pytest.raises(BadFile, match=r"has 200,001 fields, and at most 1,000 are read"):
+        codec.load_sent_task(f'{{"command":"x",{keys}}}'.encode(), "d.json")

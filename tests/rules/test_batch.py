@@ -211,3 +211,17 @@ def test_a_batch_that_is_no_longer_what_was_judged_is_read_anew() -> None:
     later = jsonl({"id": "b", "priority": 7}, {"id": "c"})
     lines = list(batch.lines(later, FILE, ORDER, "many-00000000", SETTINGS, verdict))
     assert [line.name for line in lines] == [line.name for line in expand(later)]
+
+
+@given(st.text("ab \t\r\n\v\f\0", max_size=40).map(str.encode), st.sampled_from([b"", codec.BOM]))
+def test_the_lines_that_are_not_blank_have_their_numbers(data: bytes, mark: bytes) -> None:
+    naive = [(number, line.strip()) for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
+    assert [(number, raw.strip()) for number, _, raw in batch.split_lines(mark + data)] == naive
+    for _, start, raw in batch.split_lines(mark + data):
+        assert (mark + data)[start : start + len(raw)] == raw
+        assert b"\n" not in raw
+
+
+def test_very_many_blank_lines_cost_no_turn_each() -> None:
+    turns = sum(1 for _ in batch.split_lines(b"\n" * 10_000_000 + jsonl({}) + b" \n" * 1_000_000))
+    assert turns == 1

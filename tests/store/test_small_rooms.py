@@ -154,3 +154,17 @@ def test_a_task_gets_the_committed_results_of_all_that_it_depended_on(store: Sto
     before = mount.calls
     write_dependencies(mount, Task.model_validate({"type": "x"}), written.__setitem__)
     assert mount.calls == before
+
+
+def test_the_results_that_a_task_gets_are_bounded_together(
+    store: Store, mount: FaultyFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are copied in one step of the worker, to its own disk."""
+    monkeypatch.setattr("spoold.store.dependencies.TOTAL_MAX", 10)
+    for name, size in (("a", 6), ("b", 6), ("c", 4), ("d", 11)):
+        mount.write(f"completed/{name}.1.w1.json", b"{}", durable=False)
+        mount.write(f"results/{name}.1.w1.json", b"x" * size, durable=False)
+    written: dict[str, bytes] = {}
+    task = Task.model_validate({"type": "x", "after": ["a", "b", "c", "d"]})
+    write_dependencies(mount, task, written.__setitem__)
+    assert {name: len(data) for name, data in written.items()} == {"deps/a.json": 6, "deps/c.json": 4}

@@ -185,3 +185,16 @@ def test_a_pipe_where_a_record_is_looked_for_blocks_nobody(tmp_path: Path, monke
     looking.start()
     looking.join(5)
     assert found == [[]]
+
+
+@pytest.mark.parametrize("content", [b"[" * 200_000, b"\xff" * 10, b'{"host": 3}', b"0" * 100_000])
+def test_what_strangers_call_a_record_keeps_no_worker_from_starting(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    trap = tmp_path / "spoold-scratch-0evil"
+    trap.mkdir()
+    (trap / "owner.json").write_bytes(content)
+    assert find_abandoned(SystemHost()) == []
+    os.truncate(trap / "owner.json", 1 << 40)
+    assert find_abandoned(SystemHost()) == []
