@@ -15,7 +15,7 @@ from typing import Protocol
 
 from spoold.daemon.nap import Nap
 from spoold.daemon.pulse import Pulse
-from spoold.protocol.errors import BadFile, ShutOut, Unavailable
+from spoold.protocol.errors import ShutOut, Unavailable
 from spoold.protocol.settings import PollSettings
 
 log = logging.getLogger("spoold")
@@ -95,7 +95,6 @@ class Loop:
     over: bool = False
     _leaving: threading.Event = field(default_factory=threading.Event)
     _hurry: bool = False
-    _began: bool = False
     _active_at: float = 0.0
 
     def leave(self, *, hurry: bool = False) -> None:
@@ -136,7 +135,6 @@ class Loop:
         try:
             if self.actor is None:
                 self.actor = self.make()
-                self._began = True
             if self._leaving.is_set():
                 self.actor.leave(self._hurry)
             self.actor.rest(self.nap.due)
@@ -149,10 +147,6 @@ class Loop:
             return self._leaving.is_set()
         except (OSError, Unavailable) as error:
             return self._be_patient(error)
-        except BadFile as error:
-            if not self._began:
-                raise  # a configuration that never worked: say so and end
-            return self._be_patient(error)  # somebody edits the spool's settings just now
         if beat.done:
             return True  # it need not have asked for anything
         if self.trouble is not None and not self.actor.resting:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -140,11 +141,9 @@ def _count_keys(value: Any) -> int:
 def _once(file: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise BadFile(file, "", f"has the key {name!r} twice in one object.", "keep one of the two.")
-            seen.add(name)
+        counted = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counted.items() if count > 1)
+        raise BadFile(file, "", f"has the key {twice!r} twice in one object.", "keep one of the two.")
     return found
 
 

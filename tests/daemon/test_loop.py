@@ -14,7 +14,6 @@ from spoold.daemon import loop as loop_module
 from spoold.daemon.loop import Actor, Loop, StepResult
 from spoold.daemon.nap import Nap
 from spoold.daemon.pulse import VERBS, Pulse, pulsing
-from spoold.protocol.errors import BadFile, ShutOut
 from spoold.protocol.settings import PollSettings
 from spoold.system.clock import ManualClock
 from spoold.system.filesystem import FileSystem
@@ -65,30 +64,6 @@ class Troubled:
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_: None
-
-
-WRONG = BadFile("spool.toml", "timeout", "is not TOML.", "fix it.")
-
-
-@pytest.mark.parametrize("first", [True, False])
-def test_settings_that_are_wrong_end_a_node_that_starts_and_not_one_that_begins_again(
-    first: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A worker that was fenced opens the spool anew, and somebody may be editing its settings just then."""
-    monkeypatch.setattr(loop_module, "PATIENCE_S", 0.01)
-    made: list[Exception | Troubled] = [WRONG, WRONG, Troubled(DONE)]
-    if not first:
-        made.insert(0, Troubled(ShutOut("gone")))
-
-    def make() -> Actor:
-        actor = made.pop(0)
-        if isinstance(actor, Exception):
-            raise actor
-        return cast(Actor, actor)
-
-    loop = Loop(make, PollSettings(), Pulse(), lambda: False, Nap(ManualClock()))
-    loop.run()
-    assert (loop.error, len(made)) == ((WRONG, 2) if first else (None, 0))
 
 
 WENT, DONE = StepResult(busy=False, next_due=0.0), StepResult(busy=False, next_due=None, done=True)

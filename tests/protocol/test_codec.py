@@ -506,3 +506,9 @@ def test_a_drop_of_very_many_keys_is_refused_at_once() -> None:
         codec.load_sent_task(f'{{"command":"x","input":{{{keys},"k199999":2}}}}'.encode(), "d.json")
     with pytest.raises(BadFile, match=r"has 200,001 fields, and at most 1,000 are read"):
         codec.load_sent_task(f'{{"command":"x",{keys}}}'.encode(), "d.json")
+
+
+@pytest.mark.parametrize("claim", ["rename", "lock"])
+def test_a_marker_is_what_its_model_reads(claim: str) -> None:
+    found = codec.check_marker({"format": 1, "spool_id": "s1", "claim": claim, "later": 1}, "spool.json")
+    assert (found.spool_id, found.claim) == ("s1", claim)
