@@ -10,15 +10,16 @@ from collections.abc import Callable
 class OpenFile:
     """path: where it is by now; None once it was removed, which its writer does not notice, or lost with the power.
 
-    late: its client keeps what is written until it is sent; unread: nobody has read it since it was written;
-    unread_end: it was removed so.
+    late: its client keeps what is written until it is sent; looks: whether each who has read it did so since it was
+    last written; unread_end: it was removed by somebody whose look was older.
     """
 
     def __init__(
         self, path: str, append: Callable[[str, bytes], None], closed: Callable[[OpenFile], None], late: bool
     ) -> None:
         self.path: str | None = path
-        self.lost = self.unread = self.unread_end = False
+        self.lost = self.unread_end = False
+        self.looks: dict[object, bool] = {}
         self._append = append
         self._closed = closed
         self._late = late

@@ -14,6 +14,8 @@ import os
 from collections.abc import Callable
 from typing import Protocol
 
+from greenlet import getcurrent
+
 from spoold.system.filesystem import Stat, Usage
 from spoold.system.memory import MemoryFileSystem
 from tests.sim.openfile import OpenFile
@@ -103,7 +105,9 @@ class Server:
         self._volatile.pop(path, None)
         for file in self._strangers:
             if file.path == path:
-                file.path, file.unread_end = None, file.unread
+                # Of a removal that the network carried out late, nobody knows here who had asked for it.
+                looks = [file.looks[here]] if (here := getcurrent()) in file.looks else file.looks.values()
+                file.path, file.unread_end = None, False in looks
         self._remember()
         if self.onlooker is not None:
             self.onlooker.removed(path)
@@ -129,7 +133,7 @@ class Server:
         data = self.fs.read(path)
         for file in self._strangers:
             if file.path == path:
-                file.unread = False
+                file.looks[getcurrent()] = True
         return data
 
     def _append(self, path: str, data: bytes) -> None:
@@ -157,6 +161,8 @@ class Server:
         self._unsure(path)
         self._remember()
         file = OpenFile(path, self._add, self._open.remove, late)
+        for before in [before for before in self._strangers if before.path == path]:
+            file.looks |= before.looks
         self._open.append(file)
         self._strangers.append(file)
         self._scribbled(path)
@@ -169,7 +175,7 @@ class Server:
     def _scribbled(self, path: str) -> None:
         for file in self._strangers:
             if file.path == path:
-                file.unread = True
+                file.looks = dict.fromkeys(file.looks, False)
         if self.onlooker is not None:
             self.onlooker.scribbled(path)
 
