@@ -21,6 +21,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     growing     drops that may still be on their way
     originals   single drops of strangers, whose copies become tasks
     stuck       drops that may not be moved for now
+    dependents  which tasks may fail for a parent's failure, where a server may forget it
     duplicates  drops whose id is taken
     durability  what a stranger wrote, on disk before it is admitted
     doors       admitting/: what shuts out the leaders before

@@ -177,7 +177,9 @@ class Desk:
         conditions = conditions_of(task) if task is not None else NO_CONDITIONS
         rest_until = self.now.monotonic + delay_ms / 1000 if delay_ms else 0.0
         task_key = self.backlog.add(Entry(file, lane, conditions, rest_until), self.now)
-        self.view.where.pop(task_key, None)  # where it waits, the backlog says
+        before = self.view.where.pop(task_key, None)  # where it waits, the backlog says
+        if before is not None and before.state in (State.COMPLETED, State.FAILED):
+            self.backlog.parent_changed(task_key, self.now)
         self.learned.lanes.pop(task_key, None)
         if conditions.deadline is not None:
             self.learned.deadlines[task_key] = conditions.deadline

@@ -23,5 +23,7 @@ def follow(desk: Desk) -> None:
         desk.missing.found(task_key)
     for task_key in changes.ended:
         desk.ended(task_key)
+    for task_key in changes.revived:
+        desk.backlog.parent_changed(task_key, desk.now)
     desk.missing.keys.update(changes.missing)
     learn(desk, changes.came)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from spoold.master.dependents import certain
 from spoold.master.desk import Desk
 from spoold.master.learning import unread
 from spoold.master.rejecting import reject_twin
@@ -84,7 +85,7 @@ def fail_refused(desk: Desk) -> None:
     failed = 0
     while failed < PER_STEP and (refused := desk.backlog.refused()):
         before = failed
-        for entry, verdict in refused:
+        for entry, verdict in certain(desk, refused):
             desk.breathe()
             place = waiting_place(entry.lane, entry.file)
             if place.directory in desk.view.blocked:

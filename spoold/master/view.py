@@ -207,6 +207,7 @@ class View:
             for name, task in names.items():
                 if key(task.id) in gone:
                     self.where[key(task.id)] = Place(state, directory, name)
+                    found.changes.revived.append(key(task.id))
                     found.changes.undone += 1
 
     def settle(self, task_id: str, state: State, directory: str, name: str) -> None:
@@ -281,6 +282,8 @@ class View:
                 found.changes.undone += before.name == name
             if before is None or not self._succeeded(before):  # else this is a copy
                 self.where[task_key] = here
+                if before is not None and before.state in _PARENT and state not in _PARENT:
+                    found.changes.revived.append(task_key)
             found.changes.came.append(task_key)
             found.changes.any = True
             if state in _PARENT:

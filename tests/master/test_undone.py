@@ -194,3 +194,19 @@ def test_a_task_that_was_undone_while_waiting_is_listed_is_no_copy(*, after_fail
     made.advance(35)
     assert made.fs.files("rejected") == {}
     assert made.state("a") == "claimed"
+
+
+def test_no_child_fails_for_a_failure_that_the_server_forgot() -> None:
+    """The leader remembers that it had failed the parent, and hears of a child before it has listed anything anew."""
+    made = share()
+    ready = made.find("a").path
+    made.fs.write("control/cancel.a.1.json", b"{}", durable=True)
+    made.advance(1)
+    assert made.state("a") == "failed"
+    made.fs.rename(made.find("a").path, ready)
+    made.submit("b.json", json.dumps({"id": "b", "command": ["work"], "dependencies": ["a"]}))
+    made.worker("w1")
+    made.advance(10)
+    made.finish("a")
+    made.advance(10)
+    assert (made.state("a"), made.state("b")) == ("completed", "claimed")
