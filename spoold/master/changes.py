@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 class Changes:
     """What a refresh found: keys that came to a new place, those of them that ended, keys that are nowhere.
 
-    revived: those that had ended, and stand where they stood before that; undone: claims that stand in ready/ again under the very same name, which no move does, and tasks whose success is
-    gone while they still stand where they were before it.
+    revived: those that had ended, and stand where they stood before that; undone: claims that stand in ready/ again
+    under the very same name, which no move does, and tasks whose success is gone while they still stand where they
+    were before it.
     """
 
     came: list[str] = field(default_factory=list)

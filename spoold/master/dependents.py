@@ -1,8 +1,8 @@
 """Which tasks may fail since one that they depend on has failed, where a server forgets with its power.
 
-Law: a task fails for a failure that nothing undoes any more, since its own cannot be taken back. A power cut of such a
-server puts the parent back to where it was, and it may complete. But its disk keeps the order of all changes: what a
-listing shows after something durable was written is settled.
+Law: a task fails for a failure that nothing undoes any more, since its own cannot be taken back. A power cut of such
+a server puts the parent back to where it was, and it may complete. But its disk keeps the order of all changes: what
+a listing shows after something durable was written is settled.
 """
 
 from __future__ import annotations

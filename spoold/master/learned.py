@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 @dataclass(slots=True)
 class Learned:
     """By key of a task. lanes: of those that are ready or claimed; deadlines: wall time (s), of those that have one;
-    unlearned: since when (monotonic, s) lane and deadline are to be looked up. settled: names in failed/ that no power
-    cut takes back, as `dependents` found.
+    unlearned: since when (monotonic, s) lane and deadline are to be looked up. settled: names in failed/ that no
+    power cut takes back, as `dependents` found.
     """
 
     lanes: dict[str, str] = field(default_factory=dict)

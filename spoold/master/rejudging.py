@@ -18,6 +18,8 @@ from spoold.master import anew
 from spoold.master.contents import IN_REASON, Content
 from spoold.master.desk import Desk
 from spoold.protocol import layout
+from spoold.protocol.drop import concerns_us
+from spoold.protocol.names import parse_task
 from spoold.store import absence, drops
 from spoold.system.filesystem import NotRegularError
 
@@ -96,7 +98,8 @@ class Rejudging:
         """Of what former leaders have rejected, find out what it said then.
 
         The network may carry out a rejection of theirs after this leader has listed rejected/. So it lists that once
-        more when their lease is over, and looks for each drop that was gone from pending/ without its doing.
+        more when their lease is over, and looks for each drop that was gone from pending/ without its doing. One that
+        stands there without a reason was carried out when its leader had taken it for refused.
         """
         if desk.now.monotonic >= self._list_at:
             self._list(desk)
@@ -130,7 +133,7 @@ class Rejudging:
 
     def _list(self, desk: Desk) -> None:
         names = set(absence.names_unless_blocked(desk.store.fs, layout.REJECTED))
-        found = {name for name in names if f"{name}{layout.REASON}" in names}
+        found = {name for name in names if f"{name}{layout.REASON}" in names or _is_bare(name)}
         if self._listed is None:
             self._unread += sorted(found)
             self._listed = found
@@ -173,6 +176,12 @@ class Rejudging:
             desk.store.fs.unlink(layout.join(layout.REJECTED, f"{name}{layout.REASON}"))
         desk.report.rejected = max(0, desk.report.rejected - 1)
         return True
+
+
+def _is_bare(name: str) -> bool:
+    """Whether a name without a reason beside it may be one of a drop: a token's content alone does not say its id."""
+    drop = concerns_us(name) and name.endswith((".json", ".jsonl")) and not name.endswith(layout.REASON)
+    return drop and parse_task(name) is None
 
 
 def _most(desk: Desk, name: str) -> int:

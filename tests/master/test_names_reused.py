@@ -298,6 +298,29 @@ def test_a_new_leader_reads_no_flood_of_reasons_in_one_step() -> None:
     assert ids(made) == ["g0"]
 
 
+@pytest.mark.parametrize(
+    ("name", "back"),
+    [
+        ("job.json", True),
+        ("jobs.jsonl", True),
+        ("5000.hbv8u6qpmo-1.t.a1f0c0.json", False),
+        ("notes.txt", False),
+        (".job.json", False),
+    ],
+)
+def test_a_rejection_that_was_carried_out_after_its_reason_was_taken_away_is_judged_by_the_next_leader(
+    name: str, back: bool
+) -> None:
+    """The leader that had asked for it is gone by then, and with it who knew that the drop had been in pending/."""
+    made = cluster()
+    made.crash("m1")
+    made.fs.write(f"rejected/{name}", f"{GOOD}\n".encode(), durable=False)
+    made.master("m2")
+    made.advance(60)
+    assert ids(made) == (["g0"] if back else [])
+    assert made.fs.list("rejected") == ([] if back else [name])
+
+
 def batch(made: Cluster, count: int = 2) -> int:
     """Drop a batch that no rename published, and wait until its lines are tasks; its inode."""
     inode = drop(made, "gen.jsonl", "".join(map(line, range(count))))
