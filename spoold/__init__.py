@@ -2,7 +2,7 @@
 
 A map of the house; each room may call only the rooms below it (a test holds it so):
 
-    cli         the `spool` command: one verb, one file
+    faces       what people meet; in cli the `spool` command: one verb, one file
     daemon      processes around step(): the loop, systemd, `spool up`, everything inside one program
     worker      claims tasks, runs them, commits what they ended with
     master      leads: admits, orders, retries, reaps, reports

@@ -1,6 +1,6 @@
 """`python -m spoold` is `spool`."""
 
-from spoold.cli import main
+from spoold.faces.cli import main
 
 if __name__ == "__main__":
     main()

@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 from spoold import __version__
-from spoold.cli.app import build
+from spoold.faces.cli.app import build
 
 _EXAMPLE, _EXIT = "Example: ", "Exit codes: "
 

@@ -10,7 +10,7 @@
     asking       whether a task can be cancelled or tried again
     listing      the long form of a list of tasks
     info         all that can be said of one task
-    explain      why a task is not running
+    inquiry      why a task is not running
     pauses       who paused what, why and until when
     rejections   which drop was rejected since a task has its id
     origins      with which tasks a failure by dependency began

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from spoold.protocol.errors import NotFound, SpoolError
 from spoold.protocol.lifecycle import State
-from spoold.rules.drain import is_meant
+from spoold.rules.cluster.drain import is_meant
 from spoold.store import beats
 from spoold.store.locate import Located
 from spoold.system.filesystem import FileSystem

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 from spoold.protocol.door import BatchName
 from spoold.protocol.drop import is_unique
-from spoold.rules.admission import Admit
-from spoold.rules.batch import Accepted
-from spoold.store.doors import list_standing
+from spoold.rules.entry.admission import Admit
+from spoold.rules.entry.batch import Accepted
+from spoold.store.door_files import list_standing
 from spoold.store.refusals import WAITED_FOR
 from spoold.system.filesystem import FileSystem
 

@@ -14,9 +14,9 @@ from spoold.client.waiting import read_result
 from spoold.protocol.errors import SpoolError
 from spoold.protocol.lifecycle import State
 from spoold.protocol.result import Result, Total
-from spoold.rules.accounts import plus, total_of
-from spoold.rules.selection import Selection
-from spoold.store import drops, locate
+from spoold.rules.answers.selection import Selection
+from spoold.rules.attempts.accounts import plus, total_of
+from spoold.store import drop_search, locate
 from spoold.store.locate import SHOWN, Located
 from spoold.store.store import Store
 
@@ -94,7 +94,7 @@ class Batch:
 
     def _cause(self, located: Located, result: Result | None) -> tuple[str, str]:
         if located.state is State.REJECTED:
-            problem = drops.problem_in(locate.reason_of(self._store, located))
+            problem = drop_search.problem_in(locate.reason_of(self._store, located))
             return "rejected", problem.told(located.id) if problem is not None else ""
         if result is None or result.error is None:
             return "unknown", "its result cannot be read"

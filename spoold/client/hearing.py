@@ -14,10 +14,10 @@ from datetime import datetime
 from spoold.client.living import Sleep, beating
 from spoold.protocol.amount import amount, length, some
 from spoold.protocol.heartbeat import Heartbeat
-from spoold.rules.accounts import BEAT_EVERY
-from spoold.rules.case import Case
-from spoold.rules.clocks import EQUAL_S
-from spoold.rules.nodes import ASLEEP
+from spoold.rules.answers.case import Case
+from spoold.rules.attempts.accounts import BEAT_EVERY
+from spoold.rules.cluster.clocks import EQUAL_S
+from spoold.rules.cluster.nodes import ASLEEP
 from spoold.store import beats
 from spoold.store.clocks import by_host
 from spoold.store.presence import provably_gone, runs_here

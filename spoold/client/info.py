@@ -17,8 +17,8 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key, parse_archived, parse_ended
 from spoold.protocol.order import order_micros, rank_of
 from spoold.protocol.result import Result, Total
-from spoold.rules.accounts import total_of
-from spoold.store import beats, drops, locate
+from spoold.rules.attempts.accounts import total_of
+from spoold.store import beats, drop_search, locate
 from spoold.store.absence import names_shown
 from spoold.store.locate import Located
 from spoold.store.store import Store, stamp
@@ -141,7 +141,7 @@ def kind_of(content: dict[str, Any]) -> str:
 def reason_of(store: Store, located: Located, last: Result | None) -> str:
     """Why a task is where it is, as its last result or its rejection says it; '' where neither says anything."""
     if located.state is State.REJECTED:
-        problem = drops.problem_in(locate.reason_of(store, located))
+        problem = drop_search.problem_in(locate.reason_of(store, located))
         return f"{problem.told(located.id)} Mend: {problem.mend}" if problem is not None else UNEXPLAINED
     if located.state is State.COMPLETED or last is None or last.error is None:
         return ""

@@ -35,7 +35,7 @@ from spoold.rules.gates.facts import (
 )
 from spoold.rules.gates.registry import conditions_of, gather, judge, judge_type, parents_of
 from spoold.rules.gates.verdicts import Pass
-from spoold.rules.resources import Capacity, Stock, capacities, stock_seen, uses_of
+from spoold.rules.scheduling.resources import Capacity, Stock, capacities, stock_seen, uses_of
 from spoold.store import beats, control, snapshots
 from spoold.store.clocks import by_host
 from spoold.store.locate import Located, locate_many

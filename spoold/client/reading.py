@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spoold.client.listing import Row
     from spoold.protocol.event import Event
     from spoold.protocol.snapshot import Snapshot as Status
-    from spoold.rules.case import Explanation
+    from spoold.rules.answers.case import Explanation
     from spoold.store.locate import Located
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class Reading(Connection):
 
     def explain(self, task_id: str) -> Explanation:
         """Why a task is where it is, and what would change that. Errors: NotFound."""
-        from spoold.client.explain import explain
+        from spoold.client.inquiry import explain
         from spoold.system.host import SystemHost
 
         with self.reaching():
@@ -81,7 +81,7 @@ class Reading(Connection):
         ValueError for a state that is none.
         """
         from spoold.client import listing, selecting
-        from spoold.rules.selection import Selection
+        from spoold.rules.answers.selection import Selection
         from spoold.system.host import SystemHost
 
         selection = Selection(tuple(State(state) for state in states), tuple(types), tuple(batches))

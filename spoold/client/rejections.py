@@ -11,7 +11,7 @@ from spoold.protocol.drop import id_in
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
-from spoold.store import drops
+from spoold.store import drop_search
 from spoold.store.locate import Located
 from spoold.system.filesystem import FileSystem
 
@@ -24,5 +24,5 @@ def twin(fs: FileSystem, located: Located) -> BadFile | None:
     for name in sorted(fs.list(layout.REJECTED), reverse=True):  # our names sort by age
         found = id_in(name.removesuffix(layout.REASON)) if name.endswith(layout.REASON) else None
         if found is not None and key(found) == wanted:
-            return drops.problem_in(drops.read_reason(fs, layout.join(layout.REJECTED, name)))
+            return drop_search.problem_in(drop_search.read_reason(fs, layout.join(layout.REJECTED, name)))
     return None

@@ -16,9 +16,9 @@ from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
-from spoold.rules.selection import Selection, nearest, suggestion
-from spoold.store import beats, drops, locate
-from spoold.store.lanes import list_lanes
+from spoold.rules.answers.selection import Selection, nearest, suggestion
+from spoold.store import beats, drop_search, locate
+from spoold.store.lane_moves import list_lanes
 from spoold.store.locate import SHOWN, Located
 from spoold.store.store import Store
 
@@ -176,7 +176,7 @@ def _candidates(
 def _lines(store: Store) -> dict[str, tuple[Located, bytes]]:
     """The lines of batches that are no tasks yet, by key."""
     lines = {}
-    for path, line, task_id, raw in drops.list_lines(store.fs):
+    for path, line, task_id, raw in drop_search.list_lines(store.fs):
         located = Located(State.PENDING, path, task_id, drop=path.rpartition("/")[2], line=line)
         lines[key(task_id)] = (located, raw)
     if lines:

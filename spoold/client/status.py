@@ -17,11 +17,11 @@ from spoold.client.living import LOOK_EVERY_S, Sleep, beating
 from spoold.protocol import codec, layout
 from spoold.protocol.names import NOBODY, LeaseName
 from spoold.protocol.plain import picture
-from spoold.rules.clocks import agreed, is_fresh
-from spoold.rules.disk import is_warning
+from spoold.rules.cluster.clocks import agreed, is_fresh
+from spoold.rules.share.disk import is_warning
 from spoold.store import beats, snapshots
 from spoold.store.clocks import by_host
-from spoold.store.lease import read_lease
+from spoold.store.leader_token import read_lease
 from spoold.store.obstacles import obstacles
 from spoold.store.presence import SAY_AGAIN, provably_gone, runs_here
 from spoold.store.store import Store
@@ -123,7 +123,7 @@ def silent(
     the heartbeats of the dead. Where nobody leads, a stamp far from our own clock is a reason to watch for one and a
     half intervals (see `living`), and no more: a node with a wrong clock is seen to beat. A sleeper is no dead node.
     """
-    from spoold.rules.nodes import ASLEEP
+    from spoold.rules.cluster.nodes import ASLEEP
 
     dead = {node for node, beat in nodes.items() if provably_gone(beat, host)}
     if leads:
@@ -175,7 +175,7 @@ class Roster:
 
 def roster(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep) -> Roster:
     """The nodes as their own heartbeats show them; the silent ones are called dead. Errors: OSError."""
-    from spoold.rules.nodes import node_of
+    from spoold.rules.cluster.nodes import node_of
     from spoold.store.census import list_claims
 
     nodes = beats.read_all(store.fs)

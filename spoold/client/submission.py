@@ -63,7 +63,7 @@ def one(
     micros: microseconds since 1970; stamp: now, as people read it; file: what to call the task in errors; stem: how a
     made id begins, if not as the task is called.
     """
-    from spoold.rules import admission
+    from spoold.rules.entry import admission
 
     draft = complete(task, f"{_stem(task, stem)}-{suffix()}", stamp)
     data = _dump(draft, file)
@@ -129,7 +129,7 @@ def _batch(
     lines: list[bytes], ids: list[str], chosen: list[str], settings: Settings, micros: int, name: str, file: str
 ) -> Drop:
     data = b"\n".join([*lines, b""])
-    from spoold.rules import admission, batch
+    from spoold.rules.entry import admission, batch
 
     verdict = batch.check(data, file, settings)
     if not isinstance(verdict, batch.Accepted):

@@ -14,7 +14,7 @@ from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, parse_ended
 from spoold.protocol.result import Code, Error, Result, Status
-from spoold.store import drops
+from spoold.store import drop_search
 from spoold.store.absence import listed
 from spoold.store.archive import list_archived
 from spoold.store.locate import Located, locate_many
@@ -119,7 +119,7 @@ class Waiter:
             self._listed[state] = now
 
     def _look_rejected(self) -> None:
-        for path, task_id, drop in drops.list_reasons(self._store.fs, self._reasons):
+        for path, task_id, drop in drop_search.list_reasons(self._store.fs, self._reasons):
             self._reasons.add(path)
             self._rejected[key(task_id)] = path
             for own in [k for k in self._wanted.keys() & self._dropped.keys() if self._dropped[k] == drop]:
@@ -131,7 +131,7 @@ class Waiter:
 
     def _reject(self, task_key: str, path: str) -> None:
         task_id = self._wanted.pop(task_key)
-        self._came[task_id] = rejection(task_id, drops.read_reason(self._store.fs, path))
+        self._came[task_id] = rejection(task_id, drop_search.read_reason(self._store.fs, path))
 
     def _lives(self, task_id: str) -> bool:
         """Whether a task has this id: then it was a second drop of the id that was rejected."""

@@ -8,8 +8,8 @@ from functools import cache, partial
 
 from spoold.daemon.pulse import Pulse, pulsing
 from spoold.protocol import layout
-from spoold.rules.sharing import node_remark
-from spoold.store.mounting import mount_facts
+from spoold.rules.share.sharing import node_remark
+from spoold.store.mount_facts import mount_facts
 from spoold.store.store import Store, open_store
 from spoold.system.clock import SystemClock
 from spoold.system.posix import PosixFileSystem

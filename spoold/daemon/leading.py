@@ -11,7 +11,7 @@ from spoold.daemon.naming import node_id
 from spoold.daemon.pulse import Pulse
 from spoold.master.master import Master
 from spoold.protocol import layout
-from spoold.rules.lease import MISSING
+from spoold.rules.cluster.succession import MISSING
 from spoold.store.initialise import restore
 from spoold.system.bell import Bell, readable
 from spoold.system.hints import Hints

@@ -19,11 +19,11 @@ from spoold.system.hints import Hints
 from spoold.system.host import SystemHost
 from spoold.system.power import SystemInhibitor
 from spoold.system.scratch import LocalScratch, find_abandoned
+from spoold.worker.attempts.writers import Writers
 from spoold.worker.config import WorkerConfig
-from spoold.worker.lookup import Lookup
-from spoold.worker.preparing import inherited, passed_on
+from spoold.worker.handlers.preparing import inherited, passed_on
+from spoold.worker.readiness.lookup import Lookup
 from spoold.worker.worker import Worker
-from spoold.worker.writers import Writers
 
 log = logging.getLogger("spoold")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from spoold.doctor.share import LockKind, Share, name_of
 from spoold.protocol import layout
-from spoold.rules.checkup import NO_ANSWER
+from spoold.rules.share.checkup import NO_ANSWER
 
 WITHIN_S = 20.0
 

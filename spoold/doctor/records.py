@@ -12,10 +12,10 @@ from spoold.protocol import codec, layout
 from spoold.protocol.heartbeat import HostId, MountFacts
 from spoold.protocol.report import Remark, Report, ReportName
 from spoold.protocol.version import __version__
-from spoold.rules.checkup import judge_machine
-from spoold.rules.gathering import judge_company, judge_gathering
-from spoold.rules.mounting import facts_of, in_force, judge_mount
-from spoold.rules.verdict import conclude, line, ordered
+from spoold.rules.share.checkup import judge_machine
+from spoold.rules.share.gathering import judge_company, judge_gathering
+from spoold.rules.share.mount_options import facts_of, in_force, judge_mount
+from spoold.rules.share.verdict import conclude, line, ordered
 from spoold.store.reports import list_reports, read_reports
 from spoold.store.store import clear_directory, make_directory
 from spoold.system.filesystem import FileSystem

@@ -12,7 +12,7 @@ from spoold.protocol.drop import first_stem
 from spoold.protocol.errors import legible
 from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import slug
-from spoold.rules import admission
+from spoold.rules.entry import admission
 
 
 def judge_anew(desk: Desk, path: str, drop: str) -> bool:

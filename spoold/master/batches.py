@@ -23,8 +23,8 @@ from spoold.protocol import layout
 from spoold.protocol.door import BatchName
 from spoold.protocol.drop import is_our_batch
 from spoold.protocol.errors import BadFile, legible
-from spoold.rules import admission, batch
-from spoold.rules.batch import Accepted, Line
+from spoold.rules.entry import admission, batch
+from spoold.rules.entry.batch import Accepted, Line
 from spoold.store.refusals import WAITED_FOR
 from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import NotRegularError

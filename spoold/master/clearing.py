@@ -14,7 +14,7 @@ from spoold.master.rejecting import take_away
 from spoold.protocol import layout
 from spoold.protocol.names import key, parse_archived, parse_events, parse_log
 from spoold.store import absence
-from spoold.store.lanes import list_lanes
+from spoold.store.lane_moves import list_lanes
 from spoold.store.store import clear_directory
 
 EVERY_S = 60.0

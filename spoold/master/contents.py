@@ -19,7 +19,7 @@ IN_REASON, IN_NAME = 8, 4
 
 
 def digest_of(data: bytes) -> bytes:
-    """The digest, of which the first bytes are kept: BLAKE2b with 16 bytes, as `rules.batch` has it of a batch."""
+    """The digest, of which the first bytes are kept: BLAKE2b, 16 bytes, as in `rules.entry.batch`."""
     return hashlib.blake2b(data, digest_size=16).digest()
 
 

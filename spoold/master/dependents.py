@@ -14,8 +14,8 @@ from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.protocol.result import Code
-from spoold.rules.backlog import Entry
 from spoold.rules.gates.verdicts import Refuse
+from spoold.rules.scheduling.backlog import Entry
 
 Refused = list[tuple[Entry, Refuse]]
 

@@ -23,14 +23,14 @@ from spoold.protocol.names import EndedName, TaskName, key
 from spoold.protocol.request import Request, paused_by
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.protocol.task import Task
-from spoold.rules.accounts import Ran, plus, total_of
-from spoold.rules.backlog import Backlog, Entry, Now
+from spoold.rules.attempts.accounts import Ran, plus, total_of
+from spoold.rules.cluster.liveness import Watch
 from spoold.rules.gates.facts import NO_CONDITIONS
 from spoold.rules.gates.registry import conditions_of
-from spoold.rules.liveness import Watch
+from spoold.rules.scheduling.backlog import Backlog, Entry, Now
 from spoold.store import absence
 from spoold.store.journal import Journal
-from spoold.store.lanes import move_into_lane
+from spoold.store.lane_moves import move_into_lane
 from spoold.store.ledger import Ledger
 from spoold.store.mover import Fate, Moved
 from spoold.store.obstacles import obstacle

@@ -25,11 +25,11 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.names import COUNT_MAX, TaskName, key, parse_task
 from spoold.protocol.order import order_micros
-from spoold.rules import admission
-from spoold.rules.admission import Admit, Known
+from spoold.rules.entry import admission
+from spoold.rules.entry.admission import Admit, Known
 from spoold.store import absence, mover
-from spoold.store.doors import is_watched
-from spoold.store.lease import read_lease
+from spoold.store.door_files import is_watched
+from spoold.store.leader_token import read_lease
 from spoold.store.mover import Fate
 from spoold.store.store import clear_directory, make_directory
 from spoold.system.filesystem import NotRegularError

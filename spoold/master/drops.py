@@ -1,7 +1,7 @@
 """The drop box: pending/ → a task, a rejection, or not yet.
 
 A drop is opened once when it is new, and again only while it may still be growing. What a drop is, is decided in
-`rules.admission`; nothing here follows a link, opens a pipe or trusts a name.
+`rules.entry.admission`; nothing here follows a link, opens a pipe or trusts a name.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from spoold.protocol import codec, layout
 from spoold.protocol.drop import WHOLE, id_in, is_our_batch, is_unique
 from spoold.protocol.errors import BadFile, SpoolError, legible
 from spoold.protocol.names import key
-from spoold.rules import admission
-from spoold.rules.admission import Admit, Known, Reject, Young
-from spoold.rules.batch import Accepted
+from spoold.rules.entry import admission
+from spoold.rules.entry.admission import Admit, Known, Reject, Young
+from spoold.rules.entry.batch import Accepted
 from spoold.system.filesystem import NotRegularError
 
 log = logging.getLogger("spoold")

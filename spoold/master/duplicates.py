@@ -9,8 +9,8 @@ from spoold.master.desk import Desk
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import key
-from spoold.rules import admission
-from spoold.rules.admission import Admit, Known, Reject
+from spoold.rules.entry import admission
+from spoold.rules.entry.admission import Admit, Known, Reject
 from spoold.store import absence
 from spoold.store.archive import find_archived
 from spoold.store.regular import regular

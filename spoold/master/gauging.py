@@ -11,8 +11,8 @@ import hashlib
 from spoold.master.desk import Desk
 from spoold.protocol.door import BatchName
 from spoold.protocol.errors import BadFile
-from spoold.rules.admission import too_large
-from spoold.rules.batch import NEWLINE
+from spoold.rules.entry.admission import too_large
+from spoold.rules.entry.batch import NEWLINE
 from spoold.store import absence
 from spoold.system.filesystem import FileSystem
 

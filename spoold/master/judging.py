@@ -8,9 +8,9 @@ from spoold.master.desk import Desk
 from spoold.master.duplicates import says_the_same
 from spoold.protocol import codec
 from spoold.protocol.names import key
-from spoold.rules import batch
-from spoold.rules.admission import Reject, Young, taken
-from spoold.rules.batch import Accepted
+from spoold.rules.entry import batch
+from spoold.rules.entry.admission import Reject, Young, taken
+from spoold.rules.entry.batch import Accepted
 
 # Lines that are read in one step: few enough that all else goes on beside it.
 CHECKED_PER_STEP = 2000

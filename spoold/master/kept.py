@@ -20,8 +20,8 @@ from spoold.master.rejecting import reject, reject_irregular
 from spoold.protocol.door import BatchName
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import Mover
-from spoold.rules.admission import Reject, Young
-from spoold.rules.batch import Accepted
+from spoold.rules.entry.admission import Reject, Young
+from spoold.rules.entry.batch import Accepted
 from spoold.store import absence
 from spoold.system.filesystem import NotRegularError
 

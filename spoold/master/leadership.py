@@ -1,4 +1,4 @@
-"""The one token in master/: take it, renew it, lose it, resign it. What to do is decided in `rules.lease`."""
+"""The one token in master/: take it, renew it, lose it, resign it. `rules.cluster.succession` decides."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from spoold.protocol import layout
 from spoold.protocol.names import LeaseName
-from spoold.rules import lease
-from spoold.rules.liveness import Absence, Watch
+from spoold.rules.cluster import succession
+from spoold.rules.cluster.liveness import Absence, Watch
 from spoold.store import mover
-from spoold.store.lease import list_leases
+from spoold.store.leader_token import list_leases
 from spoold.store.mover import Fate
 from spoold.store.store import Store
 from spoold.system.errnos import Meaning, classify
@@ -71,7 +71,7 @@ class Leadership:
         token = max(tokens, default=None)
         self._look(token, now)
         renew = now >= self.renew_due
-        decision = lease.decide(
+        decision = succession.decide(
             tokens,
             self._store.writer,
             silent_s=self._watch.silent_s(_TOKEN),
@@ -79,14 +79,14 @@ class Leadership:
             renew=renew,
             gone=token is not None and token.holder != self._store.writer and gone(token.holder),
         )
-        if isinstance(decision, lease.Swap) and (now >= self._aside_until or decision.to.epoch == self.epoch):
+        if isinstance(decision, succession.Swap) and (now >= self._aside_until or decision.to.epoch == self.epoch):
             assert token is not None
             return self._swap(token, decision.to, now) and self._kept()
-        if isinstance(decision, lease.Keep):
+        if isinstance(decision, succession.Keep):
             self.token = token
             return self._kept()
         self.token = None
-        self._mind_missing(isinstance(decision, lease.Missing), now)
+        self._mind_missing(isinstance(decision, succession.Missing), now)
         return False
 
     @property
@@ -124,7 +124,7 @@ class Leadership:
         """Give the token to nobody, so that a standby need not wait for the lease. Errors: OSError."""
         if self.token is not None:
             token, self.token = self.token, None
-            mover.move(self._store.fs, _path(token), _path(lease.resigned(token)))
+            mover.move(self._store.fs, _path(token), _path(succession.resigned(token)))
 
     def _mind_missing(self, missing: bool, now: float) -> None:
         """Say once that nobody can lead. Between two names of the token a listing may show neither."""
@@ -134,7 +134,7 @@ class Leadership:
         self._missing_since = now if self._missing_since is None else self._missing_since
         if not self._told and now - self._missing_since >= self._lease_s:
             self._told = True
-            log.warning("%s; %s", lease.MISSING, lease.MISSING_MEND)
+            log.warning("%s; %s", succession.MISSING, succession.MISSING_MEND)
 
     def _look(self, token: LeaseName | None, now: float) -> None:
         if token != self._seen:

@@ -25,8 +25,8 @@ from spoold.master.reporting import Reporting
 from spoold.master.requests import Requests
 from spoold.master.retaining import Retaining
 from spoold.protocol import layout
-from spoold.rules.backlog import Now
-from spoold.rules.liveness import Watch
+from spoold.rules.cluster.liveness import Watch
+from spoold.rules.scheduling.backlog import Now
 from spoold.store import beats, clocks
 from spoold.store.initialise import restore
 from spoold.store.journal import Journal

@@ -25,8 +25,8 @@ from spoold.protocol.errors import legible
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.protocol.order import order_micros
-from spoold.rules import admission
-from spoold.rules.admission import Admit
+from spoold.rules.entry import admission
+from spoold.rules.entry.admission import Admit
 from spoold.store import absence
 from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import NotRegularError

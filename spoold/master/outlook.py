@@ -11,10 +11,10 @@ from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lanes import kind_in, parse_lane
 from spoold.protocol.request import EVERYTHING
 from spoold.protocol.snapshot import TaskCounts, no_tasks
-from spoold.rules.matching import unfit
-from spoold.rules.nodes import ASLEEP
-from spoold.rules.resources import kind_counted
-from spoold.rules.tempo import Left
+from spoold.rules.cluster.nodes import ASLEEP
+from spoold.rules.cluster.tempo import Left
+from spoold.rules.scheduling.matching import unfit
+from spoold.rules.scheduling.resources import kind_counted
 
 LANES_JUDGED = 50
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from spoold.protocol import layout
 from spoold.protocol.door import BatchName, DoorName, OriginalName
-from spoold.rules.batch import Accepted
+from spoold.rules.entry.batch import Accepted
 
 
 @dataclass(slots=True)

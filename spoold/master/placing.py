@@ -17,18 +17,18 @@ from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import halted_by
 from spoold.protocol.result import Code, Error, Status
 from spoold.protocol.task import Task
-from spoold.rules.admission import Admit
-from spoold.rules.backlog import Entry
+from spoold.rules.attempts.memory import may_be_raised, raised
+from spoold.rules.attempts.outcome import past_deadline
+from spoold.rules.attempts.policy import retry_policy
+from spoold.rules.entry.admission import Admit
 from spoold.rules.gates.facts import NO_CONDITIONS, Known, TypeFacts, facts_of_type
 from spoold.rules.gates.registry import gather, judge_type
 from spoold.rules.gates.verdicts import Pass
-from spoold.rules.memory import may_be_raised, raised
-from spoold.rules.outcome import past_deadline
-from spoold.rules.policy import retry_policy
-from spoold.rules.promoting import LaneView, displaced, holdbacks, promotions
-from spoold.rules.resources import capacities, uses_of
+from spoold.rules.scheduling.backlog import Entry
+from spoold.rules.scheduling.promoting import LaneView, displaced, holdbacks, promotions
+from spoold.rules.scheduling.resources import capacities, uses_of
 from spoold.store.absence import names_in
-from spoold.store.lanes import move_into_lane
+from spoold.store.lane_moves import move_into_lane
 from spoold.store.ledger import Ledger
 from spoold.store.mover import Moved
 

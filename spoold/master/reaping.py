@@ -18,10 +18,10 @@ from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.names import TaskName, is_node, parse_task
 from spoold.protocol.request import Verb
 from spoold.protocol.result import Code
-from spoold.rules import retry
-from spoold.rules.accounts import Ran, last_seen
-from spoold.rules.outcome import worker_died
-from spoold.rules.policy import retry_policy
+from spoold.rules.attempts import retry
+from spoold.rules.attempts.accounts import Ran, last_seen
+from spoold.rules.attempts.outcome import worker_died
+from spoold.rules.attempts.policy import retry_policy
 from spoold.store import beats, control
 from spoold.store.absence import names_in, stands
 from spoold.store.obstacles import named, remove_link

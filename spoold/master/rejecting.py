@@ -18,10 +18,10 @@ from spoold.protocol.drop import first_stem
 from spoold.protocol.errors import BadFile, legible
 from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import slug
-from spoold.rules import admission
-from spoold.rules.admission import Reject
+from spoold.rules.entry import admission
+from spoold.rules.entry.admission import Reject
 from spoold.store import absence, mover
-from spoold.store.drops import ids_in
+from spoold.store.drop_search import ids_in
 from spoold.store.mover import Moved
 from spoold.store.records import ASIDE, set_aside
 from spoold.system.errnos import concerns_one_file

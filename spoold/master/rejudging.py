@@ -20,7 +20,7 @@ from spoold.master.desk import Desk
 from spoold.protocol import layout
 from spoold.protocol.drop import concerns_us
 from spoold.protocol.names import parse_task
-from spoold.store import absence, drops
+from spoold.store import absence, drop_search
 from spoold.system.filesystem import NotRegularError
 
 # Between two looks at one (s), first and at most; so many are looked at in one step, and no more for so long (s).
@@ -111,7 +111,7 @@ class Rejudging:
         before = len(self._unread)
         for name in asked:
             try:
-                reason = drops.reason_in(desk.store.fs, layout.join(layout.REJECTED, f"{name}{layout.REASON}"))
+                reason = drop_search.reason_in(desk.store.fs, layout.join(layout.REJECTED, f"{name}{layout.REASON}"))
             except NotRegularError:
                 continue
             except OSError:

@@ -16,13 +16,13 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import BeatName, SnapshotName
 from spoold.protocol.snapshot import Leadership as LeadershipPart
 from spoold.protocol.snapshot import Snapshot, TaskCounts
-from spoold.rules.accounts import spent_by
-from spoold.rules.clocks import warnings as clock_warnings
-from spoold.rules.nodes import ASLEEP, count_workers, node_of
-from spoold.rules.tempo import Tally, Tempo
+from spoold.rules.attempts.accounts import spent_by
+from spoold.rules.cluster.clocks import warnings as clock_warnings
+from spoold.rules.cluster.nodes import ASLEEP, count_workers, node_of
+from spoold.rules.cluster.tempo import Tally, Tempo
 from spoold.store import beats, clocks, snapshots
 from spoold.store.absence import names_unless_blocked
-from spoold.store.mounting import mount_warnings, mounts_of
+from spoold.store.mount_facts import mount_warnings, mounts_of
 from spoold.store.obstacles import barrier, named, obstacles
 from spoold.store.presence import provably_gone
 from spoold.system.errnos import Meaning, classify

@@ -26,8 +26,8 @@ from spoold.protocol.names import (
 )
 from spoold.protocol.request import EVERYTHING, Request, Verb
 from spoold.protocol.result import Code, Error, Status
-from spoold.rules.drain import is_meant
-from spoold.rules.policy import rank
+from spoold.rules.attempts.policy import rank
+from spoold.rules.cluster.drain import is_meant
 from spoold.store import control
 from spoold.store.archive import find_archived
 

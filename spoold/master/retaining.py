@@ -16,7 +16,7 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.name_parts import ended_key_in
 from spoold.protocol.names import EndedName, key, parse_ended, parse_log
 from spoold.protocol.request import Verb
-from spoold.rules import retention
+from spoold.rules.tree import retention
 from spoold.store import control
 from spoold.store.absence import names_in, names_unless_blocked
 from spoold.store.archive import archive_record, archive_task, make_buckets

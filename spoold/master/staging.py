@@ -10,9 +10,9 @@ from spoold.master import doors
 from spoold.master.desk import Desk
 from spoold.master.rejecting import take_away
 from spoold.protocol import layout
-from spoold.rules.batch import Line
+from spoold.rules.entry.batch import Line
 from spoold.store import absence
-from spoold.store.lanes import move_into_lane
+from spoold.store.lane_moves import move_into_lane
 from spoold.store.records import is_taken
 
 # Under so many names a line is tried in one step.

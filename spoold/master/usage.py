@@ -1,4 +1,4 @@
-"""How much of each counted resource is in use: what limits are judged by. `rules.resources` says what a task uses.
+"""How much of each counted resource is in use: the figure behind limits. See `rules.scheduling.resources`.
 
 Law: counted anew from the listings in every step, so that no crash leaves a count wrong. Moves of the same step are
 counted as they are made. What may be in use counts as used: while it lasts, nothing new begins in its place.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from spoold.rules.resources import UNKNOWN, Capacity, Stock, Uses
+from spoold.rules.scheduling.resources import UNKNOWN, Capacity, Stock, Uses
 
 
 class Usage:

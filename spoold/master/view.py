@@ -29,11 +29,11 @@ from spoold.protocol.names import (
     parse_task,
 )
 from spoold.protocol.request import Request
-from spoold.rules.backlog import Backlog
 from spoold.rules.gates.facts import Parent
+from spoold.rules.scheduling.backlog import Backlog
 from spoold.store import beats, control
 from spoold.store.absence import names_in, names_unless_blocked
-from spoold.store.lanes import list_lanes
+from spoold.store.lane_moves import list_lanes
 from spoold.system.filesystem import FileSystem
 
 N = TypeVar("N", TaskName, EndedName)

@@ -15,7 +15,7 @@ from spoold.protocol.errors import WrongValue
 from spoold.protocol.result import Total
 
 # What a machine has, in whatever unit; room on a share, which some servers give as 2^63 bytes; a process id of Linux;
-# what is counted on for years, as `rules.accounts` sums it; how far a clock can be set, either way.
+# what is counted on for years, as `rules.attempts.accounts` sums it; how far a clock can be set, either way.
 AMOUNT_MAX, ROOM_MAX_MB, PID_MAX, COUNT_MAX, CLOCK_MAX_S = 10**9, 10**15, (1 << 31) - 1, 1 << 53, 10**11
 
 

@@ -48,7 +48,7 @@ class Retry(Strict):
     """How often and how soon to try again; None leaves it to the spool's settings. Times in seconds.
 
     memory_factor: the memory of the next attempt against one that ran out of it.
-    on: only these exit codes are tried again; never: these are not. Both empty: the classes of `rules.retry`.
+    on: only these exit codes are tried again; never: these are not. Both empty: as `rules.attempts.retry` has it.
     """
 
     max: Whole | None = Field(default=None, ge=0, le=1000)

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-from spoold.rules.ahead import has_room, preference
+from spoold.rules.scheduling.ahead import has_room, preference
 from spoold.runner import tree
 from spoold.runner.freezer import home
 from spoold.runner.job import Ending, Job, Kind, NoSlot

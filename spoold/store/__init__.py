@@ -7,11 +7,11 @@
     regular     what is no regular file is a bad one
     refusals    why a move was refused, and how to fix it
     mover       one rename, and the truth about it afterwards
-    lease       the tokens of leadership
+    leader_token the tokens of leadership
     locked      the same renames inside the spool's lock, where the mount needs that
-    doors       what stands in the doors of leaders
-    lanes       the lane directories under waiting/ and ready/
-    drops       what lies in pending/ and rejected/, and which id each names
+    door_files  what stands in the doors of leaders
+    lane_moves  the lane directories under waiting/ and ready/
+    drop_search what lies in pending/ and rejected/, and which id each names
     dependencies what a task's dependencies ended with
     archive     old tasks with their results and logs
     beats       heartbeats: publish mine, list all
@@ -20,7 +20,7 @@
     records     results as files: read as far as they can be, written whatever stands in their place
     clocks      the time by which deadlines are judged
     polling     which look at the share is due
-    mounting    how nodes mount a spool, and what is wrong with that
+    mount_facts how nodes mount a spool, and what is wrong with that
     reports     what the doctor found, as others read it
     control     requests: post, list, remove
     journal     events: append mine, read and follow all

@@ -17,8 +17,8 @@ from spoold.protocol.names import TaskName, is_node, parse_ended, parse_returned
 from spoold.protocol.snapshot import TaskCounts, no_tasks
 from spoold.store.absence import names_in, names_unless_blocked
 from spoold.store.archive import list_archived
-from spoold.store.doors import list_standing
-from spoold.store.lanes import list_lanes, list_tasks
+from spoold.store.door_files import list_standing
+from spoold.store.lane_moves import list_lanes, list_tasks
 from spoold.system.filesystem import FileSystem
 
 

@@ -1,7 +1,8 @@
 """The time by which deadlines are judged: this node's clock, corrected by the file server's and by the other nodes'.
 
 Law: no single machine's date decides. The mtime of a file that was just written is the file server's time. It is
-asked for now and then, and kept in between by CLOCK_BOOTTIME, which nobody can set. `rules.clocks` says who is right.
+asked for now and then, and kept in between by CLOCK_BOOTTIME, which nobody can set. `rules.cluster.clocks` says which
+clock is right.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from spoold.rules import clocks
+from spoold.rules.cluster import clocks
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem
 

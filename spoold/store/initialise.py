@@ -9,7 +9,7 @@ from spoold.protocol.errors import Unavailable
 from spoold.protocol.names import NOBODY, LeaseName
 from spoold.protocol.report import Strategy
 from spoold.protocol.settings import Marker
-from spoold.store.lease import list_leases
+from spoold.store.leader_token import list_leases
 from spoold.store.obstacles import obstacles
 from spoold.store.store import make_directory, stamp
 from spoold.system.clock import Clock

@@ -12,7 +12,7 @@ from spoold.protocol import layout
 from spoold.protocol.name_parts import ended_key_in
 from spoold.protocol.names import EndedName, key, parse_ended
 from spoold.protocol.result import Result, Total
-from spoold.rules.accounts import total_of
+from spoold.rules.attempts.accounts import total_of
 from spoold.store.records import read_record
 from spoold.system.filesystem import FileSystem
 

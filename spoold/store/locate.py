@@ -20,11 +20,11 @@ from spoold.protocol.errors import NotFound
 from spoold.protocol.lifecycle import State
 from spoold.protocol.name_parts import key_in
 from spoold.protocol.names import EndedName, TaskName, is_node, key, parse_ended, parse_returned, parse_task
-from spoold.store import drops
+from spoold.store import drop_search
 from spoold.store.absence import names_shown
 from spoold.store.archive import list_archived
-from spoold.store.doors import list_standing
-from spoold.store.lanes import list_lanes, list_tasks
+from spoold.store.door_files import list_standing
+from spoold.store.lane_moves import list_lanes, list_tasks
 from spoold.store.store import Store
 
 PREFIX_MIN = 4
@@ -183,12 +183,12 @@ class _Search:
 
     def _batches(self, store: Store) -> Iterator[Located]:
         """Lines of .jsonl files, dropped or being expanded; read only while something is missing."""
-        for path, line, task_id in drops.find_lines(store.fs, self.missing):
+        for path, line, task_id in drop_search.find_lines(store.fs, self.missing):
             yield Located(State.PENDING, path, task_id, drop=path.rpartition("/")[2], line=line)
 
     def _lines(self, store: Store) -> Iterator[Located]:
         """Lines of rejected batches: none of them is a task, but whoever asks for one hears why."""
-        for path, task_id, drop in drops.rejected_lines(store.fs, self.missing):
+        for path, task_id, drop in drop_search.rejected_lines(store.fs, self.missing):
             yield Located(State.REJECTED, path, task_id, drop=drop)
 
     def _archive(self, store: Store) -> Iterator[Located]:
@@ -196,14 +196,14 @@ class _Search:
 
 
 def _pending(store: Store) -> Iterator[Located]:
-    for drop, task_id in drops.list_drops(store.fs):
+    for drop, task_id in drop_search.list_drops(store.fs):
         yield Located(State.PENDING, layout.join(layout.PENDING, drop), task_id or drop, drop=drop)
     for found in list_standing(store.fs):
         drop = found.path.rpartition("/")[2]
         if isinstance(found.name, TaskName):
             yield Located(State.PENDING, found.path, found.name.id, drop=drop)
         elif isinstance(found.name, OriginalName):
-            task_id = drops.id_inside(store.fs, found.path) or found.name.prefix
+            task_id = drop_search.id_inside(store.fs, found.path) or found.name.prefix
             yield Located(State.PENDING, found.path, task_id, drop=drop)
 
 
@@ -250,13 +250,13 @@ def _archived(store: Store, ids: Iterable[str] | None = None) -> Iterator[Locate
 
 
 def _rejected(store: Store) -> Iterator[Located]:
-    for path, task_id, drop in chain(drops.list_reasons(store.fs), drops.list_unexplained(store.fs)):
+    for path, task_id, drop in chain(drop_search.list_reasons(store.fs), drop_search.list_unexplained(store.fs)):
         yield Located(State.REJECTED, path, task_id, drop=drop)
 
 
 def reason_of(store: Store, located: Located) -> dict[str, Any]:
     """What the leader wrote beside a rejected drop; empty when that cannot be read."""
-    return drops.read_reason(store.fs, located.path)
+    return drop_search.read_reason(store.fs, located.path)
 
 
 _LISTERS: dict[State, Look] = {

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 
 from spoold.protocol import layout
 from spoold.store.absence import listed
-from spoold.store.lease import read_lease
+from spoold.store.leader_token import read_lease
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem, Stat, Usage
 from spoold.system.locks import Lock

@@ -16,8 +16,8 @@ from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import NOBODY, LeaseName, TaskName, parse_ended
 from spoold.protocol.order import EPOCH_MAX, encode_order
 from spoold.protocol.result import Code, Error, Result, Status
-from spoold.rules.audit import audit, confirmed
-from spoold.rules.finding import (
+from spoold.rules.tree.audit import audit, confirmed
+from spoold.rules.tree.finding import (
     DropLease,
     Fail,
     Finding,

@@ -14,7 +14,7 @@ from spoold.protocol import layout
 from spoold.protocol.errors import ShutOut, Unavailable
 from spoold.protocol.lifecycle import Mover, insist
 from spoold.protocol.plain.basics import Basics, Identity
-from spoold.rules import disk
+from spoold.rules.share import disk
 from spoold.store import absence, mover
 from spoold.store.clocks import CommonClock
 from spoold.store.locked import LockedFileSystem

@@ -2,7 +2,8 @@
 
 Law: looks and never touches; works offline, without a leader, on a spool with a broken token. Directories are listed
 in the order in which tokens flow and results after the tasks that need them, so that a token that moves meanwhile is
-seen twice rather than not at all; `rules.audit.confirmed` tells the two apart. Archived files are known by name only.
+seen twice rather than not at all; `rules.tree.audit.confirmed` tells the two apart. Archived files are known by
+name only.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ from spoold.protocol.names import (
 from spoold.protocol.order import EPOCH_MAX
 from spoold.protocol.request import parse_request
 from spoold.protocol.result import Result
-from spoold.rules.policy import rank, retry_policy
-from spoold.rules.sighting import Content, Record, Survey, Token
-from spoold.store.doors import list_standing
-from spoold.store.lease import parse_token
+from spoold.rules.attempts.policy import rank, retry_policy
+from spoold.rules.tree.sighting import Content, Record, Survey, Token
+from spoold.store.door_files import list_standing
+from spoold.store.leader_token import parse_token
 from spoold.store.obstacles import obstacle
 from spoold.store.store import Store
 from spoold.system.filesystem import NotRegularError

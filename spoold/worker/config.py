@@ -18,8 +18,8 @@ from spoold.protocol.fields import ByWord, Directory, Env, MemMb, Real, Seconds,
 from spoold.protocol.heartbeat import AMOUNT_MAX
 from spoold.protocol.settings import LostShare
 from spoold.protocol.toml_file import toml_table
-from spoold.rules.power import RunOnBattery
-from spoold.worker.handler import Handler, Permits
+from spoold.rules.cluster.power import RunOnBattery
+from spoold.worker.handlers.handler import Handler, Permits
 
 
 class PythonSettings(Permits):

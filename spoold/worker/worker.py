@@ -16,7 +16,7 @@ from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import Request, Verb
-from spoold.rules import outcome as outcomes
+from spoold.rules.attempts import outcome as outcomes
 from spoold.runner.job import RunnerPort
 from spoold.store import control
 from spoold.store.journal import Journal
@@ -26,22 +26,22 @@ from spoold.store.store import Store, make_directory
 from spoold.system.host import Host
 from spoold.system.power import Inhibitor
 from spoold.system.scratch import Scratch
-from spoold.worker.attempt import Attempt
-from spoold.worker.claiming import Claiming
-from spoold.worker.claims import Claims
+from spoold.worker.attempts.attempt import Attempt
+from spoold.worker.attempts.losses import Losses
+from spoold.worker.attempts.reporting import measured
+from spoold.worker.attempts.resuming import Resuming
+from spoold.worker.attempts.settling import Settling
+from spoold.worker.attempts.starting import Starting
+from spoold.worker.attempts.writers import Writers
 from spoold.worker.config import WorkerConfig
-from spoold.worker.cooldown import Cooldown
-from spoold.worker.losses import Losses
-from spoold.worker.offering import Offering
-from spoold.worker.pressure import Pressure
-from spoold.worker.reporting import measured
-from spoold.worker.resuming import Resuming
-from spoold.worker.settling import Settling
-from spoold.worker.standing import Standing
-from spoold.worker.starting import Starting
+from spoold.worker.intake.claiming import Claiming
+from spoold.worker.intake.claims import Claims
+from spoold.worker.intake.cooldown import Cooldown
+from spoold.worker.intake.vacancies import Vacancies
+from spoold.worker.readiness.offering import Offering
+from spoold.worker.readiness.pressure import Pressure
+from spoold.worker.readiness.standing import Standing
 from spoold.worker.step import WorkerStep
-from spoold.worker.vacancies import Vacancies
-from spoold.worker.writers import Writers
 
 # After a commit that the share refused, trying again at once would only load it more.
 REFUSED_RETRY_S = 0.5

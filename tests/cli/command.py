@@ -8,7 +8,7 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from spoold.cli.app import build
+from spoold.faces.cli.app import build
 from spoold.master.master import Master
 from spoold.store.initialise import initialise
 from spoold.store.store import Store, open_store

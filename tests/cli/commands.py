@@ -8,7 +8,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from spoold.cli.app import build
+from spoold.faces.cli.app import build
 
 
 @dataclass(frozen=True)

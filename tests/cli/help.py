@@ -6,7 +6,7 @@ import re
 
 from typer.testing import CliRunner
 
-from spoold.cli.app import build
+from spoold.faces.cli.app import build
 
 _HEADINGS = re.compile(r"^(Usage|Arguments|Options|Commands):")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spoold.cli import completing
-from spoold.cli.app import words
+from spoold.faces.cli import completing
+from spoold.faces.cli.app import words
 from tests.cli.command import make
 from tests.cli.commands import environment
 from tests.cli.commands import spool as run

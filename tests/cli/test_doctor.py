@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.cli.doctor import show
+from spoold.faces.cli.doctor import show
 from spoold.protocol.report import Remark, Report
 from tests.cli.command import make, spool, told
 

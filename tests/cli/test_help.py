@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from spoold.cli.app import VERBS, verb_of
+from spoold.faces.cli.app import VERBS, verb_of
 from spoold.store.locate import PREFIX_MIN
 from tests.cli.commands import spool
 
@@ -89,13 +89,13 @@ def test_the_verb_of_a_command_line(words: list[str], verb: str | None) -> None:
 
 
 def test_a_verb_imports_neither_other_verbs_nor_what_only_a_run_of_it_needs() -> None:
-    code = "import sys; from spoold.cli.app import build; build(['submit']); print(*sys.modules)"
+    code = "import sys; from spoold.faces.cli.app import build; build(['submit']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    verbs = {f"spoold.cli.{module}" for module in VERBS.values()}
-    assert verbs & loaded == {"spoold.cli.submit"}
+    verbs = {f"spoold.faces.cli.{module}" for module in VERBS.values()}
+    assert verbs & loaded == {"spoold.faces.cli.submit"}
     rooms = {".".join(name.split(".")[:2]) for name in loaded if name.startswith("spoold.")}
-    assert rooms == {"spoold.cli", "spoold.protocol"}
+    assert rooms == {"spoold.faces", "spoold.protocol"}
     assert not {"pydantic", "rich", "psutil"} & loaded
 
 

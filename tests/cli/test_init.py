@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.cli.init import strategy
+from spoold.faces.cli.init import strategy
 from spoold.protocol import layout
 from spoold.protocol.errors import Unavailable
 from spoold.protocol.report import Remark, Report, Strategy

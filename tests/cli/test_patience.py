@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spoold.cli import patience
 from spoold.client.spool import Spool
+from spoold.faces.cli import patience
 from tests.cli.command import make, opened
 from tests.cli.commands import spool
 

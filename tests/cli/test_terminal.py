@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from spoold.cli.output import harmless, within
-from spoold.cli.status import render
+from spoold.faces.cli.output import harmless, within
+from spoold.faces.cli.status import render
 from spoold.protocol.snapshot import Snapshot
 from tests.cli.command import make, spool, told
 from tests.house.sources import modules
@@ -82,7 +82,7 @@ def test_where_an_error_came_from_is_shown_without_its_escapes(
     directory: Path, bug: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if bug:
-        monkeypatch.setattr("spoold.cli.choosing.states_of", _fail)
+        monkeypatch.setattr("spoold.faces.cli.choosing.states_of", _fail)
     found = spool(directory, *(["ls"] if bug else ["--debug", "show", f"nobody{EVIL}"]))
     assert "Traceback" in found.stderr
     assert not CONTROL.search(found.stderr)
@@ -143,7 +143,7 @@ def test_only_output_writes() -> None:
     found = set()
     for path, _, tree in modules():
         for node in ast.walk(tree):
-            if path.startswith("spoold/cli/") and isinstance(node, ast.Call):
+            if path.startswith("spoold/faces/cli/") and isinstance(node, ast.Call):
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
                 found |= {(path.rpartition("/")[2], name)} if name in writers | {"print_exactly", "Text"} else set()
     assert found == {

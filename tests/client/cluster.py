@@ -11,7 +11,7 @@ from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.protocol.result import Result
 from spoold.store.initialise import initialise
-from spoold.store.lanes import list_lanes, list_tasks
+from spoold.store.lane_moves import list_lanes, list_tasks
 from spoold.store.presence import Presence
 from spoold.store.store import Store, make_directory, open_store
 from spoold.system.clock import ManualClock

@@ -10,14 +10,14 @@ import json
 
 import pytest
 
-from spoold.client.explain import explain
 from spoold.client.fsck import StillAlive, check, mend
 from spoold.client.info import describe
+from spoold.client.inquiry import explain
 from spoold.master.master import Master
 from spoold.protocol.errors import NotFound
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.request import Verb
-from spoold.rules.case import Explanation
+from spoold.rules.answers.case import Explanation
 from spoold.store import control, locate
 from spoold.store.beats import list_beats
 from spoold.store.presence import Presence

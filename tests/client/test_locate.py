@@ -11,7 +11,7 @@ from spoold.protocol.errors import NotFound
 from spoold.protocol.lifecycle import State
 from spoold.protocol.result import Code
 from spoold.store.census import census
-from spoold.store.drops import list_unexplained
+from spoold.store.drop_search import list_unexplained
 from spoold.store.locate import iter_tasks, locate, locate_many
 from spoold.store.store import Store
 from tests.client.trees import WORKER, Tree

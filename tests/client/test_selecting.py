@@ -7,7 +7,7 @@ import pytest
 from spoold.client import selecting
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
-from spoold.rules.selection import Selection
+from spoold.rules.answers.selection import Selection
 from spoold.store import locate
 from tests.client.trees import WORKER, Tree
 

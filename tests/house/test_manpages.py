@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.cli.app import VERBS
+from spoold.faces.cli.app import VERBS
 from tests.cli.help import sentences
 from tools.manpage import pages, write
 

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from spoold.cli.app import VERBS
+from spoold.faces.cli.app import VERBS
 from spoold.protocol.lifecycle import MOVES
 from spoold.worker.config import WorkerConfig
-from spoold.worker.handler import Handler
+from spoold.worker.handlers.handler import Handler
 from tests.docs.manual import CHECKOUT, PAGES
 
 README = (CHECKOUT / "README.md").read_text()

@@ -16,9 +16,9 @@ from types import ModuleType
 
 import pytest
 
-from spoold.client.explain import explain
+from spoold.client.inquiry import explain
 from spoold.client.listing import describe
-from spoold.rules.case import Explanation
+from spoold.rules.answers.case import Explanation
 from spoold.rules.gates import registry
 from spoold.rules.gates.facts import Conditions, Facts, Held, Known
 from spoold.rules.gates.gate import TaskGate, Tasks, TypeGate, Wake

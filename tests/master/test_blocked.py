@@ -2,7 +2,7 @@
 
 import pytest
 
-from spoold.client.explain import explain
+from spoold.client.inquiry import explain
 from spoold.client.status import status
 from spoold.store.store import Store, open_store
 from spoold.system.host import FakeHost

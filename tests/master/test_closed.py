@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from spoold.client.explain import explain
+from spoold.client.inquiry import explain
 from spoold.client.status import status
 from spoold.protocol.lifecycle import State
 from spoold.store import locate, snapshots

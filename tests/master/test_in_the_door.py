@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from spoold.client.explain import explain
 from spoold.client.fsck import check
+from spoold.client.inquiry import explain
 from spoold.client.status import status
 from spoold.store.store import Store, open_store
 from spoold.system.host import FakeHost

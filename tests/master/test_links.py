@@ -7,8 +7,8 @@ import errno
 
 import pytest
 
-from spoold.client.explain import explain
 from spoold.client.fsck import check, mend
+from spoold.client.inquiry import explain
 from spoold.client.status import status
 from spoold.master.reporting import TREE_EVERY_S
 from spoold.protocol import layout

@@ -14,7 +14,7 @@ from typing import Literal
 import pytest
 
 from spoold.master import batches, drops, relisting
-from spoold.store.doors import list_standing
+from spoold.store.door_files import list_standing
 from tests.support.cluster import Cluster
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spoold.master.usage import Usage
-from spoold.rules.resources import Capacity, uses_of
+from spoold.rules.scheduling.resources import Capacity, uses_of
 
 CAPACITY = {"type:a": Capacity(2, "type a", "-"), "anthropic": Capacity(9, "anthropic", "-", most=3)}
 

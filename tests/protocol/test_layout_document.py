@@ -25,9 +25,10 @@ from spoold.protocol.settings import Marker, Settings, TypeSettings
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import DEPENDENCIES_MAX, Requires, Retry, Task
 from spoold.protocol.toml_file import load_settings
-from spoold.rules import admission, outcome, retry
+from spoold.rules.attempts import outcome, retry
+from spoold.rules.attempts.policy import retry_policy
+from spoold.rules.entry import admission
 from spoold.rules.gates.registry import TASK_GATES, TYPE_GATES
-from spoold.rules.policy import retry_policy
 from tests.house.sources import modules
 
 TEXT = (Path(__file__).parents[2] / "spool_layout.md").read_text(encoding="utf-8")

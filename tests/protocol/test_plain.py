@@ -21,7 +21,7 @@ from spoold.protocol.settings import Marker, Settings, TypeSettings
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import DEPENDENCIES_MAX, Requires, Task
 from spoold.protocol.toml_file import toml_table
-from spoold.rules import admission
+from spoold.rules.entry import admission
 from spoold.store.initialise import SETTINGS_TEMPLATE
 from tests.protocol import strategies as some
 

@@ -21,7 +21,7 @@ from spoold.protocol.settings import Marker, Settings
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import Task
 from spoold.protocol.toml_file import load_settings
-from spoold.rules import batch
+from spoold.rules.entry import batch
 
 V1 = Path(__file__).parents[1] / "vectors" / "v1"
 FILES = sorted(str(path.relative_to(V1)) for path in V1.rglob("*") if path.is_file())

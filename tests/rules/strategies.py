@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from spoold.protocol.names import TaskName
 from spoold.protocol.order import encode_order
 from spoold.protocol.result import Code
-from spoold.rules import outcome
+from spoold.rules.attempts import outcome
+from spoold.rules.attempts.outcome import Outcome
+from spoold.rules.attempts.policy import RetryPolicy
 from spoold.rules.gates.facts import TypeFacts
-from spoold.rules.outcome import Outcome
-from spoold.rules.policy import RetryPolicy
-from spoold.rules.resources import Capacity, Stock, uses_of
+from spoold.rules.scheduling.resources import Capacity, Stock, uses_of
 
 exit_codes = st.one_of(st.sampled_from([0, 1, 64, 65, 75, 77, 78, 126, 127]), st.integers(0, 255))
 code_sets = st.frozensets(exit_codes, max_size=4)

@@ -8,7 +8,7 @@ from spoold.protocol import codec
 from spoold.protocol.heartbeat import Heartbeat, HostId, Running
 from spoold.protocol.names import BeatName
 from spoold.protocol.result import Result, Total
-from spoold.rules.accounts import last_seen, plus, spent_by, total_of
+from spoold.rules.attempts.accounts import last_seen, plus, spent_by, total_of
 
 AT = "2026-02-02T09:01:20.000Z"
 

@@ -14,8 +14,8 @@ from spoold.protocol.names import is_id, parse_task
 from spoold.protocol.order import encode_order
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
-from spoold.rules import admission
-from spoold.rules.admission import Admit, Known, Reject, Verdict, Young
+from spoold.rules.entry import admission
+from spoold.rules.entry.admission import Admit, Known, Reject, Verdict, Young
 from tests.protocol.strategies import json_values
 
 SETTINGS = Settings.model_validate(

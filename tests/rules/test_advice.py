@@ -1,6 +1,7 @@
 """Wrong advice is worse than none: each sentence of advice that `explain` can give stands here, with its situation.
 
-A sentence in `rules/explain.py`, `rules/takers.py` or `rules/gates/` that is not found here fails the last test.
+A sentence in `reasons.py` or `takers.py` of `rules/answers/`, or in `rules/gates/`, that is not found here fails the
+last test.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.result import Code
-from spoold.rules import explain as explaining
 from spoold.rules import gates as gates_room
-from spoold.rules import takers
-from spoold.rules.case import Case, Claim, EndedAttempt, Seen
-from spoold.rules.disk import Room
-from spoold.rules.explain import explain
+from spoold.rules.answers import reasons as explaining
+from spoold.rules.answers import takers
+from spoold.rules.answers.case import Case, Claim, EndedAttempt, Seen
+from spoold.rules.answers.reasons import explain
+from spoold.rules.cluster.succession import MISSING_MEND
 from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
-from spoold.rules.lease import MISSING_MEND
+from spoold.rules.share.disk import Room
 from tests.rules.strategies import limited
 
 NOW = 1_760_000_000.0

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, LeaseName, TaskName
-from spoold.rules.audit import SHOWN, audit, confirmed, counts, verdict
-from spoold.rules.finding import (
+from spoold.rules.tree.audit import SHOWN, audit, confirmed, counts, verdict
+from spoold.rules.tree.finding import (
     DropLease,
     Fail,
     Finding,
@@ -21,7 +21,7 @@ from spoold.rules.finding import (
     SetAside,
     Severity,
 )
-from spoold.rules.sighting import Content, Record, Survey, Token
+from spoold.rules.tree.sighting import Content, Record, Survey, Token
 
 LEASE = LeaseName(3, 7, "m-1")
 SOUND = Survey(leases=(LEASE,))

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.result import Code
-from spoold.rules.backlog import LOOK_AGAIN_S, Backlog, Entry, Now
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent, TypeFacts
 from spoold.rules.gates.registry import judge_type
 from spoold.rules.gates.verdicts import PASS, Refuse, Wait
-from spoold.rules.promoting import LaneView, displaced, holdbacks, promotions
-from spoold.rules.resources import Capacity, Stock, uses_of
+from spoold.rules.scheduling.backlog import LOOK_AGAIN_S, Backlog, Entry, Now
+from spoold.rules.scheduling.promoting import LaneView, displaced, holdbacks, promotions
+from spoold.rules.scheduling.resources import Capacity, Stock, uses_of
 from tests.rules.strategies import limited, name
 
 NOW = Now(1000.0, 1_770_000_000.0)

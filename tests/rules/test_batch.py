@@ -12,9 +12,9 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.names import is_id, parse_task
 from spoold.protocol.order import encode_order
 from spoold.protocol.settings import Settings
-from spoold.rules import batch
-from spoold.rules.admission import Reject, Young
-from spoold.rules.batch import Accepted
+from spoold.rules.entry import batch
+from spoold.rules.entry.admission import Reject, Young
+from spoold.rules.entry.batch import Accepted
 
 SETTINGS = Settings()
 MICROS = 1_770_000_000_000_000

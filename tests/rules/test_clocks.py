@@ -2,7 +2,7 @@
 
 import pytest
 
-from spoold.rules.clocks import agreed, correction, is_fresh, warnings
+from spoold.rules.cluster.clocks import agreed, correction, is_fresh, warnings
 
 HOUR = 3600.0
 

@@ -9,10 +9,10 @@ import pytest
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName
-from spoold.rules import outcome
-from spoold.rules.elsewhere import able, passed_on, pause_s, surely_untried
-from spoold.rules.matching import shuns, unfit
-from spoold.rules.outcome import Charge
+from spoold.rules.attempts import outcome
+from spoold.rules.attempts.elsewhere import able, passed_on, pause_s, surely_untried
+from spoold.rules.attempts.outcome import Charge
+from spoold.rules.scheduling.matching import shuns, unfit
 
 REVIEW = Lane("review")
 

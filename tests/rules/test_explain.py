@@ -14,11 +14,11 @@ from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.task import Task
-from spoold.rules.case import Case, Claim, EndedAttempt, Explanation, Seen
-from spoold.rules.disk import Room
-from spoold.rules.explain import explain
+from spoold.rules.answers.case import Case, Claim, EndedAttempt, Explanation, Seen
+from spoold.rules.answers.reasons import explain
 from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
 from spoold.rules.gates.registry import conditions_of
+from spoold.rules.share.disk import Room
 from tests.rules.strategies import limited
 
 NOW = 1_760_000_000.0

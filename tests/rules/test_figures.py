@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from spoold.rules.figures import NONE, Figures, figures_in
+from spoold.rules.attempts.figures import NONE, Figures, figures_in
 
 
 @pytest.mark.parametrize(

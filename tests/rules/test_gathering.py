@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from spoold.protocol.heartbeat import HostId, MountFacts
-from spoold.rules.gathering import judge_company, judge_gathering
+from spoold.rules.share.gathering import judge_company, judge_gathering
 
 RACE = {"rounds": 40, "doubled": 0, "nobody": 0, "errors": []}
 HEALTHY: dict[str, dict[str, Any]] = {

@@ -13,13 +13,13 @@ from spoold.protocol.lifecycle import Mover, State, allowed
 from spoold.protocol.names import TaskName, key, parse_returned, parse_task
 from spoold.protocol.order import encode_order
 from spoold.protocol.result import Code
-from spoold.rules import outcome
-from spoold.rules.backlog import Backlog, Entry, Now
+from spoold.rules.attempts import outcome
+from spoold.rules.attempts.outcome import Charge, Outcome
+from spoold.rules.attempts.policy import RetryPolicy
+from spoold.rules.attempts.retry import Again, decide
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent, TypeFacts
-from spoold.rules.outcome import Charge, Outcome
-from spoold.rules.policy import RetryPolicy
-from spoold.rules.promoting import LaneView, holdbacks, promotions
-from spoold.rules.retry import Again, decide
+from spoold.rules.scheduling.backlog import Backlog, Entry, Now
+from spoold.rules.scheduling.promoting import LaneView, holdbacks, promotions
 from tests.rules import strategies as some
 from tests.rules.strategies import limited
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.rules.liveness import Absence, Watch
+from spoold.rules.cluster.liveness import Absence, Watch
 
 INTERVAL, DEAD_AFTER = 5.0, 15.0
 

@@ -6,7 +6,7 @@ import pytest
 
 from spoold.protocol.heartbeat import MountFacts
 from spoold.protocol.report import Remark, Report, Strategy
-from spoold.rules.mounting import describe, disapproved, facts_of, in_force, judge_mount
+from spoold.rules.share.mount_options import describe, disapproved, facts_of, in_force, judge_mount
 
 # As /proc/self/mountinfo shows them.
 NFS42 = "rw,relatime,vers=4.2,rsize=262144,namlen=255,hard,proto=tcp,timeo=600,retrans=2,sec=sys,local_lock=none"

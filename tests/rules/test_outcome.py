@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 
 from spoold.protocol.result import Code, Status
-from spoold.rules import outcome
-from spoold.rules.outcome import CANNOT_RUN, PERMANENT, SUCCESS, TRY_LATER, Charge, Outcome
+from spoold.rules.attempts import outcome
+from spoold.rules.attempts.outcome import CANNOT_RUN, PERMANENT, SUCCESS, TRY_LATER, Charge, Outcome
 from tests.rules import strategies as some
 
 NONE: frozenset[int] = frozenset()

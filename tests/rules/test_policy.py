@@ -6,8 +6,8 @@ import pytest
 
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
-from spoold.rules import policy
-from spoold.rules.policy import RetryPolicy
+from spoold.rules.attempts import policy
+from spoold.rules.attempts.policy import RetryPolicy
 
 SETTINGS = Settings.model_validate(
     {

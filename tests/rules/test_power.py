@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spoold.rules.power import Course, RunOnBattery, judge
+from spoold.rules.cluster.power import Course, RunOnBattery, judge
 
 RUN, FINISH, HAND_BACK = Course.RUN, Course.FINISH, Course.HAND_BACK
 

@@ -10,7 +10,7 @@ from spoold.protocol.toml_file import load_settings
 from spoold.rules.gates.facts import Held, TypeFacts
 from spoold.rules.gates.limit import GATE, judge
 from spoold.rules.gates.verdicts import PASS, Wait
-from spoold.rules.resources import Capacity, Stock, Uses, capacities, kind_counted, stock_seen, uses_of
+from spoold.rules.scheduling.resources import Capacity, Stock, Uses, capacities, kind_counted, stock_seen, uses_of
 
 LLM = Capacity(5, "anthropic", "[limits.anthropic] max", most=2)
 

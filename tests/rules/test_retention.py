@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.rules.retention import due
+from spoold.rules.tree.retention import due
 
 
 def test_nothing_is_due_that_is_young_and_few() -> None:

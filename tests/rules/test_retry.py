@@ -10,10 +10,10 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import DELAY_MAX_MS, TaskName, parse_task
 from spoold.protocol.result import Code, Error, Status
 from spoold.protocol.task import Task
-from spoold.rules import outcome
-from spoold.rules.outcome import SUCCESS, Charge, Outcome
-from spoold.rules.policy import RetryPolicy
-from spoold.rules.retry import Again, End, decide, delay_s
+from spoold.rules.attempts import outcome
+from spoold.rules.attempts.outcome import SUCCESS, Charge, Outcome
+from spoold.rules.attempts.policy import RetryPolicy
+from spoold.rules.attempts.retry import Again, End, decide, delay_s
 from tests.protocol.strategies import ids
 from tests.rules import strategies as some
 

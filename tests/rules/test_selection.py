@@ -3,7 +3,7 @@
 import pytest
 
 from spoold.protocol.lifecycle import State
-from spoold.rules.selection import Selection, nearest, suggestion
+from spoold.rules.answers.selection import Selection, nearest, suggestion
 
 
 @pytest.mark.parametrize(

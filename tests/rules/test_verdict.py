@@ -6,7 +6,7 @@ import pytest
 
 from spoold.protocol.heartbeat import MountFacts
 from spoold.protocol.report import Remark, Strategy
-from spoold.rules.verdict import chosen, conclude, line, ordered
+from spoold.rules.share.verdict import chosen, conclude, line, ordered
 
 
 def against(*strategies: Strategy, host: str = "", problem: str = "it is so") -> Remark:

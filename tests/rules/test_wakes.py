@@ -13,12 +13,12 @@ import pytest
 
 from spoold.protocol.names import key
 from spoold.protocol.result import Code
-from spoold.rules.backlog import LOOK_AGAIN_S, Backlog, Entry, Now
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Held, Parent, TypeFacts
 from spoold.rules.gates.gate import TaskGate, Tasks, TypeGate, Wake
 from spoold.rules.gates.registry import registered
 from spoold.rules.gates.verdicts import PASS, Refuse, Verdict, Wait
-from spoold.rules.promoting import LaneView, displaced, promotions
+from spoold.rules.scheduling.backlog import LOOK_AGAIN_S, Backlog, Entry, Now
+from spoold.rules.scheduling.promoting import LaneView, displaced, promotions
 from tests.rules.strategies import limited, name
 
 NOW = Now(1000.0, 1_770_000_000.0)

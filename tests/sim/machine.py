@@ -15,13 +15,13 @@ from spoold.master.master import Master
 from spoold.protocol.errors import ShutOut, Unavailable
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.settings import LostShare
-from spoold.rules.ahead import DEPTH
+from spoold.rules.scheduling.ahead import DEPTH
 from spoold.store.store import open_store
 from spoold.system.host import FakeHost
 from spoold.system.scratch import MemoryScratch
 from spoold.worker.config import Laptop, PythonSettings, WorkerConfig
-from spoold.worker.handler import Handler
-from spoold.worker.vacancies import Vacancies
+from spoold.worker.handlers.handler import Handler
+from spoold.worker.intake.vacancies import Vacancies
 from spoold.worker.worker import Worker
 from tests.sim.conduct import Broken
 from tests.sim.mount import Mount

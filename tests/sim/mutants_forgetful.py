@@ -12,7 +12,7 @@ from spoold.store import mover
 from spoold.store.mover import Moved
 from spoold.store.store import Store
 from spoold.system.filesystem import FileSystem
-from spoold.worker.claims import Claims
+from spoold.worker.intake.claims import Claims
 from tests.sim.mutation import Mutations, Swap
 
 forgetful = Mutations(world="forgetful")

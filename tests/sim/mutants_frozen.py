@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from spoold.rules.liveness import Absence
+from spoold.rules.cluster.liveness import Absence
 from spoold.runner.job import Job
-from spoold.worker import starting
-from spoold.worker.attempt import Attempt
-from spoold.worker.preparing import prepare
-from spoold.worker.resuming import Resuming
+from spoold.worker.attempts import starting
+from spoold.worker.attempts.attempt import Attempt
+from spoold.worker.attempts.resuming import Resuming
+from spoold.worker.handlers.preparing import prepare
 from spoold.worker.worker import Worker
 from tests.sim.mutation import Mutations, Swap
 

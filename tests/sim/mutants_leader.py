@@ -22,13 +22,13 @@ from spoold.protocol.door import parse_batch
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.names import LeaseName, key, parse_ended, parse_task
-from spoold.rules import lease
-from spoold.rules.admission import Admit
+from spoold.rules.cluster import succession
+from spoold.rules.entry.admission import Admit
 from spoold.rules.gates import parents, registry
 from spoold.rules.gates.facts import TypeFacts
-from spoold.rules.resources import Stock
+from spoold.rules.scheduling.resources import Stock
 from spoold.store import beats, control
-from spoold.store.lanes import list_lanes
+from spoold.store.lane_moves import list_lanes
 from spoold.system.filesystem import FileSystem
 from tests.sim.mutation import Mutations, Swap
 
@@ -161,13 +161,13 @@ def plans_without_lease() -> list[Swap]:
 
 @leader.add("(policy alone)", "A standby takes over at once: leaders change all the time.", harmless=True)
 def standby_does_not_wait() -> list[Swap]:
-    decide = lease.decide
+    decide = succession.decide
 
-    def impatient(tokens: list[LeaseName], me: str, *, silent_s: float, **more: Any) -> lease.Decision:
+    def impatient(tokens: list[LeaseName], me: str, *, silent_s: float, **more: Any) -> succession.Decision:
         # Not quite at once: two who take the token from each other at every step leave no time for any work.
         return decide(tokens, me, silent_s=math.inf if silent_s >= 1.0 else silent_s, **more)
 
-    return [(lease, "decide", impatient)]
+    return [(succession, "decide", impatient)]
 
 
 @leader.add("a child starts after its parents", "The gate of dependencies is always open.")

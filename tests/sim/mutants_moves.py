@@ -16,18 +16,18 @@ from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import BeatName, SnapshotName, TaskName
 from spoold.protocol.result import Status
 from spoold.protocol.snapshot import Snapshot
-from spoold.rules import elsewhere
-from spoold.rules.outcome import Outcome
+from spoold.rules.attempts import elsewhere
+from spoold.rules.attempts.outcome import Outcome
 from spoold.store import absence, beats, mover, snapshots
 from spoold.store.mover import DONE, Fate, Moved
 from spoold.store.store import Store, make_directory
 from spoold.system.filesystem import FileSystem
-from spoold.worker.attempt import Attempt
-from spoold.worker.claims import Claims
-from spoold.worker.company import Company
-from spoold.worker.recording import Conclusion
-from spoold.worker.resuming import Resuming
-from spoold.worker.settling import Judged, Settling
+from spoold.worker.attempts.attempt import Attempt
+from spoold.worker.attempts.recording import Conclusion
+from spoold.worker.attempts.resuming import Resuming
+from spoold.worker.attempts.settling import Judged, Settling
+from spoold.worker.intake.claims import Claims
+from spoold.worker.intake.company import Company
 from spoold.worker.worker import Worker
 from tests.sim.mutation import Mutations, Swap
 

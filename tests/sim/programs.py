@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from spoold.rules.ahead import has_room, preference
+from spoold.rules.scheduling.ahead import has_room, preference
 from spoold.runner.job import Ending, Job, Kind, NoSlot
 from spoold.system.clock import Clock
 from tests.sim.weather import Weather

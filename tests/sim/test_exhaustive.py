@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spoold.worker.settling import Settling
+from spoold.worker.attempts.settling import Settling
 from tests.sim import exhaustive
 from tests.sim.schedules import number_of_schedules
 

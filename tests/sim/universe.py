@@ -10,9 +10,9 @@ from itertools import pairwise
 from typing import Literal, TypeVar
 
 from spoold.protocol.report import Strategy
-from spoold.rules.audit import audit
-from spoold.rules.clocks import EQUAL_S
-from spoold.rules.finding import Severity
+from spoold.rules.cluster.clocks import EQUAL_S
+from spoold.rules.tree.audit import audit
+from spoold.rules.tree.finding import Severity
 from spoold.store.initialise import initialise
 from spoold.store.store import open_store
 from spoold.store.survey import survey

@@ -13,7 +13,7 @@ from spoold.doctor.records import keep
 from spoold.protocol.heartbeat import MountFacts
 from spoold.protocol.report import Remark, Report
 from spoold.store import beats
-from spoold.store.mounting import mount_facts, mount_warnings, mounts_of
+from spoold.store.mount_facts import mount_facts, mount_warnings, mounts_of
 from spoold.store.presence import Presence
 from spoold.store.reports import list_reports, read_reports
 from spoold.system.filesystem import FileSystem

@@ -11,7 +11,7 @@ from spoold.protocol.names import EndedName, SnapshotName, TaskName
 from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import Task
-from spoold.store import archive, control, lanes, snapshots
+from spoold.store import archive, control, lane_moves, snapshots
 from spoold.store.dependencies import write_dependencies
 from spoold.store.initialise import initialise
 from spoold.store.mover import Fate
@@ -97,15 +97,17 @@ def test_requests_are_posted_and_listed_in_a_settled_order(store: Store, mount: 
 
 def test_a_lane_is_made_when_it_is_first_needed(store: Store, mount: FaultyFileSystem) -> None:
     mount.write("pending/a.json", b"{}", durable=False)
-    moved = lanes.move_into_lane(store, "ADMITTED", "pending/a.json", "ready", "type=x,run=command", NAME.encode())
+    moved = lane_moves.move_into_lane(
+        store, "ADMITTED", "pending/a.json", "ready", "type=x,run=command", NAME.encode()
+    )
     assert moved
-    assert lanes.list_tasks(mount, "ready/type=x,run=command") == {NAME.encode(): NAME}
-    assert list(lanes.list_lanes(mount, "ready")) == ["type=x,run=command"]
+    assert lane_moves.list_tasks(mount, "ready/type=x,run=command") == {NAME.encode(): NAME}
+    assert list(lane_moves.list_lanes(mount, "ready")) == ["type=x,run=command"]
 
 
 def test_a_lane_is_not_made_for_what_is_not_there(store: Store, mount: FaultyFileSystem) -> None:
-    lanes.move_into_lane(store, "ADMITTED", "pending/none.json", "ready", "type=x", NAME.encode())
-    moved = lanes.move_into_lane(store, "ADMITTED", "pending/none.json", "ready", "type=x", NAME.encode())
+    lane_moves.move_into_lane(store, "ADMITTED", "pending/none.json", "ready", "type=x", NAME.encode())
+    moved = lane_moves.move_into_lane(store, "ADMITTED", "pending/none.json", "ready", "type=x", NAME.encode())
     assert moved.fate is Fate.LOST
 
 
@@ -113,9 +115,9 @@ def test_foreign_names_in_lanes_are_passed_over(mount: FaultyFileSystem) -> None
     for path in ("ready/lost+found", "ready/type=x"):
         mount.mkdir(path)
     mount.write("ready/type=x/notes.txt", b"", durable=False)
-    assert list(lanes.list_lanes(mount, "ready")) == ["type=x"]
-    assert lanes.list_tasks(mount, "ready/type=x") == {}
-    assert lanes.list_tasks(mount, "ready/type=gone") == {}
+    assert list(lane_moves.list_lanes(mount, "ready")) == ["type=x"]
+    assert lane_moves.list_tasks(mount, "ready/type=x") == {}
+    assert lane_moves.list_tasks(mount, "ready/type=gone") == {}
 
 
 def test_the_archive_finds_a_task_by_its_id_whatever_its_case(store: Store, mount: FaultyFileSystem) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
-from spoold.rules.audit import audit
+from spoold.rules.tree.audit import audit
 from spoold.store.census import census
 from spoold.store.survey import survey
 from spoold.system.filesystem import Stat

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from spoold.rules.ahead import DEPTH
+from spoold.rules.scheduling.ahead import DEPTH
 from spoold.runner.job import Ending, Job, Kind, NoSlot
 from spoold.system.clock import Clock
 from spoold.system.scratch import Scratch

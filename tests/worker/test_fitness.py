@@ -6,7 +6,7 @@ import pytest
 
 from spoold.runner.job import NoSlot
 from spoold.system.clock import ManualClock
-from spoold.worker.fitness import Fitness
+from spoold.worker.readiness.fitness import Fitness
 
 
 def fail(fitness: Fitness, error: Exception) -> None:

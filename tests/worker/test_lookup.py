@@ -12,11 +12,11 @@ import pytest
 
 from spoold.protocol.heartbeat import Capabilities
 from spoold.system.clock import ManualClock
-from spoold.worker import lookup
 from spoold.worker.config import WorkerConfig
-from spoold.worker.handler import Handler
-from spoold.worker.lookup import EVERY_S, Lookup, lacking
-from spoold.worker.offering import Offering
+from spoold.worker.handlers.handler import Handler
+from spoold.worker.readiness import lookup
+from spoold.worker.readiness.lookup import EVERY_S, Lookup, lacking
+from spoold.worker.readiness.offering import Offering
 
 
 def program(path: Path, text: str = "#!/bin/sh\n", mode: int = 0o755) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spoold.runner.job import Ending, Kind
-from spoold.worker.losses import AT_MOST, REMEMBERED_S, Losses
+from spoold.worker.attempts.losses import AT_MOST, REMEMBERED_S, Losses
 
 
 def ending(key: str, kind: Kind = "lost") -> Ending:

@@ -17,7 +17,7 @@ from spoold.protocol.heartbeat import AMOUNT_MAX
 from spoold.protocol.names import DELAY_MAX_MS, TaskName
 from spoold.store.journal import Reader
 from spoold.store.store import stamp
-from spoold.worker.resuming import renamed
+from spoold.worker.attempts.resuming import renamed
 from tests.support.cluster import Cluster, Node
 
 CLAIM = "5000.{order}.t0.a1f0c0{rest}.json"

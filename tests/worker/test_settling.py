@@ -12,9 +12,9 @@ from spoold.protocol.names import TaskName, parse_returned
 from spoold.protocol.result import Code, Result, Total
 from spoold.runner.job import Kind
 from spoold.store import snapshots
-from spoold.worker import logs, output, settling
-from spoold.worker.losses import REMEMBERED_S
-from spoold.worker.writers import Writers
+from spoold.worker.attempts import logs, output, settling
+from spoold.worker.attempts.losses import REMEMBERED_S
+from spoold.worker.attempts.writers import Writers
 from tests.support.cluster import Cluster, Node
 
 SETTINGS = "[retry]\nbackoff_s = 10\njitter = 0\n"

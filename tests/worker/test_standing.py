@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spoold.client.explain import explain
+from spoold.client.inquiry import explain
 from spoold.protocol.errors import BadFile
 from spoold.store import beats
 from spoold.store.store import open_store

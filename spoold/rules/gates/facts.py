@@ -14,7 +14,7 @@ from typing import Any
 from spoold.protocol.lifecycle import State
 from spoold.protocol.request import Request, halted_by, paused_by
 from spoold.protocol.settings import Settings
-from spoold.rules.resources import Stock, Uses, uses_of
+from spoold.rules.scheduling.resources import Stock, Uses, uses_of
 
 
 class Parent(StrEnum):

@@ -1,0 +1,300 @@
+"""Gathers what is known of one task, so that `rules.answers.reasons` can say why it is not running.
+
+Law: looks and never touches. Reads are bounded: the task, its own results, the claims of workers that might take it;
+everything else is told by listings. What moved on while it was looked at is looked for once more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime
+
+import orjson
+
+from spoold.client.awaited import awaited, told_of
+from spoold.client.hearing import with_silence
+from spoold.client.living import Sleep
+from spoold.client.origins import origins
+from spoold.client.pauses import told
+from spoold.client.rejections import twin
+from spoold.client.status import judged_at, silent, status, sure_lease
+from spoold.client.waiting import read_result
+from spoold.protocol import codec, layout
+from spoold.protocol.drop import UNIQUE, is_our_batch
+from spoold.protocol.errors import BadFile, BadName, NotFound
+from spoold.protocol.event import Event
+from spoold.protocol.heartbeat import Capabilities, Heartbeat
+from spoold.protocol.lanes import Lane, parse_lane
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import TaskName, key, parse_ended, parse_events
+from spoold.protocol.request import Verb
+from spoold.protocol.result import Code, Result
+from spoold.protocol.snapshot import Snapshot
+from spoold.protocol.task import Task
+from spoold.rules.answers.case import Case, Claim, EndedAttempt, Explanation, Seen
+from spoold.rules.answers.reasons import explain as judge_case
+from spoold.rules.cluster.drain import is_drained
+from spoold.rules.cluster.nodes import ASLEEP
+from spoold.rules.entry import admission, batch
+from spoold.rules.gates.facts import Known, Parent, facts_of_type, parent_in
+from spoold.rules.gates.registry import conditions_of, parents_of
+from spoold.rules.gates.registry import gather as gather_facts
+from spoold.rules.scheduling.matching import unfit
+from spoold.rules.scheduling.resources import capacities, stock_seen
+from spoold.store import beats, control, drop_search
+from spoold.store.lane_moves import list_tasks
+from spoold.store.locate import Located, locate, locate_many
+from spoold.store.obstacles import obstacle
+from spoold.store.records import read_record
+from spoold.store.refusals import refused_of
+from spoold.store.regular import Unreadable, readable
+from spoold.store.store import Store
+from spoold.system.clock import Clock
+from spoold.system.filesystem import NotRegularError
+from spoold.system.host import Host
+
+CLAIMS_READ, TRIES = 64, 3
+
+
+def explain(store: Store, host: Host, clock: Clock, ref: str, *, sleep: Sleep = time.sleep) -> Explanation:
+    """Why the task is where it is, and what would change it. Errors: NotFound, OSError."""
+    return judge_case(gather(store, host, clock, ref, sleep=sleep))
+
+
+def gather(store: Store, host: Host, clock: Clock, ref: str, *, sleep: Sleep = time.sleep) -> Case:
+    """What is known of the task. Errors: NotFound, OSError."""
+    picture = status(store, host, clock, sleep=sleep)
+    nodes, leads = beats.read_all(store.fs), picture.master.leader is not None
+    token = leads or sure_lease(store.fs, sleep) is not None
+    dead = silent(store, host, clock, nodes, leads=leads, sleep=sleep)
+    now = judged_at(store, clock, nodes) if leads else clock.wall()
+    for _ in range(TRIES):
+        located = locate(store, ref)
+        with contextlib.suppress(FileNotFoundError):
+            case = _Gathering(store, now, located, picture, dead).case()
+            case = replace(case, token=token, read_only=store.read_only, twin=twin(store.fs, located))
+            return with_silence(case, store, host, clock, nodes, sleep=sleep)
+    raise NotFound(f"task {ref!r} keeps moving; ask again.")
+
+
+class _Gathering:
+    """One look at one task."""
+
+    def __init__(self, store: Store, now: float, located: Located, picture: Snapshot, dead: Collection[str]) -> None:
+        self._store, self._dead = store, dead
+        self._located, self._picture = located, picture
+        self._requests = control.list_requests(store.fs)
+        returned = located.path.startswith(f"{layout.RETURNED}/")
+        self._base = Case(
+            id=located.id,
+            state=State.RETURNED if returned else located.state,
+            now=now,
+            attempt=located.attempt,
+            leader=picture.master.leader,
+            dead_after_s=store.settings.heartbeat.dead_after_s,
+            window=store.settings.ready.window,
+            grace_s=store.settings.drop.grace_s,
+        )
+
+    def case(self) -> Case:
+        """The case. Errors: FileNotFoundError when the task moved meanwhile; OSError."""
+        state = self._located.state
+        if state is State.PENDING:
+            return self._pending()
+        if state is State.REJECTED:
+            return self._rejected()
+        if state in (State.COMPLETED, State.FAILED):
+            return self._ended()
+        if state is State.CLAIMED:
+            return self._claimed()
+        return self._queued()
+
+    def _pending(self) -> Case:
+        fs, settings, drop = self._store.fs, self._store.settings, self._located.drop
+        if not self._located.path.startswith(f"{layout.PENDING}/"):
+            return replace(self._base, awaits=told_of(self._located.path, self._picture.warnings))
+        if not (drop.endswith(UNIQUE) or is_our_batch(drop)):
+            with contextlib.suppress(OSError):
+                self._base = replace(self._base, held=fs.has_writer(self._located.path) is True)
+        seen = fs.stat(self._located.path)
+        try:
+            verdict = admission.judge_kind(drop, seen.kind, seen.size, settings) or self._judge(drop)
+        except Unreadable as error:
+            return replace(self._base, hidden=error)
+        if isinstance(verdict, admission.Reject | admission.Young):
+            return replace(self._base, problem=verdict.error, young=isinstance(verdict, admission.Young))
+        return replace(self._base, awaits=awaited(fs, drop, verdict, self._picture.warnings))
+
+    def _judge(self, drop: str) -> object:
+        """As the leader does. Errors: Unreadable, OSError."""
+        settings, path = self._store.settings, self._located.path
+        with readable(path):
+            data = self._store.fs.read(path, settings.drop.max_batch_bytes + 1)
+        if drop.lower().endswith(".jsonl"):
+            return batch.check(data, drop, settings)
+        return admission.judge_content(drop, data, *admission.settle(drop, 0, 0), settings)
+
+    def _rejected(self) -> Case:
+        reason = drop_search.read_reason(self._store.fs, self._located.path)
+        return replace(self._base, problem=drop_search.problem_in(reason), young=reason.get("unfinished") is True)
+
+    def _ended(self) -> Case:
+        case = self._base
+        with contextlib.suppress(NotFound, BadFile):
+            case = replace(case, last=_attempt(read_result(self._store, self._located)))
+        with contextlib.suppress(BadFile):
+            case = self._with_parents(case, self._read())
+        if case.last is not None and case.last.code == Code.DEPENDENCY_FAILED:
+            case = replace(case, origins=origins(self._store, self._located))
+        return case
+
+    def _claimed(self) -> Case:
+        worker, task_id, fs = self._located.node, self._located.id, self._store.fs
+        beat = beats.read_all(fs).get(worker)
+        claim = Claim(
+            worker,
+            # Who sleeps holds nothing; a claim that the network carried out there after all is taken back.
+            alive=beat is not None and beat.status != ASLEEP and worker not in self._dead,
+            cancel=any(r.verb is Verb.CANCEL and key(r.target) == key(task_id) for r in self._requests),
+            stuck=refused_of(task_id, self._located.path, self._picture.warnings),
+        )
+        running, attempt = beat.running if beat is not None else (), self._located.attempt
+        if run := next((r for r in running if (key(r.id), r.attempt) == (key(task_id), attempt)), None):
+            claim = replace(claim, since=run.since, progress=run.progress, frozen_s=run.frozen_s)
+        elif self._located.name is not None:
+            # Beats are some seconds apart; the worker's journal knows of a claim at once.
+            claim = replace(claim, since=self._told_at(worker, "CLAIMED", self._located.name))
+        return replace(self._base, claim=claim, disk=self._store.room(), blocked=obstacle(fs, layout.RESULTS))
+
+    def _queued(self) -> Case:
+        name = self._located.name
+        assert name is not None
+        lane, case = parse_lane(self._located.lane), self._base
+        try:
+            task = self._read()
+            case = self._with_parents(case, task)
+            lane = lane or task.lane  # attempts that ran out of memory may have raised what it asks for
+        except Unreadable as error:
+            case = replace(case, problem=error)
+        except (BadFile, BadName):
+            pass
+        if lane is None:
+            return case
+        ends = control.ends_of(self._store.fs, self._requests)
+        known = Known(self._base.now, self._store.settings, tuple(self._requests), ends)
+        stock = stock_seen(capacities(self._store.settings), self._picture.types)
+        facts = facts_of_type(lane.type, known, stock, gather_facts(known))
+        last = self._last_attempt(name)
+        return replace(
+            self._with_workers(self._with_lane(case, lane, name), lane),
+            type=facts,
+            asked=told(self._store, self._requests),
+            last=_attempt(last) if last is not None else None,
+            rest_s=self._rest_s(name, last),
+            disk=self._store.room(),
+        )
+
+    def _read(self) -> Task:
+        with readable(path := self._located.path):
+            return codec.load_task(self._store.fs.read(path), path)
+
+    def _with_parents(self, case: Case, task: Task) -> Case:
+        """The state of everything that the task waits for."""
+        conditions = conditions_of(task)
+        wanted = parents_of(conditions)
+        found = locate_many(self._store, wanted) if wanted else {}
+        parents = {p: parent_in(found[p].state) if p in found else Parent.UNKNOWN for p in wanted}
+        places = {p: _place(where) for p, where in found.items()}
+        return replace(case, conditions=conditions, parents=parents, places=places)
+
+    def _with_lane(self, case: Case, lane: Lane, name: TaskName) -> Case:
+        fs, lane_name = self._store.fs, lane.encode()
+        ready = list_tasks(fs, layout.join(layout.READY, lane_name), set()).values()
+        waits = self._located.state is State.WAITING
+        queue = list_tasks(fs, layout.join(layout.WAITING, lane_name), set()).values() if waits else ready
+        ahead = sum((other.rank, other.order) < (name.rank, name.order) for other in queue)
+        return replace(case, lane=lane, ahead=ahead, standing=len(ready))
+
+    def _last_attempt(self, name: TaskName) -> Result | None:
+        """The result of the attempt before this one; a worker that died left none."""
+        if name.attempt == 1:
+            return None
+        for found in map(parse_ended, sorted(self._store.fs.list(layout.RESULTS))):
+            if found is not None and key(found.id) == key(name.id) and found.attempt == name.attempt - 1:
+                return read_record(self._store.fs, layout.join(layout.RESULTS, found.encode()))
+        return None
+
+    def _rest_s(self, name: TaskName, last: Result | None) -> float:
+        """How long the retry delay still lasts, by the stamp of whoever ended the last attempt: nearly what the
+        leader's own clock says, which counts from when it saw the hand-back."""
+        if not name.delay_ms:
+            return 0.0
+        stamp = last.completed_at if last is not None else self._told_at(self._base.leader or "", "WAITING", name)
+        try:
+            since = datetime.fromisoformat(stamp).timestamp()
+        except ValueError:
+            return name.delay_ms / 1000
+        return max(0.0, since + name.delay_ms / 1000 - self._base.now)
+
+    def _told_at(self, writer: str, event: str, name: TaskName) -> str:
+        """When a node wrote that event of this attempt; '' when its newest journal does not say."""
+        listed = (parse_events(file) for file in self._store.fs.list(layout.EVENTS))
+        newest = max((events for events in listed if events is not None and events.writer == writer), default=None)
+        if newest is None:
+            return ""
+        try:
+            data = self._store.fs.read(layout.join(layout.EVENTS, newest.encode()))
+        except (PermissionError, NotRegularError):
+            return ""
+        for line in reversed(data.splitlines()):
+            if name.id.encode() in line and event.encode() in line:
+                with contextlib.suppress(ValueError):
+                    told = Event.model_validate(orjson.loads(line))
+                    if (told.event, told.task, told.attempt) == (event, name.id, name.attempt):
+                        return told.at
+        return ""
+
+    def _with_workers(self, case: Case, lane: Lane) -> Case:
+        nodes = [beat for beat in beats.read_all(self._store.fs).values() if beat.role == "worker"]
+        seen = [self._seen(beat, can, lane) for beat in nodes if (can := beat.capabilities) is not None]
+        mute = [beat.node for beat in nodes if beat.capabilities is None and beat.node not in self._dead]
+        return replace(case, workers=tuple(seen), mute=tuple(mute))
+
+    def _seen(self, beat: Heartbeat, can: Capabilities, lane: Lane) -> Seen:
+        """A worker, with its claims as they are now: a beat may be some seconds old."""
+        alive = beat.node not in self._dead
+        claims = list_tasks(self._store.fs, layout.join(layout.CLAIMED, beat.node), set()) if alive else {}
+        hungry = (lane.cpus or lane.mem_mb or lane.gpus) and unfit(lane, can) is None
+        return Seen(
+            beat.node,
+            can,
+            slots=beat.slots,
+            running=len(claims),
+            alive=alive,
+            draining=beat.status == "draining" or is_drained(beat.node, self._requests),
+            asleep=beat.at if beat.status == ASLEEP else "",
+            lanes=tuple(self._lanes(beat.node, list(claims))) if hungry else (),
+            notes=beat.notes,
+            avoids=beat.avoids,
+        )
+
+    def _lanes(self, worker: str, names: list[str]) -> list[Lane]:
+        lanes = []
+        for file in sorted(names)[:CLAIMS_READ]:
+            path = layout.claimed(worker, file)
+            with contextlib.suppress(BadFile, FileNotFoundError), readable(path):
+                lanes.append(codec.load_task(self._store.fs.read(path), path).lane)
+        return lanes
+
+
+def _attempt(result: Result) -> EndedAttempt:
+    code, message = ("", "") if result.error is None else (str(result.error.code), result.error.message)
+    ended = result.attempt, str(result.status), result.worker_id, result.completed_at, code, message
+    return EndedAttempt(*ended, frozen_s=result.frozen_s or 0.0)
+
+
+def _place(located: Located) -> str:
+    return f"claimed by {located.node}" if located.state is State.CLAIMED else located.state.value

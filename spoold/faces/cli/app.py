@@ -1,0 +1,135 @@
+"""The application: which verb is in which file, and the options that stand before every verb."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Annotated
+
+import typer
+from typer.core import TyperCommand
+
+from spoold import __version__
+from spoold.faces.cli.group import SpoolGroup, Verb
+from spoold.faces.cli.output import print_line
+from spoold.faces.cli.session import Session
+from spoold.faces.cli.shells import InstallOption, ShowOption
+
+# verb → module of this package; in the order in which `spool --help` shows them.
+VERBS = {
+    "submit": "submit",
+    "run": "run",
+    "status": "status",
+    "ls": "ls",
+    "show": "show",
+    "explain": "explain",
+    "result": "result",
+    "logs": "logs",
+    "wait": "wait",
+    "cancel": "cancel",
+    "retry": "retry",
+    "events": "events",
+    "workers": "workers",
+    "drain": "drain",
+    "pause": "pause",
+    "resume": "pause",
+    "halt": "halt",
+    "init": "init",
+    "up": "up",
+    "master": "master",
+    "worker": "worker",
+    "gc": "gc",
+    "fsck": "fsck",
+    "doctor": "doctor",
+    "install-units": "install_units",
+}
+
+# Set by the scripts of `shells`, when a shell asks how a command line may go on.
+COMPLETE = "_SPOOL_COMPLETE"
+
+EPILOG = """Example: spool --spool /mnt/spool submit --type review --input '{"file": "a.py"}'
+
+Exit codes: 0 well, 1 a task failed or a check found something, 2 usage or a bad file, 4 not found,
+69 the spool is unavailable, 70 a bug of ours, 74 stdout cannot be written, 124 a wait timed out,
+130 interrupted."""
+
+
+def build(argv: Sequence[str]) -> typer.Typer:
+    """The application for a command line: with the one verb that it names, or with all where none is clear."""
+    app = typer.Typer(
+        name="spool",
+        cls=SpoolGroup,
+        no_args_is_help=True,
+        add_completion=False,  # `shells` has these options, with the shell's name
+        rich_markup_mode=None,  # plain help starts twice as fast, and can be searched and piped
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    )
+    if COMPLETE in os.environ:
+        from typer.completion import get_completion_inspect_parameters
+
+        get_completion_inspect_parameters()  # which teaches the parser the words of the shells
+    app.callback(epilog=EPILOG)(_global_options)
+    verb = verb_of(argv)
+    modules = [VERBS[verb]] if verb in VERBS else list(dict.fromkeys(VERBS.values()))
+    if list(argv) == ["--version"]:
+        modules = ["init"]  # a group must have a verb; this one costs least
+    for module in modules:
+        import_module(f"spoold.faces.cli.{module}").register(app)
+    for command in app.registered_commands:
+        command.cls = Verb if command.cls is TyperCommand else command.cls
+    return app
+
+
+def words(argv: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """The words of the command line; where a shell asks how one may go on, those before the word that it is at."""
+    if COMPLETE not in environ:
+        return list(argv)
+    line = environ.get("COMP_WORDS") or environ.get("_TYPER_COMPLETE_ARGS") or ""
+    typed = line.split()[1:]
+    return typed if line[-1:].isspace() else typed[:-1]
+
+
+def verb_of(argv: Sequence[str]) -> str | None:
+    """The verb of a command line, None where only the parser can tell."""
+    words = iter(argv)
+    for word in words:
+        if word == "--spool":
+            next(words, None)
+        elif word != "--debug" and not word.startswith("--spool="):
+            return None if word.startswith("-") else word
+    return None
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print_line(f"spool {__version__}")
+        raise typer.Exit
+
+
+def _global_options(
+    ctx: typer.Context,
+    spool: Annotated[
+        str | None,
+        typer.Option(
+            "--spool",
+            metavar="DIR",
+            show_default=False,
+            help="The spool's directory; else SPOOL_DIR, within a task SPOOL_ROOT, "
+            "else ~/.config/spoold/config.toml, else /etc/spoold/*.toml.",
+        ),
+    ] = None,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Daemons log everything; errors show where they came from.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+    show_completion: ShowOption = None,
+    install_completion: InstallOption = None,
+) -> None:
+    """Run many tasks on your own machines; all they share is a directory."""
+    ctx.obj = Session(spool, debug=debug)
+    if debug:
+        os.environ["SPOOL_LOG_LEVEL"] = "debug"  # also for the children of `spool up`

@@ -1,0 +1,49 @@
+"""`spool cancel`: end tasks, running or not."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from spoold.faces.cli import choosing, output
+from spoold.faces.cli.session import session
+
+EPILOG = """Example: spool cancel review-3f9a
+
+Example: spool cancel --batch nightly --state waiting,ready --reason 'wrong input'"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("cancel", epilog=EPILOG)(cancel)
+
+
+def cancel(
+    ctx: typer.Context,
+    ids: choosing.LIVING = None,
+    batches: choosing.BATCHES = None,
+    types: choosing.TYPES = None,
+    states: choosing.STATES = None,
+    yes: choosing.YES = False,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept with the task.")] = "",
+    as_json: output.JsonOption = False,
+) -> None:
+    """End tasks, running or not.
+
+    Those that wait never start, those that run are stopped. Options select tasks in place of ids: each task that all
+    of them fit and that has not ended. An unknown id does not keep the others from being cancelled; the exit code is
+    4 then, as it is when a selection fits nothing.
+    """
+    from spoold.client.asking import refuses_cancel
+    from spoold.protocol.lifecycle import State
+    from spoold.protocol.request import Verb
+
+    living = (State.PENDING, State.WAITING, State.READY, State.CLAIMED)
+    words = choosing.Words(ids, batches, types, states)
+    with session(ctx).spool() as spool:
+        chosen = choosing.choose(spool, words, states=living, exactly=True)
+        asked = choosing.ask_for(spool, Verb.CANCEL, chosen, refuses_cancel, reason=reason, yes=yes)
+    choosing.print_asked(Verb.CANCEL, asked, chosen.wrong, as_json=as_json)
+    chosen.tell()
+    chosen.end()

@@ -1,0 +1,199 @@
+"""Which tasks a verb is for: ids, or a selection by batch, type and state. Shared by the verbs that take many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spoold.faces.cli import completing, output
+from spoold.faces.cli.group import INTERRUPTED, exit_code, sentence
+from spoold.protocol.amount import amount
+
+if TYPE_CHECKING:
+    from spoold.client.spool import Spool
+    from spoold.protocol.errors import SpoolError
+    from spoold.protocol.lifecycle import State
+    from spoold.protocol.request import Verb
+    from spoold.rules.answers.selection import Selection
+    from spoold.store.locate import Located
+
+# More tasks than this are only acted on after a question, where somebody is there to answer it.
+ASK_ABOVE = 10
+
+_WHOLE = "Tasks, by their whole ids."
+LIVING = Annotated[list[str] | None, typer.Argument(metavar="ID", help=_WHOLE, autocompletion=completing.living)]
+FAILED = Annotated[list[str] | None, typer.Argument(metavar="ID", help=_WHOLE, autocompletion=completing.failed)]
+REFS = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="ID",
+        help="Tasks: their ids, or the beginnings of them, from 4 characters on.",
+        autocompletion=completing.ids,
+    ),
+]
+BATCHES = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--batch",
+        metavar="B",
+        help="The tasks of this batch, as `submit` named it. Repeatable.",
+        autocompletion=completing.batches,
+    ),
+]
+TYPES = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--type",
+        metavar="T",
+        help="The tasks of this type. Repeatable, or a,b.",
+        autocompletion=completing.types,
+    ),
+]
+STATES = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state",
+        metavar="S",
+        help="The tasks in this state: pending, waiting, ready, claimed, completed, failed, rejected. "
+        "Repeatable, or a,b.",
+        autocompletion=completing.states,
+    ),
+]
+YES = Annotated[bool, typer.Option("--yes", "-y", help=f"Do not ask, also for more than {ASK_ABOVE} tasks.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the command line says of the tasks."""
+
+    ids: Sequence[str] | None
+    batches: Sequence[str] | None
+    types: Sequence[str] | None
+    states: Sequence[str] | None
+
+    def selection(self) -> Selection:
+        """Errors: BadFile for ids and a selection together, for neither, and for an unknown state."""
+        from spoold.protocol.errors import BadFile
+
+        found = selection_of(self.batches, self.types, self.states)
+        if self.ids and found:
+            raise BadFile(
+                "the command line", "", "has ids and a selection.", "give ids, or --batch, --type and --state."
+            )
+        if not self.ids and not found:
+            raise BadFile("the command line", "", "names no task.", "give ids, or --batch, --type and --state.")
+        return found
+
+
+@dataclass(slots=True)
+class Chosen:
+    """The tasks that were meant. wrong: why other words mean none. many: whether several may have been meant."""
+
+    found: list[Located]
+    wrong: dict[str, SpoolError] = field(default_factory=dict)
+    many: bool = False
+
+    def tell(self) -> None:
+        """Say on stderr which words mean no task."""
+        for error in self.wrong.values():
+            output.remark(f"spool: {output.within(sentence(error))}")
+
+    def end(self) -> None:
+        """Errors: typer.Exit with the code for the first wrong word, if there is one."""
+        for error in self.wrong.values():
+            raise typer.Exit(exit_code(error))
+
+
+def selection_of(
+    batches: Sequence[str] | None, types: Sequence[str] | None, states: Sequence[str] | None
+) -> Selection:
+    """What these options select. Errors: BadFile for an unknown state."""
+    from spoold.rules.answers.selection import Selection
+
+    kinds = tuple(dict.fromkeys(word.lower() for word in _words(types)))
+    return Selection(states_of(states), kinds, tuple(dict.fromkeys(batches or ())))
+
+
+def states_of(texts: Iterable[str] | None) -> tuple[State, ...]:
+    """The states that are named. Errors: BadFile."""
+    from spoold.protocol.errors import BadFile
+    from spoold.rules.answers.selection import suggestion
+    from spoold.store.locate import SHOWN
+
+    known = {state.value: state for state in SHOWN}
+    words = [word.lower() for word in _words(texts)]
+    for word in words:
+        if word not in known:
+            raise BadFile("--state", "", f"{word!r} is no state.", suggestion(word, known))
+    return tuple(dict.fromkeys(known[word] for word in words))
+
+
+def choose(spool: Spool, words: Words, *, states: tuple[State, ...], exactly: bool = False) -> Chosen:
+    """The tasks that are meant. Errors: NotFound where a selection, or the only id, is none; BadFile.
+
+    states: those that a selection is about which names none. exactly: ids are whole.
+    """
+    from dataclasses import replace
+
+    from spoold.client.selecting import find, select_some
+
+    selection = words.selection()
+    with spool.reaching():
+        if selection:
+            wanted = selection if selection.states else replace(selection, states=states)
+            return Chosen(select_some(spool.store, wanted), many=True)
+        found, wrong = find(spool.store, words.ids or (), exactly=exactly)
+    many = len(words.ids or ()) > 1
+    if wrong and not many:
+        raise next(iter(wrong.values()))
+    return Chosen(found, wrong, many=many)
+
+
+def ask_for(
+    spool: Spool,
+    verb: Verb,
+    chosen: Chosen,
+    refuses: Callable[[Located], SpoolError | None],
+    *,
+    reason: str,
+    yes: bool,
+) -> list[str]:
+    """Post a request for each of the tasks that can be asked for; their ids. The others are told, or in chosen.wrong.
+
+    Errors: typer.Exit when the question was answered with no.
+    """
+    able = []
+    for located in chosen.found:
+        error = refuses(located)
+        if error is not None:
+            chosen.wrong[located.id] = error
+        elif verb == "cancel" and located.result is not None:
+            output.remark(f"{output.within(located.id)} has {located.state} already: there is nothing to cancel")
+        else:
+            able.append(located.id)
+    if len(able) > ASK_ABOVE and not yes and not output.confirmed(f"{verb} {amount(len(able), 'task')}?"):
+        output.remark("nothing was asked for; --yes leaves the question out")
+        raise typer.Exit(INTERRUPTED)
+    for task_id in able:
+        spool.post(verb, task_id, reason)
+    return able
+
+
+def print_asked(verb: Verb, ids: Sequence[str], wrong: Mapping[str, SpoolError], *, as_json: bool) -> None:
+    """The ids that were asked for, and how many."""
+    if as_json:
+        errors = {ref: str(error) for ref, error in wrong.items()}
+        output.print_json({str(verb): ids, **({"errors": errors} if errors else {})})
+        return
+    for task_id in ids:
+        output.print_line(task_id)
+    if ids:
+        what = "cancelled" if verb == "cancel" else "tried again"
+        output.remark(f"{amount(len(ids), 'task')} will be {what}")
+
+
+def _words(texts: Iterable[str] | None) -> list[str]:
+    return [word.strip() for text in texts or () for word in text.split(",") if word.strip()]

@@ -1,0 +1,162 @@
+"""The options that make up a task, shared by submit and run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from spoold.faces.cli import completing
+
+TYPE = Annotated[
+    str | None,
+    typer.Option(
+        "--type",
+        metavar="TYPE",
+        help="What kind of task: workers have handlers by type.",
+        autocompletion=completing.types,
+    ),
+]
+INPUT = Annotated[
+    str | None, typer.Option("--input", metavar="JSON", help="The task's input as JSON, or @FILE that holds it.")
+]
+NAME = Annotated[str | None, typer.Option("--name", metavar="NAME", help="What people call it.")]
+PRIORITY = Annotated[
+    str | None,
+    typer.Option("--priority", metavar="N", help="An integer, more is sooner; or critical, high, normal, low."),
+]
+AFTER = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--after", metavar="ID", help="Start only when ID has completed. Repeatable.", autocompletion=completing.ids
+    ),
+]
+TIMEOUT = Annotated[
+    str | None, typer.Option("--timeout", metavar="TIME", help="For one attempt: seconds, or 90s, 5m, 2h.")
+]
+RETRIES = Annotated[
+    int | None, typer.Option("--retries", min=0, metavar="N", help="How often to try again when it fails.")
+]
+REQUIRES = Annotated[
+    list[str] | None,
+    typer.Option("--requires", metavar="WHAT", help="What a worker must have: cpu=2,mem=4G,gpu=1,label=docker."),
+]
+BATCH = Annotated[
+    str | None,
+    typer.Option("--batch", metavar="B", help="The batch that it belongs to.", autocompletion=completing.batches),
+]
+ENV = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env", metavar="K=V", help="A variable for the command; a handler takes those that it allows. Repeatable."
+    ),
+]
+CWD = Annotated[
+    str | None,
+    typer.Option(
+        "--cwd",
+        metavar="DIR",
+        help="Where the command starts, on the worker's machine; else in a scratch directory of its own. "
+        "A handler starts there only if it allows that. "
+        "The caller's directory is not sent along unless asked for, as by '--cwd .': other machines may not have it.",
+    ),
+]
+ID = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        metavar="ID",
+        help="Its id; the same id and content again is a no-op. Case does not count. Whether another task has the id "
+        "shows once the leader has judged it: --wait waits for that, and explain and status say it.",
+    ),
+]
+
+
+# The field of a task → the option that sets it.
+_OPTIONS = {
+    "id": "--id",
+    "type": "--type",
+    "name": "--name",
+    "priority": "--priority",
+    "max_retries": "--retries",
+    "batch": "--batch",
+    "cwd": "--cwd",
+    "dependencies": "--after",
+    "timeout": "--timeout",
+    "requires": "--requires",
+    "env": "--env",
+    "input": "--input",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the options of one command line say; None where they say nothing."""
+
+    kind: str | None = None
+    input: str | None = None
+    id: str | None = None
+    name: str | None = None
+    priority: str | None = None
+    after: Sequence[str] | None = None
+    timeout: str | None = None
+    retries: int | None = None
+    requires: Sequence[str] | None = None
+    batch: str | None = None
+    env: Sequence[str] | None = None
+    cwd: str | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the task that were said. Errors: BadFile that names the option."""
+        from spoold.faces.cli import values
+
+        fields: dict[str, Any] = {
+            "id": self.id,
+            "type": self.kind,
+            "name": self.name,
+            "priority": None if self.priority is None else values.integer(self.priority, "--priority"),
+            "max_retries": self.retries,
+            "batch": self.batch,
+            "cwd": _directory(self.cwd),
+            "dependencies": list(self.after) if self.after else None,
+            "timeout": values.duration(self.timeout, "--timeout") if self.timeout is not None else None,
+            "requires": values.requirements(self.requires) if self.requires else None,
+            "env": values.pairs(self.env, "--env") if self.env else None,
+        }
+        said = {name: value for name, value in fields.items() if value is not None}
+        if self.input is not None:
+            said["input"] = values.json_value(self.input, "--input")
+        return said
+
+
+def with_command(fields: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:
+    """The task that runs a command. Errors: BadFile when there is nothing after the dashes."""
+    from spoold.protocol.errors import BadFile
+
+    if not command:
+        raise BadFile("the command line", "", "has nothing after '--'.", "put the command there: -- CMD ARG …")
+    return {**fields, "command": list(command)}
+
+
+def _directory(path: str | None) -> str | None:
+    """A path that begins where the caller stands, which a worker cannot know, from the root; any other as it is."""
+    return os.path.abspath(path) if path and not path.startswith("/") else path
+
+
+@contextmanager
+def naming_options(fields: Mapping[str, Any]) -> Iterator[None]:
+    """Errors in these fields of a task, which options have set, name the option. Errors: BadFile."""
+    from spoold.protocol.errors import BadFile
+
+    try:
+        yield
+    except BadFile as error:
+        name, _, rest = error.field.partition(".")
+        if name not in fields or name not in _OPTIONS:
+            raise
+        part = "" if rest.isdigit() else rest
+        raise BadFile(_OPTIONS[name], part, error.problem, error.mend) from None

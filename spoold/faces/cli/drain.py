@@ -1,0 +1,89 @@
+"""`spool drain`: let workers finish and leave."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spoold.faces.cli import completing, output
+from spoold.faces.cli.choosing import ASK_ABOVE
+from spoold.faces.cli.group import INTERRUPTED, exit_code
+from spoold.faces.cli.session import session
+from spoold.protocol.amount import amount
+
+if TYPE_CHECKING:
+    from spoold.client.spool import Spool
+
+EPILOG = """Example: spool drain laptop2 laptop3
+
+Example: spool drain --all --undo"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("drain", epilog=EPILOG)(drain)
+
+
+def drain(
+    ctx: typer.Context,
+    workers: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="WORKER",
+            help="Their ids, or the names that they were started with.",
+            autocompletion=completing.workers,
+        ),
+    ] = None,
+    everyone: Annotated[bool, typer.Option("--all", help="All workers.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help=f"Do not ask, also for more than {ASK_ABOVE} workers.")
+    ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Take a drain back.")] = False,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it goes into the journal.")] = "",
+) -> None:
+    """Have workers finish and leave.
+
+    They take nothing new; what they run may end. An unknown worker does not keep the others from being drained; the
+    exit code is 4 then. On a terminal it asks before more than 10 workers.
+    """
+    from spoold.protocol.errors import BadFile, SpoolError, Unavailable
+
+    if bool(workers) == everyone:
+        raise BadFile("the command line", "", "must name workers or --all.", "`spool workers` shows the workers.")
+    asked: list[str] = []
+    wrong: list[SpoolError] = []
+    with session(ctx).spool() as spool:
+        ask = spool.undrain if undo else spool.drain
+        targets: list[str | None] = list(dict.fromkeys(workers or [])) or [None]
+        if not undo and not yes:
+            _ask_first(spool, len(targets) if workers else None)
+        for worker in targets:
+            try:
+                asked += ask(worker, reason=reason)
+            except Unavailable:
+                raise
+            except SpoolError as error:
+                wrong.append(error)
+    what = "may work again" if undo else "will drain"
+    if everyone:
+        output.remark(f"all workers {what}")
+    elif asked:
+        output.remark(f"{amount(len(asked), 'worker')} {what}: {', '.join(dict.fromkeys(asked))}")
+    for problem in wrong:
+        output.remark(f"spool: {output.within(str(problem))}")
+    if wrong:
+        raise typer.Exit(exit_code(wrong[0]))
+
+
+def _ask_first(spool: Spool, named: int | None) -> None:
+    """Ask on a terminal about many workers. named: so many, None for all. Errors: typer.Exit for a no."""
+    count = named
+    if count is None:
+        from spoold.store import beats
+
+        with spool.reaching():
+            count = sum(beat.role == "worker" for beat in beats.read_all(spool.store.fs).values())
+    if count > ASK_ABOVE and not output.confirmed(f"drain {amount(count, 'worker')}?"):
+        output.remark("nothing was asked for; --yes leaves the question out")
+        raise typer.Exit(INTERRUPTED)

@@ -1,0 +1,53 @@
+"""`spool events`: what happened, from all journals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spoold.faces.cli import completing, output, streams
+from spoold.faces.cli.session import session
+
+if TYPE_CHECKING:
+    from spoold.protocol.event import Event
+
+EPILOG = """Example: spool events -f
+
+Example: spool events --task review-3f9a --json"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("events", epilog=EPILOG)(events)
+
+
+def events(
+    ctx: typer.Context,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
+    task: Annotated[
+        str | None,
+        typer.Option("--task", metavar="ID", help="Only what is about this task.", autocompletion=completing.ids),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Print what happened.
+
+    All journals together, by the clocks of those who wrote them."""
+    with session(ctx).spool() as spool:
+        for event in spool.iter_events(follow=follow, sleep=streams.sleep):
+            if task is not None and (event.task or "").lower() != task.lower():
+                continue
+            if as_json:
+                output.print_json(event.model_dump(mode="json", exclude_none=True), compact=True)
+            else:
+                output.print_line(_line(event))
+            if follow:
+                output.flush()
+
+
+def _line(event: Event) -> str:
+    subject = f"{event.task}{f' #{event.attempt}' if event.attempt else ''}" if event.task else ""
+    detail = event.detail.items() if isinstance(event.detail, dict) else ()
+    more = " ".join(f"{name}={value}" for name, value in detail)
+    return output.one_line(f"{event.at}  {event.writer:<20}  {event.event:<10}  {subject}  {more}", 400)

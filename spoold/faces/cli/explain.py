@@ -1,0 +1,43 @@
+"""`spool explain`: why a task is not running, and what would change it."""
+
+from __future__ import annotations
+
+import typer
+
+from spoold.faces.cli.output import JsonOption, TaskArgument, print_json, print_prose, sentence, within
+from spoold.faces.cli.session import session
+
+EPILOG = """Example: spool explain review-3f9a
+
+Example: spool explain review-3f9a --json"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("explain", epilog=EPILOG)(explain)
+
+
+def explain(
+    ctx: typer.Context,
+    task: TaskArgument,
+    as_json: JsonOption = False,
+) -> None:
+    """Say why a task is where it is, and what would change it.
+
+    Which gate, lane or worker it waits for, by the very rules that leader and workers decide by.
+    """
+    from spoold.client.inquiry import explain as explain_task
+    from spoold.system.clock import SystemClock
+    from spoold.system.host import SystemHost
+
+    with session(ctx).spool() as spool, spool.reaching():
+        answer = explain_task(spool.store, SystemHost(), SystemClock(), task)
+    if as_json:
+        print_json(answer)
+        return
+    attempt = f", attempt {answer.attempt}" if answer.attempt else ""
+    print_prose(f"{within(answer.id)} ({answer.state}{attempt}): {sentence(answer.verdict)}")
+    for reason in answer.reasons:
+        if reason.reason != answer.verdict:
+            print_prose(f"  {reason.gate}: {sentence(reason.reason)}", "    ")
+        print_prose(f"  what would change it ({reason.gate}): {within(reason.change)}", "    ")

@@ -1,0 +1,85 @@
+"""`spool fsck`: is every law of the spool true of its files? And mend what is not, if asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spoold.faces.cli.output import JsonOption, print_json, print_prose, remark, sentence, within
+from spoold.faces.cli.session import session
+
+if TYPE_CHECKING:
+    from spoold.client.fsck import Report
+    from spoold.store.repair import Mended
+
+ERRORS_FOUND = 1
+
+EPILOG = """Example: spool fsck
+
+Example: spool fsck --repair"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("fsck", epilog=EPILOG)(fsck)
+
+
+def fsck(
+    ctx: typer.Context,
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what needs no guess; stop all nodes first.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Repair although a node seems alive.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Audit every file of the spool: one task file per id, results, lanes, names, leadership.
+
+    Needs no master; a spool in use may be audited too. Exit code 0 when no law is broken (warnings are allowed), 1
+    when one is.
+    """
+    from spoold.client.fsck import check, mend
+    from spoold.system.clock import SystemClock
+    from spoold.system.host import SystemHost
+
+    mended: list[Mended] = []
+    with session(ctx).spool() as spool, spool.reaching():
+        report = check(spool.store)
+        if repair:
+            mended = mend(spool.store, SystemHost(), SystemClock(), report, force=force)
+            report = check(spool.store) if mended else report
+    if as_json:
+        print_json(_plain(report, mended))
+    else:
+        _print(report, mended, repaired=repair)
+    if report.broken:
+        raise typer.Exit(ERRORS_FOUND)
+
+
+def _plain(report: Report, mended: list[Mended]) -> dict[str, Any]:
+    return {
+        "verdict": report.verdict,
+        "counts": report.counts,
+        "findings": [
+            {
+                "severity": finding.severity.value,
+                "law": finding.law,
+                "paths": finding.paths,
+                "problem": finding.problem,
+                "mend": finding.mend,
+                "repairable": finding.fix is not None,
+            }
+            for finding in report.findings
+        ],
+        "repaired": [{"done": step.done, "what": step.what} for step in mended],
+    }
+
+
+def _print(report: Report, mended: list[Mended], *, repaired: bool) -> None:
+    for step in mended:
+        print_prose(f"{'mended' if step.done else 'not mended'}: {within(step.what)}")
+    for finding in report.findings:
+        print_prose(f"{finding.severity.value}: {', '.join(map(within, finding.paths))}: {sentence(finding.problem)}")
+        print_prose(f"    mend: {within(finding.mend)}")
+    tasks = ", ".join(f"{number} {state}" for state, number in report.counts.items() if number)
+    print_prose(f"{report.verdict}: {tasks or 'no tasks'}")
+    if not repaired and any(finding.fix is not None for finding in report.findings):
+        remark("`spool fsck --repair` mends what needs no guess, once masters and workers are stopped.")

@@ -1,0 +1,24 @@
+"""`spool gc`: retention, now."""
+
+from __future__ import annotations
+
+import typer
+
+from spoold.faces.cli import output
+from spoold.faces.cli.session import session
+
+EPILOG = """Example: spool gc"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("gc", epilog=EPILOG)(gc)
+
+
+def gc(ctx: typer.Context) -> None:
+    """Archive every ended task now.
+
+    And delete what was archived for long."""
+    with session(ctx).spool() as spool:
+        spool.gc()
+    output.remark("the leader will archive what has ended; `spool ls --all` shows the archive")

@@ -1,0 +1,147 @@
+"""What holds for every verb: errors become a sentence on stderr and an exit code, global options may stand anywhere.
+
+0 well, 1 some task failed or a check found something, 2 usage, configuration or a bad file, 4 not found, 69 the spool
+is unavailable, 70 a bug of ours, 74 stdout cannot be written, 124 a wait timed out, 130 interrupted. Scripts rely on
+these; nothing else is ever returned, save by `spool run`, which returns its task's own code, or 128 and the number of
+the signal that ended it.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from spoold.faces.cli import shells, streams
+from spoold.faces.cli.output import remark, within
+from spoold.faces.cli.parameters import read_lightly
+from spoold.protocol.errors import NotFound, SpoolError, Unavailable, WaitTimeout
+
+_TYPE = re.compile(r"(?<=[A-Z\]]) <[^>]*>$")
+TASK_FAILED, USAGE, NOT_FOUND, UNAVAILABLE, OURS, TIMED_OUT, INTERRUPTED = 1, 2, 4, 69, 70, 124, 130
+COMMAND = "spoold.command"
+# The parser's own class has no public name in all releases of typer.
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+class SpoolGroup(TyperGroup):
+    """The `spool` command itself."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take --spool and --debug from wherever they stand: nobody remembers on which side of the verb they go."""
+        read_lightly(self.get_params(ctx))
+        return super().parse_args(ctx, shells.named(hoisted(args)))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The verb that the words begin with: its name, the verb, the rest. Errors: the parser's."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            read_lightly(command.get_params(ctx))
+        return name, command, rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a verb. Errors: typer.Exit with the code that fits what went wrong."""
+        try:
+            value = super().invoke(ctx)
+            sys.stdout.flush()
+        except streams.OutputFailed as failed:
+            raise typer.Exit(streams.give_up(failed)) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+        except (SpoolError, OSError) as error:
+            if ctx.obj is not None and ctx.obj.debug:
+                _show_origin()
+            remark(f"spool: {within(sentence(error))}")
+            raise typer.Exit(exit_code(error)) from None
+        except Exception as error:
+            if isinstance(error, typer.Abort) or hasattr(error, "exit_code"):
+                raise  # the parser's own, which knows how it ends
+            # Left alone it would end with 1, by which scripts know a task that failed.
+            _show_origin()
+            remark("spool: this is a bug in spoold; please report it.")
+            raise typer.Exit(OURS) from None
+        return value
+
+
+class Verb(TyperCommand):
+    """One verb. Its help names what an argument is, and not the type of its value in Python."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options, without the types that the parser adds to the names of arguments."""
+        print_rows = formatter.write_dl
+
+        def without_types(rows: Any, *args: Any, **more: Any) -> None:
+            print_rows([(_TYPE.sub("", name), said) for name, said in rows], *args, **more)
+
+        formatter.write_dl = without_types
+        try:
+            super().format_options(ctx, formatter)
+        finally:
+            formatter.write_dl = print_rows
+
+
+class TrailingCommand(Verb):
+    """A verb that takes `-- CMD ARG…`: what follows the dashes is in ctx.meta[COMMAND], whatever it looks like."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The usage line, with what only this class knows of."""
+        return [*super().collect_usage_pieces(ctx), "[-- CMD [ARG]...]"]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Cut the command off before the options are parsed. Errors: the parser's, with where the command goes."""
+        if "--" in args:
+            cut = args.index("--")
+            ctx.meta[COMMAND] = args[cut + 1 :]
+            args = args[:cut]
+        try:
+            return super().parse_args(ctx, args)
+        except _USAGE_ERROR as error:
+            # Without dashes the words of a command are read as options and arguments of ours.
+            if COMMAND not in ctx.meta and hasattr(error, "message"):
+                hint = f"If that belongs to a command, write `--` before the command: {ctx.command_path} -- CMD ARG …"
+                error.message = f"{error.message}. {hint}"
+            raise
+
+
+def hoisted(args: list[str]) -> list[str]:
+    """The same command line with the global options first; what follows `--` is left alone."""
+    end = args.index("--") if "--" in args else len(args)
+    first: list[str] = []
+    rest: list[str] = []
+    words = iter(args[:end])
+    for word in words:
+        if word == "--spool":
+            first += [word, *([value] if (value := next(words, None)) is not None else [])]
+        elif word == "--debug" or word.startswith("--spool="):
+            first.append(word)
+        else:
+            rest.append(word)
+    return [*first, *rest, *args[end:]]
+
+
+def _show_origin() -> None:
+    """Where the error at hand came from; its message may be anybody's."""
+    import traceback
+
+    remark(traceback.format_exc().rstrip())
+
+
+def exit_code(error: Exception) -> int:
+    """The exit code that scripts get for an error."""
+    codes = ((NotFound, NOT_FOUND), (WaitTimeout, TIMED_OUT), (Unavailable, UNAVAILABLE), (SpoolError, USAGE))
+    return next((code for kind, code in codes if isinstance(error, kind)), UNAVAILABLE)
+
+
+def sentence(error: Exception) -> str:
+    """The error as people read it: what happened, and what to do."""
+    if isinstance(error, OSError) and not isinstance(error, SpoolError):
+        from spoold.system.errnos import advice
+
+        where = f"{error.filename}: " if error.filename else ""
+        name = errno.errorcode.get(error.errno or 0, "unknown error")
+        return f"{where}{error.strerror or error} ({name}). {advice(error)}"
+    return str(error)

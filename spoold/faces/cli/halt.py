@@ -1,0 +1,33 @@
+"""`spool halt`: the emergency stop."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from spoold.faces.cli import output
+from spoold.faces.cli.session import session
+
+EPILOG = """Example: spool halt --reason 'wrong credentials'
+
+Example: spool resume"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("halt", epilog=EPILOG)(halt)
+
+
+def halt(
+    ctx: typer.Context,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it goes into the journal.")] = "",
+) -> None:
+    """Stop everything now.
+
+    What runs is killed and handed back, nothing starts until `spool resume`. No task is lost or charged for it;
+    what was killed starts again after the resume.
+    """
+    with session(ctx).spool() as spool:
+        spool.halt(reason=reason)
+    output.remark("everything is being stopped; `spool resume` lets it go on")

@@ -1,0 +1,88 @@
+"""`spool logs`: what tasks wrote."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spoold.faces.cli import choosing, output, streams
+from spoold.faces.cli.session import session
+from spoold.protocol.amount import amount
+
+if TYPE_CHECKING:
+    from spoold.client.spool import Spool
+    from spoold.store.locate import Located
+
+# A line that is longer is shown in parts: a task that writes no line breaks must not fill the memory.
+LINE_MOST_BYTES = 64 << 10
+
+EPILOG = """Example: spool logs review-3f9a -f
+
+Example: spool logs -f --batch nightly"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("logs", epilog=EPILOG)(logs)
+
+
+def logs(
+    ctx: typer.Context,
+    ids: choosing.REFS = None,
+    batches: choosing.BATCHES = None,
+    types: choosing.TYPES = None,
+    states: choosing.STATES = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the tasks have ended.")] = False,
+    attempt: Annotated[
+        int | None, typer.Option("--attempt", min=1, metavar="N", help="Of this attempt; else of the last one.")
+    ] = None,
+) -> None:
+    """Print what tasks wrote to stdout and stderr.
+
+    Of one id, the bytes as they were written. Of several ids or a selection, line by line with the task's id before
+    each; with -f as the lines come, of the tasks that were there when it began.
+    """
+    from spoold.store.locate import SHOWN
+
+    words = choosing.Words(ids, batches, types, states)
+    with session(ctx).spool() as spool:
+        if len(words.ids or ()) == 1 and not words.selection():
+            for piece in spool.logs((words.ids or ("",))[0], follow=follow, attempt=attempt, sleep=streams.sleep):
+                output.write_bytes(piece)
+            return
+        chosen = choosing.choose(spool, words, states=SHOWN[:-1])
+        chosen.tell()
+        output.remark(f"logs of {amount(len(chosen.found), 'task')}")
+        _print_merged(spool, chosen.found, follow=follow, attempt=attempt)
+    chosen.end()
+
+
+def _print_merged(spool: Spool, tasks: list[Located], *, follow: bool, attempt: int | None) -> None:
+    """The logs of these tasks as one, in whole lines."""
+    from spoold.client.logs import Piece, read_logs
+
+    if follow:
+        pieces = spool.follow_logs(tasks, attempt=attempt, sleep=streams.sleep)
+    else:
+        pieces = read_logs(spool.store, [one.id for one in tasks], attempt)
+    width = max((len(one.id) for one in tasks), default=0)
+    begun: dict[tuple[str, int, str], bytes] = {}
+
+    def tell(piece: Piece, *, last: bool = False) -> None:
+        source = (piece.task, piece.attempt, piece.worker)
+        *lines, rest = (begun.pop(source, b"") + piece.data).split(b"\n")
+        if rest and (last or len(rest) > LINE_MOST_BYTES):
+            lines, rest = [*lines, rest], b""
+        if rest:
+            begun[source] = rest
+        for line in lines:
+            text = line.decode(errors="backslashreplace").removesuffix("\r")
+            output.print_line(f"{piece.task.ljust(width)} | {text}")
+
+    with spool.reaching():
+        for piece in pieces:
+            tell(piece, last=not follow)
+            output.flush()
+        for task, number, worker in list(begun):
+            tell(Piece(number, worker, b"", task), last=True)

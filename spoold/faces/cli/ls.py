@@ -1,0 +1,128 @@
+"""`spool ls`: the tasks of a spool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spoold.faces.cli import choosing, output
+from spoold.faces.cli.session import session
+from spoold.protocol.amount import figure, length
+
+if TYPE_CHECKING:
+    from spoold.client.listing import Row
+    from spoold.client.spool import Spool
+    from spoold.rules.answers.selection import Selection
+    from spoold.store.locate import Located
+
+EPILOG = """Example: spool ls --state failed
+
+Example: spool ls --long --batch nightly --state claimed,failed"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("ls", epilog=EPILOG)(ls)
+
+
+def ls(
+    ctx: typer.Context,
+    batches: choosing.BATCHES = None,
+    types: choosing.TYPES = None,
+    states: choosing.STATES = None,
+    archived: Annotated[bool, typer.Option("--all", help="Those in the archive too.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="At most so many; 0: all.")] = 0,
+    quiet: output.QuietOption = False,
+    long: Annotated[
+        bool,
+        typer.Option(
+            "--long",
+            "-l",
+            help="Also type, age, for how long it runs, what its retries are charged with, how long its worker is "
+            "silent, tokens, cost, why it waits or failed, and the last line that it wrote. With --json, too.",
+        ),
+    ] = False,
+    as_json: output.JsonOption = False,
+) -> None:
+    """List tasks.
+
+    In the order of their life: pending first, rejected last. Options select tasks: those that all of them fit.
+    A plain list reads names alone, and is the quickest.
+    """
+    selection = choosing.selection_of(batches, types, states)
+    with session(ctx).spool() as spool, spool.reaching():
+        rows = _rows(spool, selection, archived=archived)
+        rows = islice(rows, limit) if limit else rows
+        if long and not quiet:
+            _print_long(spool, rows, as_json=as_json)
+        elif as_json:
+            output.print_json([_as_json(located) for located in rows])
+        elif quiet:
+            for located in rows:
+                output.print_line(output.one_line(located.id, 300))
+        else:
+            header = ("ID", "STATE", "ATTEMPT", "WORKER", "LANE")
+            output.print_table(header, [_cells(located) for located in rows])
+
+
+def _rows(spool: Spool, selection: Selection, *, archived: bool) -> Iterator[Located]:
+    """Without a type or a batch, the drops of batches as files: nothing is read."""
+    from spoold.client.selecting import Words, check_types, select
+    from spoold.store.locate import SHOWN, iter_tasks
+
+    if selection.types or selection.batches:
+        met = Words()
+        yield from select(spool.store, selection, archived=archived, met=met)
+        check_types(spool.store, selection.types, met.types)
+    else:
+        yield from iter_tasks(spool.store, selection.states or SHOWN, archived=archived)
+
+
+def _print_long(spool: Spool, rows: Iterable[Located], *, as_json: bool) -> None:
+    from spoold.client.listing import describe
+    from spoold.system.host import SystemHost
+
+    found = describe(spool.store, rows, SystemHost().identity().hostname)
+    if as_json:
+        output.print_json(found)
+        return
+    header = ("ID", "STATE", "TYPE", "AGE", "RUNS", "ATTEMPT", "CHARGED", "WORKER", "SILENT", "TOKENS", "COST")
+    output.print_table((*header, "REASON", "LAST LINE"), [_long_cells(row) for row in found])
+
+
+def _long_cells(row: Row) -> tuple[object, ...]:
+    charged = None if row.failures is None else row.failures + (row.crashes or 0)
+    return (
+        row.id,
+        f"{row.state} (archived)" if row.archived else row.state,
+        output.one_line(row.type, 40) or "-",
+        *("-" if seconds is None else length(seconds) for seconds in (row.age_s, row.running_s)),
+        row.attempt or "-",
+        "-" if charged is None else charged,
+        row.worker or "-",
+        "-" if row.silence_s is None else length(row.silence_s),
+        "-" if row.tokens_used is None else figure(row.tokens_used),
+        "-" if row.cost_usd is None else figure(row.cost_usd, 4),
+        output.one_line(row.reason, 60) or "-",
+        output.one_line(row.last_line, 60) or "-",
+    )
+
+
+def _cells(located: Located) -> tuple[object, ...]:
+    state = f"{located.state} (archived)" if located.archived else located.state
+    return (located.id, state, located.attempt or "-", located.node or "-", located.lane or "-")
+
+
+def _as_json(located: Located) -> dict[str, Any]:
+    return {
+        "id": located.id,
+        "state": located.state.value,
+        "attempt": located.attempt,
+        "worker": located.node or None,
+        "lane": located.lane or None,
+        "archived": located.archived,
+        "path": located.path,
+    }

@@ -1,0 +1,191 @@
+"""What a verb prints: JSON for programs, columns and sentences for people. Data goes to stdout, remarks to stderr.
+
+Law: names and messages in a spool are anybody's. What is printed for people holds no control character of theirs,
+which could clear the screen or forge a line: it is shown as an escape. What programs read is exact: JSON, and the
+output of a task.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from spoold.faces.cli import completing
+from spoold.protocol.amount import amount, figure
+
+if TYPE_CHECKING:
+    from spoold.protocol.result import Result, Total
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+TaskArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="A task: its id, or the beginning of it, from 4 characters on.",
+        autocompletion=completing.ids,
+    ),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print ids only, one a line.")]
+
+# A table on a terminal that has fewer columns is no table any more.
+STACK_BELOW = 60
+
+# Control characters, also those of 8 bits, what makes a terminal write from right to left, and what no text holds.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def harmless(text: str) -> str:
+    """The text for people, with its lines and tabs; every other control character is an escape."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def within(text: str) -> str:
+    """The same for a name or message that stands within a line."""
+    return harmless(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def print_json(value: Any, *, compact: bool = False) -> None:
+    """A model, dataclass or plain value as JSON: indented, or on one line."""
+    import orjson
+
+    def plain(other: Any) -> Any:
+        dump = getattr(other, "model_dump", None)
+        return str(other) if dump is None else dump(mode="json")
+
+    option = 0 if compact else orjson.OPT_INDENT_2
+    print_exactly(orjson.dumps(value, default=plain, option=option).decode())
+
+
+def print_line(text: str) -> None:
+    """One line for people."""
+    print_exactly(harmless(text))
+
+
+def print_exactly(text: str) -> None:
+    """One line as it is: data, or what is harmless already. What the terminal's encoding lacks becomes an escape."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
+def summed(total: Total) -> str:
+    """What some attempts came to, as far as anybody said it."""
+    parts = [amount(total.attempts, "attempt"), f"{figure(total.duration_s, 1)} s"]
+    if total.cpu_s is not None:
+        parts.append(f"{figure(total.cpu_s, 1)} s of CPU")
+    if total.tokens_used:
+        parts.append(amount(round(total.tokens_used), "token"))
+    if total.cost_usd:
+        parts.append(f"{figure(total.cost_usd, 4)} USD")
+    return ", ".join(parts)
+
+
+def why_ended(result: Result) -> str:
+    """Why an attempt ended as it did: a code and a sentence; its status where nothing else is known."""
+    return f"{result.error.code}: {result.error.message}" if result.error else str(result.status)
+
+
+def remark(text: str) -> None:
+    """Something for the person at the terminal, which no program should read."""
+    sys.stdout.flush()
+    print(wrapped(harmless(text), width(sys.stderr)), file=sys.stderr, flush=True)
+
+
+def confirmed(question: str) -> bool:
+    """Whether somebody at a terminal says yes; without a terminal nobody is asked, and the answer is yes."""
+    if not _may_ask():
+        return True
+    sys.stdout.flush()
+    print(harmless(f"{question} [y/N]"), end=" ", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _may_ask() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def width(stream: TextIO | None = None) -> int | None:
+    """How many columns a person sees; None where nobody looks: a file or a pipe has no width, and is searched."""
+    if not (stream or sys.stdout).isatty():
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+def wrapped(text: str, columns: int | None, indent: str = "") -> str:
+    """The text in lines of so many columns, broken between words only: what is longer is for copying. indent: of the
+    lines after the first."""
+    if columns is None or len(text) <= columns:
+        return text
+    import textwrap
+
+    begin = text[: len(text) - len(text.lstrip())]
+    words = textwrap.TextWrapper(
+        max(columns, len(indent) + 1),
+        initial_indent=begin,
+        subsequent_indent=indent or begin,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    )
+    return "\n".join("\n".join(words.wrap(line)) for line in text.lstrip().split("\n"))
+
+
+def print_prose(text: str, indent: str = "") -> None:
+    """A sentence for people, broken between words where the terminal ends. indent: as for `wrapped`."""
+    print_line(wrapped(harmless(text), width(), indent))
+
+
+def stacks(columns: int | None) -> bool:
+    """Whether a table has no room, so that each row becomes a block of lines."""
+    return columns is not None and columns < STACK_BELOW
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Columns, each as wide as its widest cell, the last not padded; on a narrow terminal a block for each row."""
+    cells = [[one_line(str(cell)) for cell in row] for row in [header, *rows]]
+    if stacks(columns := width()):
+        for line in stacked(cells[0], cells[1:], columns):
+            print_line(line)
+        return
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    for row in cells:
+        padded = [cell.ljust(size) for cell, size in zip(row[:-1], widths, strict=False)]
+        print_line("  ".join([*padded, row[-1]]).rstrip())
+
+
+def stacked(header: Sequence[str], rows: Iterable[Sequence[str]], columns: int | None) -> Iterator[str]:
+    """Each row as lines `field: value`, an empty line between two rows; what a row does not have is left out."""
+    for number, row in enumerate(rows):
+        if number:
+            yield ""
+        for name, cell in zip(header, row, strict=True):
+            if cell not in ("", "-"):
+                yield wrapped(f"{name.lower()}: {cell}", columns, "  ")
+
+
+def one_line(text: str, limit: int = 120) -> str:
+    """The text without line breaks and control characters, cut where it gets long."""
+    flat = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def sentence(text: str) -> str:
+    """A whole sentence on one line: its fix, which often ends in a path, stands at its end. A forged one is cut."""
+    return one_line(text, 6000)
+
+
+def write_bytes(data: bytes) -> None:
+    """A piece of a log, as it is: it may be in any encoding, or in none."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    flush()
+
+
+def flush() -> None:
+    """Show what was printed: somebody watches."""
+    sys.stdout.flush()

@@ -1,0 +1,47 @@
+"""Whoever waits for long and sees nothing happen is told why, once: what no worker can run says nothing itself."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from threading import Timer
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spoold.client.spool import Spool
+
+SAY_AFTER_S = 10.0
+# Of many tasks so many are looked at.
+LOOKED_AT = 100
+
+
+@contextlib.contextmanager
+def saying_why(spool: Spool, ids: Sequence[str]) -> Iterator[None]:
+    """Around a wait for these tasks: if none of them has begun by then, why the first has not, on stderr."""
+    timer = Timer(SAY_AFTER_S, _say, (spool.directory, ids[:LOOKED_AT]))
+    timer.daemon = True  # nobody waits for an explanation
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _say(directory: str, ids: Sequence[str]) -> None:
+    from spoold.client.inquiry import explain
+    from spoold.client.spool import Spool
+    from spoold.faces.cli.output import remark, sentence
+    from spoold.protocol.errors import SpoolError
+    from spoold.protocol.lifecycle import State
+    from spoold.system.clock import SystemClock
+    from spoold.system.host import SystemHost
+
+    # A spool that cannot be looked at is told by the wait itself, which bears with it for a while.
+    with contextlib.suppress(SpoolError, OSError), Spool(directory) as spool:
+        found = spool.locate_all(ids)
+        if not found or any(one.state not in (State.PENDING, State.WAITING, State.READY) for one in found):
+            return
+        with spool.reaching():
+            answer = explain(spool.store, SystemHost(), SystemClock(), found[0].id)
+        change = f" What would change it: {answer.reasons[0].change}." if answer.reasons else ""
+        remark(f"spool: {answer.id} has not begun: {sentence(answer.verdict)}.{change}")

@@ -1,0 +1,43 @@
+"""`spool result`: what a task ended with."""
+
+from __future__ import annotations
+
+import typer
+
+from spoold.faces.cli import output
+from spoold.faces.cli.group import TASK_FAILED
+from spoold.faces.cli.session import session
+
+EPILOG = """Example: spool result review-3f9a
+
+Example: spool result review-3f9a --json | jq .duration_s"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("result", epilog=EPILOG)(result)
+
+
+def result(
+    ctx: typer.Context,
+    task_id: output.TaskArgument,
+    as_json: output.JsonOption = False,
+) -> None:
+    """Print what a task ended with.
+
+    Exits with 1 if it failed, with 4 if it has not ended. Text is printed as it is, other output as JSON. With
+    --json, the whole result.
+    """
+    with session(ctx).spool() as spool:
+        found = spool.result(task_id)
+    if as_json:
+        output.print_json(found)
+    elif isinstance(found.output, str):
+        output.print_exactly(found.output.removesuffix("\n"))
+    elif found.output is not None:
+        output.print_json(found.output)
+    if found.status != "success":
+        if not as_json:
+            why = output.why_ended(found)
+            output.remark(output.within(f"{found.task_id} failed: {why}"))
+        raise typer.Exit(TASK_FAILED)

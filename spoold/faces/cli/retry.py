@@ -1,0 +1,48 @@
+"""`spool retry`: failed tasks, once more."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from spoold.faces.cli import choosing, output
+from spoold.faces.cli.session import session
+
+EPILOG = """Example: spool retry review-3f9a
+
+Example: spool retry --batch nightly"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("retry", epilog=EPILOG)(retry)
+
+
+def retry(
+    ctx: typer.Context,
+    ids: choosing.FAILED = None,
+    batches: choosing.BATCHES = None,
+    types: choosing.TYPES = None,
+    states: choosing.STATES = None,
+    yes: choosing.YES = False,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it goes into the journal.")] = "",
+    as_json: output.JsonOption = False,
+) -> None:
+    """Try failed tasks again.
+
+    They get a fresh budget of retries. Options select tasks in place of ids: each failed task that all of them fit.
+    An id that is unknown, or of a task that has not failed, does not keep the others from being tried again; the exit
+    code says so.
+    """
+    from spoold.client.asking import refuses_retry
+    from spoold.protocol.lifecycle import State
+    from spoold.protocol.request import Verb
+
+    words = choosing.Words(ids, batches, types, states)
+    with session(ctx).spool() as spool:
+        chosen = choosing.choose(spool, words, states=(State.FAILED,), exactly=True)
+        asked = choosing.ask_for(spool, Verb.RETRY, chosen, refuses_retry, reason=reason, yes=yes)
+    choosing.print_asked(Verb.RETRY, asked, chosen.wrong, as_json=as_json)
+    chosen.tell()
+    chosen.end()

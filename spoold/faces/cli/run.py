@@ -1,0 +1,107 @@
+"""`spool run`: a command as if it ran here."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spoold.faces.cli import drafting, output, streams
+from spoold.faces.cli.group import COMMAND, INTERRUPTED, TASK_FAILED, TrailingCommand
+from spoold.faces.cli.patience import saying_why
+from spoold.faces.cli.session import session
+
+if TYPE_CHECKING:
+    from spoold.client.spool import Spool
+
+EPILOG = """Example: spool run --cwd . -- make test
+
+Example: git diff | spool run --stdin -- wc -l
+
+Example: spool run --requires gpu=1 --timeout 2h --cwd /data/project -- python train.py"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("run", cls=TrailingCommand, epilog=EPILOG)(run)
+
+
+def run(
+    ctx: typer.Context,
+    kind: drafting.TYPE = None,
+    input_json: drafting.INPUT = None,
+    task_id: drafting.ID = None,
+    name: drafting.NAME = None,
+    priority: drafting.PRIORITY = None,
+    after: drafting.AFTER = None,
+    timeout: drafting.TIMEOUT = None,
+    retries: Annotated[
+        int, typer.Option("--retries", min=0, metavar="N", help="How often to try again when it fails.")
+    ] = 0,
+    requires: drafting.REQUIRES = None,
+    batch: drafting.BATCH = None,
+    env: drafting.ENV = None,
+    cwd: drafting.CWD = None,
+    stdin: Annotated[
+        bool, typer.Option("--stdin", help="Read standard input to its end, and give it to the command as its own.")
+    ] = False,
+) -> None:
+    """Run a command on a worker as if it ran here.
+
+    Shows what it prints and exits with its exit code, or with 128 and the number of the signal that killed it. Its
+    stderr comes on stdout too, in the order in which it was written: a task has one log. Its stdin is empty without
+    --stdin. It runs on whichever worker takes it, once unless --retries says more. Ctrl-C cancels it, and so does a
+    reader that has seen enough, as in `spool run … | head`.
+    """
+    from spoold.faces.cli import values
+    from spoold.protocol.errors import SpoolError
+
+    fields = drafting.Options(
+        kind, input_json, task_id, name, priority, after, timeout, retries, requires, batch, env, cwd
+    ).fields()
+    command = ctx.meta.get(COMMAND)
+    draft = fields if command is None and kind else drafting.with_command(fields, command or [])
+    with session(ctx).spool() as spool:
+        if stdin:
+            draft = {**draft, "stdin": values.standard_input(spool.store.settings.drop.max_bytes)}
+        elif streams.is_piped():
+            output.remark("spool: standard input is not sent to the command; --stdin sends it")
+        with drafting.naming_options(fields):
+            submitted = spool.submit_from("the command", draft)
+        mine = task_id is None
+        try:
+            refused = spool.refusal(submitted)
+            if refused is not None:
+                raise SpoolError(output.why_ended(refused))
+            mine = True
+            code = _attend(spool, submitted)
+        except streams.ReaderGone as gone:
+            # As a command that ran here would end by SIGPIPE.
+            ended = streams.give_up(gone)
+            spool.cancel(submitted, reason="nobody reads the output of spool run any more")
+            output.remark(f"spool: nobody reads the output any more, so {submitted} is being cancelled")
+            raise typer.Exit(ended) from None
+        except KeyboardInterrupt:
+            if not mine:
+                output.remark(f"spool: nobody has taken {submitted} in yet, so it is left alone; it may be another's")
+                raise typer.Exit(INTERRUPTED) from None
+            spool.cancel(submitted, reason="Ctrl-C in spool run")
+            output.remark(f"spool: {submitted} is being cancelled")
+            raise typer.Exit(INTERRUPTED) from None
+    raise typer.Exit(code)
+
+
+def _attend(spool: Spool, task_id: str) -> int:
+    """Show the log until the task has ended; the exit code that stands for its end."""
+    with saying_why(spool, [task_id]):
+        for piece in spool.logs(task_id, follow=True, attempt=0, sleep=streams.sleep):
+            sys.stdout.flush()
+            output.write_bytes(piece)
+    from spoold.client.failures import shell_code
+
+    result = spool.result(task_id)
+    if result.status == "success":
+        return 0
+    output.remark(f"spool: {task_id} failed: {output.within(output.why_ended(result))}")
+    return shell_code(result) or TASK_FAILED

@@ -1,0 +1,98 @@
+"""`spool show`: all about a task, or several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import typer
+
+from spoold.faces.cli import choosing, output
+from spoold.faces.cli.session import session
+from spoold.protocol.amount import amount
+
+if TYPE_CHECKING:
+    from spoold.client.info import TaskInfo
+    from spoold.protocol.result import Result
+
+EPILOG = """Example: spool show review-3f9a
+
+Example: spool show --batch nightly --state failed --json"""
+_SHOWN = ("id", "name", "state", "attempt", "reason", "type", "batch", "priority", "worker", "lane", "progress")
+_TIMES = ("created_at", "admitted_at", "started_at", "completed_at")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("show", epilog=EPILOG)(show)
+
+
+def show(
+    ctx: typer.Context,
+    ids: choosing.REFS = None,
+    batches: choosing.BATCHES = None,
+    types: choosing.TYPES = None,
+    states: choosing.STATES = None,
+    as_json: output.JsonOption = False,
+) -> None:
+    """Show all about tasks.
+
+    Where each is and why, and what its attempts ended with. Options select tasks in place of ids: each task that all
+    of them fit. With --json, one id is an object, several ids or a selection are a list.
+    """
+    from spoold.client.info import described
+    from spoold.store.locate import SHOWN
+
+    words = choosing.Words(ids, batches, types, states)
+    with session(ctx).spool() as spool, spool.reaching():
+        chosen = choosing.choose(spool, words, states=SHOWN)
+        infos = (described(spool.store, located) for located in chosen.found)
+        if as_json and chosen.many:
+            output.print_json(list(infos))
+        elif as_json:
+            for info in infos:
+                output.print_json(info)
+        else:
+            _print_all(infos)
+    if chosen.many and not as_json:
+        output.remark(amount(len(chosen.found), "task"))
+    chosen.tell()
+    chosen.end()
+
+
+def _print_all(infos: Iterable[TaskInfo]) -> None:
+    for number, info in enumerate(infos):
+        if number:
+            output.print_line("")
+        _print(info)
+
+
+def _print(info: TaskInfo) -> None:
+    for field in (*_SHOWN, *_TIMES, "path"):
+        value = getattr(info, field)
+        if value not in (None, "") and not (field == "attempt" and not value):
+            # A reason is the one thing here that people need whole.
+            text = output.one_line(str(value), 1000)
+            archived = " (archived)" if _archived(info, field) else ""
+            output.print_prose(f"{field.replace('_', ' '):<13}{text}{archived}", " " * 13)
+    if info.failures or info.crashes:
+        failures, crashes = amount(info.failures or 0, "failure"), amount(info.crashes or 0, "crash", "crashes")
+        output.print_prose(f"{'charged':<13}{failures}, {crashes}", " " * 13)
+    if info.attempts:
+        output.print_line("")
+        header = ("ATTEMPT", "STATUS", "WORKER", "SECONDS", "CPU", "EXIT", "ENDED", "WHY")
+        output.print_table(header, [_row(result) for result in info.attempts])
+        if info.total is not None:
+            output.print_prose(f"together      {output.summed(info.total)}", " " * 13)
+
+
+def _archived(info: TaskInfo, field: str) -> bool:
+    return field == "state" and info.archived
+
+
+def _row(result: Result) -> tuple[object, ...]:
+    why = f"{result.error.code}: {result.error.message}" if result.error else ""
+    code = "-" if result.exit_code is None else result.exit_code
+    seconds = f"{'~' if result.estimated else ''}{result.duration_s:.1f}"
+    cpu = "-" if result.cpu_s is None else f"{result.cpu_s:.1f}"
+    return (result.attempt, result.status, result.worker_id, seconds, cpu, code, result.completed_at, why)

@@ -1,0 +1,228 @@
+"""`spool status`: the whole cluster on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from spoold.faces.cli import completing, screen
+from spoold.faces.cli.nodes import columns, node_row
+from spoold.faces.cli.output import JsonOption, one_line, print_json, sentence, summed
+from spoold.faces.cli.screen import Block, Line, Table
+from spoold.faces.cli.session import session
+from spoold.protocol.amount import amount, figure, length
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from spoold.client.batches import Progress
+    from spoold.protocol.snapshot import Rates, Snapshot
+
+T = TypeVar("T")
+
+
+# How a picture is shown.
+Blocks = Callable[[T], Sequence[Block]]
+
+WATCH_EVERY_S = 0.5
+_COLOURS = {
+    "failed": "red",
+    "rejected": "red",
+    "completed": "green",
+    "claimed": "cyan",
+    "dead": "red",
+    "asleep": "dim",
+}
+
+
+EPILOG = """Example: spool status --watch
+
+Example: spool status --batch nightly --watch"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("status", epilog=EPILOG)(status)
+
+
+def status(
+    ctx: typer.Context,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it again and again, until Ctrl-C.")] = False,
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            "--batch",
+            metavar="B",
+            help="Only how far this batch is, and why its tasks failed.",
+            autocompletion=completing.batches,
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show how many tasks are in which state, who leads, and what the workers run.
+
+    The figures are the leader's own, up to 0.3 s old on a local disk, on a share a second or some; where nobody leads
+    they are counted now, and a warning says so. Those of a batch are counted now in any case, without archived tasks.
+    """
+    from spoold.client.pauses import with_pauses
+    from spoold.client.status import status as look
+    from spoold.system.clock import SystemClock
+    from spoold.system.host import SystemHost
+
+    host, clock = SystemHost(), SystemClock()
+    with session(ctx).spool() as spool, spool.reaching():
+        if batch is None:
+            store = spool.store
+
+            def picture() -> Snapshot:
+                return with_pauses(store, look(store, host, clock, plainly=True))
+
+            _show(picture, blocks, watch=watch, as_json=as_json)
+        else:
+            from spoold.client.batches import Batch
+
+            _show(Batch(spool.store, batch).look, blocks_of_batch, watch=watch, as_json=as_json)
+
+
+def _show(look: Callable[[], T], blocks: Blocks[T], *, watch: bool, as_json: bool) -> None:
+    """One look, or look after look: then one JSON line each for programs, a screen that stays in place for people."""
+    import sys
+    import time
+
+    if watch and not as_json and sys.stdout.isatty():
+        screen.watch(blocks(picture) for picture in _looks(look))
+        return
+    while True:
+        if as_json:
+            print_json(look(), compact=watch)
+        else:
+            screen.show(blocks(look()))
+        if not watch:
+            return
+        sys.stdout.flush()
+        time.sleep(WATCH_EVERY_S)
+
+
+def _looks(look: Callable[[], T]) -> Iterator[T]:
+    import time
+
+    while True:
+        yield look()
+        time.sleep(WATCH_EVERY_S)
+
+
+def render(picture: Snapshot, *, narrow: bool = False) -> RenderableType:
+    """The picture for rich. narrow: there is no room for tables."""
+    return screen.renderable(blocks(picture), narrow=narrow)
+
+
+def blocks(picture: Snapshot) -> list[Block]:
+    """The picture as people read it."""
+    said = [_headline(picture), *_pauses(picture), ""]
+    parts: list[Block] = [*(Line(sentence(line)) for line in said), *_tasks(picture)]
+    if picture.types:
+        parts += [Line(""), _types(picture)]
+    parts += [Line(""), Line(_workers_line(picture))]
+    if picture.nodes:
+        parts.append(_nodes(picture))
+    if picture.spent is not None and picture.spent.attempts:
+        parts.append(Line(f"since these workers started: {summed(picture.spent)}"))
+    return [*parts, *(Line(f"! {sentence(warning)}", "yellow") for warning in picture.warnings)]
+
+
+def blocks_of_batch(progress: Progress) -> list[Block]:
+    """One batch as people read it."""
+    share = f"{100 * progress.ended // progress.total} %"
+    ended = f"{figure(progress.ended)} of {amount(progress.total, 'task')} ended, {share}"
+    parts: list[Block] = [Line(f"batch {one_line(progress.batch)}: {ended}"), Line(""), _counts(progress.tasks)]
+    for cause in progress.causes:
+        why = one_line(f"{cause.code}: {cause.message}" if cause.message else cause.code, 200)
+        more = f" and {cause.count - len(cause.ids)} more" if cause.count > len(cause.ids) else ""
+        parts.append(Line(f"{figure(cause.count)} failed: {why} ({sentence(', '.join(cause.ids))}{more})"))
+    if progress.spent is not None:
+        parts.append(Line(f"what has ended came to {summed(progress.spent)}"))
+    return parts
+
+
+def _headline(picture: Snapshot) -> str:
+    master = picture.master
+    leader = f"led by {master.leader} (epoch {master.epoch})" if master.leader else "led by nobody"
+    standbys = f", standing by: {', '.join(master.standbys)}" if master.standbys else ""
+    paused = [kind if kind != "+all" else "everything" for kind in picture.paused]
+    state = " HALTED" if picture.halted else f" paused: {', '.join(paused)}" if paused else ""
+    counted = " (counted now)" if picture.source == "listing" else ""
+    return f"spool {picture.spool_id}, {leader}{standbys}{counted}{state}"
+
+
+def _pauses(picture: Snapshot) -> Iterator[str]:
+    """Who paused what, and why, as far as `with_pauses` has added that."""
+    for pause in getattr(picture, "pauses", ()):
+        if isinstance(pause, dict):
+            what = "everything" if pause["target"] == "+all" else pause["target"]
+            until = f" until {pause['until']}" if pause["until"] else ""
+            yield f"{pause['verb']} of {what}{until}: {pause['told']}"
+
+
+def _tasks(picture: Snapshot) -> list[Block]:
+    table = _counts(picture.tasks.model_dump())
+    lines = [_pace(picture.rates)]
+    recent, span = picture.recent, length(picture.recent.over_s)
+    if recent.failed_attempts:
+        each = ", ".join(f"{count} {one_line(cause)}" for cause, count in recent.failed_attempts.items())
+        lines.append(f"attempts that failed in the last {span}: {each}")
+    # A cause is a sentence about one drop: "input: unknown field."
+    for cause, count in recent.rejections.items():
+        drops = f"{amount(count, 'drop')} {'was' if count == 1 else 'were'}"
+        lines.append(f"{drops} rejected in the last {span}: {one_line(cause)}")
+    return [table, *(Line(line) for line in lines if line)]
+
+
+def _counts(counts: dict[str, int]) -> Table:
+    """How many tasks are in which state."""
+    row = [Line(str(n), _COLOURS.get(state, "") if n else "dim") for state, n in counts.items()]
+    return Table(tuple(counts), [row])
+
+
+def _pace(rates: Rates) -> str:
+    """How fast tasks end, and when the rest will have ended; '' where nothing is known of either."""
+    pace = ""
+    if rates.completed_per_min or rates.failed_per_min:
+        pace = f"{rates.completed_per_min:g} completed and {rates.failed_per_min:g} failed per minute"
+    if rates.eta_s is not None:
+        return f"{pace}, about {length(rates.eta_s)} to go"
+    unknown = f"time to go: unknown, {rates.eta_unknown}" if rates.eta_unknown else ""
+    return ", ".join(filter(None, (pace, unknown)))
+
+
+def _types(picture: Snapshot) -> Table:
+    # A leader of an earlier release counts what is ready and what runs as one.
+    told = {name for counts in picture.types.values() for name in counts}
+    names: list[str] = [name for name in ("waiting", "ready", "running") if name in told]
+    names += [] if "running" in told else sorted(told - set(names))
+    header = [name.upper() for name in names]
+    rows = [
+        [Line(one_line(kind) or "(unknown)"), *(Line(str(counts.get(name, 0))) for name in names)]
+        for kind, counts in sorted(picture.types.items())
+    ]
+    return Table(("TYPE", *header), rows)
+
+
+def _workers_line(picture: Snapshot) -> str:
+    counts = picture.workers
+    dead = f", {counts.dead} dead" if counts.dead else ""
+    rest = f"{f', {counts.asleep} asleep' if counts.asleep else ''}{dead}"
+    if not counts.alive:
+        return f"no workers alive{rest}; `spool worker` or `spool up` starts one"
+    each = f"{counts.working} working, {counts.idle} idle, {counts.draining} draining"
+    return f"{amount(counts.alive, 'worker')}: {each}{rest}"
+
+
+def _nodes(picture: Snapshot) -> Table:
+    state = columns().index("STATE")
+    rows = [
+        [Line(cell, _COLOURS.get(node.state, "") if at == state else "") for at, cell in enumerate(node_row(node))]
+        for node in picture.nodes
+    ]
+    return Table(columns(), rows)

@@ -1,0 +1,116 @@
+"""`spool submit`: files, standard input, options or a command → tasks."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spoold.faces.cli import drafting, output
+from spoold.faces.cli.group import COMMAND, TASK_FAILED, TrailingCommand
+from spoold.faces.cli.session import session
+
+if TYPE_CHECKING:
+    from spoold.client.spool import Spool
+
+EPILOG = """Example: spool submit review.json more-tasks.jsonl
+
+Example: spool submit --type review --input '{"file": "a.py"}' --priority high
+
+Example: spool submit --requires cpu=2,mem=4G --batch nightly --cwd /data/project -- make test"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("submit", cls=TrailingCommand, epilog=EPILOG)(submit)
+
+
+def submit(
+    ctx: typer.Context,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE", help="A task (.json), many (.jsonl), or - for stdin."),
+    ] = None,
+    kind: drafting.TYPE = None,
+    input_json: drafting.INPUT = None,
+    task_id: drafting.ID = None,
+    name: drafting.NAME = None,
+    priority: drafting.PRIORITY = None,
+    after: drafting.AFTER = None,
+    timeout: drafting.TIMEOUT = None,
+    retries: drafting.RETRIES = None,
+    requires: drafting.REQUIRES = None,
+    batch: drafting.BATCH = None,
+    env: drafting.ENV = None,
+    cwd: drafting.CWD = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for all of them; exit 1 if any failed.")] = False,
+    as_json: output.JsonOption = False,
+) -> None:
+    """Submit tasks.
+
+    They come from files, from stdin, from options, or are a command after --. Prints the ids, one a line. With
+    files, options say what holds for every task in them.
+    """
+    fields = drafting.Options(
+        kind, input_json, task_id, name, priority, after, timeout, retries, requires, batch, env, cwd
+    ).fields()
+    command = ctx.meta.get(COMMAND)
+    drafts = _drafts(files or [], fields, command)
+    with session(ctx).spool() as spool:
+        ids: list[str] = []
+        with drafting.naming_options(fields):
+            for file, found in drafts:
+                ids += _submit(spool, file, found)
+        if as_json:
+            output.print_json({"ids": ids})
+        else:
+            for one in ids:
+                output.print_line(one)
+        if wait:
+            _wait(spool, ids)
+
+
+def _drafts(
+    files: list[str], fields: dict[str, Any], command: list[str] | None
+) -> list[tuple[str, dict[str, Any] | list[dict[str, Any]]]]:
+    """Everything that was said, read before anything is submitted: file → task or tasks. Errors: BadFile."""
+    from spoold.faces.cli.values import tasks_in
+    from spoold.protocol.errors import BadFile
+
+    if files and command is not None:
+        raise BadFile("the command line", "", "has files and a command.", "submit them one after the other.")
+    if command is not None:
+        return [("the command", drafting.with_command(fields, command))]
+    if not files and not fields:
+        raise BadFile("the command line", "", "says nothing to run.", "give a FILE, -, --type, or -- CMD.")
+    if not files:
+        return [("the task", fields)]
+    drafts: list[tuple[str, dict[str, Any] | list[dict[str, Any]]]] = []
+    for file in files:
+        found = tasks_in(file)
+        if isinstance(found, list):
+            drafts.append((file, [{**task, **fields} for task in found]))
+        else:
+            drafts.append((file, {**found, **fields}))
+    many = len(drafts) > 1 or any(isinstance(found, list) and len(found) > 1 for _, found in drafts)
+    if "id" in fields and many:
+        raise BadFile("--id", "", "is for one task.", "leave it out; every task gets an id of its own.")
+    return drafts
+
+
+def _submit(spool: Spool, file: str, found: dict[str, Any] | list[dict[str, Any]]) -> list[str]:
+    if isinstance(found, list):
+        return spool.submit_many(found, file=file)
+    # The id that is made begins like the file, as it does when the file is dropped by hand.
+    stem = os.path.basename(file).rpartition(".")[0] if file.lower().endswith(".json") else ""
+    return [spool.submit_from(file, found, stem=stem)]
+
+
+def _wait(spool: Spool, ids: list[str]) -> None:
+    from spoold.faces.cli.progress import wait_with_bar
+    from spoold.faces.cli.wait import report_failures
+
+    results = wait_with_bar(spool, ids, None)
+    if report_failures(results):
+        raise typer.Exit(TASK_FAILED)

@@ -1,0 +1,60 @@
+"""`spool up`: a master and workers here."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from spoold.faces.cli.session import session
+
+EPILOG = """Example: spool up --workers 2 --slots 4 --allow-command"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("up", epilog=EPILOG)(up)
+
+
+def up(
+    ctx: typer.Context,
+    workers: Annotated[int, typer.Option("--workers", min=0, metavar="N", help="How many worker processes.")] = 1,
+    slots: Annotated[
+        int | None,
+        typer.Option("--slots", min=1, max=4096, metavar="N", help="Tasks at once per worker; else one per CPU."),
+    ] = None,
+    allow_command: Annotated[
+        bool, typer.Option("--allow-command", help="Run any command that somebody submits.")
+    ] = False,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name", metavar="NAME", help="What the workers are called; else what the file says, or the host."
+        ),
+    ] = None,
+    config: Annotated[
+        str | None, typer.Option("--config", metavar="FILE", help="The workers' configuration (TOML).")
+    ] = None,
+    until_eof: Annotated[bool, typer.Option("--until-eof", hidden=True)] = False,
+) -> None:
+    """Run a master and workers here.
+
+    Until Ctrl-C, which drains them; a second Ctrl-C hands back what runs."""
+    from spoold.daemon import up as daemon
+
+    # A mistake in the spool or the file is told here once, not by every child again.
+    from spoold.worker.config import load_config
+
+    settings = load_config(config)
+    with session(ctx).spool(settings.spool) as spool:
+        directory = spool.directory
+    code = daemon.up(
+        directory,
+        workers=workers,
+        slots=slots,
+        allow_command=allow_command,
+        name=name or settings.name,
+        config=config,
+        until_eof=until_eof,
+    )
+    raise typer.Exit(code)

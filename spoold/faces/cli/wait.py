@@ -1,0 +1,77 @@
+"""`spool wait`: until tasks have ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spoold.faces.cli import choosing, output
+from spoold.faces.cli.group import TASK_FAILED
+from spoold.faces.cli.session import session
+from spoold.protocol.amount import amount
+
+if TYPE_CHECKING:
+    from spoold.protocol.result import Result
+
+EPILOG = """Example: spool wait build-1 build-2 --timeout 10m
+
+Example: spool wait --batch nightly"""
+FAILURES_SHOWN = 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("wait", epilog=EPILOG)(wait)
+
+
+def wait(
+    ctx: typer.Context,
+    ids: choosing.REFS = None,
+    batches: choosing.BATCHES = None,
+    types: choosing.TYPES = None,
+    states: choosing.STATES = None,
+    timeout: Annotated[
+        str | None, typer.Option("--timeout", metavar="TIME", help="Give up after: seconds, or 90s, 5m, 2h.")
+    ] = None,
+    as_json: output.JsonOption = False,
+) -> None:
+    """Wait until tasks have ended.
+
+    Options select tasks in place of ids: each task in the spool that all of them fit when the wait begins. Exits with
+    1 if any of them failed, with 124 if the time was over first, with 4 if an id is unknown: the others are waited
+    for all the same.
+    """
+    from spoold.faces.cli.progress import wait_with_bar
+    from spoold.faces.cli.values import duration
+    from spoold.protocol.lifecycle import State
+    from spoold.store.locate import SHOWN
+
+    words = choosing.Words(ids, batches, types, states)
+    timeout_s = duration(timeout, "--timeout") if timeout is not None else None
+    with session(ctx).spool() as spool:
+        chosen = choosing.choose(spool, words, states=SHOWN)
+        chosen.tell()
+        located = chosen.found
+        rejected = {one.drop: spool.result(one.drop) for one in located if one.state is State.REJECTED}
+        lasting = [one.id for one in located if one.state is not State.REJECTED]
+        if chosen.many and located:
+            output.remark(f"waiting for {amount(len(located), 'task')}")
+        results = {**rejected, **wait_with_bar(spool, lasting, timeout_s)}
+    if as_json:
+        output.print_json(results)
+    failed = report_failures(results)
+    chosen.end()
+    if failed:
+        raise typer.Exit(TASK_FAILED)
+
+
+def report_failures(results: dict[str, Result]) -> bool:
+    """Say which tasks failed and why; whether any did."""
+    failed = [(task_id, result) for task_id, result in results.items() if result.status != "success"]
+    for task_id, result in failed[:FAILURES_SHOWN]:
+        why = output.why_ended(result)
+        output.remark(output.one_line(f"{task_id} failed: {why}", 400))
+    if len(failed) > FAILURES_SHOWN:
+        output.remark(f"… and {len(failed) - FAILURES_SHOWN} more")
+    return bool(failed)

@@ -1,0 +1,144 @@
+"""What is known of one task at one moment: the question that `explain` answers, and the form of the answer.
+
+Law: values only, gathered by listing; what nobody gathered has a default that blames nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from spoold.protocol.errors import BadFile
+from spoold.protocol.heartbeat import Capabilities
+from spoold.protocol.lanes import Lane
+from spoold.protocol.lifecycle import State
+from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent, TypeFacts
+from spoold.rules.share.disk import Room
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A worker as its heartbeat shows it; lanes are the demands of what it runs, as far as they were read.
+
+    asleep: since when (RFC 3339) its machine sleeps, '' for one that is awake; avoids: keys of tasks that it leaves
+    to others for a while, each with the reason.
+    """
+
+    node: str
+    capabilities: Capabilities
+    slots: int = 1
+    running: int = 0
+    alive: bool = True
+    draining: bool = False
+    asleep: str = ""
+    lanes: tuple[Lane, ...] = ()
+    notes: tuple[str, ...] = ()
+    avoids: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedAttempt:
+    """An attempt that ended: its number, how, who decided it, when (RFC 3339), how long (s) it had been frozen."""
+
+    number: int
+    status: str
+    by: str
+    at: str = ""
+    code: str = ""
+    message: str = ""
+    frozen_s: float = 0.0
+
+    @property
+    def ending(self) -> str:
+        """How it ended, as part of a sentence."""
+        return f"{self.code or self.status}{f': {self.message}' if self.message else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who runs the task, since when (RFC 3339), what it reports of itself, whether somebody asked to cancel it.
+
+    frozen_s: how long (s) it was frozen while the share was silent.
+    silent_s: how long ago (s) its worker was last heard of, None where that is within a lease.
+    stuck: why the leader cannot take it back, in its own words; '' where it can.
+    """
+
+    worker: str
+    alive: bool = True
+    since: str = ""
+    progress: Any = None
+    cancel: bool = False
+    stuck: str = ""
+    frozen_s: float = 0.0
+    silent_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One task. now in seconds since 1970; rest_s: how long (s) the retry delay still lasts at most.
+
+    leader: who leads, None for nobody; token: whether master/ has the token, without which nobody can; parents: what
+    is known of each dependency, places: in words; type: the facts of its type; ahead: tasks before it in its lane;
+    window and standing: how many may stand ready there, and do; last: the attempt before this one, or the one that
+    ended it; origins: the tasks with which a failure by dependency began → the code of each, '' where that is lost;
+    mute: workers that live and do not say what they can run;
+    problem: what is wrong with a drop, young while it may still become good; hidden: why this user cannot see what it
+    says; awaits: what is known of the batch that a drop waits for, or is a line of; disk: the room on the share;
+    blocked: what stands in the place of results/, with the fix; read_only: the machine that asks has mounted it so;
+    twin: why the last drop was rejected that wanted this task's id, and was another task.
+    """
+
+    id: str
+    state: State
+    now: float
+    attempt: int = 0
+    leader: str | None = None
+    token: bool = True
+    dead_after_s: float = 15
+    lane: Lane | None = None
+    conditions: Conditions = NO_CONDITIONS
+    rest_s: float = 0.0
+    parents: Mapping[str, Parent] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
+    type: TypeFacts = field(default_factory=TypeFacts)
+    asked: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    workers: tuple[Seen, ...] = ()
+    mute: tuple[str, ...] = ()
+    ahead: int = 0
+    standing: int = 0
+    window: int = 256
+    last: EndedAttempt | None = None
+    origins: Mapping[str, str] = field(default_factory=dict)
+    claim: Claim | None = None
+    problem: BadFile | None = None
+    young: bool = False
+    held: bool = False
+    hidden: BadFile | None = None
+    awaits: str = ""
+    grace_s: float = 10
+    disk: Room = Room.ENOUGH
+    blocked: str | None = None
+    read_only: bool = False
+    twin: BadFile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that stands in the way: which gate, what, what would change it, until when (s since 1970)."""
+
+    gate: str
+    reason: str
+    change: str
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The answer: the task's state, one sentence, and every reason behind it."""
+
+    id: str
+    state: str
+    attempt: int
+    verdict: str
+    reasons: tuple[Reason, ...] = ()

@@ -1,0 +1,285 @@
+"""Why a task is not running, in words, and what would change it.
+
+Law: the gates and the matching that leaders and workers decide by are asked here too, so that what is explained is
+what will be done. Every reason names its gate and its fix; the first one is the verdict. No gate is named here: what
+is said of one comes from the gate.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from spoold.protocol.amount import length
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import key
+from spoold.protocol.result import Code, Status
+from spoold.rules.answers.case import Case, Explanation, Reason
+from spoold.rules.answers.takers import NAMED, room_now, suitable
+from spoold.rules.cluster.succession import MISSING, MISSING_MEND
+from spoold.rules.gates.facts import Facts, Held, Parent
+from spoold.rules.gates.registry import change, detail, judge, judge_ready, judge_type, parts
+from spoold.rules.gates.verdicts import Pass, Refuse, Verdict, Wait
+
+# West of Greenwich a task may name a moment that is beyond the years which can be written in UTC.
+_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+# What the task itself says ended it, so that the same task can only end so again.
+_SPENT = frozenset((Code.DEADLINE, Code.INVALID_TASK))
+_FROZEN_THERE = "the task is frozen there if its lease is over"
+_SHOWN_AS = {State.RETURNED: State.WAITING}
+
+
+def explain(case: Case) -> Explanation:
+    """Why the task is where it is."""
+    answers = {
+        State.PENDING: _pending,
+        State.WAITING: _waiting,
+        State.RETURNED: _waiting,
+        State.READY: _ready,
+        State.CLAIMED: _claimed,
+        State.COMPLETED: _completed,
+        State.FAILED: _failed,
+        State.REJECTED: _rejected,
+    }
+    verdict, reasons = answers[case.state](case)
+    if case.twin is not None:
+        text = f"another drop with this id was rejected: {case.twin.told(case.id)}"
+        reasons = [*reasons, Reason("twin", text, case.twin.mend)]
+    return Explanation(case.id, _SHOWN_AS.get(case.state, case.state).value, case.attempt, verdict, tuple(reasons))
+
+
+Answer = tuple[str, list[Reason]]
+
+
+def _pending(case: Case) -> Answer:
+    reasons = list(_leadership(case))
+    if case.held:
+        text = "a program has the file open for writing"
+        reasons.append(Reason("writer", text, "it is judged when that program closes the file or ends"))
+    if case.hidden is not None:
+        text = f"the drop {case.hidden.told(case.id)} So nobody can say here whether it is a task"
+        reasons.append(Reason("hidden", text, case.hidden.mend))
+    if case.problem is not None:
+        wrong = f"the drop {case.problem.told(case.id)}"
+        if case.young:
+            wrong = f"it may still be on its way; so far {wrong}"
+            change = f"{case.problem.mend} It is rejected once it has been still for {case.grace_s:g} s."
+            if case.held:
+                change = case.problem.mend
+            reasons.append(Reason("young", wrong, change))
+        else:
+            reasons.append(Reason("drop", f"it will be rejected: {wrong}", case.problem.mend))
+    if case.awaits:
+        change = "it is judged once that batch is tasks, or is taken out of the spool"
+        reasons.append(Reason("batch", f"it waits for a batch: {case.awaits}", change))
+    return _first(reasons, f"nothing stands in its way: {case.leader} admits it within moments"), reasons
+
+
+def _unread(case: Case) -> Iterator[Reason]:
+    """What is wrong with the task's own file."""
+    if case.problem is not None:
+        yield Reason("file", f"its file {case.problem.told(case.id)}", case.problem.mend)
+
+
+def _waiting(case: Case) -> Answer:
+    reasons = [*_unread(case), *_task_gates(case)]
+    reasons += _type_gates(case)
+    reasons += _leadership(case)
+    if case.standing >= case.window:
+        text = f"its lane is full: {case.standing} stand ready there, {case.ahead} wait before it"
+        reasons.append(Reason("window", text, "it moves up as they are taken; more workers or slots make it faster"))
+    reasons += suitable(case)[1]
+    verdict = _first(reasons, f"nothing stands in its way: {case.leader} moves it to ready/ within moments")
+    return verdict, [*reasons, *_handed_back(case, reasons)]
+
+
+def _ready(case: Case) -> Answer:
+    held = judge_ready(case.conditions, _facts(case))
+    reasons = [*_unread(case), *([] if isinstance(held, Pass) else [_reason(case, held)])]
+    reasons += _type_gates(case, ready=True)
+    able, hindrances = suitable(case)
+    reasons += hindrances
+    reasons += room_now(case, able) if able else []
+    verdict = _first(reasons, "it is ready: a worker takes it within moments")
+    return verdict, [*reasons, *_handed_back(case, reasons)]
+
+
+def _handed_back(case: Case, reasons: list[Reason]) -> Iterator[Reason]:
+    """Why a task that a worker had is here again, unless a gate has said so already."""
+    last = case.last
+    if last is None or last.status != Status.HANDED_BACK or any(_before(case) in r.reason for r in reasons):
+        return
+    text = f"attempt {last.number} was handed back by {last.by}{f': {last.message}' if last.message else ''}"
+    yield Reason("handed_back", text, "nothing: that charged nothing, and the next attempt begins anew")
+
+
+def _reported(progress: Any) -> str:
+    """What a program reported of its progress, as a line for people: the fields of an object one after the other."""
+    if isinstance(progress, dict):
+        return ", ".join(f"{name} {_reported(value)}" for name, value in progress.items())
+    return progress if isinstance(progress, str) else json.dumps(progress, ensure_ascii=False)
+
+
+def _claimed(case: Case) -> Answer:
+    claim = case.claim
+    if claim is None:
+        return "it runs", []
+    since = f" since {claim.since}" if claim.since else ""
+    reasons = []
+    if claim.progress is not None:
+        text = f"it last reported: {_reported(claim.progress)}"
+        reasons.append(Reason("progress", text, f"`spool logs -f {case.id}` follows what it prints"))
+    if claim.frozen_s:
+        text = f"it was frozen for {length(claim.frozen_s)}, while the share was silent"
+        reasons.append(Reason("frozen", text, "its timeouts do not count that time"))
+    if claim.cancel:
+        text = f"somebody asked to cancel it, and {claim.worker} has not stopped it yet"
+        reasons.append(Reason("cancel", text, "its worker stops it within a beat"))
+    if claim.alive and not claim.stuck and claim.silent_s is not None:
+        text = f"{claim.worker} holds it{since}, attempt {case.attempt}"
+        text = f"{text}, and was last heard of {length(claim.silent_s)} ago; {_FROZEN_THERE}"
+        change = f"it goes on as the same attempt once {claim.worker} reaches the share again"
+        change = f"{change}; if others reach it before, the leader takes the task back, and it runs again elsewhere"
+        return text, [Reason("silent", text, change), *_leadership(case), *reasons]
+    if claim.alive and not claim.stuck:
+        text = f"it runs on {claim.worker}{since}, attempt {case.attempt}"
+        if case.disk.full:
+            text = f"{text}, or has ended and cannot say so: {case.disk.value}, so no result can be written"
+            reasons.insert(0, Reason("disk", text, f"{case.disk.mend}; its worker tries again until then"))
+        if case.blocked:
+            text = f"{text}, or has ended and cannot say so: {case.blocked}"
+            reasons.insert(0, Reason("blocked", text, "when that is fixed, its worker ends it within moments"))
+        return text, reasons
+    text = f"worker {claim.worker} holds it{since} and has not been heard of lately"
+    if claim.stuck:
+        change = "when that is fixed, the leader takes it back within moments, and it runs again elsewhere"
+        text = f"{text}; the leader cannot take it back: {claim.stuck}"
+        return text, [Reason("denied", text, change), *_leadership(case), *reasons]
+    text += f"; {_FROZEN_THERE}" if claim.silent_s is not None else ""
+    change = f"the leader takes it back after {case.dead_after_s:g} s of silence, and it runs again elsewhere"
+    change = f"{change}; if the share was silent for everybody, the worker has as long again to come back"
+    return text, [Reason("silent", text, change), *_leadership(case), *reasons]
+
+
+def _completed(case: Case) -> Answer:
+    return f"it completed{_by(case)}, attempt {case.attempt}{_frozen(case)}", []
+
+
+def _failed(case: Case) -> Answer:
+    last = case.last
+    if last is None:
+        text = "it failed, and its result cannot be read"
+        return text, [Reason("failed", text, "`spool fsck` says more")]
+    if last.code == Code.DEPENDENCY_FAILED:
+        change = _about_origins(case)
+    elif last.code == Code.TRY_LATER:
+        change = f"`spool retry {case.id}` grants one more attempt; [retry] max_later in spool.toml says how many"
+    elif last.code in _SPENT:
+        change = f"{_anew(case.id)}, since a retry would fail as well"
+    elif last.code == Code.SPAWN_FAILED:
+        change = f"fix what it says, then `spool retry {case.id}`; or {_anew(case.id)}"
+    else:
+        change = f"`spool retry {case.id}` gives it a fresh budget"
+    text = f"it failed{_by(case)}, attempt {case.attempt}{_frozen(case)}: {last.ending}"
+    return text, [Reason("failed", text, change)]
+
+
+def _about_origins(case: Case) -> str:
+    """What to do about a task that failed since others did: first about those with which it began."""
+    named = dict(list(case.origins.items())[:NAMED])
+    first = "; ".join(_anew(task) if code in _SPENT else f"`spool retry {task}`" for task, code in named.items())
+    if any(code in _SPENT for code in named.values()):
+        return f"{first}; then this one, under another id too, with the new one among its dependencies"
+    between = "" if set(named) <= set(case.conditions.needs) else "what failed because of it, then "
+    return f"{first or 'mend what it depends on'}, then {between}`spool retry {case.id}`"
+
+
+def _anew(task: str) -> str:
+    return f"submit {task} again, corrected and under another id"
+
+
+def _rejected(case: Case) -> Answer:
+    if case.problem is None:
+        text = "it was rejected, and no reason is beside it"
+        return text, [Reason("rejected", text, "put it into pending/ again and it is judged anew")]
+    text = f"it was rejected: {case.problem.told(case.id)}"
+    reasons = [Reason("rejected", text, case.problem.mend)]
+    if case.young:
+        change = "if its writer goes on, the leader judges it again once it is whole"
+        reasons.append(Reason("unfinished", "it looked unfinished, and nothing was added to it for a while", change))
+    return text, reasons
+
+
+def _by(case: Case) -> str:
+    if case.last is None:
+        return ""
+    return f" on {case.last.by}" + (f" at {case.last.at}" if case.last.at else "")
+
+
+def _frozen(case: Case) -> str:
+    frozen_s = case.last.frozen_s if case.last is not None else 0.0
+    return f" (frozen for {length(frozen_s)} of it, while the share was silent)" if frozen_s else ""
+
+
+def _first(reasons: list[Reason], otherwise: str) -> str:
+    return reasons[0].reason if reasons else otherwise
+
+
+def _leadership(case: Case) -> Iterator[Reason]:
+    if case.leader is None:
+        why, change = "nobody leads the spool, so", "start `spool master` or `spool up` on any machine that mounts it"
+        if not case.token:
+            why, change = f"{MISSING}, and", MISSING_MEND
+        elif case.read_only:
+            why, change = "nobody leads the spool, which is mounted read-only here, so", "mount it read-write"
+        yield Reason("leader", f"{why} nothing is admitted, retried or taken back", change)
+
+
+def _task_gates(case: Case) -> Iterator[Reason]:
+    """What the leader's own verdict is first, then each part that would still hold if that were gone."""
+    conditions, facts = case.conditions, _facts(case)
+    # The whole verdict comes first; its parts say more exactly which parents it is about.
+    found: dict[Verdict, tuple[str, ...]] = {judge(conditions, facts): (), **dict(parts(conditions, facts))}
+    for verdict, about in found.items():
+        if not isinstance(verdict, Pass):
+            yield _reason(case, verdict, about)
+
+
+def _type_gates(case: Case, *, ready: bool = False) -> Iterator[Reason]:
+    if case.lane is not None:
+        verdict = judge_type(case.lane.type, case.type, ready=ready)
+        if not isinstance(verdict, Pass):
+            yield _reason(case, verdict)
+
+
+def _facts(case: Case) -> Facts:
+    def parent(task_id: str) -> Parent:
+        return case.parents.get(task_id, Parent.UNKNOWN)
+
+    return Facts(case.now, parent, case.rest_s, key(case.id), _kind(case), type=case.type, more=case.type.more)
+
+
+def _kind(case: Case) -> str:
+    return case.lane.type if case.lane is not None else ""
+
+
+def _before(case: Case) -> str:
+    """How the attempt before this one ended."""
+    return "" if case.last is None else f"attempt {case.last.number} ended as {case.last.ending}"
+
+
+def _reason(case: Case, verdict: Wait | Refuse, about: tuple[str, ...] = ()) -> Reason:
+    """A gate's verdict with its fix; about are the parents that it is about."""
+    if isinstance(verdict, Refuse):
+        then = _anew(case.id) if verdict.code in _SPENT else f"mend the cause, then `spool retry {case.id}`"
+        return Reason(verdict.gate, verdict.reason, f"the leader fails it as {verdict.code}; {then}")
+    held = Held(case.id, _kind(case), case.type, case.parents, case.places, case.asked, _before(case))
+    text, until = verdict.reason, verdict.until
+    if until is not None:
+        stamp = datetime.fromtimestamp(min(until, _LAST), UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        text = f"{text}: {length(max(until - case.now, 0))} more, until {stamp}"
+    if said := detail(held, verdict):
+        text = f"{text}; {said}"
+    return Reason(verdict.gate, text, change(held, verdict, about), until)

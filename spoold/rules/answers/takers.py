@@ -1,0 +1,112 @@
+"""Which workers could take a task, and what keeps them from it: the part of `explain` that looks at machines.
+
+Law: `matching` decides, as it does for the workers themselves; workers for which the same is true are named together.
+"""
+
+from __future__ import annotations
+
+from spoold.protocol.amount import amount, some
+from spoold.protocol.heartbeat import Capabilities
+from spoold.protocol.lanes import Lane
+from spoold.protocol.names import key
+from spoold.rules.answers.case import Case, Reason, Seen
+from spoold.rules.scheduling.matching import fits, free, shuns, unfit
+
+NAMED = 5
+MUTE = "its heartbeat does not say what it can run (`capabilities`)"
+
+
+def suitable(case: Case) -> tuple[list[Seen], list[Reason]]:
+    """The workers that can run the task at all, and what stands in the way where there is none."""
+    if case.lane is None:
+        return [], []
+    alive = [worker for worker in case.workers if worker.alive and not worker.asleep]
+    dozing = [w for w in case.workers if w.alive and w.asleep and unfit(case.lane, w.capabilities) is None]
+    if not alive and not dozing and not case.mute:
+        return [], [Reason("workers", "no worker is alive", f"start one that can run {_demand(case.lane)}")]
+    why_not: dict[str, list[str]] = {MUTE: list(case.mute)} if case.mute else {}
+    able = []
+    for worker in alive:
+        why = unfit(case.lane, worker.capabilities)
+        if why is None:
+            able.append(worker)
+        else:
+            why_not.setdefault(why, []).append(worker.node)
+    if able:
+        return able, []
+    if dozing:
+        since = some([f"{worker.node} since {worker.asleep}" for worker in dozing])
+        return [], [
+            Reason("asleep", f"every worker that can run it is asleep: {since}", "wake one, or start another")
+        ]
+    each = "; ".join(f"{some(nodes)}: {why}" for why, nodes in sorted(why_not.items()))
+    return [], [Reason("capability", f"no worker alive can run it: {each}", _remedy(case.lane, alive))]
+
+
+def _remedy(lane: Lane, alive: list[Seen]) -> str:
+    """What makes a worker able to run it: what its handler lacks, where that is all; else another worker."""
+    lacking = [w.node for w in alive if lane.type in w.capabilities.lacks and unfit(lane, _equipped(w, lane)) is None]
+    if lacking:
+        look = "looks" if len(lacking) == 1 else "look"
+        return f"install what is missing on {some(lacking)}, which {look} again every 30 s, or start one that has it"
+    start = f"start a worker that can run {_demand(lane)}"
+    if lane == Lane(lane.type, lane.run, module=lane.module):
+        return start
+    return f"{start}, or change what the task requires"
+
+
+def _equipped(worker: Seen, lane: Lane) -> Capabilities:
+    """What the worker could do with the program for the lane's type."""
+    can = worker.capabilities
+    return can.model_copy(update={"lacks": {}, "handlers": (*can.handlers, lane.type)})
+
+
+def room_now(case: Case, able: list[Seen]) -> list[Reason]:
+    """What keeps the workers that could run it from taking it now."""
+    assert case.lane is not None
+    awake = [worker for worker in able if not worker.draining]
+    if not awake:
+        nodes = some([worker.node for worker in able])
+        return [Reason("drain", f"every worker that can run it is draining: {nodes}", "start another worker")]
+    if case.disk.full:
+        return [Reason("disk", f"{case.disk.value}, so workers start nothing", case.disk.mend)]
+    left = {worker.node: why for worker in awake if (why := _leaves(case, worker)) is not None}
+    willing = [worker for worker in awake if worker.node not in left]
+    if not willing:
+        each = some([f"{node}: {why}" for node, why in left.items()])
+        text = f"every worker that can run it leaves it to others for now: {each}"
+        return [
+            Reason("left", text, "each tries again within ten minutes; fix what it says, or start another worker")
+        ]
+    idle = [worker for worker in willing if worker.running < worker.slots]
+    if not idle:
+        each = some([f"{w.node} ({w.running} of {amount(w.slots, 'slot')})" for w in willing])
+        text = f"every worker that can run it is busy: {each}{_queue(case)}"
+        return [Reason("busy", text, "it goes on when a slot is free; more workers or slots make it faster")]
+    roomy = [w for w in idle if fits(case.lane, free(w.capabilities, list(w.lanes)))]
+    if not roomy:
+        nodes = some([worker.node for worker in idle])
+        text = f"no worker has {_demand(case.lane)} free just now: {nodes}{_queue(case)}"
+        return [Reason("room", text, "it goes on when what runs there ends")]
+    notes = sorted({note for worker in roomy for note in worker.notes})
+    if notes:
+        return [Reason("notes", f"its workers say: {some(notes)}", "see `spool workers`")]
+    if case.ahead:
+        text = f"{amount(case.ahead, 'more urgent or older task')} before it in its lane"
+        return [Reason("queue", text, "a higher priority puts a task before them")]
+    return []
+
+
+def _leaves(case: Case, worker: Seen) -> str | None:
+    """Why this worker leaves the task to others for a while; None when it does not."""
+    assert case.lane is not None
+    return worker.avoids.get(key(case.id)) or shuns(case.lane, worker.capabilities)
+
+
+def _queue(case: Case) -> str:
+    return f"; {amount(case.ahead, 'task')} before it" if case.ahead else ""
+
+
+def _demand(lane: Lane) -> str:
+    """What the task requires, as the name of its lane says it."""
+    return lane.encode().replace(",", " ")

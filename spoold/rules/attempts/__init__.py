@@ -1,0 +1,11 @@
+"""Attempts at one task: what holds for them, how they end, and what comes next.
+
+policy         a task's own wishes over the type's settings over the spool's
+outcome        how an attempt ended, as one of a few classes
+figures        what an attempt says that it cost
+memory         how much an attempt asks for, after some that ran out of it
+accounts       what the attempts of one task cost together
+retry          outcome → another attempt, or the end
+elsewhere      which other worker could run what this one cannot, and how long this one leaves it alone
+start_backoff  how long a worker whose machine can start nothing claims nothing
+"""

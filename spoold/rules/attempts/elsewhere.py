@@ -1,0 +1,54 @@
+"""What becomes of an attempt that its worker cannot run: another worker is asked first, and only then it is charged.
+
+Law: such an attempt charges nothing as long as a live worker that could run it has not tried. So no task fails for
+good because of a worker that cannot run it, while one lives that can; and a program that is nowhere fails its task
+after every worker has looked. Told from names and beats alone: whoever restarts comes to the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.lanes import Lane
+from spoold.protocol.names import TaskName
+from spoold.rules.attempts.outcome import Charge, Outcome
+from spoold.rules.scheduling.matching import unfit
+
+# A worker in this standing takes nothing new, and may never again.
+LEAVING = ("draining", "asleep")
+# How long (s) a worker keeps away from what it could not run: after the first time, and at most.
+FIRST_S, MOST_S = 5.0, 600.0
+
+
+def able(me: str, lane: Lane, claiming: Collection[str], beats: Mapping[str, Heartbeat]) -> set[str]:
+    """The other live workers that could run the lane, as far as anybody knows.
+
+    claiming: who has a claim directory, which stands still while beats come and go; beats: the newest of each node.
+    Of a worker whose beat was missed nothing is known, so it could. One that only rests from a type could, too.
+    """
+    found = set()
+    for node in claiming:
+        beat = beats.get(node)
+        can = beat.capabilities if beat is not None else None
+        leaving = beat is not None and beat.status in LEAVING
+        if node != me and not leaving and (can is None or unfit(lane, can) is None):
+            found.add(node)
+    return found
+
+
+def surely_untried(name: TaskName, others: Collection[str]) -> bool:
+    """Whether the attempt's name alone shows that one of the others has not tried: too few have charged nothing."""
+    return name.attempt - 1 - name.failures - name.crashes < len(others)
+
+
+def passed_on(outcome: Outcome, others: Collection[str]) -> Outcome:
+    """The outcome when one of the others is to try."""
+    named = ", ".join(sorted(others)[:3])
+    return replace(outcome, charge=Charge.NOTHING, final=False, message=f"{outcome.message}; left to {named}")
+
+
+def pause_s(failed: int) -> float:
+    """Seconds to keep away, after so many failures in a row: twice as long each time, to a bound; 0 below 1."""
+    return min(FIRST_S * 2.0 ** min(failed - 1, 64), MOST_S) if failed > 0 else 0.0

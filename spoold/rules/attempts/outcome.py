@@ -1,0 +1,113 @@
+"""How an attempt ended, as one of a few classes that the retry rule knows.
+
+Exit codes follow sysexits(3) and the shell: 75 (EX_TEMPFAIL) asks for another try, 64, 65, 77 and 78 say that
+another try will not help, 126 and 127 say that this machine cannot run the program, though another may.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from spoold.protocol.result import Code, Status
+
+TRY_LATER = 75
+PERMANENT = frozenset({64, 65, 77, 78})
+CANNOT_RUN = frozenset({126, 127})
+
+
+class Charge(StrEnum):
+    """What an attempt costs of the task's retry budget."""
+
+    NOTHING = "nothing"
+    FAILURE = "failure"
+    CRASH = "crash"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One ended attempt: final says that another try will not help, whatever the budget holds.
+
+    rests: it goes on after the backoff though it charges nothing, since at once it might well end the same way.
+    retry_after_s is how long the attempt itself asked to be left alone. elsewhere: this worker cannot run it, another
+    may; what it charges then holds only if no other could (see `rules.attempts.elsewhere`).
+    """
+
+    status: Status
+    code: Code | None = None
+    message: str = ""
+    charge: Charge = Charge.NOTHING
+    final: bool = False
+    rests: bool = False
+    retry_after_s: float | None = None
+    elsewhere: bool = False
+
+
+SUCCESS = Outcome(Status.SUCCESS)
+
+
+def of_exit(exit_code: int, on: frozenset[int], never: frozenset[int], retry_after_s: float | None = None) -> Outcome:
+    """The outcome of a command that ended by itself. on and never are the task's own classes of exit codes."""
+    if exit_code == 0:
+        return SUCCESS
+    if exit_code == TRY_LATER and exit_code not in never:
+        message = "exit code 75: asked to be tried later"
+        return Outcome(Status.FAILURE, Code.TRY_LATER, message, rests=True, retry_after_s=retry_after_s)
+    code = Code.SPAWN_FAILED if exit_code in CANNOT_RUN else Code.EXIT_NONZERO
+    final = exit_code in never or (exit_code not in on if on else exit_code in PERMANENT)
+    why = {126: " (not executable)", 127: " (program not found)"}.get(exit_code, "")
+    return Outcome(
+        Status.FAILURE,
+        code,
+        f"exit code {exit_code}{why}",
+        Charge.FAILURE,
+        final,
+        retry_after_s=retry_after_s,
+        elsewhere=exit_code in CANNOT_RUN and exit_code not in never,
+    )
+
+
+def failure(code: Code, message: str, *, final: bool = False) -> Outcome:
+    """An attempt that did not succeed and is charged as a failure."""
+    status = Status.TIMEOUT if code is Code.TIMEOUT else Status.FAILURE
+    return Outcome(status, code, message, Charge.FAILURE, final)
+
+
+def refused(message: str) -> Outcome:
+    """The task asks for more than the worker's owner allows. Charges nothing, and is final: no other try helps."""
+    return Outcome(Status.FAILURE, Code.SPAWN_FAILED, message, final=True)
+
+
+def unable(message: str) -> Outcome:
+    """This worker cannot run it, another may."""
+    return Outcome(Status.FAILURE, Code.SPAWN_FAILED, message, Charge.FAILURE, elsewhere=True)
+
+
+def unable_here(message: str) -> Outcome:
+    """As `unable`, for a reason of this worker's own: it charges nothing where no other worker can run it either."""
+    return Outcome(Status.HANDED_BACK, Code.HANDED_BACK, message, rests=True, elsewhere=True)
+
+
+def worker_died(message: str) -> Outcome:
+    """The worker, or what it runs tasks in, vanished under the attempt."""
+    return Outcome(Status.WORKER_DIED, Code.WORKER_DIED, message, Charge.CRASH)
+
+
+def handed_back(message: str) -> Outcome:
+    """Nobody's fault: drained, fenced by its own lease, halted. Charges nothing."""
+    return Outcome(Status.HANDED_BACK, Code.HANDED_BACK, message)
+
+
+def not_started(message: str) -> Outcome:
+    """The worker, its machine or the share stood in the way before anything began. Charges nothing, and rests."""
+    return Outcome(Status.HANDED_BACK, Code.HANDED_BACK, message, rests=True)
+
+
+def cancelled(told: str) -> Outcome:
+    """Somebody asked for it; told: who, and why."""
+    return Outcome(Status.CANCELLED, Code.CANCELLED, f"cancelled while it ran, as {told}", final=True)
+
+
+def past_deadline(message: str) -> Outcome:
+    """The task's deadline is over; no attempt can help."""
+    return Outcome(Status.TIMEOUT, Code.DEADLINE, message, final=True)

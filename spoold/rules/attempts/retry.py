@@ -1,0 +1,96 @@
+"""The retry rule: an outcome becomes another attempt, or the end.
+
+Failures and crashes have budgets of their own: a task that kills its workers is stopped by the crash limit even
+if it may fail often, and a laptop that is closed costs a task nothing of its failures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from spoold.protocol.amount import amount
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import DELAY_MAX_MS, TaskName, key
+from spoold.protocol.result import Code, Error, Status
+from spoold.rules.attempts.outcome import Charge, Outcome
+from spoold.rules.attempts.policy import RetryPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Another attempt, under this name; error says why the last one did not count."""
+
+    name: TaskName
+    error: Error | None
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The task ends in this state."""
+
+    state: State
+    error: Error | None
+
+
+def decide(name: TaskName, outcome: Outcome, policy: RetryPolicy) -> Again | End:
+    """What becomes of a task whose attempt `name` ended as `outcome`."""
+    if outcome.status is Status.SUCCESS:
+        return End(State.COMPLETED, None)
+    code = outcome.code or Code.EXIT_NONZERO
+    error = Error(code=code, message=f"{outcome.message}{_shortened(outcome, policy)}")
+    if outcome.final:
+        return End(State.FAILED, error)
+    if outcome.charge is Charge.FAILURE:
+        if name.failures >= policy.max:
+            return End(State.FAILED, _spent(error, name, policy))
+        return Again(name.again(failures=1, delay_ms=_delay(name, name.failures + 1, outcome, policy)), error)
+    if outcome.charge is Charge.CRASH:
+        if name.crashes + 1 >= policy.crash_limit:
+            message = f"{outcome.message}; attempt {name.attempt} was crash {name.crashes + 1} of at most "
+            return End(State.FAILED, Error(code=code, message=f"{message}{policy.crash_limit} (retry.crash_limit)"))
+        return Again(name.again(crashes=1, delay_ms=_delay(name, name.crashes + 1, outcome, policy)), error)
+    if outcome.rests:
+        # At least one: a task may begin with failures that it brought along (retry_count).
+        free = max(1, name.attempt - name.failures - name.crashes)
+        if code is Code.TRY_LATER and free > policy.max_later:
+            tried = f"{amount(free, 'attempt')} charged nothing, {policy.max_later} may (retry.max_later)"
+            return End(State.FAILED, Error(code=code, message=f"{error.message}; {tried}"))
+        return Again(name.again(delay_ms=_delay(name, free, outcome, policy)), error)
+    return Again(name.again(), error)
+
+
+def delay_s(task_id: str, attempt: int, count: int, policy: RetryPolicy) -> float:
+    """Seconds to rest before the attempt after `attempt`, the count-th of its kind: exponential, ± jitter.
+
+    The jitter comes from a hash of id and attempt: it spreads a crowd, and needs no stored state.
+    """
+    # Past 64 doublings any backoff is at its ceiling, and a float power would overflow.
+    base = min(policy.backoff_s * policy.factor ** min(count - 1, 64), policy.max_backoff_s)
+    digest = hashlib.blake2b(f"{key(task_id)}.{attempt}".encode(), digest_size=4).digest()
+    spread = int.from_bytes(digest, "big") / 0xFFFFFFFF * 2 - 1
+    return base * (1 + policy.jitter * spread)
+
+
+def _delay(name: TaskName, count: int, outcome: Outcome, policy: RetryPolicy) -> int:
+    own = delay_s(name.id, name.attempt, count, policy)
+    asked = None if outcome.retry_after_s is None else min(outcome.retry_after_s, policy.max_retry_after_s)
+    # A delay that does not fit the name's grammar would hide the task from everybody.
+    return round(min(1000 * (own if asked is None else max(0.0, asked)), DELAY_MAX_MS))
+
+
+def _shortened(outcome: Outcome, policy: RetryPolicy) -> str:
+    """What is to be said where an attempt asked for a longer rest than it may get."""
+    asked, most = outcome.retry_after_s, policy.max_retry_after_s
+    if asked is None or asked <= most:
+        return ""
+    return f"; it asked for {asked:g} s of rest and gets {most:g} (retry.max_retry_after_s)"
+
+
+def _spent(error: Error, name: TaskName, policy: RetryPolicy) -> Error:
+    if not policy.max:
+        return error
+    message = (
+        f"{error.message}; failed {amount(name.failures + 1, 'time')}, {amount(policy.max, 'retry', 'retries')} spent"
+    )
+    return Error(code=Code.MAX_RETRIES, message=message, cause=error.code)

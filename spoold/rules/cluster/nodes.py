@@ -1,0 +1,59 @@
+"""Heartbeats as `spool status` shows them: one line per worker, and how many are in which state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from spoold.protocol.heartbeat import Capabilities, Heartbeat
+from spoold.protocol.names import TaskName
+from spoold.protocol.snapshot import Node, WorkerCounts
+from spoold.rules.scheduling.matching import MODULE
+
+DEAD = "dead"
+ASLEEP = "asleep"
+
+
+def node_of(beat: Heartbeat, claims: Iterable[TaskName], *, dead: bool = False) -> Node:
+    """A worker as status shows it: what it says of itself, and what the listing says it holds right now."""
+    can = beat.capabilities
+    said = {(run.id, run.attempt): run.model_dump(mode="json") for run in beat.running}
+    tasks = tuple(said.get((c.id, c.attempt), {"id": c.id, "attempt": c.attempt}) for c in claims)
+    told = beat.status if beat.status in ("draining", "halted", ASLEEP) else ("working" if tasks else "idle")
+    state = DEAD if dead else told
+    return Node(
+        worker=beat.node,
+        host=beat.host.hostname,
+        state=state,
+        slots=beat.slots,
+        running=len(tasks),
+        cpus=can.cpus if can else 0,
+        mem_mb=can.mem_mb if can else 0,
+        mem_available_mb=beat.mem_available_mb,
+        load=beat.load,
+        labels=can.labels if can else (),
+        types=(can.types or can.handlers) if can else (),
+        tasks=tasks,
+        since=beat.at if state == ASLEEP else "",
+        notes=(*beat.notes, *_withheld(can)),
+    )
+
+
+def _withheld(can: Capabilities | None) -> Iterator[str]:
+    """What a worker would serve and does not, in words."""
+    for kind, why in sorted({**can.lacks, **can.shuns}.items()) if can else ():
+        what = f"module {kind.removeprefix(MODULE)}" if kind.startswith(MODULE) else f"type {kind}"
+        yield f"takes no tasks of {what}: {why}"
+
+
+def count_workers(states: Iterable[str]) -> WorkerCounts:
+    """How many workers are in which state; a halted one takes nothing new, as a draining one."""
+    listed = list(states)
+    dead, asleep = listed.count(DEAD), listed.count(ASLEEP)
+    return WorkerCounts(
+        alive=len(listed) - dead - asleep,
+        idle=listed.count("idle"),
+        working=listed.count("working"),
+        draining=listed.count("draining") + listed.count("halted"),
+        asleep=asleep,
+        dead=dead,
+    )

@@ -1,0 +1,5 @@
+"""How a drop comes in.
+
+admission   a drop as a task, a rejection, or not yet
+batch       a .jsonl drop as tasks
+"""

@@ -1,0 +1,168 @@
+"""A drop as a task, a rejection, or not yet.
+
+Law: a half-copied file is not bad, only young. What can never become good (a link, a pipe, a directory, a file over
+the limit, JSON that is complete and wrong) is rejected at once; what may still be growing gets the drop grace since
+its last change. Nothing is ever judged by its clock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from spoold.protocol import codec
+from spoold.protocol.amount import amount
+from spoold.protocol.drop import first_stem
+from spoold.protocol.errors import BadFile, BadName
+from spoold.protocol.names import TaskName, slug
+from spoold.protocol.order import base36, encode_order
+from spoold.protocol.settings import Settings
+from spoold.protocol.task import Task
+from spoold.rules.attempts.policy import rank
+
+_SHORT = re.compile(r"[A-Z0-9_]{1,6}~[A-Z0-9]{1,2}(?:\.[A-Z0-9]{1,3})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What a task's lane and name say of it, beside its id and its age. Equal ones are one object."""
+
+    lane: str
+    rank: int
+    failures: int
+    conditional: bool
+
+    def name(self, order: str, task_id: str) -> TaskName:
+        """The name of a task that looks so."""
+        return TaskName(self.rank, order, task_id, failures=self.failures, conditional=self.conditional)
+
+
+_outline = lru_cache(maxsize=4096)(Outline)
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """The drop is a task: its name and lane, and what it says."""
+
+    name: TaskName
+    lane: str
+    task: Task
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """The drop is no task; why, and the mend."""
+
+    error: BadFile
+
+
+@dataclass(frozen=True, slots=True)
+class Young:
+    """The drop may still be on its way: look again."""
+
+    error: BadFile
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The very same task is here already: the drop is a no-op."""
+
+    id: str
+
+
+Verdict = Admit | Reject | Young | Known
+
+
+def judge_kind(drop: str, kind: str, size: int, settings: Settings) -> Reject | Young | None:
+    """The verdict before the drop is opened, by what it is: file, dir, symlink or other; size in bytes.
+
+    A file of another name may be about to get its own: `sed -i` and editors write first and rename then.
+    """
+    what = {"dir": "a directory", "symlink": "a symbolic link", "other": "a pipe, socket or device"}.get(kind)
+    if what:
+        return Reject(
+            BadFile(drop, "", f"is {what}.", "copy a regular file into pending/ instead; links are never followed.")
+        )
+    low = drop.lower()
+    if _SHORT.fullmatch(drop) is not None:
+        return Reject(
+            BadFile(
+                drop,
+                "",
+                "is a short name, made up by an SMB server for one that Windows cannot hold (con.json, a:b.json).",
+                "give the file a plain name, such as task.json, on the server or where it was dropped.",
+            )
+        )
+    if not low.endswith((".json", ".jsonl")):
+        return Young(
+            BadFile(drop, "", "is neither .json nor .jsonl.", "name one task NAME.json, many tasks NAME.jsonl.")
+        )
+    key, limit = ("max_bytes", settings.drop.max_bytes)
+    if low.endswith(".jsonl"):
+        key, limit = ("max_batch_bytes", settings.drop.max_batch_bytes)
+    return Reject(too_large(drop, size, key, limit)) if size > limit else None
+
+
+def too_large(file: str, size: int | None, key: str, limit: int) -> BadFile:
+    """What is to be said of a drop, or a line of one, with more bytes than the setting `key` allows. size: None where
+    nobody has counted them all.
+    """
+    problem = f"has more than {amount(limit, 'byte')}, which is the limit."
+    if size is not None:
+        problem = f"has {amount(size, 'byte')}, over the limit of {limit:,}."
+    mend = f"put large data beside the spool and its path into the task, or raise [drop] {key} in spool.toml."
+    return BadFile(file, "", problem, mend)
+
+
+def settle(drop: str, micros: int, epoch: int) -> tuple[str, str]:
+    """The order and the id (or prefix) of a drop that names none: its stem and a suffix that no other drop gets.
+
+    The suffix is a hash of the order, which this leader gives only once, so the same file may be dropped twice.
+    """
+    order = encode_order(micros, epoch)
+    stem = first_stem(drop.rsplit(".", 1)[0].removesuffix(".whole"))
+    digest = int.from_bytes(
+        hashlib.blake2b(f"{order}/{drop}".encode(errors="surrogateescape"), digest_size=5).digest()
+    )
+    return order, f"{slug(stem, 90)}-{base36(digest, 8)}"
+
+
+def judge_content(drop: str, data: bytes, order: str, made_id: str, settings: Settings) -> Verdict:
+    """The verdict on a .json drop that has been read."""
+    try:
+        value = codec.load(data, drop)
+    except BadFile as error:
+        return Young(error)
+    try:
+        codec.sure(data, value, drop)
+        task = codec.check(Task, codec.as_object(value, drop), drop)
+        return admit(task, order, made_id, settings, drop)
+    except BadFile as error:
+        return Reject(error)
+
+
+def admit(task: Task, order: str, made_id: str, settings: Settings, file: str) -> Admit:
+    """A valid task with its name and lane. Errors: BadFile when what it requires cannot be spelled as a lane."""
+    shape = outline(task, settings, file)
+    return Admit(shape.name(order, task.id or made_id), shape.lane, task)
+
+
+def outline(task: Task, settings: Settings, file: str) -> Outline:
+    """How a valid task looks from outside. Errors: BadFile when what it requires cannot be spelled as a lane."""
+    try:
+        return _outline(task.lane_name, rank(task, settings), task.retry_count, task.conditional)
+    except BadName as error:
+        raise BadFile(file, "requires", f"{error}.", "use fewer and shorter labels, and plain names.") from error
+
+
+def judge_duplicate(drop: str, task_id: str, *, same: bool) -> Known | Reject:
+    """A drop whose id is taken: a no-op if it says the same, a rejection that says so if not."""
+    return Known(task_id) if same else Reject(taken(drop, task_id))
+
+
+def taken(drop: str, task_id: str) -> BadFile:
+    """The rejection of a drop whose id belongs to a task that says something else."""
+    problem = f"{task_id!r} is taken by a task with other content (ids that differ by case alone count as one)."
+    return BadFile(drop, "id", problem, "choose another id, or leave it out and one is made.")

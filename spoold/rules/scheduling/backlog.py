@@ -1,0 +1,294 @@
+"""What is waiting, in order, and when the gates are asked again.
+
+Law: no call costs more than the change it handles. The wakes of a gate say when it is asked: when a time that was
+named comes, when one of the task's parents ends, or in every step that has room, and then once for a whole group.
+Wakes only say *when* to ask; the answer always comes from `gates`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spoold.protocol.lanes import kind_in
+from spoold.protocol.name_parts import key_in, rank_in
+from spoold.protocol.names import TaskName, key, parse_task
+from spoold.rules.gates import registry
+from spoold.rules.gates.facts import NO_CONDITIONS, NO_TYPE, Conditions, Facts, Parent, TypeFacts
+from spoold.rules.gates.registry import Groups
+from spoold.rules.gates.verdicts import Pass, Refuse, Verdict, Wait
+from spoold.rules.scheduling.graph import Graph
+from spoold.rules.scheduling.queues import Queues
+
+# A wall clock can be set under a timer; looking again at least this often (s) bounds what that may cost.
+LOOK_AGAIN_S = 300.0
+# What remains of a wait can be too short to show on a wall clock held in a float: a timer is never due at once again.
+LOOK_AGAIN_MIN_S = 0.001
+_ENDED = frozenset({Parent.COMPLETED, Parent.FAILED})
+
+
+@dataclass(slots=True)
+class Entry:
+    """One waiting task. rest_until is on the leader's monotonic clock (s), 0 for none.
+
+    file: its name as it stands in waiting/. Of a million tasks nothing more is kept; and names sort by urgency.
+    runnable: every gate passes but those that are asked in every step; groups: those, with the task's group of each.
+    """
+
+    file: str
+    lane: str
+    conditions: Conditions
+    rest_until: float = 0.0
+    runnable: bool = False
+    groups: Groups = ()
+
+    @property
+    def name(self) -> TaskName:
+        """The fields of its name."""
+        name = parse_task(self.file)
+        assert name is not None
+        return name
+
+    @property
+    def rank(self) -> int:
+        """How urgent it is; a smaller rank is more urgent."""
+        return rank_in(self.file)
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """One moment on both clocks of the leader (s)."""
+
+    monotonic: float
+    wall: float
+
+
+class Backlog:
+    """All waiting tasks of a spool, as the leader knows them. Not a decision of its own: an index.
+
+    gathered: what the gates bring to the facts, set by the leader once a step.
+    """
+
+    def __init__(self, parent: Callable[[str], Parent]) -> None:
+        self._parent = parent
+        self._entries: dict[str, Entry] = {}
+        self._graph = Graph()
+        self._queues = Queues(self._stands)
+        self._timers: list[tuple[float, str]] = []
+        self._refused: dict[str, Refuse] = {}
+        self._rings: dict[str, tuple[str, ...]] = {}
+        # Which groups a gate keeps waiting in this step, and when (monotonic, s) it said that it may open.
+        self._shut: set[tuple[str, Hashable]] = set()
+        self._opens: float | None = None
+        self.gathered: Mapping[str, Any] = {}
+        self._per_lane: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, task_key: str) -> bool:
+        return task_key in self._entries
+
+    @property
+    def awaits(self) -> bool:
+        """Whether any task waits for the end of another."""
+        return bool(self._graph)
+
+    def items(self) -> Iterator[tuple[str, Entry]]:
+        """All waiting tasks by key."""
+        return iter(self._entries.items())
+
+    def get(self, task_key: str) -> Entry | None:
+        """The waiting task with that key."""
+        return self._entries.get(task_key)
+
+    def lanes(self) -> list[str]:
+        """Lanes in which something may be runnable, in a settled order."""
+        return self._queues.lanes()
+
+    def per_lane(self) -> dict[str, int]:
+        """How many tasks wait in each lane."""
+        return {lane: count for lane, count in sorted(self._per_lane.items()) if count}
+
+    def add(self, entry: Entry, now: Now) -> str:
+        """Take a task in; returns its key. If it closes dependency cycles, all their members are refused, naming one
+        of them.
+        """
+        task_key = key_in(entry.file)
+        self.remove(task_key)
+        self._entries[task_key] = entry
+        self._per_lane[entry.lane] += 1
+        conditions = entry.conditions
+        if conditions is NO_CONDITIONS and not entry.rest_until and not registry.OF_EVERY_TASK:
+            entry.runnable = True  # as the gates would say; nearly every task of a huge backlog is one of these
+            self.put_back(entry)
+            return task_key
+        if registry.OF_EVERY_STEP:
+            entry.groups = registry.groups(conditions, self._facts(task_key, entry, now))
+        parents = {key(p) for p in registry.parents_of(conditions)}
+        if parents:
+            self._graph.add(task_key, parents)
+            for parent in parents:
+                self._graph.settle(task_key, parent, ended=self._parent(parent) in _ENDED)
+            cycle = self._graph.cycle(task_key)
+            if cycle:
+                self._close_ring(cycle, now)
+                return task_key
+        self._judge(task_key, entry, now)
+        return task_key
+
+    def remove(self, task_key: str) -> Entry | None:
+        """The task waits no longer. Heaps and timers forget it when they come to it."""
+        entry = self._entries.pop(task_key, None)
+        if entry is not None:
+            self._per_lane[entry.lane] -= 1
+            self._refused.pop(task_key, None)
+            self._rings.pop(task_key, None)
+            if task_key in self._graph:
+                self._graph.remove(task_key)
+        return entry
+
+    def parent_changed(self, parent_key: str, now: Now) -> None:
+        """A task ended, or came to life again: ask anew for those that wait for it and for nobody else.
+
+        A child with more parents still open goes on waiting when one completes, so that joining many costs one
+        question and not as many as there are parents.
+        """
+        state = self._parent(parent_key)
+        for child in self._graph.children(parent_key):
+            waits = self._graph.settle(child, parent_key, ended=state in _ENDED)
+            if not (waits and state is Parent.COMPLETED):
+                self._judge(child, self._entries[child], now)
+
+    def tick(self, now: Now) -> None:
+        """A step begins: ask anew for all whose time has come, and let `lets` ask again."""
+        self._shut.clear()
+        self._opens = None
+        while self._timers and self._timers[0][0] <= now.monotonic:
+            _, task_key = heapq.heappop(self._timers)
+            entry = self._entries.get(task_key)
+            if entry is not None and not (entry.runnable and next(registry.moments(entry.conditions), None) is None):
+                self._judge(task_key, entry, now)
+
+    def next_due(self) -> float | None:
+        """The moment (monotonic, s) of the next tick that has something to do."""
+        dues = [moment for moment in (self._opens, *(due for due, _ in self._timers[:1])) if moment is not None]
+        return min(dues, default=None)
+
+    @property
+    def refusals(self) -> int:
+        """How many there are in `refused`."""
+        return len(self._refused)
+
+    def refused(self) -> list[tuple[Entry, Refuse]]:
+        """Tasks that can never run, in a settled order; they stay until removed."""
+        return [(self._entries[k], self._refused[k]) for k in sorted(self._refused)]
+
+    def heads(self, lane: str) -> Iterator[tuple[str, Groups]]:
+        """The file of the most urgent runnable task of each queue of a lane, with the groups that the queue is of."""
+        return self._queues.heads(lane)
+
+    def head(self, lane: str, groups: Groups = ()) -> str | None:
+        """The file of the most urgent runnable task of one queue."""
+        return self._queues.head(lane, groups)
+
+    def best(self, lane: str) -> Entry | None:
+        """The most urgent runnable task of a lane that no gate kept waiting when it was last asked; it stays."""
+        file = self._queues.best(lane, self._shut)
+        return None if file is None else self._entries[key_in(file)]
+
+    def take(self, lane: str, groups: Groups = ()) -> Entry | None:
+        """The most urgent runnable task of a queue, off its order: the caller removes it, or puts it back."""
+        file = self._queues.take(lane, groups)
+        return None if file is None else self._entries[key_in(file)]
+
+    def put_back(self, entry: Entry) -> None:
+        """A task that `take` gave and that is still waiting."""
+        self._queues.push(entry.lane, entry.groups, entry.file)
+
+    def lets(self, entry: Entry, facts: TypeFacts, now: Now) -> bool:
+        """Whether the gates that are asked in every step let a runnable task go; facts: those of its type.
+
+        A gate that answers Wait is not asked again in this step for any task of the group; one that refuses ends this
+        task alone.
+        """
+        if not entry.groups:
+            return True
+        if not self._shut.isdisjoint(entry.groups):
+            return False
+        verdict = registry.judge_step(
+            entry.groups, entry.conditions, self._facts(key_in(entry.file), entry, now, facts)
+        )
+        if isinstance(verdict, Wait):
+            mine = [pair for pair in entry.groups if pair[0] == verdict.gate]
+            self._shut.update(mine or entry.groups)
+            self.look_again(verdict, now)
+        self.refuse(entry, verdict)
+        return isinstance(verdict, Pass)
+
+    def would_let(self, entry: Entry, facts: TypeFacts, now: Now) -> bool:
+        """Whether every gate passes for a task that asks for nothing and is not in the backlog."""
+        if not registry.OF_EVERY_TASK:
+            return True
+        return isinstance(registry.judge(entry.conditions, self._facts(key_in(entry.file), entry, now, facts)), Pass)
+
+    def refuse(self, entry: Entry, verdict: Verdict) -> None:
+        """A runnable task that a gate refuses now can never run; any other verdict changes nothing."""
+        if isinstance(verdict, Refuse):
+            entry.runnable = False
+            self._refused[key_in(entry.file)] = verdict
+
+    def look_again(self, verdict: Verdict, now: Now) -> None:
+        """A gate that is asked in every step may have named a moment: then there must be a step."""
+        if isinstance(verdict, Wait) and verdict.until is not None:
+            due = now.monotonic + _in_s(verdict.until, now)
+            self._opens = due if self._opens is None else min(due, self._opens)
+
+    def verdict(self, entry: Entry, now: Now) -> Wait | Refuse | None:
+        """What the gates say that are asked for this task alone; None when they all pass."""
+        verdict = registry.judge_arrived(entry.conditions, self._facts(key_in(entry.file), entry, now))
+        return None if isinstance(verdict, Pass) else verdict
+
+    def _stands(self, file: str, lane: str, groups: Groups) -> bool:
+        entry = self._entries.get(key_in(file))
+        if entry is None or not entry.runnable:
+            return False
+        return entry.file == file and entry.lane == lane and entry.groups == groups
+
+    def _close_ring(self, cycle: list[str], now: Now) -> None:
+        """Members of a cycle know it for as long as they wait: one that fails must not hide from the next why."""
+        ids = tuple(self._entries[member].name.id for member in cycle)
+        for member in self._graph.knot(cycle[0]):
+            self._rings[member] = ids
+            self._judge(member, self._entries[member], now)
+
+    def _facts(self, task_key: str, entry: Entry, now: Now, facts: TypeFacts = NO_TYPE) -> Facts:
+        rest_s = entry.rest_until - now.monotonic if entry.rest_until else 0.0
+        ring = self._rings.get(task_key, ())
+        return Facts(now.wall, self._parent, rest_s, task_key, kind_in(entry.lane), ring, facts, self.gathered)
+
+    def _judge(self, task_key: str, entry: Entry, now: Now) -> None:
+        verdict = self.verdict(entry, now)
+        was, entry.runnable = entry.runnable, verdict is None
+        if isinstance(verdict, Refuse):
+            self._refused[task_key] = verdict
+            return
+        self._refused.pop(task_key, None)
+        if verdict is None and not was:
+            self.put_back(entry)
+        upcoming = list(registry.moments(entry.conditions))
+        if verdict is not None and verdict.until is not None:
+            upcoming.append(verdict.until)
+        if upcoming:
+            heapq.heappush(self._timers, (now.monotonic + _in_s(min(upcoming), now), task_key))
+        elif verdict is not None and task_key not in self._graph:
+            # It waits for a moment that its gate did not name.
+            heapq.heappush(self._timers, (now.monotonic + LOOK_AGAIN_S, task_key))
+
+
+def _in_s(moment: float, now: Now) -> float:
+    """How long (s) until a moment (s since 1970) is looked at."""
+    return min(max(moment - now.wall, LOOK_AGAIN_MIN_S), LOOK_AGAIN_S)

@@ -1,0 +1,101 @@
+"""Which waiting tasks go to ready/ next, and which go back: urgent first, within the limits, a window for each lane.
+
+Law: ready/ holds a window per lane, however long the backlog. The gates that are asked in every step are asked here,
+for the head of a queue alone, and only where there is room for it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from spoold.protocol.names import TaskName
+from spoold.rules.gates.facts import NO_TYPE, TypeFacts
+from spoold.rules.gates.registry import judge_type
+from spoold.rules.gates.verdicts import Pass
+from spoold.rules.scheduling.backlog import Backlog, Entry, Now
+
+
+@dataclass(frozen=True, slots=True)
+class LaneView:
+    """A lane as it stands in ready/: its type and the ranks of the tasks in it."""
+
+    kind: str
+    ranks: tuple[int, ...]
+
+
+def promotions(
+    backlog: Backlog, lanes: Mapping[str, LaneView], types: Mapping[str, TypeFacts], window: int, now: Now
+) -> list[Entry]:
+    """Which waiting tasks go to ready/ now, most urgent first over all lanes. types: all over one and the same stock.
+
+    A lane is filled up to `window`; a task more urgent than the least urgent one there still goes in, up to twice the
+    window, so that a full lane never makes an urgent task wait. A limit holds over all lanes. The tasks named leave
+    the lane's order: the caller removes each, or puts it back.
+    """
+    chosen: list[Entry] = []
+    stock = next(iter(types.values()), NO_TYPE).stock
+    used = Counter(stock.used)
+    types = {kind: replace(facts, stock=replace(stock, used=used)) for kind, facts in types.items()}
+    sizes = {lane: len(view.ranks) for lane, view in lanes.items()}
+    worst = {lane: max(view.ranks, default=0) for lane, view in lanes.items()}
+    queues = [(file, lane, groups) for lane in lanes for file, groups in backlog.heads(lane)]
+    heads = [(file, lane, number) for number, (file, lane, _) in enumerate(queues)]
+    heapq.heapify(heads)
+    while heads:
+        _, lane, number = heapq.heappop(heads)
+        groups, kind = queues[number][2], lanes[lane].kind
+        entry = backlog.take(lane, groups)
+        assert entry is not None  # the best of the queue stood in heads, and nothing happened since
+        fits = sizes[lane] < window or (entry.rank < worst[lane] and sizes[lane] < 2 * window)
+        if fits and _let(backlog, entry, kind, types[kind], now):
+            chosen.append(entry)
+            sizes[lane] += 1
+            for name, units in types[kind].uses.items():
+                used[name] += units
+        elif entry.runnable:
+            backlog.put_back(entry)
+            continue
+        following = backlog.head(lane, groups)
+        if following is not None:
+            heapq.heappush(heads, (following, lane, number))
+    return chosen
+
+
+def _let(backlog: Backlog, entry: Entry, kind: str, facts: TypeFacts, now: Now) -> bool:
+    """Whether every gate that is asked in each step passes; what one of them refuses is runnable no more."""
+    verdict = judge_type(kind, facts)
+    if isinstance(verdict, Pass):
+        return backlog.lets(entry, facts, now)
+    backlog.look_again(verdict, now)
+    backlog.refuse(entry, verdict)
+    return False
+
+
+def holdbacks(ready: list[TaskName], facts: TypeFacts, kind: str) -> list[TaskName]:
+    """Which tasks of a type go back from ready/ to waiting/ because a gate closed again, least urgent first."""
+    if not isinstance(judge_type(kind, facts, ready=True), Pass):
+        return _least_urgent(ready, len(ready))
+    return _least_urgent(ready, facts.stock.beyond(facts.uses))
+
+
+def displaced(
+    ready: list[TaskName], backlog: Backlog, lane: str, facts: TypeFacts, window: int, now: Now
+) -> list[TaskName]:
+    """Which tasks of a lane make room for a more urgent one that waits, once even twice the window is full.
+
+    All beyond the window at once, so that however many urgent tasks come, each costs no more than one move back.
+    """
+    if len(ready) < 2 * window:
+        return []
+    worst = max(task.rank for task in ready)
+    while (best := backlog.best(lane)) is not None and best.rank < worst:
+        if backlog.lets(best, facts, now):
+            return _least_urgent(ready, len(ready) - window)
+    return []
+
+
+def _least_urgent(ready: list[TaskName], count: int) -> list[TaskName]:
+    return sorted(ready, key=lambda name: (name.rank, name.order), reverse=True)[:count]

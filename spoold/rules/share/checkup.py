@@ -1,0 +1,187 @@
+"""What the figures of one machine mean. Measurements in, remarks out.
+
+Law: a figure that is missing proves nothing and is no finding, unless its probe ended in an error; what spoold never
+does (replace a file, rely on a lock in `rename`, create exclusively) is at most a note. The figures:
+
+    marker      present, spool_id, claim
+    space       free_mb, free_inodes (null: not counted)
+    access      denied: directories of the tree that cannot be written; uid, owner; file_mode, dir_mode, umask
+    names       lost: names that came back changed or not at all; case_sensitive, unicode
+    rename      over, into, directory, over_directory, noreplace: "done" or an errno's name
+    crossing    pairs; failed: "from→to: ERRNO" of renames between directories of the tree
+    exclusive   file, directory: whether a second create of one name was refused
+    durability  file, directory: "done" or an errno's name
+    locks       flock, ofd: "excludes", "granted twice", "no answer" or an errno's name
+    clock       offset_s of the server against this machine, mtime_step_ns
+    hints       works, reason
+    race        files, doubled, lost: claims by several threads of this machine
+    pace        per operation p50_ms, p99_ms, max_ms
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from spoold.protocol.amount import amount
+from spoold.protocol.report import Remark
+from spoold.rules.share.disk import FEW_INODES
+from spoold.rules.share.remarks import LOCK, Figures, bad, judged, note, warning
+
+FULL_MB = 64
+CLOCK_OFF_S = 60.0
+SLOW_MS = 500.0
+NO_ANSWER = "no answer"
+
+
+def judge_machine(measured: Mapping[str, Figures]) -> list[Remark]:
+    """Everything that one machine's figures say; the mount's options are judged in `mounting`."""
+    return judged(measured, _JUDGES)
+
+
+def _marker(figures: Figures) -> list[Remark]:
+    if figures["present"]:
+        return []
+    return [
+        note("marker", "this is no spool yet: `spool init DIR` makes one; if it should be, is the share mounted?")
+    ]
+
+
+def _space(figures: Figures) -> list[Remark]:
+    found = []
+    if figures["free_mb"] < FULL_MB:
+        found.append(
+            warning("space", f"only {figures['free_mb']} MiB are free", "free some room, or raise the quota")
+        )
+    inodes = figures["free_inodes"]
+    if inodes is not None and inodes < FEW_INODES:
+        found.append(
+            warning("space", f"only {amount(inodes, 'more file')} can be made", "remove files, or raise the quota")
+        )
+    return found
+
+
+def _access(figures: Figures) -> list[Remark]:
+    found = []
+    if figures["denied"]:
+        problem = f"this user cannot write to {', '.join(figures['denied'])}"
+        found.append(bad("access", problem, "give the spool's directories to a group of all users, with mode 2775"))
+    if figures["owner"] != figures["uid"]:
+        problem = f"files made here belong to user {figures['owner']}, not to {figures['uid']}: the server maps users"
+        found.append(note("access", problem))
+    group = int(figures["file_mode"], 8) & 0o040 and int(figures["dir_mode"], 8) & 0o020
+    if not group:
+        problem = (
+            f"files and directories made here ({figures['file_mode']}, {figures['dir_mode']}) are for one user only"
+        )
+        found.append(note("access", f"{problem}; for a team use umask 0002 and directories of mode 2775"))
+    return found
+
+
+def _names(figures: Figures) -> list[Remark]:
+    found = []
+    if figures["lost"]:
+        problem = f"names of tasks come back changed, or not at all: {', '.join(figures['lost'])}"
+        found.append(
+            bad("names", problem, "on SMB mount with the usual mapping of names; names of 254 bytes must fit")
+        )
+    if not figures["case_sensitive"]:
+        found.append(note("names", "names that differ by case alone are one file here; spoold makes no such names"))
+    if not figures["unicode"]:
+        found.append(note("names", "names outside ASCII do not survive here; drops should be called in ASCII"))
+    return found
+
+
+def _rename(figures: Figures) -> list[Remark]:
+    found = []
+    if figures["into"] != "done":
+        problem = f"a file cannot be renamed into another directory ({figures['into']})"
+        found.append(bad("rename", problem, "put the spool on a file system whose directories are one volume"))
+    for what, name in (("over", "a file over another"), ("directory", "a directory")):
+        if figures[what] != "done":
+            found.append(note("rename", f"renaming {name} gives {figures[what]}; spoold never does that"))
+    return found
+
+
+def _crossing(figures: Figures) -> list[Remark]:
+    if not figures["failed"]:
+        return []
+    some = ", ".join(figures["failed"][:3])
+    tried = amount(figures["pairs"], "rename")
+    problem = f"{len(figures['failed'])} of {tried} between the spool's directories fail: {some}"
+    return [
+        bad("crossing", problem, "keep the whole spool in one directory of one file system, under one quota tree")
+    ]
+
+
+def _exclusive(figures: Figures) -> list[Remark]:
+    found = []
+    if not figures["directory"]:
+        problem = "a directory can be made twice"
+        found.append(bad("exclusive", problem, "put the spool on a file system with POSIX directories"))
+    if not figures["file"]:
+        found.append(note("exclusive", "O_EXCL does not exclude here; spoold does not rely on it"))
+    return found
+
+
+def _durability(figures: Figures) -> list[Remark]:
+    if figures["file"] == "done":
+        return []
+    problem = f"fsync gives {figures['file']}: results may not survive a power cut of the server"
+    return [warning("durability", problem, "mend the server, or set [durability] fsync = false and accept that")]
+
+
+def _locks(figures: Figures) -> list[Remark]:
+    said = figures["flock"]
+    if said == "excludes":
+        return []
+    problem = "flock was granted twice at once" if said == "granted twice" else f"flock gives {said}"
+    mend = "mount with locks (NFS: no nolock; version 3: rpc.statd; SMB: no nobrl), if the spool is to use `lock`"
+    if said == NO_ANSWER:
+        mend = f"a file server that has just started grants no locks for up to two minutes: try again then; or {mend}"
+    return [Remark(grade="bad", probe="locks", problem=problem, mend=mend, against=LOCK)]
+
+
+def _clock(figures: Figures) -> list[Remark]:
+    if abs(figures["offset_s"]) < CLOCK_OFF_S:
+        return []
+    problem = f"the server's clock and this machine's are {abs(figures['offset_s']):.0f} s apart"
+    mend = (
+        "let both keep time by NTP (`timedatectl set-ntp true`, or chrony). No task is lost by it: deadline and "
+        "not_before follow the clock that most machines share, the server's among them; but times that people read "
+        "do not fit together"
+    )
+    return [warning("clock", problem, mend)]
+
+
+def _race(figures: Figures) -> list[Remark]:
+    if not figures["doubled"] and not figures["lost"]:
+        return []
+    tried = amount(figures["files"], "rename")
+    problem = f"of {tried}, {figures['doubled']} were won twice and {figures['lost']} by nobody"
+    mend = "use `spool init --claim lock` if locks work here, else another file system"
+    return [Remark(grade="bad", probe="race", problem=problem, mend=mend, against=("rename",))]
+
+
+def _pace(figures: Figures) -> list[Remark]:
+    slow = {name: times["p50_ms"] for name, times in figures.items() if times["p50_ms"] > SLOW_MS}
+    if not slow:
+        return []
+    worst = max(slow, key=lambda name: slow[name])
+    mend = "check the network; raise [heartbeat] interval_s and [poll] idle_s in spool.toml if it stays so slow"
+    return [warning("pace", f"{worst} takes {slow[worst]:.0f} ms, most of the time", mend)]
+
+
+_JUDGES: dict[str, Callable[[Figures], list[Remark]]] = {
+    "marker": _marker,
+    "space": _space,
+    "access": _access,
+    "names": _names,
+    "rename": _rename,
+    "crossing": _crossing,
+    "exclusive": _exclusive,
+    "durability": _durability,
+    "locks": _locks,
+    "clock": _clock,
+    "race": _race,
+    "pace": _pace,
+}

@@ -1,0 +1,7 @@
+"""The tree of a spool as a whole.
+
+sighting    what a survey of it saw
+audit       is the one-token law true of it?
+finding     what is wrong, and the fix
+retention   what moves to the archive
+"""

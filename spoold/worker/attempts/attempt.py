@@ -1,0 +1,107 @@
+"""One claimed attempt on this worker, from the claim to the commit."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, field
+
+from spoold.protocol import layout
+from spoold.protocol.lanes import Lane
+from spoold.protocol.names import TaskName
+from spoold.protocol.task import Task
+from spoold.rules.attempts.outcome import Outcome, past_deadline
+from spoold.runner.job import Ending
+from spoold.store.clocks import CommonClock
+
+log = logging.getLogger("spoold")
+
+
+@dataclass(slots=True)
+class Attempt:
+    """What the worker knows of an attempt. started_at and deadline in seconds since 1970.
+
+    stopping: why it is being stopped, which then is its outcome; ending: how its processes ended; decided: the
+    outcome when it never ran; judged: what it came to in the end, once that is known. fenced: the claim is gone, so
+    nothing of this attempt may be committed. frozen_at: since when (s since 1970) it is frozen, frozen_s: how long it
+    was before; next: the name that its claim is getting, by an order that was given in that lease (ordered_in).
+    notes: what people should know of it now; told: what was said on stderr.
+    """
+
+    name: TaskName
+    worker: str
+    task: Task
+    lane: Lane
+    started_at: float
+    deadline: float = math.inf
+    deadline_cut: bool = False
+    stopping: Outcome | None = None
+    ending: Ending | None = None
+    decided: Outcome | None = None
+    judged: Outcome | None = None
+    fenced: bool = False
+    frozen_at: float | None = None
+    frozen_s: float = 0.0
+    next: TaskName | None = None
+    ordered_in: int = 0
+    logged: int = 0
+    log_complete: bool = False
+    result_written: bool = False
+    notes: list[str] = field(default_factory=list)
+    told: set[str] = field(default_factory=set)
+    # What its job is called, `ID.ATTEMPT`; its file while it runs; its file and its result's once it has ended.
+    key: str = field(init=False)
+    file: str = field(init=False)
+    ended: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.key = f"{self.name.id}.{self.name.attempt}"
+        self.file = self.name.encode()
+        self.ended = self.name.ended(self.worker).encode()
+
+    def warn(self, note: str) -> None:
+        """Note what it waits for now that it is over, and tell it once here: on a full share no beat can."""
+        self.notes = [note]
+        if note not in self.told:
+            self.told.add(note)
+            log.warning("%s; it is tried again", note)
+
+    def overdue(self, common: CommonClock) -> Outcome | None:
+        """What ends it once its deadline has passed: its timeout may have stood still, or the time was not known."""
+        return past_deadline("its deadline passed while it ran") if common.left_s(self.deadline) <= 0 else None
+
+    @property
+    def files(self) -> set[str]:
+        """What its token may be called."""
+        return {self.file} if self.next is None else {self.file, self.next.encode()}
+
+    def resume(self) -> None:
+        """Its claim has its next name."""
+        assert self.next is not None
+        self.name, self.next = self.next, None
+        self.file, self.notes = self.name.encode(), []
+
+    @property
+    def claim(self) -> str:
+        """The path of its token while this worker owns it."""
+        return layout.claimed(self.worker, self.file)
+
+    @property
+    def result(self) -> str:
+        """The path of its result."""
+        return layout.join(layout.RESULTS, self.ended)
+
+    @property
+    def log(self) -> str:
+        """The path of its log."""
+        return layout.join(layout.LOGS, self.name.ended(self.worker).log())
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing of it runs any more, so that it can be settled."""
+        return self.ending is not None or self.decided is not None
+
+    @property
+    def settleable(self) -> bool:
+        """Whether it is over, and its claim has one name or is gone."""
+        return self.over and (self.next is None or self.fenced)

@@ -1,0 +1,124 @@
+"""What attempts print → logs/ on the share, while they run and when they have ended.
+
+Law: a log is not worth a task, so nothing here raises OSError or stops a commit; but output that is missing from a
+log for good is reported for a while, and what stood in the way only as long as it stands. Touches logs/ and nothing
+else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+from collections.abc import Iterable
+
+from spoold.protocol import layout
+from spoold.protocol.amount import amount
+from spoold.store.initialise import restore
+from spoold.store.obstacles import obstacle, why_unwritten
+from spoold.store.polling import Polling
+from spoold.store.store import Store
+from spoold.system.scratch import Scratch
+from spoold.worker.attempts.attempt import Attempt
+from spoold.worker.attempts.losses import REMEMBERED_S
+
+log = logging.getLogger("spoold")
+
+LOG_CHUNK = 1 << 20
+# How often (s) new output is brought to the logs: where that costs round trips, and where it costs a look.
+LOGS_S, LOCAL_LOGS_S = 0.5, 0.1
+# How often (s) what stood in the way of the logs is looked for again, as long as people are told of it.
+AGAIN_S = 20.0
+
+
+class Logs:
+    """The logs of one worker's attempts."""
+
+    def __init__(self, store: Store, scratch: Scratch) -> None:
+        self._store = store
+        self._scratch = scratch
+        self._polling = Polling(store)
+        # Why the last piece of an attempt's output is not in its log; and of those that are over: when the last one
+        # ended without it, why, and how many before it for the same reason.
+        self._lacking: dict[str, str] = {}
+        self._lost = (-math.inf, "", 0)
+        self._barred = False  # whether that is because no directory stands where the logs should be
+
+    def bring_all(self, attempts: Iterable[Attempt]) -> None:
+        """Bring new output of what runs to the share, if it is time. Never raises OSError."""
+        if self._polling.take("logs", LOGS_S, LOCAL_LOGS_S):
+            for attempt in attempts:
+                if not attempt.over:
+                    self.bring(attempt)
+        if self._barred and self._polling.take("barred", AGAIN_S, AGAIN_S) and self._obstacle() != self._lost[1]:
+            self._barred, self._lost = False, (-math.inf, "", 0)
+
+    def bring(self, attempt: Attempt) -> None:
+        """Bring new output of an attempt to the share. Never raises OSError: a log is not worth a task."""
+        ending = attempt.ending
+        if ending is not None and not ending.output_bytes and ending.kind != "lost":
+            return  # it said nothing; of one that was lost nobody counted it
+        while not attempt.log_complete:
+            chunk = self._scratch.read(attempt.key, "output", attempt.logged, LOG_CHUNK)
+            if not chunk:
+                break
+            if self._append(attempt, chunk):
+                attempt.logged += len(chunk)
+            elif not self._remade(attempt):
+                return
+        kept = attempt.logged or (ending is not None and ending.output_trouble)
+        if ending is not None and ending.output_dropped and kept and not attempt.log_complete:
+            why = ending.output_trouble or "log_max_mb of the worker"
+            gap = f"\n[{amount(ending.output_dropped, 'byte')} left out here: {why}]\n".encode()
+            self._append(attempt, gap + ending.tail.encode())
+            attempt.log_complete = True  # the log is complete: nothing comes after its tail
+
+    def remark(self, attempt: Attempt, text: str) -> None:
+        """Say something in the log of an attempt that runs, on a line of its own. Never raises OSError."""
+        self.bring(attempt)
+        self._append(attempt, f"\n{text}\n".encode())
+
+    def close(self, attempt: Attempt) -> None:
+        """It is committed: what its log lacks now is lost, which its result does not say."""
+        why = self._lacking.pop(attempt.key, None)
+        if why is None:
+            return
+        now = self._store.clock.monotonic()
+        count = self._lost[2] + 1 if self.notes and self._lost[1] == why else 1
+        self._lost, self._barred = (now, why, count), why == self._obstacle()
+        if count == 1:
+            log.warning("output of %s is missing from its log: %s", attempt.key, why)
+
+    def forget(self, attempt: Attempt) -> None:
+        """It is fenced: nobody looks for its log."""
+        self._lacking.pop(attempt.key, None)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What people should know."""
+        at, why, count = self._lost
+        if self._store.clock.monotonic() - at >= REMEMBERED_S:
+            return ()
+        return (f"output of {amount(count, 'task')} is missing from the logs: {why}",)
+
+    def _obstacle(self) -> str | None:
+        return obstacle(self._store.fs, layout.LOGS)
+
+    def _append(self, attempt: Attempt, data: bytes) -> bool:
+        try:
+            self._store.fs.append(attempt.log, data)
+        except OSError as error:
+            why = self._lacking[attempt.key] = why_unwritten(self._store.fs, attempt.log, error)
+            attempt.notes = [f"the log of {attempt.key} cannot be written: {why}"]
+            return False
+        if self._lacking.pop(attempt.key, None) is not None:
+            attempt.notes = []
+        return True
+
+    def _remade(self, attempt: Attempt) -> bool:
+        """Whether somebody had removed logs/, and it stands again; then all that was printed is brought anew."""
+        made: list[str] = []
+        with contextlib.suppress(OSError):
+            made = restore(self._store.fs, (layout.LOGS,))
+        attempt.logged = 0 if made else attempt.logged
+        return bool(made)

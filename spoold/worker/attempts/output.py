@@ -1,0 +1,44 @@
+"""What an attempt hands over: what its call returned, what it wrote as its result, or else what it printed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile
+from spoold.rules.attempts.figures import NONE, Figures, figures_in
+from spoold.system.scratch import Scratch
+from spoold.worker.attempts.attempt import Attempt
+
+RESULT_MAX = 4 << 20
+_FILE = "SPOOL_RESULT_FILE"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The output, the figures beside it, and what is wrong with the file that it came from; None for nothing."""
+
+    value: Any
+    figures: Figures = NONE
+    fault: str | None = None
+
+
+def output_of(attempt: Attempt, scratch: Scratch) -> Output:
+    """The output of an attempt that is over. Of a file that cannot be taken, what it printed stands in."""
+    ending = attempt.ending
+    if ending is None:
+        return Output(None)
+    if ending.value is not None:
+        return Output(ending.value)
+    data = scratch.read(attempt.key, "result.json", 0, RESULT_MAX + 1)
+    if not data.strip():
+        return Output(None if ending.returned else ending.stdout)
+    if len(data) > RESULT_MAX:
+        return Output(ending.stdout, fault=f"{_FILE} has more than {RESULT_MAX:,} bytes")
+    try:
+        value = codec.load(data, _FILE)
+    except BadFile as error:
+        return Output(ending.stdout, fault=str(error))
+    figures, wrong = figures_in(value)
+    return Output(value, figures, f"{_FILE} {wrong}" if wrong else None)

@@ -1,0 +1,93 @@
+"""What an ended attempt comes to, and the record of it: the fields of its result, with the sum over all attempts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from spoold.protocol.result import Status, Total
+from spoold.rules.attempts import retry
+from spoold.rules.attempts.accounts import MOST_REAL, plus
+from spoold.rules.attempts.outcome import Outcome
+from spoold.store.store import stamp
+from spoold.worker.attempts.attempt import Attempt
+from spoold.worker.attempts.output import Output
+
+_SUMMED = ("duration_s", "cpu_s", "tokens_used", "cost_usd")
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What an ended attempt comes to: its outcome, what the retry rule makes of it, and its output.
+
+    before: what the attempts before it came to.
+    """
+
+    outcome: Outcome
+    decision: retry.Again | retry.End
+    output: Output
+    before: Total | None = None
+
+
+@dataclass(slots=True)
+class Spent:
+    """What the attempts that this worker has committed came to since it started. Times in seconds."""
+
+    attempts: int = 0
+    duration_s: float = 0.0
+    cpu_s: float = 0.0
+    tokens_used: float = 0
+    cost_usd: float = 0
+
+    def add(self, attempt: Attempt, output: Output) -> None:
+        """One more."""
+        self.attempts += 1
+        if attempt.ending is not None:
+            self.duration_s += attempt.ending.duration_s
+            self.cpu_s += attempt.ending.cpu_s or 0.0
+        self.tokens_used += output.figures.tokens_used or 0
+        self.cost_usd += output.figures.cost_usd or 0
+
+    def total(self) -> Total:
+        """As a heartbeat says it."""
+        return Total(
+            attempts=self.attempts,
+            duration_s=round(self.duration_s, 3),
+            cpu_s=round(self.cpu_s, 3),
+            tokens_used=min(self.tokens_used, MOST_REAL),
+            cost_usd=min(round(self.cost_usd, 9), MOST_REAL),
+        )
+
+
+def record_of(attempt: Attempt, verdict: Conclusion, now: str) -> dict[str, Any]:
+    """The fields of a Result. Made of values that are checked already, so no model need check them again."""
+    ending, outcome, output = attempt.ending, verdict.outcome, verdict.output
+    error = verdict.decision.error
+    result = {
+        "task_id": attempt.name.id,
+        "attempt": attempt.name.attempt,
+        "worker_id": attempt.worker,
+        "status": outcome.status,
+        "started_at": stamp(ending.started_at if ending else attempt.started_at),
+        "completed_at": stamp(ending.ended_at) if ending else now,
+        "duration_s": round(ending.duration_s, 6) if ending else 0.0,
+        "exit_code": ending.exit_code if ending else None,
+        "output": output.value,
+        "error": error.model_dump(mode="json") if error else None,
+        "tokens_used": output.figures.tokens_used,
+        "cost_usd": output.figures.cost_usd,
+        "log": attempt.log.rpartition("/")[2] if attempt.logged or attempt.frozen_s else None,
+        "type": attempt.task.kind,
+        "batch": attempt.task.batch,
+        "partial": outcome.status is not Status.SUCCESS and bool(output.value),
+        "max_rss_mb": round(ending.max_rss_bytes / (1 << 20), 1) if ending and ending.max_rss_bytes else None,
+        "frozen_s": round(ending.frozen_s, 3) if ending and ending.frozen_s else None,
+        "cpu_s": round(ending.cpu_s, 6) if ending and ending.cpu_s is not None else None,
+        "estimated": False,
+        "total": None,
+    }
+    if attempt.name.attempt > 1:
+        own = Total.model_validate({"attempts": 1, **{name: result[name] for name in _SUMMED}})
+        total = own if verdict.before is None else plus(verdict.before, own)
+        result["total"] = total.model_dump(mode="json")
+    return result

@@ -1,0 +1,58 @@
+"""What a worker says in its heartbeat of the tasks it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from spoold.protocol.heartbeat import AMOUNT_MAX, Running
+from spoold.runner.job import RunnerPort
+from spoold.store.store import stamp
+from spoold.system.host import Host
+from spoold.system.scratch import Scratch
+from spoold.worker.attempts.attempt import Attempt
+
+PROGRESS_MAX = 4096
+
+
+def running_tasks(attempts: Iterable[Attempt], runner: RunnerPort, scratch: Scratch) -> tuple[Running, ...]:
+    """Every attempt that has a slot, with its memory (MiB) and what it reports of itself."""
+    usage, waiting = runner.usage(), runner.waiting()
+    return tuple(
+        Running(
+            id=attempt.name.id,
+            attempt=attempt.name.attempt,
+            type=attempt.task.kind,
+            since=stamp(attempt.started_at),
+            mem_mb=round(usage.get(attempt.key, 0) / (1 << 20), 1),
+            progress=_progress(scratch, attempt.key),
+            # By the machine's date, which may have been set by decades meanwhile.
+            frozen_s=min(round(attempt.frozen_s, 1), AMOUNT_MAX),
+        )
+        for attempt in attempts
+        if attempt.key not in waiting
+    )
+
+
+def measured(attempts: Iterable[Attempt], runner: RunnerPort, scratch: Scratch, host: Host) -> dict[str, Any]:
+    """The fields of a beat that are measured anew each time: what runs, and how its machine is doing."""
+    load = host.load("/")
+    return {
+        "running": running_tasks(attempts, runner, scratch),
+        "load": load.load1,
+        "mem_available_mb": load.mem_available_mb,
+        "disk_free_mb": load.disk_free_mb,
+    }
+
+
+def _progress(scratch: Scratch, key: str) -> Any:
+    """The content of the progress file: JSON if it is that, else its text; None without one."""
+    data = scratch.read(key, "progress.json", 0, PROGRESS_MAX).strip()
+    if not data:
+        return None
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return data.decode(errors="replace")

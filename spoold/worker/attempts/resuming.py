@@ -1,0 +1,133 @@
+"""Attempts that were frozen while the share was silent: those whose claim is still this worker's go on.
+
+Law: after a silence a claim that is listed proves nothing for the future. A leader that took this worker for dead may
+have sent the rename that takes the claim away, and the network may carry it out at any time. So the worker renames
+the claim itself, within its own directory, to a name that it never had: one of the two renames finds its source gone.
+It does so after a beat of its own, and the attempt goes on only while the lease of that beat lasts unbroken: a leader
+lists the beats once more between listing the claims and taking them, and so never takes the new name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import replace
+
+from spoold.protocol import layout
+from spoold.protocol.lifecycle import Mover
+from spoold.protocol.names import DELAY_MAX_MS, TaskName, key, parse_task
+from spoold.runner.job import RunnerPort
+from spoold.store.journal import Journal
+from spoold.store.mover import Fate, Moved
+from spoold.store.store import Store, stamp
+from spoold.worker.attempts.attempt import Attempt
+from spoold.worker.attempts.settling import Settling
+from spoold.worker.intake.claims import Claims
+
+# So many claims that turned up late are told from those that do so anew.
+REMEMBERED = 100
+
+
+def renamed(name: TaskName) -> TaskName:
+    """The same attempt under a name that it never had: its rest, which is over, is longer by a millisecond."""
+    return replace(name, delay_ms=name.delay_ms % DELAY_MAX_MS + 1)
+
+
+class Resuming:
+    """Renames the claims of one worker's frozen attempts, and lets those go on. lease_until: s of CLOCK_BOOTTIME."""
+
+    def __init__(
+        self, store: Store, runner: RunnerPort, claims: Claims, journal: Journal, settling: Settling
+    ) -> None:
+        self._store = store
+        self._runner = runner
+        self._claims = claims
+        self._journal = journal
+        self._settling = settling
+        self._lapses = 0
+        self._sure: dict[str, int] = {}  # claims that could not be started yet, and in which lease they were renamed
+
+    def lapsed(self) -> None:
+        """The lease ran out before the beat that renewed it was seen to be out."""
+        self._lapses += 1
+
+    def resume(self, attempts: Iterable[Attempt], lease_until: float) -> int:
+        """Move the claims of what is frozen, and of what was when its last such move ended in doubt. How many."""
+        frozen, moved = self._runner.frozen(), 0
+        for attempt in attempts:
+            since = frozen.get(attempt.key)
+            if since is not None and attempt.frozen_at is None:
+                attempt.frozen_at = since
+                self._journal.note("FROZEN", attempt.name.id, attempt.name.attempt, since=stamp(since))
+            in_doubt = attempt.next is not None
+            if attempt.fenced or not (in_doubt or since is not None) or self._over(lease_until):
+                continue
+            moved += self._move(attempt, since is not None, lease_until)
+        return moved
+
+    def adopt(self, late: set[str], running: Container[str], lease_until: float) -> tuple[int, list[TaskName]]:
+        """Claims whose rename was not seen to succeed are mine all the same; how many went back, and what is to be
+        started, under the name that it has now.
+
+        late: told from the rest before this step's commits, since a share may still show by its old name what was
+        committed. What is over here goes back, and what cannot be moved is tried again. running: keys.
+        """
+        back = [name for name in map(self._claims.give_back, sorted(late & self._claims.spent)) if name is not None]
+        for name in back:
+            self._journal.note("RETURNED", name.id, name.attempt, message="its claim was there again after its end")
+        taken = []
+        for name in filter(None, map(parse_task, sorted(late - self._claims.spent))):
+            if key(name.id) in running:
+                continue
+            mine = self._make_sure(name, lease_until)
+            if mine is not None:
+                taken.append(mine)
+        return len(back), taken
+
+    def _make_sure(self, name: TaskName, lease_until: float) -> TaskName | None:
+        """The name of a claim that no late rename takes away, as long as the lease lasts unbroken; None if unsure."""
+        if self._sure.get(name.encode()) == self._lapses:
+            return name
+        again = renamed(name)
+        if self._over(lease_until) or not self._rename(name, again):
+            return None
+        self._claims.spend(name.encode())
+        self._sure = {again.encode(): self._lapses, **dict(list(self._sure.items())[:REMEMBERED])}
+        return again
+
+    def _move(self, attempt: Attempt, frozen: bool, lease_until: float) -> bool:
+        if attempt.next is None:
+            attempt.next, attempt.ordered_in = renamed(attempt.name), self._lapses
+        moved = self._rename(attempt.name, attempt.next)
+        if moved.fate is Fate.LOST:
+            attempt.next = None
+            self._claims.doubt()  # that look stops it, or finds that this worker was shut out
+            return False
+        if not moved:
+            attempt.notes = [f"{attempt.key} is frozen: its claim cannot be moved yet: {moved.error}"]
+            return False
+        unbroken = attempt.ordered_in == self._lapses
+        self._claims.spend(attempt.file)
+        attempt.resume()
+        if frozen and unbroken and not self._over(lease_until):
+            self._runner.thaw(attempt.key, lease_until)
+            self._tell(attempt)
+        return True
+
+    def _rename(self, name: TaskName, again: TaskName) -> Moved:
+        worker = self._store.writer
+        moved = self._store.move(
+            Mover.WORKER, "RESUMED", layout.claimed(worker, name.encode()), layout.claimed(worker, again.encode())
+        )
+        if not moved:
+            self._claims.doubt()
+        return moved
+
+    def _over(self, lease_until: float) -> bool:
+        return self._store.clock.boottime() >= lease_until
+
+    def _tell(self, attempt: Attempt) -> None:
+        assert attempt.frozen_at is not None
+        seconds = max(0.0, self._store.clock.wall() - attempt.frozen_at)
+        attempt.frozen_at, attempt.frozen_s = None, attempt.frozen_s + seconds
+        self._journal.note("RESUMED", attempt.name.id, attempt.name.attempt, frozen_s=round(seconds, 1))
+        self._settling.logs.remark(attempt, f"[frozen for {seconds:.0f} s, while the share was silent]")

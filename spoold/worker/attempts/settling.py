@@ -1,0 +1,259 @@
+"""An ended attempt → its result → its commit.
+
+Order: the log, then the result, durable, under the very name that the task file will get; then the rename that
+commits. Whoever reads a committed task finds its result; whoever was fenced finds its claim gone and throws its
+result away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from spoold.protocol import codec, layout
+from spoold.protocol.lifecycle import Mover, State
+from spoold.protocol.result import Code, Error, Status
+from spoold.rules.attempts import elsewhere, retry
+from spoold.rules.attempts import outcome as outcomes
+from spoold.rules.attempts.memory import in_vain
+from spoold.rules.attempts.outcome import Outcome
+from spoold.rules.attempts.policy import RetryPolicy, retry_policy
+from spoold.runner.job import Ending
+from spoold.store.journal import Journal
+from spoold.store.ledger import Ledger
+from spoold.store.mover import Fate
+from spoold.store.obstacles import why_unwritten
+from spoold.store.records import set_aside, write_record
+from spoold.store.store import Store
+from spoold.system.refusals import Fault, fault_of
+from spoold.system.scratch import Scratch
+from spoold.worker.attempts.attempt import Attempt
+from spoold.worker.attempts.logs import Logs
+from spoold.worker.attempts.output import output_of
+from spoold.worker.attempts.recording import Conclusion, Spent, record_of
+from spoold.worker.attempts.writers import Writers
+from spoold.worker.intake.company import Company
+
+# So many results are made durable with one wait, where the disk is this machine's. That waits for what others have
+# written, too: after one that took longer (s), each waits for itself for a while (s).
+TOGETHER = 3
+LONG_S, APART_S = 0.25, 60.0
+
+
+Judged = tuple[Attempt, Conclusion]
+
+
+class Settling:
+    """Commits ended attempts for one worker."""
+
+    def __init__(self, store: Store, scratch: Scratch, journal: Journal, writers: Writers | None) -> None:
+        """writers: None where nobody waits for the disk."""
+        self._writers = writers
+        self._store = store
+        self._scratch = scratch
+        self._journal = journal
+        self.logs = Logs(store, scratch)
+        self._company = Company(store)
+        self._apart_until = -math.inf
+        # Attempts that failed or asked for another try, by code, since this worker started.
+        self.endings: Counter[str] = Counter()
+        self.spent = Spent()
+        self._moved: list[str] = []  # what stood in the place of results, told by several threads
+
+    def settle(self, attempts: list[Attempt]) -> list[Attempt]:
+        """Commit what is over; returns those that are done with. The others stay for the next step.
+
+        All results are made durable together, before the first commit. Errors: none of the environment's; they are
+        noted on the attempt.
+        """
+        # With a result out, the claim may be gone because an earlier commit was carried out late: commit looks.
+        done: list[Attempt] = []
+        judged: list[Judged] = []
+        self._company.forget()
+        ledger = Ledger(self._store.fs)
+        for attempt in attempts:
+            if attempt.fenced and not attempt.result_written:
+                self._forget(attempt)
+                done.append(attempt)
+            else:
+                self.logs.bring(attempt)
+                try:
+                    judged.append((attempt, self._judge(attempt, ledger)))
+                except OSError as error:
+                    attempt.warn(f"what becomes of {attempt.name.id} cannot be decided yet: {error.strerror}")
+        return done + [attempt for attempt, verdict in self._publish(judged) if self._commit(attempt, verdict)]
+
+    def _judge(self, attempt: Attempt, ledger: Ledger) -> Conclusion:
+        policy = retry_policy(attempt.task, self._store.settings)
+        output = output_of(attempt, self._scratch)
+        outcome = outcome_of(attempt, policy, output.figures.retry_after_s)
+        if output.fault is not None and outcome.status is Status.SUCCESS:
+            outcome = outcomes.failure(Code.OUTPUT_INVALID, output.fault)
+        if attempt.judged is None:  # once: who lives changes, and a result that is written must stay true
+            if outcome.elsewhere and (others := self._company.untried(attempt)):
+                outcome = elsewhere.passed_on(outcome, others)
+            if outcome.code is Code.OOM_KILLED:
+                outcome = in_vain(
+                    attempt.task, attempt.name, policy, outcome, ledger.before(attempt.name.id, attempt.name.attempt)
+                )
+            attempt.judged = outcome
+        outcome = attempt.judged
+        before = None
+        if attempt.name.attempt > 1:
+            with contextlib.suppress(OSError):  # the record before has it, too
+                before = ledger.total_before(attempt.name.id, attempt.name.attempt)
+        return Conclusion(outcome, retry.decide(attempt.name, outcome, policy), output, before)
+
+    def _publish(self, judged: list[Judged]) -> list[Judged]:
+        """Those whose results are out, and survive a power cut where that is asked for. Never raises OSError."""
+        fs, durable, now = self._store.fs, self._store.durable, self._store.clock.monotonic
+        together = durable and not fs.remote and len(judged) >= TOGETHER and now() >= self._apart_until
+        write = partial(self._written, durable=durable and not together)
+        if self._writers is None or together:
+            written = [pair for pair in judged if write(pair)]
+        else:
+            written = self._writers.write(write, judged)
+        while self._moved:
+            self._journal.note("SET_ASIDE", message=self._moved.pop())
+        began = now()
+        try:
+            if together:
+                fs.flush()
+            elif durable and written:
+                fs.sync(layout.RESULTS)
+        except OSError as error:
+            for attempt, _ in written:
+                attempt.warn(f"the result of {attempt.key} cannot be made durable: {error.strerror}")
+            return []
+        finally:
+            if together and now() - began > LONG_S:
+                self._apart_until = now() + APART_S
+        for attempt, _ in written:
+            attempt.result_written = True
+        return written
+
+    def _written(self, judged: Judged, *, durable: bool) -> bool:
+        """Whether the result was written; called from several threads, each for another attempt."""
+        attempt, verdict = judged
+        try:
+            self._write_result(attempt, verdict, durable=durable)
+        except OSError as error:
+            why = why_unwritten(self._store.fs, attempt.result, error)
+            attempt.warn(f"the result of {attempt.key} cannot be written: {why}")
+            return False
+        return True
+
+    def _write_result(self, attempt: Attempt, verdict: Conclusion, *, durable: bool) -> None:
+        if attempt.result_written:
+            return
+        result = record_of(attempt, verdict, self._store.stamp())
+        self._moved += write_record(self._store, attempt.result, codec.dump(result), durable=durable)
+
+    def _commit(self, attempt: Attempt, verdict: Conclusion) -> bool:
+        decision = verdict.decision
+        if isinstance(decision, retry.End):
+            target = layout.join(decision.state, attempt.ended)
+            event = "COMPLETED" if decision.state is State.COMPLETED else "FAILED"
+        else:
+            target = layout.join(layout.RETURNED, decision.name.encode_returned(attempt.worker))
+            event = "RETURNED"
+        moved = self._store.move(Mover.WORKER, event, attempt.claim, target)
+        if isinstance(moved.error, IsADirectoryError):
+            with contextlib.suppress(OSError):
+                self._journal.note("SET_ASIDE", message=f"{target} was a directory: {set_aside(self._store, target)}")
+                moved = self._store.move(Mover.WORKER, event, attempt.claim, target)
+        if moved.fate is Fate.LOST or (isinstance(moved.error, PermissionError) and self._displaced(attempt)):
+            self._forget(attempt)
+            return True
+        if not moved:
+            attempt.notes = [f"{attempt.key} cannot be committed yet: {moved.error}"]
+            return False
+        self.logs.close(attempt)
+        self.spent.add(attempt, verdict.output)
+        if verdict.outcome.code not in (None, Code.HANDED_BACK):
+            self.endings[str(verdict.outcome.code)] += 1
+        detail = _detail(attempt.ending, decision.error)
+        self._journal.note(event, attempt.name.id, attempt.name.attempt, **detail)
+        self._scratch.close(attempt.key)
+        return True
+
+    def _displaced(self, attempt: Attempt) -> bool:
+        """Whether something else stands under the name of its claim, which then is as good as taken away."""
+        try:
+            return self._store.fs.stat(attempt.claim).kind != "file"
+        except OSError:
+            return False
+
+    def _forget(self, attempt: Attempt) -> None:
+        """Fenced: the task went on without this attempt, whose result must not be found."""
+        self.logs.forget(attempt)
+        self._journal.note("FENCED", attempt.name.id, attempt.name.attempt)
+        if attempt.result_written:
+            with contextlib.suppress(OSError):
+                self._store.fs.unlink(attempt.result)
+        self._scratch.close(attempt.key)
+
+
+def _detail(ending: Ending | None, error: Error | None) -> dict[str, Any]:
+    detail: dict[str, Any] = {}
+    if ending is not None:
+        detail |= {"duration_s": round(ending.duration_s, 3), "exit_code": ending.exit_code}
+    if error is not None:
+        detail |= {"code": error.code, "message": error.message}
+    return detail
+
+
+def outcome_of(attempt: Attempt, policy: RetryPolicy, retry_after_s: float | None) -> Outcome:
+    """How an attempt that is over ended, for the retry rule."""
+    ending = attempt.ending
+    if ending is None:
+        assert attempt.decided is not None
+        return attempt.decided
+    match ending.kind:
+        case "exited":
+            assert ending.exit_code is not None
+            return _exited(ending, policy, retry_after_s)
+        case "timeout" if attempt.deadline_cut:
+            return outcomes.past_deadline(f"its deadline passed while it ran: {ending.message}")
+        case "stopped" if attempt.stopping is not None:
+            return attempt.stopping
+        case "stopped" | "fenced":
+            return outcomes.handed_back(ending.message)
+        case "lost":
+            return outcomes.worker_died(ending.message)
+        case "refused":
+            return outcomes.refused(ending.message)
+        case "spawn_failed":
+            return _refused(ending, policy)
+        case kind:
+            return outcomes.failure(_CODES[kind], ending.message)
+
+
+_CODES = {
+    "signaled": Code.SIGNALED,
+    "timeout": Code.TIMEOUT,
+    "oom": Code.OOM_KILLED,
+    "stalled": Code.STALLED,
+}
+
+
+def _refused(ending: Ending, policy: RetryPolicy) -> Outcome:
+    """A program that never began: what it costs depends on whose fault that is."""
+    fault = Fault.WORKER if ending.refusal is None else fault_of(ending.refusal)
+    if fault is Fault.TASK:
+        return outcomes.failure(Code.INVALID_TASK, ending.message, final=True)
+    if fault is not Fault.WORKER or ending.exit_code is None:
+        return outcomes.not_started(ending.message)
+    return _exited(ending, policy, None)
+
+
+def _exited(ending: Ending, policy: RetryPolicy, retry_after_s: float | None) -> Outcome:
+    assert ending.exit_code is not None
+    outcome = outcomes.of_exit(ending.exit_code, policy.on, policy.never, retry_after_s)
+    return (
+        outcome if outcome.status is Status.SUCCESS else replace(outcome, message=ending.message or outcome.message)
+    )

@@ -1,0 +1,160 @@
+"""A token in claimed/<me>/ → a running job, or an attempt that is decided because it cannot run here."""
+
+from __future__ import annotations
+
+import errno
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile
+from spoold.protocol.lanes import Lane
+from spoold.protocol.names import TaskName
+from spoold.protocol.result import Code
+from spoold.protocol.task import Task
+from spoold.rules.attempts import outcome as outcomes
+from spoold.rules.attempts.memory import may_be_raised, raised
+from spoold.rules.attempts.policy import retry_policy
+from spoold.rules.gates.registry import conditions_of
+from spoold.runner.job import NoSlot, RunnerPort
+from spoold.store.dependencies import write_dependencies
+from spoold.store.journal import Journal
+from spoold.store.ledger import Ledger
+from spoold.store.regular import regular
+from spoold.store.store import Store
+from spoold.system.scratch import Scratch
+from spoold.worker.attempts.attempt import Attempt
+from spoold.worker.config import WorkerConfig
+from spoold.worker.handlers.permits import CannotRun
+from spoold.worker.handlers.preparing import Workplace, inherited, prepare
+from spoold.worker.readiness.fitness import Fitness
+
+# For so long (s) a claim may be refused to its worker, or not be readable for another reason. Between tries that are
+# further apart than this (s, or two beats) the share was silent, and the count begins anew.
+REFUSED_S, UNREADABLE_S, APART_S = 5.0, 120.0, 30.0
+_NO_TASK = Task.model_validate({"type": "invalid"})
+
+
+class _LeaseOver(Exception):
+    """Preparing took so long that others may have been given the task meanwhile."""
+
+
+class Starting:
+    """Starts what this worker has claimed, as long as its lease lasts. lease_until in seconds of CLOCK_BOOTTIME."""
+
+    def __init__(
+        self,
+        store: Store,
+        runner: RunnerPort,
+        scratch: Scratch,
+        config: WorkerConfig,
+        journal: Journal,
+        *,
+        root: str,
+        environ: Mapping[str, str],
+    ) -> None:
+        self._store = store
+        self._runner = runner
+        self._scratch = scratch
+        self._config = config
+        self._journal = journal
+        self._root = root
+        self._base = inherited(config, environ)
+        self._since: dict[tuple[str, int], tuple[float, float]] = {}  # first and last try of what cannot be read
+        self.fitness = Fitness(store.clock)
+        self.lease_until = 0.0
+
+    def start(self, name: TaskName) -> Attempt | None:
+        """Start the task. What cannot be run comes back decided.
+
+        None when its file cannot be read just now, or when the lease is over: then the next listing of the claims
+        tells whether it is still this worker's to start.
+        """
+        worker, wall, file = self._store.writer, self._store.clock.wall(), name.encode()
+        path = layout.claimed(worker, file)
+        try:
+            with regular(path):
+                data = self._store.fs.read(path)
+            self._since.pop((name.id, name.attempt), None)
+            task = codec.load_task(data, path)
+            lane = self._lane(task, name)
+        except OSError as error:
+            return self._unreadable(name, error)
+        except BadFile as error:
+            attempt = Attempt(name, worker, _NO_TASK, Lane("invalid"), wall)
+            attempt.decided = outcomes.failure(Code.INVALID_TASK, str(error), final=True)
+            return attempt
+        attempt = Attempt(name, worker, task, lane, wall)
+        try:
+            self._run(attempt, data)
+        except _LeaseOver:
+            self._scratch.close(attempt.key)
+            return None
+        except CannotRun as error:
+            attempt.decided = error.outcome
+        except NoSlot:
+            # A claim that turned up late: the worker's count of its tasks is to blame, not its machine.
+            attempt.decided = outcomes.handed_back("its worker has no slot free for it")
+        except OSError as error:
+            attempt.decided = outcomes.not_started(f"this worker cannot start it now: {error}")
+        except (ValueError, TypeError) as error:
+            # Whatever is wrong with it is wrong again next time: it must cost the task something.
+            attempt.decided = outcomes.failure(Code.SPAWN_FAILED, f"it cannot be started: {error}")
+        return attempt
+
+    def _lane(self, task: Task, name: TaskName) -> Lane:
+        """What the attempt asks for: more memory, if some before it ran out. Errors: OSError."""
+        policy = retry_policy(task, self._store.settings)
+        if not may_be_raised(task, name, policy):
+            return task.lane
+        return raised(task, name, policy, Ledger(self._store.fs).before(name.id, name.attempt))
+
+    def _unreadable(self, name: TaskName, error: OSError) -> Attempt | None:
+        """A share may refuse for a moment. One that goes on refusing means that the file is not ours to read, and one
+        that goes on failing that it is damaged: a claim that never starts would hold its task for ever.
+        """
+        now, attempted = self._store.clock.monotonic(), (name.id, name.attempt)
+        since, last = self._since.get(attempted, (now, now))
+        if now - last > max(APART_S, 2 * self._store.settings.heartbeat.interval_s):
+            since = now
+        self._since[attempted] = since, now
+        refused = error.errno in (errno.EACCES, errno.EPERM)
+        if now - since < (REFUSED_S if refused else UNREADABLE_S):
+            return None
+        del self._since[attempted]
+        attempt = Attempt(name, self._store.writer, _NO_TASK, Lane("invalid"), self._store.clock.wall())
+        message = (
+            f"this worker may not read the task's file ({error.strerror}); let its user read what is dropped"
+            if refused
+            else f"the task's file cannot be read ({error.strerror}); check the disk that it is on"
+        )
+        attempt.decided = outcomes.failure(Code.SPAWN_FAILED, message)
+        return attempt
+
+    def _run(self, attempt: Attempt, data: bytes) -> None:
+        with self.fitness.writing():
+            folder = self._scratch.open(attempt.key)
+        place = Workplace(self._store.writer, self._root, folder)
+        job = prepare(attempt.task, attempt.name, place, self._config, self._store.settings, self._base)
+        if attempt.lane.mem_mb > attempt.task.requires.mem_mb:
+            job = replace(job, memory_bytes=attempt.lane.mem_mb << 20)
+        moment = conditions_of(attempt.task).deadline
+        if moment is not None:
+            attempt.deadline, left_s = moment, max(0.001, self._store.common.left_s(moment))
+            if left_s < (math.inf if job.timeout_s is None else job.timeout_s):
+                attempt.deadline_cut = True
+                job = replace(job, timeout_s=left_s)
+        self._keep(attempt.key, "task.json", data)
+        write_dependencies(self._store.fs, attempt.task, partial(self._keep, attempt.key))
+        if self._store.clock.boottime() >= self.lease_until:
+            raise _LeaseOver
+        with self.fitness.starting():
+            self._runner.start(job)
+        self.fitness.proved()
+        self._journal.note("STARTED", attempt.name.id, attempt.name.attempt, type=attempt.task.kind)
+
+    def _keep(self, key: str, name: str, data: bytes) -> None:
+        with self.fitness.writing():
+            self._scratch.write(key, name, data)

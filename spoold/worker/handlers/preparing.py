@@ -1,0 +1,143 @@
+"""A claimed task becomes a job: what to run, with which environment, in which folder, under which limits.
+
+What a task may say about it is decided in `permits`, and how a handler's command is filled in, in `filling`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase as fnmatch
+
+from spoold.protocol.names import TaskName
+from spoold.protocol.settings import Settings
+from spoold.protocol.task import Task
+from spoold.rules.attempts.outcome import unable, unable_here
+from spoold.rules.attempts.policy import retry_policy, timeout_s
+from spoold.rules.scheduling.matching import allows, promises
+from spoold.runner.job import Call, Command, Job
+from spoold.worker.config import WorkerConfig
+from spoold.worker.handlers import filling, permits
+from spoold.worker.handlers.handler import Handler
+from spoold.worker.handlers.permits import CannotRun, Rights
+
+# What a command needs to find its way about; the rest of the worker's environment is the worker's own business.
+_PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TERM")
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Where an attempt runs: the worker, the spool as mounted here, the attempt's local folder (absolute paths)."""
+
+    worker: str
+    root: str
+    folder: str
+
+
+def inherited(config: WorkerConfig, environ: Mapping[str, str]) -> dict[str, str]:
+    """What every task finds in its environment: of the worker's own what may be passed on, and what it adds."""
+    return {**passed_on(config, environ), **config.env}
+
+
+def passed_on(config: WorkerConfig, environ: Mapping[str, str]) -> dict[str, str]:
+    """What of the worker's own environment the processes below it may see."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if _named(name, (*_PASSED, *config.pass_env)) and not _named(name, config.drop_env)
+    }
+
+
+def _named(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch(name, pattern) for pattern in patterns)
+
+
+def prepare(
+    task: Task, name: TaskName, place: Workplace, config: WorkerConfig, settings: Settings, base: Mapping[str, str]
+) -> Job:
+    """The job for one attempt; base: as `inherited`. Errors: CannotRun."""
+    handler = config.handlers.get(task.kind) if task.run == "handler" else None
+    rights = _rights(task, handler, config)
+    run = _what(task, name, rights, config)
+    cwd, within = permits.directory(task, rights, f"{place.folder}/work")
+    cap_mb = task.requires.mem_mb or config.max_memory_mb
+    return Job(
+        key=f"{name.id}.{name.attempt}",
+        run=run,
+        env=permits.variables(task, rights, base),
+        own=_own(task, name, place, settings),
+        cwd=cwd,
+        within=within,
+        output_path=f"{place.folder}/output",
+        stdin=permits.standard_input(task, rights),
+        timeout_s=_limit_s(task, handler, settings),
+        grace_s=config.kill_grace_s,
+        memory_bytes=cap_mb << 20 if cap_mb else None,
+        stall_s=task.stall_timeout,
+        progress_path=f"{place.folder}/progress.json",
+        output_cap_bytes=config.log_max_mb << 20,
+        tail_bytes=config.output_tail_kb << 10,
+        lost_share=(handler and handler.lost_share) or settings.of(task.kind).lost_share or config.lost_share,
+        freeze_s=config.freeze_s,
+    )
+
+
+def _rights(task: Task, handler: Handler | None, config: WorkerConfig) -> Rights:
+    """A raw command may do anything; so may a callable, where any callable may be named."""
+    if handler is not None:
+        return Rights(handler, handler, config.place("handlers", task.kind))
+    python = config.python if task.run == "python" and "*" not in config.python.allow else None
+    return Rights(python, None, config.place("python"))
+
+
+def _limit_s(task: Task, handler: Handler | None, settings: Settings) -> float:
+    if handler is None:
+        return timeout_s(task, settings)
+    wanted = task.timeout or handler.timeout or timeout_s(task, settings)
+    return min(wanted, handler.max_timeout or wanted)
+
+
+def _what(task: Task, name: TaskName, rights: Rights, config: WorkerConfig) -> Command | Call:
+    handler, path = rights.handler, config.python.path
+    if task.command is not None:
+        if not config.allow_command:
+            raise CannotRun(unable("this worker does not run raw commands"))
+        return Command(("/bin/sh", "-c", task.command) if isinstance(task.command, str) else task.command)
+    if task.python is not None:
+        _check_allowed(task.python, config.python.allow)
+        allow = None if rights.permits is None else config.python.allow
+        return Call(task.python, tuple(task.args), task.kwargs, path, allow, rights.table)
+    if handler is None:
+        raise CannotRun(unable(f"this worker has no handler for type {task.kind}"))
+    if handler.python is not None:
+        return Call(handler.python, (task.input,), {}, path)
+    return filling.command(task, name, handler, rights.table)
+
+
+def _check_allowed(target: str, prefixes: tuple[str, ...]) -> None:
+    module = target.partition(":")[0]
+    if allows(module, prefixes):
+        return
+    if promises(module, prefixes):
+        message = f"this worker's list ([python] allow) has {module} in another case only; spell both alike"
+        raise CannotRun(unable_here(message))
+    raise CannotRun(unable(f"{target} is not on this worker's list ([python] allow)"))
+
+
+def _own(task: Task, name: TaskName, place: Workplace, settings: Settings) -> dict[str, str]:
+    """What is of this attempt alone."""
+    folder = place.folder
+    return {
+        "SPOOL_TASK_ID": name.id,
+        "SPOOL_TASK_TYPE": task.kind,
+        "SPOOL_ATTEMPT": str(name.attempt),
+        "SPOOL_MAX_ATTEMPTS": str(retry_policy(task, settings).max + 1),
+        "SPOOL_WORKER_ID": place.worker,
+        "SPOOL_ROOT": place.root,
+        "SPOOL_BATCH": task.batch or "",
+        "SPOOL_TASK_FILE": f"{folder}/task.json",
+        "SPOOL_RESULT_FILE": f"{folder}/result.json",
+        "SPOOL_PROGRESS_FILE": f"{folder}/progress.json",
+        "SPOOL_WORK_DIR": f"{folder}/work",
+        "SPOOL_DEPS_DIR": f"{folder}/deps",
+    }

@@ -1,0 +1,8 @@
+"""Which task this worker takes next, and which are its own.
+
+vacancies   for how many more tasks there is a place
+claiming    ready/ → claimed/<me>/: which task is taken next
+claims      what is mine, as the share shows it
+cooldown    which tasks and types it leaves to others for a while
+company     the other workers: which of them could run what this one cannot
+"""

@@ -1,0 +1,158 @@
+"""ready/ → claimed/<me>/: which task this worker takes next.
+
+A worker lists only the lanes that it can serve and takes the most urgent task it has room for. Losing a race is
+normal; after one it jumps ahead in the list, and on a share it begins at a place of its own, so that a crowd spreads
+out instead of losing one after the other.
+"""
+
+from __future__ import annotations
+
+import errno
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from spoold.protocol import layout
+from spoold.protocol.lanes import Lane
+from spoold.protocol.lifecycle import Mover
+from spoold.protocol.names import TaskName, key, parse_task
+from spoold.rules.scheduling import matching
+from spoold.rules.scheduling.matching import fits, free, unfit
+from spoold.store.absence import names_in
+from spoold.store.lane_moves import list_lanes
+from spoold.store.obstacles import named
+from spoold.store.polling import Polling
+from spoold.store.refusals import denied
+from spoold.store.store import Store
+from spoold.system.errnos import Meaning, classify, concerns_one_file
+from spoold.worker.readiness.offering import Offering
+
+JUMP, SPREAD = 7, 32
+# How often (s) new lanes are looked for, and how long a list of tasks is used, where a look costs a round trip.
+LANES_S = 0.4
+READY_S = 0.5
+
+
+# A file in ready/ and its lane. Files sort as what they are called: by rank, then by age.
+Offer = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A task that is this worker's now."""
+
+    name: TaskName
+    lane: Lane
+
+
+class Claiming:
+    """Finds and takes tasks for one worker. doubt: called when a claim may have been made, unseen."""
+
+    def __init__(self, store: Store, offering: Offering, doubt: Callable[[], None]) -> None:
+        self._store = store
+        self._offering = offering
+        self._serves: dict[str, bool] = {}
+        self._polling = Polling(store)
+        self._lanes: dict[str, Lane] = {}
+        self._refused: dict[str, str] = {}
+        self._closed: set[str] = set()
+        self.lost = 0
+        self._begun = 0
+        self._left: list[Offer] = []
+        self._doubt = doubt
+
+    def offers(self, shuns: Mapping[str, str]) -> list[Offer]:
+        """What is ready in the lanes that this worker serves just now, most urgent first. Errors: OSError.
+
+        shuns: the types that it leaves to others, each with the reason; their lanes are not even listed.
+        On a share a long list is used for a moment: a claim out of it fails if somebody was quicker.
+        """
+        if self._offering.look(shuns):
+            self._serves.clear()
+            self._left = []
+        if not self._polling.take("ready", READY_S * self._polling.dear) and len(self._left) >= SPREAD:
+            return self._left
+        found: list[Offer] = []
+        if self._polling.take("lanes", LANES_S * self._polling.dear * self._polling.slow):
+            self._lanes = list_lanes(self._store.fs, layout.READY)
+        for lane_name, lane in self._lanes.items():
+            if lane_name not in self._serves:
+                can = self._offering.now
+                self._serves[lane_name] = unfit(lane, can) is None and matching.shuns(lane, can) is None
+            if self._serves[lane_name]:
+                names = names_in(self._store.fs, layout.join(layout.READY, lane_name), self._closed)
+                found += [(name, lane_name) for name in names]
+        if found:
+            self._polling.active()
+        found.sort()
+        if self._refused:
+            self._refused = {file: self._refused[file] for file, _ in found if file in self._refused}
+        self._left = found
+        return found
+
+    def claim(self, offers: list[Offer], slots: int, running: list[Lane], shy: Collection[str]) -> Iterator[Claimed]:
+        """Claim up to `slots` of the offers, yielding each as it is mine. Errors: OSError.
+
+        running: the demands of what runs already; shy: keys that another worker should have first. Offers that
+        were tried are taken off the list. A claim that failed is not looked into here: nearly always somebody was
+        quicker, and if it was carried out all the same, the next look at this worker's own directory finds it.
+        """
+        left, room, index = offers, free(self._offering.now, running), self._begin(offers)
+        while slots > 0 and left:
+            index = index if index < len(left) else 0
+            file, lane_name = left.pop(index)
+            name, lane = parse_task(file), self._lanes[lane_name]
+            if name is None or key(name.id) in shy or not fits(lane, room):
+                continue
+            error = self._store.attempt(
+                Mover.WORKER, "CLAIMED", layout.ready(lane_name, file), layout.claimed(self._store.writer, file)
+            )
+            if error is not None and (concerns_one_file(error) or isinstance(error, FileExistsError)):
+                self._doubt()
+                if file not in self._refused:
+                    self._refused[file] = f"task {name.id} cannot be claimed: {self._why(error, lane_name, file)}"
+                continue
+            slots -= 1  # also where it failed: it may be mine all the same
+            if error is None:
+                self._refused.pop(file, None)
+                room = room.without(lane)
+                yield Claimed(name, lane)
+                continue
+            self._doubt()
+            if classify(error) is not Meaning.GONE:
+                return
+            self.lost += 1
+            index = self._jump(len(left))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What people should know: what stands ready and lets nobody claim it, or lets this user not see it."""
+        closed = (
+            f"{lane} may not be listed by this worker's user: what is in it is passed over" for lane in self._closed
+        )
+        return (
+            *named(list(self._refused.values()), "tasks that cannot be claimed"),
+            *named(sorted(closed), "lanes that this worker's user may not list"),
+        )
+
+    def _why(self, error: OSError, lane_name: str, file: str) -> str:
+        """Why a claim was refused, with the fix where the cause is known."""
+        if error.errno != errno.EACCES:
+            return error.strerror or str(error)
+        src, dst = layout.ready(lane_name, file), layout.claimed(self._store.writer, file)
+        return denied(self._store.fs, error, src, dst)
+
+    def _begin(self, offers: list[Offer]) -> int:
+        """Where to begin: with the oldest of the most urgent; on a share, where a lost race costs round trips, with
+        one of the oldest of them, another one for each worker and each time.
+        """
+        if not offers or not self._polling.rationed:
+            return 0
+        self._begun += 1
+        rank = offers[0][0].partition(".")[0]
+        equals = sum(file.partition(".")[0] == rank for file, _ in offers[:SPREAD])
+        return zlib.crc32(f"{self._store.writer}.{self._begun}".encode()) % equals
+
+    def _jump(self, left: int) -> int:
+        """A place further on, another one for each worker and each loss."""
+        return zlib.crc32(f"{self._store.writer}.{self.lost}".encode()) % min(left, JUMP) if left else 0

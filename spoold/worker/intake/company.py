@@ -1,0 +1,55 @@
+"""The other workers, when this one has a task that it cannot run: which of them could, and have not tried?
+
+Law: only listings tell. Each is made at most once for all tasks that end together, and only for such a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from spoold.protocol import layout
+from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.names import EndedName, is_node, key, parse_ended
+from spoold.protocol.result import Code
+from spoold.rules.attempts import elsewhere
+from spoold.store import beats
+from spoold.store.records import read_record
+from spoold.store.store import Store
+from spoold.worker.attempts.attempt import Attempt
+
+
+class Company:
+    """What one worker sees of the others."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._claiming: list[str] | None = None
+        self._beats: dict[str, Heartbeat] = {}
+        self._results: list[EndedName] | None = None
+
+    def forget(self) -> None:
+        """What was seen so far is old."""
+        self._claiming = self._results = None
+
+    def untried(self, attempt: Attempt) -> set[str]:
+        """The others that could run this task and have not tried. Errors: OSError."""
+        if self._claiming is None:
+            # Beats first: a worker that joins between the two looks then shows by its directory alone, and counts.
+            self._beats = beats.read_all(self._store.fs)
+            self._claiming = [node for node in self._store.fs.list(layout.CLAIMED) if is_node(node)]
+        others = elsewhere.able(self._store.writer, attempt.lane, self._claiming, self._beats)
+        if not others or elsewhere.surely_untried(attempt.name, others):
+            return others
+        return others - self._tried(attempt, others)
+
+    def _tried(self, attempt: Attempt, others: Collection[str]) -> set[str]:
+        if self._results is None:
+            found = map(parse_ended, self._store.fs.list(layout.RESULTS))
+            self._results = [ended for ended in found if ended is not None]
+        mine, before = key(attempt.name.id), attempt.name.attempt
+        told = [e for e in self._results if key(e.id) == mine and e.attempt < before and e.decider in others]
+        return {ended.decider for ended in told if self._could_not(ended)}
+
+    def _could_not(self, ended: EndedName) -> bool:
+        found = read_record(self._store.fs, layout.join(layout.RESULTS, ended.encode()))
+        return found is not None and found.error is not None and found.error.code is Code.SPAWN_FAILED

@@ -1,0 +1,120 @@
+"""Tasks that this worker could not run, or was asked to try later, and leaves to others for a while.
+
+A program that is not on this machine may be on another, and what a task lacks here just now it may find there: the
+other's worker should have the first choice. The quickest of all to claim is the worker whose tasks fail at once; so
+from a type whose handler could not run, or a module that could not be imported, it keeps away as a whole, each time
+for longer, until one succeeds. A callable that nobody has is a task's mistake: it keeps nobody from its module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spoold.protocol.names import key
+from spoold.protocol.result import Code, Status
+from spoold.rules.attempts.elsewhere import MOST_S, pause_s
+from spoold.rules.attempts.outcome import Charge
+from spoold.rules.scheduling.matching import MODULE, left_as
+from spoold.system.clock import Clock
+from spoold.worker.attempts.attempt import Attempt
+
+# So long (s) for what may go otherwise here next time.
+COOLDOWN_S = 5.0
+# So long (s) it is remembered that no worker had a callable; if one has it now, the module is left to that one again.
+NOWHERE_S = 60.0
+# Of so many tasks it is known how often they could not be run here, and so many of them are reported.
+REMEMBERED, REPORTED = 1000, 20
+# Tasks name modules as they like, so of these only the latest are left to others; of a reason, so many characters.
+SHUNNED, SAID = 50, 300
+
+
+@dataclass(slots=True)
+class _Pause:
+    """failed: how often in a row, -1 for a type that has succeeded since; until: monotonic, s."""
+
+    failed: int = 0
+    until: float = 0.0
+    why: str = ""
+
+
+class Cooldown:
+    """What one worker leaves to others now: tasks by their keys, types, and modules (see `matching.left_as`)."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._tasks: dict[str, _Pause] = {}
+        self._types: dict[str, _Pause] = {}
+        self._nowhere: dict[str, float] = {}  # callables, until when
+
+    def learn(self, attempt: Attempt) -> None:
+        """Draw the conclusion from an attempt that is over."""
+        outcome, now = attempt.judged, self._clock.monotonic()
+        kind, called = left_as(attempt.lane), attempt.task.python
+        if outcome is None:
+            return
+        if outcome.elsewhere:
+            mine = self._avoid(attempt, now)
+            if outcome.charge is not Charge.NOTHING:
+                # With nobody to leave it to, keeping away would help nobody.
+                if called is not None:
+                    self._give_up(called, now)
+            elif kind and not outcome.rests and not self._is_nowhere(called, now):
+                all_of_it = self._shun(kind, outcome.message.partition("; left to ")[0], now)
+                # Else it would be the first again, each time, on each of two workers that both cannot run it.
+                mine.until = max(mine.until, all_of_it.until + pause_s(all_of_it.failed))
+        elif outcome.code is Code.TRY_LATER or outcome.rests:
+            self._tasks[key(attempt.name.id)] = _Pause(0, now + COOLDOWN_S, outcome.message)
+        elif outcome.status is Status.SUCCESS and kind:
+            self._types[kind] = _Pause(-1)
+
+    def keys(self) -> set[str]:
+        """The tasks that are to be left to others now."""
+        if not self._tasks:
+            return set()
+        now = self._clock.monotonic()
+        self._tasks = {task: pause for task, pause in self._tasks.items() if pause.until + MOST_S > now}
+        return {task for task, pause in self._tasks.items() if pause.until > now}
+
+    def avoids(self) -> dict[str, str]:
+        """The latest of them, with the reason of each."""
+        now = self._clock.monotonic()
+        found = {task: pause.why for task, pause in self._tasks.items() if pause.until > now}
+        return dict(list(found.items())[-REPORTED:])
+
+    def shuns(self) -> dict[str, str]:
+        """The types and modules that are to be left to others now, with the reason of each."""
+        now = self._clock.monotonic()
+        return {kind: pause.why for kind, pause in self._types.items() if pause.until > now}
+
+    def _give_up(self, called: str, now: float) -> None:
+        """Every worker has looked for it."""
+        self._nowhere = {each: until for each, until in self._nowhere.items() if until > now and each != called}
+        self._nowhere[called] = now + NOWHERE_S
+        if len(self._nowhere) > REMEMBERED:
+            del self._nowhere[next(iter(self._nowhere))]
+
+    def _is_nowhere(self, called: str | None, now: float) -> bool:
+        return called is not None and self._nowhere.get(called, now) > now
+
+    def _avoid(self, attempt: Attempt, now: float) -> _Pause:
+        pause = self._tasks.pop(key(attempt.name.id), None) or _Pause()
+        pause.failed += 1
+        pause.until, pause.why = now + pause_s(pause.failed), attempt.judged.message[:SAID] if attempt.judged else ""
+        self._tasks[key(attempt.name.id)] = pause
+        if len(self._tasks) > REMEMBERED:
+            del self._tasks[next(iter(self._tasks))]
+        return pause
+
+    def _shun(self, kind: str, why: str, now: float) -> _Pause:
+        pause = self._types.pop(kind, None) or _Pause()
+        self._types[kind] = pause
+        if len(self._types) > SHUNNED and (oldest := next(filter(_is_module, self._types), None)) is not None:
+            del self._types[oldest]
+        if now >= pause.until:  # else it was here already when the pause began
+            pause.failed += 1
+            pause.until, pause.why = now + pause_s(pause.failed), f"it could not run the last one: {why[:SAID]}"
+        return pause
+
+
+def _is_module(kind: str) -> bool:
+    return kind.startswith(MODULE)

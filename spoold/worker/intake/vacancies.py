@@ -1,0 +1,44 @@
+"""For how many more tasks this worker has a place: in its free slots, and ahead, in slots whose tasks are short."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable
+
+from spoold.rules.scheduling.ahead import FORGET_S, LATELY, PATIENCE_S, ahead
+from spoold.runner.job import Ending, RunnerPort
+
+
+class Vacancies:
+    """Knows how long tasks took lately, and sees to it that none waits for long behind another."""
+
+    def __init__(self, runner: RunnerPort, slots: int) -> None:
+        self._runner = runner
+        self._slots = slots
+        self._lately: deque[float] = deque(maxlen=LATELY)
+        self._heard_at = -math.inf
+        self._engaged = 0
+
+    def look(self, now: float, ended: Iterable[Ending], held: int) -> None:
+        """See which tasks were short, and which have turned out to be long: what waits behind those is given back.
+
+        Right after the endings were heard: later in a step, what has ended while the share was slow would seem long.
+        held: how many tasks are here; now: monotonic, s.
+        """
+        if now - self._heard_at > FORGET_S:
+            self._lately.clear()
+        for ending in ended:
+            self._lately.append(ending.duration_s)
+            self._heard_at = now
+        self._engaged = self._runner.engaged(PATIENCE_S)
+        if held > self._slots:
+            self._runner.relieve(PATIENCE_S)
+
+    def free(self, held: int) -> int:
+        """How many more than those `held` may be claimed; below 0 if there are too many already."""
+        return self._slots + ahead(self._lately) * max(self._slots - self._engaged, 0) - held
+
+    def due(self, now: float, held: int) -> float:
+        """When to `look` again."""
+        return now + PATIENCE_S if held > self._slots else math.inf

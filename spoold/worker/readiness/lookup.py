@@ -1,0 +1,123 @@
+"""Which handlers' programs and modules are on this machine? A worker does not offer the others.
+
+Law: nothing here blocks the worker: a PATH may lead to a mount that hangs, so a thread looks, and until it has an
+answer the last one holds. It only looks: what is found may be gone when it is to begin, which is an attempt's affair.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import stat
+import threading
+from collections.abc import Mapping, Sequence
+
+from spoold.runner import seeking
+from spoold.system.clock import Clock
+from spoold.worker.config import WorkerConfig
+from spoold.worker.handlers.handler import FIELD, Handler
+
+# How often (s) it is looked again, and how long a start waits for the first answer.
+EVERY_S, FIRST_WITHIN_S = 30.0, 2.0
+_HEAD = 256  # bytes: the kernel reads no longer interpreter line
+
+
+class Lookup:
+    """The types whose handler cannot begin here, each with what is lacking. base: as `preparing.inherited`."""
+
+    def __init__(self, config: WorkerConfig, base: Mapping[str, str], clock: Clock) -> None:
+        self._handlers = config.handlers
+        self._path = config.python.path
+        self._base = base
+        self._clock = clock
+        self._found: dict[str, str] = {}
+        self._thread: threading.Thread | None = None
+        self._due = -math.inf
+        self.lacks()
+        self._await(FIRST_WITHIN_S)
+
+    def lacks(self) -> dict[str, str]:
+        """What was found last; looks again when it is time."""
+        now = self._clock.monotonic()
+        idle = self._thread is None or not self._thread.is_alive()
+        if self._handlers and idle and now >= self._due:
+            self._due = now + EVERY_S
+            self._thread = threading.Thread(target=self._look, name="lookup", daemon=True)
+            self._thread.start()
+        return self._found
+
+    def _await(self, timeout_s: float) -> None:
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+
+    def _look(self) -> None:
+        found = {kind: lacking(handler, self._base) for kind, handler in self._handlers.items()}
+        absent = {kind: why for kind, why in found.items() if why is not None}
+        self._found = absent | unknown(
+            {k: h for k, h in self._handlers.items() if k not in absent}, self._path, self._base
+        )
+
+
+def lacking(handler: Handler, base: Mapping[str, str]) -> str | None:
+    """What keeps the handler's program from beginning here; None for nothing that can be seen beforehand."""
+    if handler.cwd is not None and not os.path.isdir(handler.cwd):
+        return f"it lacks the directory {handler.cwd}"
+    if not handler.command:
+        return None
+    program, path = handler.command[0], {**base, **handler.env}.get("PATH", os.defpath)
+    if FIELD.search(program):
+        return None  # each task names another
+    if "/" in program and not program.startswith("/"):
+        if handler.cwd is None:
+            return None  # below the folder of the attempt
+        program = os.path.join(handler.cwd, program)
+    return _lacking(program, path, interpreters=True)
+
+
+def unknown(handlers: Mapping[str, Handler], path: Sequence[str], base: Mapping[str, str]) -> dict[str, str]:
+    """Those whose callable's top-level module the interpreter that will call it cannot find, each with the reason."""
+    asked: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+    for kind, handler in handlers.items():
+        if handler.python is not None:
+            top = handler.python.partition(":")[0].partition(".")[0]
+            asked.setdefault(tuple(sorted({**base, **handler.env}.items())), {})[kind] = top
+    found = {}
+    for env, tops in asked.items():
+        absent = seeking.missing(set(tops.values()), path, dict(env))
+        found.update({kind: f"it lacks the Python module {top}" for kind, top in tops.items() if top in absent})
+    return found
+
+
+def _lacking(program: str, path: str, *, interpreters: bool) -> str | None:
+    places = [program] if "/" in program else [os.path.join(d, program) for d in path.split(os.pathsep) if d]
+    there = [place for place in places if os.path.isfile(place)]
+    if not there:
+        return f"it lacks the program {program}" + ("" if "/" in program else ", which is nowhere in its PATH")
+    able = next((place for place in there if os.access(place, os.X_OK)), None)
+    if able is None:
+        return f"it may not execute {there[0]}"
+    if interpreters and (wanted := _interpreter(able)) is not None:
+        why = _lacking(wanted, path, interpreters=False)
+        return why and f"{why} (the interpreter of {able})"
+    return None
+
+
+def _interpreter(file: str) -> str | None:
+    """What a script's first line calls, also by way of env; None for no script, or one that cannot be read."""
+    try:
+        # A pipe of that name would keep us for ever.
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        head = os.read(descriptor, _HEAD) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    if not head.startswith(b"#!") or b"\n" not in head:
+        return None
+    words = os.fsdecode(head.splitlines()[0][2:]).split()
+    if words and os.path.basename(words[0]) == "env":
+        words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    return words[0] if words else None
