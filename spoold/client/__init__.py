@@ -1,6 +1,6 @@
 """What a program uses: submit, wait, result, events.
 
-    spool        Spool: one object for one spool, everything a program can do with it
+    spool_client SpoolClient: one object for one spool, everything a program can do with it
     reading      what a program sees: status, explain, tasks in pages, events, changes
     connection   an open spool: publishing, posting requests, leaving it clean
     location     which directory is meant when none is said

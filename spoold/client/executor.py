@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 from spoold.client import logs
 from spoold.client.arguments import check_arguments, target_of
 from spoold.client.failures import TaskFailed
-from spoold.client.spool import Spool
+from spoold.client.spool_client import SpoolClient
 from spoold.client.waiting import Waiter
 from spoold.protocol.errors import NotFound, SpoolError
 from spoold.protocol.names import key
@@ -58,14 +58,14 @@ class SpoolExecutor(Executor):
     A future whose task failed raises TaskFailed. The tasks outlive this program, unless they are cancelled.
     """
 
-    def __init__(self, spool: Spool | str | os.PathLike[str] | None = None, **fields: Any) -> None:
+    def __init__(self, spool: SpoolClient | str | os.PathLike[str] | None = None, **fields: Any) -> None:
         """Errors: those of Spool; TypeError for a field that each call has of its own.
 
         A Spool that is handed in stays open at shutdown.
         """
         if own := sorted(_OF_EACH_CALL & fields.keys()):
             raise TypeError(f"{', '.join(own)}: each call has its own, so it cannot be said for all of them")
-        self._spool = spool if isinstance(spool, Spool) else Spool(spool)
+        self._spool = spool if isinstance(spool, SpoolClient) else SpoolClient(spool)
         self._own = self._spool is not spool
         # An exception is an answer, as with any other executor; a worker that dies under a call is no answer.
         self._fields = {"max_retries": 0, **fields}

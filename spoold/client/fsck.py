@@ -27,7 +27,7 @@ class StillAlive(SpoolError):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class FsckReport:
     """What an audit found: the verdict in a few words, every finding, how many tasks are in which directory."""
 
     verdict: str
@@ -40,7 +40,7 @@ class Report:
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
 
-def check(store: Store, *, sleep: Sleep = time.sleep) -> Report:
+def check(store: Store, *, sleep: Sleep = time.sleep) -> FsckReport:
     """Audit the whole tree; looks twice where the first look shows anything wrong. Errors: OSError."""
     seen = survey(store)
     findings = audit(seen)
@@ -48,11 +48,11 @@ def check(store: Store, *, sleep: Sleep = time.sleep) -> Report:
         sleep(LOOK_AGAIN_S)
         seen = survey(store)
         findings = confirmed(findings, audit(seen))
-    return Report(verdict(findings), tuple(findings), counts(seen))
+    return FsckReport(verdict(findings), tuple(findings), counts(seen))
 
 
 def mend(
-    store: Store, host: Host, clock: Clock, report: Report, *, force: bool = False, sleep: Sleep = time.sleep
+    store: Store, host: Host, clock: Clock, report: FsckReport, *, force: bool = False, sleep: Sleep = time.sleep
 ) -> list[Mended]:
     """Carry out the fixes of a report. Errors: StillAlive while a leader or worker lives, unless forced; Unavailable
     where a directory of the tree is none, since nobody knows then which tasks there are; OSError.

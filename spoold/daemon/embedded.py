@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from spoold.client.spool import Spool as Client
+from spoold.client.spool_client import SpoolClient
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import Unavailable
 from spoold.protocol.layout import MARKER, PRIVATE
@@ -29,8 +29,8 @@ LOOK_S = 0.02
 _UNTIL_EOF = '"$@"; status=$?; rm -rf -- "$0"; exit $status'
 
 
-class Spool(Client):
-    """A spool as a program uses it; see `spoold.client.spool`. `local` makes one that needs nothing else."""
+class Spool(SpoolClient):
+    """A spool as a program uses it; see `spoold.client.spool_client`. `local` makes one that needs nothing else."""
 
     @classmethod
     def local(

@@ -13,7 +13,7 @@ from spoold.master.missing import Missing
 from spoold.master.orders import Orders
 from spoold.master.own_door import OwnDoor
 from spoold.master.rejects import Rejects
-from spoold.master.report import Report
+from spoold.master.report import LeaderReport
 from spoold.master.usage import Usage
 from spoold.master.view import Place, View
 from spoold.protocol import codec, layout
@@ -67,7 +67,7 @@ class Desk:
     orders: Orders
     polling: Polling
     view: View = field(default_factory=View)
-    report: Report = field(default_factory=Report)
+    report: LeaderReport = field(default_factory=LeaderReport)
     learned: Learned = field(default_factory=Learned)
     usage: Usage = field(default_factory=Usage)
     missing: Missing = field(default_factory=Missing)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Report:
+class LeaderReport:
     """The sentences and the figures.
 
     notices: of this step; locked: doors that this user may not empty; rejected: drops in rejected/; rejections,

@@ -15,7 +15,7 @@ from spoold.protocol.heartbeat import MountFacts
 from spoold.protocol.names import is_node
 
 Strategy = Literal["rename", "lock"]
-Verdict = Literal["safe with rename", "safe with lock", "not safe"]
+Safety = Literal["safe with rename", "safe with lock", "not safe"]
 
 _NAME = re.compile(r"(0|[1-9][0-9]{0,8})\.([a-z0-9][a-z0-9_-]*)\.json")
 
@@ -50,7 +50,7 @@ class Report(BaseModel):
     directory: str = ""
     spool_id: str = ""
     version: str = ""
-    verdict: Verdict
+    verdict: Safety
     reason: str
     machines: int = 1
     quick: bool = False

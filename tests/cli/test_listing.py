@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spoold.client.listing import describe
-from spoold.client.spool import Spool
+from spoold.client.spool_client import SpoolClient
 from spoold.protocol.order import encode_order
 from spoold.store.locate import iter_tasks
 from tests.cli.command import make
@@ -88,7 +88,7 @@ def test_a_plain_list_opens_no_file_and_a_long_one_only_what_it_shows() -> None:
         tree.put(f"logs/{task}.1.w-aaaaa.log", b"line\n")
     read: list[str] = []
     with tree.spool() as opened:
-        assert isinstance(opened, Spool)
+        assert isinstance(opened, SpoolClient)
         store = opened.store
         look = store.fs.read
 

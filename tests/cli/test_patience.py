@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.client.spool import Spool
+from spoold.client.spool_client import SpoolClient
 from spoold.faces.cli import patience
 from tests.cli.command import make, opened
 from tests.cli.commands import spool
@@ -26,7 +26,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A spool in which nobody works, and the task `a`."""
     monkeypatch.setattr(patience, "Timer", AtOnce)
     root = make(tmp_path / "s")
-    with Spool(root) as client:
+    with SpoolClient(root) as client:
         client.submit({"id": "a", "type": "review"})
     return root
 
@@ -40,7 +40,7 @@ def test_a_wait_in_vain_says_why_in_one_line_and_what_would_change_it(root: Path
 
 
 def test_a_command_that_nobody_runs_says_why(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Spool, "logs", lambda *_, **__: iter(()))  # as if it had been waited for
+    monkeypatch.setattr(SpoolClient, "logs", lambda *_, **__: iter(()))  # as if it had been waited for
     done = spool("run", "--", "true", root=root)
     assert "has not begun: nobody leads the spool" in done.err
     assert done.out == ""
@@ -51,15 +51,15 @@ def test_once_one_of_them_has_begun_nothing_is_said(root: Path) -> None:
     store.fs.mkdir("claimed/w-0001")
     (drop,) = store.fs.list("pending")
     store.fs.rename(f"pending/{drop}", "claimed/w-0001/5000.hoeoz6rvdo-4.a.a1f0c0.json")
-    with Spool(root) as client:
+    with SpoolClient(root) as client:
         client.submit({"id": "b", "type": "review"})
     assert "has not begun" not in spool("wait", "a", "b", "--timeout", "0.01", root=root).err
 
 
 def test_a_share_that_is_away_is_told_by_the_wait_alone(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with patience.saying_why(Spool(root), ["nobody"]):
+    with patience.saying_why(SpoolClient(root), ["nobody"]):
         pass
-    client = Spool(root)
+    client = SpoolClient(root)
     root.rename(root.with_name("elsewhere"))
     with patience.saying_why(client, ["a"]):
         pass

@@ -10,7 +10,7 @@ import pytest
 
 from spoold.client.executor import SpoolExecutor
 from spoold.client.failures import TaskFailed
-from spoold.client.spool import Spool
+from spoold.client.spool_client import SpoolClient
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.request import Verb
@@ -25,7 +25,7 @@ def tree() -> Tree:
 
 
 @pytest.fixture
-def spool(tree: Tree) -> Iterator[Spool]:
+def spool(tree: Tree) -> Iterator[SpoolClient]:
     with tree.spool() as spool:
         yield spool
 
@@ -38,7 +38,7 @@ def answer(tree: Tree) -> None:
         tree.fs.unlink(layout.join(layout.PENDING, name))
 
 
-def test_a_call_becomes_a_task_and_its_output_the_result(tree: Tree, spool: Spool) -> None:
+def test_a_call_becomes_a_task_and_its_output_the_result(tree: Tree, spool: SpoolClient) -> None:
     with SpoolExecutor(spool, type="maths", timeout=30) as pool:
         future = pool.submit(math.sqrt, 16)
         (task,) = tree.drops()
@@ -55,14 +55,14 @@ def test_a_call_becomes_a_task_and_its_output_the_result(tree: Tree, spool: Spoo
         assert future.result(timeout=10) == 4.0
 
 
-def test_map_keeps_the_order(tree: Tree, spool: Spool) -> None:
+def test_map_keeps_the_order(tree: Tree, spool: SpoolClient) -> None:
     with SpoolExecutor(spool) as pool:
         results = pool.map(math.sqrt, [1, 4, 9])
         soon(answer, tree)
         assert list(results) == [1.0, 2.0, 3.0]
 
 
-def test_a_failed_task_raises_what_is_known_of_it(tree: Tree, spool: Spool) -> None:
+def test_a_failed_task_raises_what_is_known_of_it(tree: Tree, spool: SpoolClient) -> None:
     with SpoolExecutor(spool) as pool:
         future = pool.submit(math.sqrt, -1)
         tree.log(future.task_id, b"Traceback ...\nValueError: math domain error\n")
@@ -75,7 +75,7 @@ def test_a_failed_task_raises_what_is_known_of_it(tree: Tree, spool: Spool) -> N
     assert caught.value.result.task_id == future.task_id
 
 
-def test_a_cancelled_future_asks_the_spool_to_cancel_and_is_done(tree: Tree, spool: Spool) -> None:
+def test_a_cancelled_future_asks_the_spool_to_cancel_and_is_done(tree: Tree, spool: SpoolClient) -> None:
     with SpoolExecutor(spool) as pool:
         future = pool.submit(math.sqrt, 4)
         assert future.cancel()
@@ -86,7 +86,7 @@ def test_a_cancelled_future_asks_the_spool_to_cancel_and_is_done(tree: Tree, spo
     assert [(r.verb, r.target) for r in list_requests(tree.fs)] == [(Verb.CANCEL, future.task_id)]
 
 
-def test_a_task_that_somebody_else_cancelled_is_a_cancelled_future(tree: Tree, spool: Spool) -> None:
+def test_a_task_that_somebody_else_cancelled_is_a_cancelled_future(tree: Tree, spool: SpoolClient) -> None:
     with SpoolExecutor(spool) as pool:
         future = pool.submit(math.sqrt, 4)
         tree.ends(future.task_id, code=Code.CANCELLED, status=Status.CANCELLED)
@@ -94,7 +94,7 @@ def test_a_task_that_somebody_else_cancelled_is_a_cancelled_future(tree: Tree, s
             future.result(timeout=10)
 
 
-def test_a_finished_future_cannot_be_cancelled(tree: Tree, spool: Spool) -> None:
+def test_a_finished_future_cannot_be_cancelled(tree: Tree, spool: SpoolClient) -> None:
     with SpoolExecutor(spool) as pool:
         future = pool.submit(math.sqrt, 4)
         answer(tree)
@@ -103,7 +103,7 @@ def test_a_finished_future_cannot_be_cancelled(tree: Tree, spool: Spool) -> None
     assert list_requests(tree.fs) == []
 
 
-def test_shutdown_can_cancel_what_has_not_ended(tree: Tree, spool: Spool) -> None:
+def test_shutdown_can_cancel_what_has_not_ended(tree: Tree, spool: SpoolClient) -> None:
     pool = SpoolExecutor(spool)
     futures = [pool.submit(math.sqrt, n) for n in (1, 2)]
     pool.shutdown(cancel_futures=True)
@@ -113,7 +113,7 @@ def test_shutdown_can_cancel_what_has_not_ended(tree: Tree, spool: Spool) -> Non
         pool.submit(math.sqrt, 4)
 
 
-def test_what_cannot_travel_is_refused_at_the_call(tree: Tree, spool: Spool) -> None:
+def test_what_cannot_travel_is_refused_at_the_call(tree: Tree, spool: SpoolClient) -> None:
     with SpoolExecutor(spool) as pool:
         with pytest.raises(TypeError, match="a lambda"):
             pool.submit(lambda: None)
@@ -125,7 +125,7 @@ def test_what_cannot_travel_is_refused_at_the_call(tree: Tree, spool: Spool) -> 
 
 
 def test_a_share_that_is_away_for_a_while_costs_no_result(
-    tree: Tree, spool: Spool, monkeypatch: pytest.MonkeyPatch
+    tree: Tree, spool: SpoolClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spoold.client.executor.AFTER_AN_ERROR_S", 0.01)
     listed = tree.fs.list
@@ -147,6 +147,6 @@ def test_a_share_that_is_away_for_a_while_costs_no_result(
 
 
 @pytest.mark.parametrize("field", ["id", "python", "args", "kwargs", "command"])
-def test_what_each_call_has_of_its_own_is_no_field_of_all(spool: Spool, field: str) -> None:
+def test_what_each_call_has_of_its_own_is_no_field_of_all(spool: SpoolClient, field: str) -> None:
     with pytest.raises(TypeError, match=f"{field}: each call has its own"):
         SpoolExecutor(spool, **{field: "x"})

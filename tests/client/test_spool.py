@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from spoold.client.spool import Spool
+from spoold.client.spool_client import SpoolClient
 from spoold.protocol import layout
 from spoold.protocol.errors import BadName, NotFound, SpoolError, Unavailable
 from spoold.protocol.names import is_node
@@ -156,7 +156,7 @@ def test_a_master_is_not_drained_and_says_so(target: str) -> None:
     cluster = Cluster()
     cluster.master("m-desk-00001")
     cluster.worker("desk-00001")
-    with Spool("spool", filesystem=cluster.fs) as spool:
+    with SpoolClient("spool", filesystem=cluster.fs) as spool:
         with pytest.raises(SpoolError, match="m-desk-00001 is a master, which runs no tasks"):
             spool.drain(target)
         assert spool.drain("Desk") == ["desk-00001"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from spoold.client.fsck import Report, StillAlive, mend
+from spoold.client.fsck import FsckReport, StillAlive, mend
 from spoold.client.inquiry import gather
 from spoold.client.living import living
 from spoold.client.status import RENEWED_WITHIN_S, roster, status
@@ -344,7 +344,7 @@ def test_a_beat_that_claims_a_long_interval_is_not_watched_for_longer_than_a_min
     workers = roster(cluster.store, cluster.host, cluster.clock, sleep=cluster.sleep).workers
     assert {node.worker: node.state for node in workers}["w-0002"] == "dead"
     assert cluster.clock.monotonic() - before < 65
-    report = Report("", (Finding(Severity.ERROR, "", ("tmp",), "", "", fix=MakeDirectory("tmp")),), {})
+    report = FsckReport("", (Finding(Severity.ERROR, "", ("tmp",), "", "", fix=MakeDirectory("tmp")),), {})
     with pytest.raises(StillAlive, match=f"w-0002 may still run: its heartbeat says .* every {interval_s:,.0f} s"):
         mend(cluster.store, cluster.host, cluster.clock, report, sleep=cluster.sleep)
 

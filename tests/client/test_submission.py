@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spoold.client.spool import Spool
+from spoold.client.spool_client import SpoolClient
 from spoold.protocol import layout
 from spoold.protocol.drop import WHOLE
 from spoold.protocol.errors import BadFile, Unavailable
@@ -152,7 +152,7 @@ def test_a_full_share_is_unavailable_with_advice_and_leaves_nothing(tree: Tree) 
 
 def test_a_directory_that_is_no_spool_is_refused(tmp_path: Any) -> None:
     with pytest.raises(Unavailable, match="Is the share mounted"):
-        Spool(tmp_path)
+        SpoolClient(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from spoold.client.spool import Spool
+from spoold.client.spool_client import SpoolClient
 from spoold.protocol import codec, layout
 from spoold.protocol.names import EndedName, TaskName
 from spoold.protocol.order import encode_order
@@ -28,8 +28,8 @@ class Tree:
         self.fs.write(layout.SETTINGS, settings, durable=False)
         self._orders = 0
 
-    def spool(self) -> Spool:
-        return Spool("spool", filesystem=self.fs)
+    def spool(self) -> SpoolClient:
+        return SpoolClient("spool", filesystem=self.fs)
 
     def put(self, path: str, value: Any = None) -> str:
         """A file, with the directories above it."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.client.spool import Spool
+from spoold.client.spool_client import SpoolClient
 from spoold.store.initialise import initialise
 from spoold.system.clock import SystemClock
 from spoold.system.posix import PosixFileSystem
@@ -26,7 +26,7 @@ done; echo looked
 
 
 @pytest.fixture
-def pool(tmp_path: Path) -> Iterator[Spool]:
+def pool(tmp_path: Path) -> Iterator[SpoolClient]:
     """`spool up` with a secret in its environment."""
     if COMMON and shutil.which(COMMON[0]) is None:
         pytest.skip("root sees everything, and there is no setpriv to take that away")
@@ -38,14 +38,14 @@ def pool(tmp_path: Path) -> Iterator[Spool]:
     environ = {**os.environ, "DEPLOY_TOKEN": SECRET}
     with (
         subprocess.Popen([*command, "--until-eof"], stdin=subprocess.PIPE, env=environ) as process,
-        Spool(str(root)) as spool,
+        SpoolClient(str(root)) as spool,
     ):
         yield spool
         assert process.stdin is not None
         process.stdin.close()
 
 
-def test_no_task_finds_what_is_only_in_the_environment_of_a_node(pool: Spool) -> None:
+def test_no_task_finds_what_is_only_in_the_environment_of_a_node(pool: SpoolClient) -> None:
     by_command, by_call = (
         pool.submit(command=["sh", "-c", LOOK]),
         pool.submit(python="subprocess:getoutput", args=[LOOK]),

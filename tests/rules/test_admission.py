@@ -15,7 +15,7 @@ from spoold.protocol.order import encode_order
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 from spoold.rules.entry import admission
-from spoold.rules.entry.admission import Admit, Known, Reject, Verdict, Young
+from spoold.rules.entry.admission import Admit, Judgement, Known, Reject, Young
 from tests.protocol.strategies import json_values
 
 SETTINGS = Settings.model_validate(
@@ -32,7 +32,7 @@ drops = (
 )
 
 
-def judge(data: bytes, drop: str = "drop.json", settings: Settings = SETTINGS) -> Verdict:
+def judge(data: bytes, drop: str = "drop.json", settings: Settings = SETTINGS) -> Judgement:
     order, made = admission.settle(drop, MICROS, 3)
     return admission.judge_content(drop, data, order, made, settings)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from spoold.client.spool import Spool
+from spoold.client.spool_client import SpoolClient
 from spoold.protocol.errors import SpoolError
 from tests.sim.conduct import Broken
 from tests.sim.laws import Asked
@@ -63,7 +63,7 @@ class Play:
         self.elsewhere = False
         self._lives = dict.fromkeys((*story.nodes, "client"), 1)
         self._done: set[str] = set()
-        self._wishes: list[Callable[[Spool], object]] = []
+        self._wishes: list[Callable[[SpoolClient], object]] = []
         self.wish(self._submit)
         for name in story.nodes:
             self._start(name, name)
@@ -96,7 +96,7 @@ class Play:
         if self.cluster.broken is not None:
             raise self.cluster.broken
 
-    def wish(self, act: Callable[[Spool], object]) -> None:
+    def wish(self, act: Callable[[SpoolClient], object]) -> None:
         """The client is to do this, again and again until it is acknowledged."""
         self._wishes.append(act)
 
@@ -112,7 +112,7 @@ class Play:
         names = self.cluster.nodes
         return next((name for name in names if name == base or name.startswith(f"{base}-")), None)
 
-    def _submit(self, spool: Spool) -> None:
+    def _submit(self, spool: SpoolClient) -> None:
         if len(self.story.tasks) > 1 and "batch" in self.story.name:
             spool.submit_many(self.story.tasks)
         else:
@@ -125,7 +125,7 @@ class Play:
             return
         mount = self.cluster.mount("client" if self._lives["client"] == 1 else f"client-{self._lives['client']}")
         try:
-            with Spool("/spool", filesystem=mount, clock=self.cluster.clock) as spool:
+            with SpoolClient("/spool", filesystem=mount, clock=self.cluster.clock) as spool:
                 self._wishes[0](spool)
         except Crashed:
             self._lives["client"] += 1

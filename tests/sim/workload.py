@@ -6,7 +6,7 @@ import contextlib
 import json
 from typing import Any
 
-from spoold.client.spool import Spool
+from spoold.client.spool_client import SpoolClient
 from spoold.protocol.errors import SpoolError
 from spoold.protocol.names import key
 from spoold.store.store import stamp
@@ -184,7 +184,7 @@ class Client:
         while True:
             mount, cuts = self._mount(), self.cuts
             try:
-                with Spool("/spool", filesystem=mount, clock=self.clocks) as spool:
+                with SpoolClient("/spool", filesystem=mount, clock=self.clocks) as spool:
                     act(spool)
                 if cuts == self.cuts:
                     return

@@ -31,9 +31,9 @@ _OPERATION = re.compile(r"^\s+(\w+): (\d+) ")
 # Runs in a laptop: a client that submits tasks one by one, each when the one before has begun to matter to nobody.
 _SUBMIT = """
 import sys
-from spoold.client.spool import Spool
+from spoold.client.spool_client import SpoolClient
 count, priority = int(sys.argv[2]), int(sys.argv[3])
-with Spool(sys.argv[1]) as spool:
+with SpoolClient(sys.argv[1]) as spool:
     for _ in range(count):
         print(spool.submit(command=["true"], priority=priority))
 """
@@ -41,8 +41,8 @@ with Spool(sys.argv[1]) as spool:
 # Prints when each task was submitted and when its command began, on the guests' clock, in seconds.
 _LATENCY = """
 import sys, time
-from spoold.client.spool import Spool
-with Spool(sys.argv[1]) as spool:
+from spoold.client.spool_client import SpoolClient
+with SpoolClient(sys.argv[1]) as spool:
     for _ in range(int(sys.argv[2])):
         time.sleep(float(sys.argv[3]))
         at = time.time()

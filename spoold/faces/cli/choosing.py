@@ -13,7 +13,7 @@ from spoold.faces.cli.group import INTERRUPTED, exit_code, sentence
 from spoold.protocol.amount import amount
 
 if TYPE_CHECKING:
-    from spoold.client.spool import Spool
+    from spoold.client.spool_client import SpoolClient
     from spoold.protocol.errors import SpoolError
     from spoold.protocol.lifecycle import State
     from spoold.protocol.request import Verb
@@ -131,7 +131,7 @@ def states_of(texts: Iterable[str] | None) -> tuple[State, ...]:
     return tuple(dict.fromkeys(known[word] for word in words))
 
 
-def choose(spool: Spool, words: Words, *, states: tuple[State, ...], exactly: bool = False) -> Chosen:
+def choose(spool: SpoolClient, words: Words, *, states: tuple[State, ...], exactly: bool = False) -> Chosen:
     """The tasks that are meant. Errors: NotFound where a selection, or the only id, is none; BadFile.
 
     states: those that a selection is about which names none. exactly: ids are whole.
@@ -153,7 +153,7 @@ def choose(spool: Spool, words: Words, *, states: tuple[State, ...], exactly: bo
 
 
 def ask_for(
-    spool: Spool,
+    spool: SpoolClient,
     verb: Verb,
     chosen: Chosen,
     refuses: Callable[[Located], SpoolError | None],

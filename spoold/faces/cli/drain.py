@@ -13,7 +13,7 @@ from spoold.faces.cli.session import session
 from spoold.protocol.amount import amount
 
 if TYPE_CHECKING:
-    from spoold.client.spool import Spool
+    from spoold.client.spool_client import SpoolClient
 
 EPILOG = """Example: spool drain laptop2 laptop3
 
@@ -76,7 +76,7 @@ def drain(
         raise typer.Exit(exit_code(wrong[0]))
 
 
-def _ask_first(spool: Spool, named: int | None) -> None:
+def _ask_first(spool: SpoolClient, named: int | None) -> None:
     """Ask on a terminal about many workers. named: so many, None for all. Errors: typer.Exit for a no."""
     count = named
     if count is None:

@@ -10,7 +10,7 @@ from spoold.faces.cli.output import JsonOption, print_json, print_prose, remark,
 from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
-    from spoold.client.fsck import Report
+    from spoold.client.fsck import FsckReport
     from spoold.store.repair import Mended
 
 ERRORS_FOUND = 1
@@ -54,7 +54,7 @@ def fsck(
         raise typer.Exit(ERRORS_FOUND)
 
 
-def _plain(report: Report, mended: list[Mended]) -> dict[str, Any]:
+def _plain(report: FsckReport, mended: list[Mended]) -> dict[str, Any]:
     return {
         "verdict": report.verdict,
         "counts": report.counts,
@@ -73,7 +73,7 @@ def _plain(report: Report, mended: list[Mended]) -> dict[str, Any]:
     }
 
 
-def _print(report: Report, mended: list[Mended], *, repaired: bool) -> None:
+def _print(report: FsckReport, mended: list[Mended], *, repaired: bool) -> None:
     for step in mended:
         print_prose(f"{'mended' if step.done else 'not mended'}: {within(step.what)}")
     for finding in report.findings:

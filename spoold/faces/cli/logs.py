@@ -11,7 +11,7 @@ from spoold.faces.cli.session import session
 from spoold.protocol.amount import amount
 
 if TYPE_CHECKING:
-    from spoold.client.spool import Spool
+    from spoold.client.spool_client import SpoolClient
     from spoold.store.locate import Located
 
 # A line that is longer is shown in parts: a task that writes no line breaks must not fill the memory.
@@ -58,7 +58,7 @@ def logs(
     chosen.end()
 
 
-def _print_merged(spool: Spool, tasks: list[Located], *, follow: bool, attempt: int | None) -> None:
+def _print_merged(spool: SpoolClient, tasks: list[Located], *, follow: bool, attempt: int | None) -> None:
     """The logs of these tasks as one, in whole lines."""
     from spoold.client.logs import Piece, read_logs
 

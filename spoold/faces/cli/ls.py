@@ -14,7 +14,7 @@ from spoold.protocol.amount import figure, length
 
 if TYPE_CHECKING:
     from spoold.client.listing import Row
-    from spoold.client.spool import Spool
+    from spoold.client.spool_client import SpoolClient
     from spoold.rules.answers.selection import Selection
     from spoold.store.locate import Located
 
@@ -68,7 +68,7 @@ def ls(
             output.print_table(header, [_cells(located) for located in rows])
 
 
-def _rows(spool: Spool, selection: Selection, *, archived: bool) -> Iterator[Located]:
+def _rows(spool: SpoolClient, selection: Selection, *, archived: bool) -> Iterator[Located]:
     """Without a type or a batch, the drops of batches as files: nothing is read."""
     from spoold.client.selecting import Words, check_types, select
     from spoold.store.locate import SHOWN, iter_tasks
@@ -81,7 +81,7 @@ def _rows(spool: Spool, selection: Selection, *, archived: bool) -> Iterator[Loc
         yield from iter_tasks(spool.store, selection.states or SHOWN, archived=archived)
 
 
-def _print_long(spool: Spool, rows: Iterable[Located], *, as_json: bool) -> None:
+def _print_long(spool: SpoolClient, rows: Iterable[Located], *, as_json: bool) -> None:
     from spoold.client.listing import describe
     from spoold.system.host import SystemHost
 

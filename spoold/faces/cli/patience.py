@@ -8,7 +8,7 @@ from threading import Timer
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from spoold.client.spool import Spool
+    from spoold.client.spool_client import SpoolClient
 
 SAY_AFTER_S = 10.0
 # Of many tasks so many are looked at.
@@ -16,7 +16,7 @@ LOOKED_AT = 100
 
 
 @contextlib.contextmanager
-def saying_why(spool: Spool, ids: Sequence[str]) -> Iterator[None]:
+def saying_why(spool: SpoolClient, ids: Sequence[str]) -> Iterator[None]:
     """Around a wait for these tasks: if none of them has begun by then, why the first has not, on stderr."""
     timer = Timer(SAY_AFTER_S, _say, (spool.directory, ids[:LOOKED_AT]))
     timer.daemon = True  # nobody waits for an explanation
@@ -29,7 +29,7 @@ def saying_why(spool: Spool, ids: Sequence[str]) -> Iterator[None]:
 
 def _say(directory: str, ids: Sequence[str]) -> None:
     from spoold.client.inquiry import explain
-    from spoold.client.spool import Spool
+    from spoold.client.spool_client import SpoolClient
     from spoold.faces.cli.output import remark, sentence
     from spoold.protocol.errors import SpoolError
     from spoold.protocol.lifecycle import State
@@ -37,7 +37,7 @@ def _say(directory: str, ids: Sequence[str]) -> None:
     from spoold.system.host import SystemHost
 
     # A spool that cannot be looked at is told by the wait itself, which bears with it for a while.
-    with contextlib.suppress(SpoolError, OSError), Spool(directory) as spool:
+    with contextlib.suppress(SpoolError, OSError), SpoolClient(directory) as spool:
         found = spool.locate_all(ids)
         if not found or any(one.state not in (State.PENDING, State.WAITING, State.READY) for one in found):
             return

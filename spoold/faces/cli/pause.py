@@ -12,7 +12,7 @@ from spoold.faces.cli.session import session
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from spoold.client.spool import Spool
+    from spoold.client.spool_client import SpoolClient
 
 PAUSE_EPILOG = """Example: spool pause review --reason 'quota used up'
 
@@ -76,7 +76,7 @@ def resume(ctx: typer.Context, kind: Kind = None, reason: Reason = "") -> None:
     output.remark(f"{_tasks(kind)} may start again")
 
 
-def _longer(spool: Spool, kind: str | None, end: datetime) -> None:
+def _longer(spool: SpoolClient, kind: str | None, end: datetime) -> None:
     """Say that another pause holds these tasks for longer than this one."""
     from spoold.client.pauses import list_pauses
     from spoold.protocol.request import EVERYTHING, Verb, kind_target
@@ -90,7 +90,7 @@ def _longer(spool: Spool, kind: str | None, end: datetime) -> None:
             output.remark(f"another pause of {what} lasts until {pause.until or '`spool resume`'}: {pause.told}")
 
 
-def _doubt(spool: Spool, kind: str | None) -> None:
+def _doubt(spool: SpoolClient, kind: str | None) -> None:
     """Say that nothing here is of the type: a pause may come before its tasks, or the name is a slip."""
     from spoold.client.selecting import list_types
     from spoold.protocol.request import kind_target

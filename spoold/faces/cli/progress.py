@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 from spoold.faces.cli.patience import saying_why
 
 if TYPE_CHECKING:
-    from spoold.client.spool import Spool
+    from spoold.client.spool_client import SpoolClient
     from spoold.protocol.result import Result
 
 
-def wait_with_bar(spool: Spool, ids: list[str], timeout: float | None) -> dict[str, Result]:
+def wait_with_bar(spool: SpoolClient, ids: list[str], timeout: float | None) -> dict[str, Result]:
     """Wait for tasks, timeout in seconds; the bar is on stderr, and goes when it is over. Errors: as Spool.wait."""
     with saying_why(spool, ids):
         return _wait(spool, ids, timeout)
 
 
-def _wait(spool: Spool, ids: list[str], timeout: float | None) -> dict[str, Result]:
+def _wait(spool: SpoolClient, ids: list[str], timeout: float | None) -> dict[str, Result]:
     if not sys.stderr.isatty():
         return spool.wait(ids, timeout)
     from rich.console import Console

@@ -13,7 +13,7 @@ from spoold.faces.cli.patience import saying_why
 from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
-    from spoold.client.spool import Spool
+    from spoold.client.spool_client import SpoolClient
 
 EPILOG = """Example: spool run --cwd . -- make test
 
@@ -92,7 +92,7 @@ def run(
     raise typer.Exit(code)
 
 
-def _attend(spool: Spool, task_id: str) -> int:
+def _attend(spool: SpoolClient, task_id: str) -> int:
     """Show the log until the task has ended; the exit code that stands for its end."""
     with saying_why(spool, [task_id]):
         for piece in spool.logs(task_id, follow=True, attempt=0, sleep=streams.sleep):

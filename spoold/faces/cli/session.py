@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from spoold.client.spool import Spool
+    from spoold.client.spool_client import SpoolClient
 
 
 class Session:
@@ -26,11 +26,11 @@ class Session:
 
         return spool_directory(self.given, configured=configured)
 
-    def spool(self, configured: str | None = None) -> Spool:
+    def spool(self, configured: str | None = None) -> SpoolClient:
         """The spool, opened; use it in a `with`. configured: as above. Errors: Unavailable, NoSpoolNamed, BadFile."""
-        from spoold.client.spool import Spool
+        from spoold.client.spool_client import SpoolClient
 
-        return Spool(self.directory(configured))
+        return SpoolClient(self.directory(configured))
 
 
 def session(ctx: typer.Context) -> Session:

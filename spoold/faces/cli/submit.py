@@ -12,7 +12,7 @@ from spoold.faces.cli.group import COMMAND, TASK_FAILED, TrailingCommand
 from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
-    from spoold.client.spool import Spool
+    from spoold.client.spool_client import SpoolClient
 
 EPILOG = """Example: spool submit review.json more-tasks.jsonl
 
@@ -99,7 +99,7 @@ def _drafts(
     return drafts
 
 
-def _submit(spool: Spool, file: str, found: dict[str, Any] | list[dict[str, Any]]) -> list[str]:
+def _submit(spool: SpoolClient, file: str, found: dict[str, Any] | list[dict[str, Any]]) -> list[str]:
     if isinstance(found, list):
         return spool.submit_many(found, file=file)
     # The id that is made begins like the file, as it does when the file is dropped by hand.
@@ -107,7 +107,7 @@ def _submit(spool: Spool, file: str, found: dict[str, Any] | list[dict[str, Any]
     return [spool.submit_from(file, found, stem=stem)]
 
 
-def _wait(spool: Spool, ids: list[str]) -> None:
+def _wait(spool: SpoolClient, ids: list[str]) -> None:
     from spoold.faces.cli.progress import wait_with_bar
     from spoold.faces.cli.wait import report_failures
 

@@ -72,7 +72,7 @@ class Known:
     id: str
 
 
-Verdict = Admit | Reject | Young | Known
+Judgement = Admit | Reject | Young | Known
 
 
 def judge_kind(drop: str, kind: str, size: int, settings: Settings) -> Reject | Young | None:
@@ -129,7 +129,7 @@ def settle(drop: str, micros: int, epoch: int) -> tuple[str, str]:
     return order, f"{slug(stem, 90)}-{base36(digest, 8)}"
 
 
-def judge_content(drop: str, data: bytes, order: str, made_id: str, settings: Settings) -> Verdict:
+def judge_content(drop: str, data: bytes, order: str, made_id: str, settings: Settings) -> Judgement:
     """The verdict on a .json drop that has been read."""
     try:
         value = codec.load(data, drop)

@@ -10,7 +10,7 @@ from typing import Any
 
 from spoold.protocol.amount import amount
 from spoold.protocol.heartbeat import MountFacts
-from spoold.protocol.report import Remark, Strategy, Verdict
+from spoold.protocol.report import Remark, Safety, Strategy
 from spoold.rules.share.mount_options import describe
 
 _ORDER = {"bad": 0, "warning": 1, "note": 2}
@@ -23,7 +23,7 @@ def ordered(remarks: Sequence[Remark]) -> tuple[Remark, ...]:
 
 def conclude(
     remarks: Sequence[Remark], machines: int, *, network: bool, directory: str = "DIR"
-) -> tuple[Verdict, str]:
+) -> tuple[Safety, str]:
     """The verdict and its reason, a sentence each. machines: how many took part; network: others serve the mount.
 
     directory: as a shell takes it.
@@ -64,7 +64,7 @@ def _proof(machines: int, directory: str, *, network: bool) -> str:
 
 
 def line(
-    verdict: Verdict,
+    verdict: Safety,
     mount: MountFacts | None,
     measured: Mapping[str, Mapping[str, Any]],
     together: Mapping[str, Mapping[str, Any]],

@@ -1,4 +1,4 @@
-"""Spool: one object for one spool, everything a program can do with it."""
+"""SpoolClient: one object for one spool, everything a program can do with it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spoold.store.locate import Located
 
 
-class Spool(Reading):
+class SpoolClient(Reading):
     """An open spool: `with Spool("/mnt/spool") as spool: …`. Serves several threads, save in `close`.
 
     Every method that reaches the spool raises Unavailable when it cannot be reached, with what to do about it.
