@@ -23,7 +23,7 @@ from spoold.store.absence import names_shown
 from spoold.store.locate import Located
 from spoold.store.store import Store, stamp
 
-UNEXPLAINED = "rejected without a reason beside it. Mend: put it into pending/ again and it is judged anew."
+UNEXPLAINED = "rejected without a reason beside it. Fix: put it into pending/ again and it is judged anew."
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def reason_of(store: Store, located: Located, last: Result | None) -> str:
     """Why a task is where it is, as its last result or its rejection says it; '' where neither says anything."""
     if located.state is State.REJECTED:
         problem = drop_search.problem_in(locate.reason_of(store, located))
-        return f"{problem.told(located.id)} Mend: {problem.mend}" if problem is not None else UNEXPLAINED
+        return f"{problem.told(located.id)} Fix: {problem.mend}" if problem is not None else UNEXPLAINED
     if located.state is State.COMPLETED or last is None or last.error is None:
         return ""
     why = f"{last.error.code}: {last.error.message}"

@@ -39,7 +39,7 @@ def examine(order: Order, say: Say = lambda text: None, *, silent_s: float = SIL
     """
     if order.directory != legible(order.directory):
         where = legible(order.directory)
-        raise BadName(f"{where} is not UTF-8, which configurations and reports are. Mend: rename the directory.")
+        raise BadName(f"{where} is not UTF-8, which configurations and reports are. Fix: rename the directory.")
     command = [sys.executable, "-m", "spoold.doctor.child", order.encode()]
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
     try:

@@ -22,7 +22,7 @@ class BadFile(SpoolError):
         self.field = legible(field)
         self.problem = legible(problem)
         self.mend = mend
-        super().__init__(f"{self.told()} Mend: {mend}")
+        super().__init__(f"{self.told()} Fix: {mend}")
 
     def told(self, of: str = "") -> str:
         """What is wrong, and where: file (with the line of a batch) and field. of: the file that is spoken of."""

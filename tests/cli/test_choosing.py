@@ -77,7 +77,7 @@ def test_what_ended_is_not_asked_for_again(root: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ("cancel --state redy", 2, "'redy' is no state. Mend: did you mean 'ready'?"),
+        ("cancel --state redy", 2, "'redy' is no state. Fix: did you mean 'ready'?"),
         ("cancel --type uu", 2, "no task and no worker is of type 'uu'"),
         ("retry --type u", 4, "no task fits --state failed --type u"),
         ("cancel --batch b11", 4, "Did you mean --batch b1?"),

@@ -77,7 +77,7 @@ def test_an_unknown_group_is_refused_before_anything_is_made(tmp_path: Path) -> 
 def test_a_directory_that_no_report_could_name_is_refused(tmp_path: Path) -> None:
     result = spool(tmp_path, "init", f"{tmp_path}/\udcff")
     assert result.exit_code == 2
-    assert "\\udcff is not UTF-8, which configurations and reports are. Mend: rename" in result.stderr
+    assert "\\udcff is not UTF-8, which configurations and reports are. Fix: rename" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -102,7 +102,7 @@ def test_what_is_chosen(against: tuple[Strategy, ...], wanted: Strategy | None, 
 @pytest.mark.parametrize(
     ("against", "wanted", "words"),
     [
-        (("rename", "lock"), None, "/mnt/s is not safe for a spool: no rename. Mend: allow rename."),
+        (("rename", "lock"), None, "/mnt/s is not safe for a spool: no rename. Fix: allow rename."),
         (("rename",), "rename", "not safe for a spool with rename: no rename"),
         (("lock",), "lock", "not safe for a spool with lock: no lock"),
     ],

@@ -97,7 +97,7 @@ def test_settings_that_say_something_cost_a_parser_and_no_model(tmp_path: Path) 
 def test_what_is_wrong_is_said_by_the_model(tmp_path: Path, words: tuple[str, ...]) -> None:
     result = spool(make(tmp_path / "s"), "submit", *words)
     assert result.exit_code == 2
-    assert "Mend: " in result.output or "Invalid" in result.output
+    assert "Fix: " in result.output or "Invalid" in result.output
 
 
 def by_rich(picture: list[Block], columns: int) -> list[str]:

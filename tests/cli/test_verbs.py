@@ -118,7 +118,7 @@ def test_a_file_whose_directory_is_relative_is_not_submitted(root: Path, run: Ru
     (tmp_path / "one.json").write_text('{"type": "t", "cwd": "src"}')
     done = run("submit", str(tmp_path / "one.json"))
     assert (done.code, pending(root)) == (2, [])
-    assert "cwd: not an absolute path. Given: 'src'. Mend: begin it with /" in done.err
+    assert "cwd: not an absolute path. Given: 'src'. Fix: begin it with /" in done.err
 
 
 def test_a_command_is_what_follows_the_dashes_whatever_it_looks_like(root: Path, run: Run) -> None:
@@ -178,7 +178,7 @@ def test_stdin_is_one_task_or_a_line_each(root: Path, run: Run, stdin: bytes, co
         (["submit", "-", "--id", "x"], b'{"type":"t"}\n{"type":"t"}\n', "--id: is for one task"),
         (["submit", "--nope"], b"", "No such option"),
         (["run", "--type", ""], b"", "nothing after '--'"),
-        (["ls", "--state", "gone"], b"", "'gone' is no state. Mend: use one of pending, waiting"),
+        (["ls", "--state", "gone"], b"", "'gone' is no state. Fix: use one of pending, waiting"),
         (["drain"], b"", "name workers or --all"),
         (["wait", "x", "--timeout", "-3"], b"", "is no time"),
         (["pause", "no such"], b"", "'no such' is no type of tasks: not a plain word; use 1 to 48 of"),
@@ -364,7 +364,7 @@ def test_a_bug_of_ours_is_shown_and_is_no_failed_task(run: Run, monkeypatch: pyt
     ("words", "said"),
     [
         (("submit", "/dev/zero"), "/dev/zero: is a device, which may never end"),
-        (("submit", "empty.jsonl"), "empty.jsonl: is empty. Mend: write one task"),
+        (("submit", "empty.jsonl"), "empty.jsonl: is empty. Fix: write one task"),
         (("submit", "-"), "stdin: is empty"),
         (("init", ""), "DIR: is empty"),
     ],

@@ -53,7 +53,7 @@ def test_why_a_task_failed_or_was_rejected(tree: Tree) -> None:
     assert (failed.state, failed.reason) == ("failed", "MAX_RETRIES: it broke")
     assert failed.completed_at == "2026-02-03T04:05:06Z"
     assert (rejected.state, rejected.attempt) == ("rejected", 0)
-    assert rejected.reason == "bad.json: tpye: unknown field. Mend: type?"
+    assert rejected.reason == "bad.json: tpye: unknown field. Fix: type?"
     assert (archived.state, archived.archived, archived.reason, len(archived.attempts)) == ("completed", True, "", 1)
 
 
@@ -226,10 +226,10 @@ def test_a_client_that_was_silent_for_so_long_that_its_directory_is_gone_begins_
 def test_a_drop_that_was_rejected_without_a_reason_says_so(tree: Tree) -> None:
     tree.put("rejected/odd.json", b'{"problem": "forged"}')
     with tree.spool() as spool:
-        assert spool.show("odd.json").reason.startswith("rejected without a reason beside it. Mend: put it into pend")
+        assert spool.show("odd.json").reason.startswith("rejected without a reason beside it. Fix: put it into pend")
         found = spool.result("odd.json")
     assert found.error is not None
-    assert "has no reason beside it. Mend: put it into pending/" in found.error.message
+    assert "has no reason beside it. Fix: put it into pending/" in found.error.message
 
 
 def test_a_rejected_drop_cannot_be_cancelled_nor_the_task_whose_id_it_named(tree: Tree) -> None:

@@ -66,7 +66,7 @@ def test_a_rejected_task_is_an_answer_that_says_what_to_mend(tree: Tree, drop: s
     assert (result.status, result.attempt) == (Status.FAILURE, 0)
     assert result.error is not None
     assert result.error.code is Code.INVALID_TASK
-    assert "tpye: unknown field. Mend: type?" in result.error.message
+    assert "tpye: unknown field. Fix: type?" in result.error.message
 
 
 def test_a_rejected_second_drop_is_no_answer(tree: Tree) -> None:

@@ -37,7 +37,7 @@ def refused(error: BadFile) -> BadFile:
     assert error.problem.endswith(".")
     assert error.mend.endswith((".", "?"))
     assert str(error).startswith(f"{error.file}: ")
-    assert f"{error.problem} Mend: {error.mend}" in str(error)
+    assert f"{error.problem} Fix: {error.mend}" in str(error)
     return error
 
 
@@ -323,8 +323,8 @@ def test_settings_may_begin_with_a_byte_order_mark() -> None:
 
 def test_a_bad_file_is_an_error_of_ours() -> None:
     assert issubclass(BadFile, SpoolError)
-    assert str(BadFile("f", "", "is odd.", "mend it.")) == "f: is odd. Mend: mend it."
-    assert str(BadFile("f", "a.b", "is odd.", "mend it.")) == "f: a.b: is odd. Mend: mend it."
+    assert str(BadFile("f", "", "is odd.", "mend it.")) == "f: is odd. Fix: mend it."
+    assert str(BadFile("f", "a.b", "is odd.", "mend it.")) == "f: a.b: is odd. Fix: mend it."
 
 
 @pytest.mark.parametrize("number", ["18446744073709551615", "-9223372036854775808", "0.12345678901234567890", "1e30"])
@@ -334,7 +334,7 @@ def test_numbers_that_every_reader_knows_are_read(number: str) -> None:
 
 @pytest.mark.parametrize("number", ["18446744073709551616", "-9223372036854775809", "1" * 300])
 def test_integers_of_more_than_64_bits_are_refused_and_not_made_others(number: str) -> None:
-    with pytest.raises(BadFile, match=r"of more than 64 bits\. Mend: put it in as a string"):
+    with pytest.raises(BadFile, match=r"of more than 64 bits\. Fix: put it in as a string"):
         codec.load(f'{{"args": [{number}]}}'.encode(), FILE)
 
 

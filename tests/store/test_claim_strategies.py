@@ -146,7 +146,7 @@ def test_a_strategy_that_is_not_known_is_refused() -> None:
     fs = made("rename")
     marker = fs.read(layout.MARKER).replace(b'"rename"', b'"vote"')
     fs.write(layout.MARKER, marker, durable=False)
-    said = r"/spool/spool.json: claim: is 'vote'; this spoold knows 'rename' and 'lock'. Mend: upgrade spoold"
+    said = r"/spool/spool.json: claim: is 'vote'; this spoold knows 'rename' and 'lock'. Fix: upgrade spoold"
     with pytest.raises(BadFile, match=said):
         open_store(fs, ManualClock(), "w1", "/spool")
 

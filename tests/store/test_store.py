@@ -112,7 +112,7 @@ def test_a_damaged_marker_is_named_with_how_to_restore_it(memory: MemoryFileSyst
 def test_what_stands_in_the_place_of_a_file_is_named(memory: MemoryFileSystem, name: str) -> None:
     memory.unlink(name)
     memory.mkdir(name)
-    with pytest.raises(BadFile, match=f"^/spool/{name}: is not a regular file but a directory. Mend: put a file"):
+    with pytest.raises(BadFile, match=f"^/spool/{name}: is not a regular file but a directory. Fix: put a file"):
         open_store(memory, ManualClock(), "x", "/spool")
 
 

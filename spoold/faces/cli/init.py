@@ -139,6 +139,6 @@ def strategy(report: Report, wanted: Strategy | None, *, force: bool) -> Strateg
     worst = against[0]
     raise Unavailable(
         f"{report.directory} is not safe for a spool{f' with {wanted}' if wanted else ''}: {worst.problem}. "
-        f"Mend: {worst.mend}. `spool doctor {shlex.quote(report.directory)}` says more; "
+        f"Fix: {worst.mend}. `spool doctor {shlex.quote(report.directory)}` says more; "
         f"--force makes it all the same."
     )
