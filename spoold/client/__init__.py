@@ -6,6 +6,7 @@
     location     which directory is meant when none is said
     awaited      which batch a drop waits for
     submission   from what a caller wrote to what is dropped: ids, validation, batches
+    by_name      what names alone say, for a shell that completes a word
     selecting    tasks by their ids, or by what they have in common
     asking       whether a task can be cancelled or tried again
     listing      the long form of a list of tasks

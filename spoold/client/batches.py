@@ -12,12 +12,12 @@ from functools import reduce
 from spoold.client.selecting import Words, nothing_fits, select
 from spoold.client.waiting import read_result
 from spoold.protocol.errors import SpoolError
-from spoold.protocol.lifecycle import State
+from spoold.protocol.lifecycle import SHOWN, State
 from spoold.protocol.result import Result, Total
 from spoold.rules.answers.selection import Selection
 from spoold.rules.attempts.accounts import plus, total_of
 from spoold.store import drop_search, locate
-from spoold.store.locate import SHOWN, Located
+from spoold.store.locate import Located
 from spoold.store.store import Store
 
 IDS_NAMED = 5

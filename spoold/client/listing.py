@@ -40,6 +40,7 @@ from spoold.store import beats, control, snapshots
 from spoold.store.clocks import by_host
 from spoold.store.locate import Located, locate_many
 from spoold.store.store import Store
+from spoold.system.host import SystemHost
 
 TAIL_BYTES = 4096
 
@@ -71,9 +72,12 @@ class Row:
     path: str
 
 
-def describe(store: Store, found: Iterable[Located], hostname: str) -> list[Row]:
-    """A row for each task. hostname: of this machine, whose clock may be known to be wrong. Errors: OSError."""
-    return _Listing(store, list(found), hostname).rows()
+def describe(store: Store, found: Iterable[Located], hostname: str | None = None) -> list[Row]:
+    """A row for each task. hostname: of this machine, whose clock may be known to be wrong; None to ask it.
+
+    Errors: OSError.
+    """
+    return _Listing(store, list(found), hostname or SystemHost().identity().hostname).rows()
 
 
 class _Listing:

@@ -21,6 +21,7 @@ from spoold.protocol.lifecycle import State
 
 if TYPE_CHECKING:
     from spoold.client.listing import Row
+    from spoold.client.status import Roster
     from spoold.protocol.event import Event
     from spoold.protocol.snapshot import Snapshot as Status
     from spoold.rules.answers.case import Explanation
@@ -57,6 +58,23 @@ class Reading(Connection):
         with self.reaching():
             return status(self.store, SystemHost(), self.store.clock)
 
+    def picture(self) -> Status:
+        """The same for a screen: with the reasons of pauses, and without models, which take long to import."""
+        from spoold.client.pauses import with_pauses
+        from spoold.client.status import status
+        from spoold.system.host import SystemHost
+
+        with self.reaching():
+            return with_pauses(self.store, status(self.store, SystemHost(), self.store.clock, plainly=True))
+
+    def roster(self) -> Roster:
+        """The nodes, as their own heartbeats show them; silent ones are called dead. Errors: Unavailable."""
+        from spoold.client.status import roster
+        from spoold.system.host import SystemHost
+
+        with self.reaching():
+            return roster(self.store, SystemHost(), self.store.clock)
+
     def explain(self, task_id: str) -> Explanation:
         """Why a task is where it is, and what would change that. Errors: NotFound."""
         from spoold.client.inquiry import explain
@@ -82,7 +100,6 @@ class Reading(Connection):
         """
         from spoold.client import listing, selecting
         from spoold.rules.answers.selection import Selection
-        from spoold.system.host import SystemHost
 
         selection = Selection(tuple(State(state) for state in states), tuple(types), tuple(batches))
         begin = _position(cursor)
@@ -90,7 +107,7 @@ class Reading(Connection):
             found = selecting.select(self.store, selection, archived=archived)
             rest = (one for one in found if _place(one) > begin)
             some = nsmallest(limit + 1, rest, key=_place)
-            rows = listing.describe(self.store, some[:limit], SystemHost().identity().hostname)
+            rows = listing.describe(self.store, some[:limit])
         more = orjson.dumps(_place(some[limit - 1])).decode() if len(some) > limit else ""
         return Page(rows, more)
 
@@ -138,7 +155,7 @@ def _place(located: Located) -> _Position:
 
 @cache
 def _order() -> dict[State, int]:
-    from spoold.store.locate import SHOWN
+    from spoold.protocol.lifecycle import SHOWN
 
     return {state: number for number, state in enumerate(SHOWN)}
 

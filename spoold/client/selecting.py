@@ -14,13 +14,28 @@ from spoold.client.info import kind_of, read_content, text_in
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.lanes import parse_lane
-from spoold.protocol.lifecycle import State
+from spoold.protocol.lifecycle import SHOWN, State
 from spoold.protocol.names import key
 from spoold.rules.answers.selection import Selection, nearest, suggestion
 from spoold.store import beats, drop_search, locate
 from spoold.store.lane_moves import list_lanes
-from spoold.store.locate import SHOWN, Located
+from spoold.store.locate import Located
 from spoold.store.store import Store
+
+# What callers of this room name beside its functions.
+__all__ = [
+    "Located",
+    "Selection",
+    "Words",
+    "check_types",
+    "find",
+    "list_batches",
+    "list_types",
+    "nearest",
+    "select",
+    "select_some",
+    "suggestion",
+]
 
 # A task that moves on all the time is looked for again so often.
 TRIES = 2

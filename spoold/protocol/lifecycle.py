@@ -26,6 +26,16 @@ class State(StrEnum):
     ARCHIVE = "archive"
 
 
+# The states that people are shown, in the order of a task's life: a returned one waits, an archived one is its end.
+SHOWN = (
+    State.PENDING,
+    State.WAITING,
+    State.READY,
+    State.CLAIMED,
+    State.COMPLETED,
+    State.FAILED,
+    State.REJECTED,
+)
 ENDED = frozenset({State.COMPLETED, State.FAILED, State.REJECTED})
 
 

@@ -17,7 +17,7 @@ from spoold.protocol import layout
 from spoold.protocol.amount import amount
 from spoold.protocol.door import OriginalName
 from spoold.protocol.errors import NotFound
-from spoold.protocol.lifecycle import State
+from spoold.protocol.lifecycle import SHOWN, State
 from spoold.protocol.name_parts import key_in
 from spoold.protocol.names import EndedName, TaskName, is_node, key, parse_ended, parse_returned, parse_task
 from spoold.store import drop_search
@@ -29,15 +29,6 @@ from spoold.store.store import Store
 
 PREFIX_MIN = 4
 PASSES = 3
-SHOWN = (
-    State.PENDING,
-    State.WAITING,
-    State.READY,
-    State.CLAIMED,
-    State.COMPLETED,
-    State.FAILED,
-    State.REJECTED,
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,11 @@ from spoold.faces.cli.group import INTERRUPTED, exit_code, sentence
 from spoold.protocol.amount import amount
 
 if TYPE_CHECKING:
+    from spoold.client.selecting import Located, Selection
     from spoold.client.spool_client import SpoolClient
     from spoold.protocol.errors import SpoolError
     from spoold.protocol.lifecycle import State
     from spoold.protocol.request import Verb
-    from spoold.rules.answers.selection import Selection
-    from spoold.store.locate import Located
 
 # More tasks than this are only acted on after a question, where somebody is there to answer it.
 ASK_ABOVE = 10
@@ -111,7 +110,7 @@ def selection_of(
     batches: Sequence[str] | None, types: Sequence[str] | None, states: Sequence[str] | None
 ) -> Selection:
     """What these options select. Errors: BadFile for an unknown state."""
-    from spoold.rules.answers.selection import Selection
+    from spoold.client.selecting import Selection
 
     kinds = tuple(dict.fromkeys(word.lower() for word in _words(types)))
     return Selection(states_of(states), kinds, tuple(dict.fromkeys(batches or ())))
@@ -119,9 +118,9 @@ def selection_of(
 
 def states_of(texts: Iterable[str] | None) -> tuple[State, ...]:
     """The states that are named. Errors: BadFile."""
+    from spoold.client.selecting import suggestion
     from spoold.protocol.errors import BadFile
-    from spoold.rules.answers.selection import suggestion
-    from spoold.store.locate import SHOWN
+    from spoold.protocol.lifecycle import SHOWN
 
     known = {state.value: state for state in SHOWN}
     words = [word.lower() for word in _words(texts)]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from spoold.store.store import Store
+    from spoold.client.by_name import Store
 
 # Of the second, what is left after the start of Python and of the shell's own script.
 PATIENCE_S = 0.5
@@ -43,7 +43,7 @@ def failed(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def states(incomplete: str) -> list[str]:
     """States, also behind a comma."""
-    from spoold.store.locate import SHOWN
+    from spoold.protocol.lifecycle import SHOWN
 
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{state}" for state in SHOWN if state.startswith(last.lower())]
@@ -89,20 +89,17 @@ def _offer(
 
 
 def _opened(given: str | None) -> Store:
-    from spoold.client.location import spool_directory
-    from spoold.store.store import open_store
-    from spoold.system.clock import SystemClock
-    from spoold.system.posix import PosixFileSystem
+    from spoold.client.by_name import look_in
 
-    directory = spool_directory(given)
-    return open_store(PosixFileSystem(directory), SystemClock(), "cli-completion-0", directory)
+    return look_in(given)
 
 
 def _ids(store: Store, names: tuple[str, ...]) -> Iterator[str]:
-    from spoold.store.locate import SHOWN, iter_tasks
+    from spoold.client.by_name import select_by_name
+    from spoold.protocol.lifecycle import SHOWN
 
     wanted = [state for state in SHOWN if not names or state in names]
-    return (located.id for located in iter_tasks(store, wanted) if located.id != located.drop)
+    return (located.id for located in select_by_name(store, wanted) if located.id != located.drop)
 
 
 def _types(store: Store) -> list[str]:
@@ -112,10 +109,9 @@ def _types(store: Store) -> list[str]:
 
 
 def _workers(store: Store) -> list[str]:
-    from spoold.store import beats
+    from spoold.client.by_name import list_workers
 
-    nodes = [node for node, beat in beats.read_all(store.fs).items() if beat.role == "worker"]
-    return sorted({*nodes, *(node.rpartition("-")[0] for node in nodes)} - {""})
+    return sorted(list_workers(store))
 
 
 def _batches(store: Store) -> list[str]:

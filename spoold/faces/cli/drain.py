@@ -80,10 +80,7 @@ def _ask_first(spool: SpoolClient, named: int | None) -> None:
     """Ask on a terminal about many workers. named: so many, None for all. Errors: typer.Exit for a no."""
     count = named
     if count is None:
-        from spoold.store import beats
-
-        with spool.reaching():
-            count = sum(beat.role == "worker" for beat in beats.read_all(spool.store.fs).values())
+        count = len(spool.roster().workers)
     if count > ASK_ABOVE and not output.confirmed(f"drain {amount(count, 'worker')}?"):
         output.remark("nothing was asked for; --yes leaves the question out")
         raise typer.Exit(INTERRUPTED)

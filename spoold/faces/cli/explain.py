@@ -26,12 +26,8 @@ def explain(
 
     Which gate, lane or worker it waits for, by the very rules that leader and workers decide by.
     """
-    from spoold.client.inquiry import explain as explain_task
-    from spoold.system.clock import SystemClock
-    from spoold.system.host import SystemHost
-
-    with session(ctx).spool() as spool, spool.reaching():
-        answer = explain_task(spool.store, SystemHost(), SystemClock(), task)
+    with session(ctx).spool() as spool:
+        answer = spool.explain(task)
     if as_json:
         print_json(answer)
         return

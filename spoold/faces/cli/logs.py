@@ -11,8 +11,8 @@ from spoold.faces.cli.session import session
 from spoold.protocol.amount import amount
 
 if TYPE_CHECKING:
+    from spoold.client.selecting import Located
     from spoold.client.spool_client import SpoolClient
-    from spoold.store.locate import Located
 
 # A line that is longer is shown in parts: a task that writes no line breaks must not fill the memory.
 LINE_MOST_BYTES = 64 << 10
@@ -43,7 +43,7 @@ def logs(
     Of one id, the bytes as they were written. Of several ids or a selection, line by line with the task's id before
     each; with -f as the lines come, of the tasks that were there when it began.
     """
-    from spoold.store.locate import SHOWN
+    from spoold.protocol.lifecycle import SHOWN
 
     words = choosing.Words(ids, batches, types, states)
     with session(ctx).spool() as spool:

@@ -14,9 +14,8 @@ from spoold.protocol.amount import figure, length
 
 if TYPE_CHECKING:
     from spoold.client.listing import Row
+    from spoold.client.selecting import Located, Selection
     from spoold.client.spool_client import SpoolClient
-    from spoold.rules.answers.selection import Selection
-    from spoold.store.locate import Located
 
 EPILOG = """Example: spool ls --state failed
 
@@ -69,23 +68,21 @@ def ls(
 
 
 def _rows(spool: SpoolClient, selection: Selection, *, archived: bool) -> Iterator[Located]:
-    """Without a type or a batch, the drops of batches as files: nothing is read."""
+    from spoold.client.by_name import select_by_name
     from spoold.client.selecting import Words, check_types, select
-    from spoold.store.locate import SHOWN, iter_tasks
 
     if selection.types or selection.batches:
         met = Words()
         yield from select(spool.store, selection, archived=archived, met=met)
         check_types(spool.store, selection.types, met.types)
     else:
-        yield from iter_tasks(spool.store, selection.states or SHOWN, archived=archived)
+        yield from select_by_name(spool.store, selection.states, archived=archived)
 
 
 def _print_long(spool: SpoolClient, rows: Iterable[Located], *, as_json: bool) -> None:
     from spoold.client.listing import describe
-    from spoold.system.host import SystemHost
 
-    found = describe(spool.store, rows, SystemHost().identity().hostname)
+    found = describe(spool.store, rows)
     if as_json:
         output.print_json(found)
         return

@@ -28,20 +28,16 @@ def saying_why(spool: SpoolClient, ids: Sequence[str]) -> Iterator[None]:
 
 
 def _say(directory: str, ids: Sequence[str]) -> None:
-    from spoold.client.inquiry import explain
     from spoold.client.spool_client import SpoolClient
     from spoold.faces.cli.output import remark, sentence
     from spoold.protocol.errors import SpoolError
     from spoold.protocol.lifecycle import State
-    from spoold.system.clock import SystemClock
-    from spoold.system.host import SystemHost
 
     # A spool that cannot be looked at is told by the wait itself, which bears with it for a while.
     with contextlib.suppress(SpoolError, OSError), SpoolClient(directory) as spool:
         found = spool.locate_all(ids)
         if not found or any(one.state not in (State.PENDING, State.WAITING, State.READY) for one in found):
             return
-        with spool.reaching():
-            answer = explain(spool.store, SystemHost(), SystemClock(), found[0].id)
+        answer = spool.explain(found[0].id)
         change = f" What would change it: {answer.reasons[0].change}." if answer.reasons else ""
         remark(f"spool: {answer.id} has not begun: {sentence(answer.verdict)}.{change}")

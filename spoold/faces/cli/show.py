@@ -41,7 +41,7 @@ def show(
     of them fit. With --json, one id is an object, several ids or a selection are a list.
     """
     from spoold.client.info import described
-    from spoold.store.locate import SHOWN
+    from spoold.protocol.lifecycle import SHOWN
 
     words = choosing.Words(ids, batches, types, states)
     with session(ctx).spool() as spool, spool.reaching():

@@ -66,20 +66,9 @@ def status(
     The figures are the leader's own, up to 0.3 s old on a local disk, on a share a second or some; where nobody leads
     they are counted now, and a warning says so. Those of a batch are counted now in any case, without archived tasks.
     """
-    from spoold.client.pauses import with_pauses
-    from spoold.client.status import status as look
-    from spoold.system.clock import SystemClock
-    from spoold.system.host import SystemHost
-
-    host, clock = SystemHost(), SystemClock()
     with session(ctx).spool() as spool, spool.reaching():
         if batch is None:
-            store = spool.store
-
-            def picture() -> Snapshot:
-                return with_pauses(store, look(store, host, clock, plainly=True))
-
-            _show(picture, blocks, watch=watch, as_json=as_json)
+            _show(spool.picture, blocks, watch=watch, as_json=as_json)
         else:
             from spoold.client.batches import Batch
 

@@ -44,8 +44,7 @@ def wait(
     """
     from spoold.faces.cli.progress import wait_with_bar
     from spoold.faces.cli.values import duration
-    from spoold.protocol.lifecycle import State
-    from spoold.store.locate import SHOWN
+    from spoold.protocol.lifecycle import SHOWN, State
 
     words = choosing.Words(ids, batches, types, states)
     timeout_s = duration(timeout, "--timeout") if timeout is not None else None

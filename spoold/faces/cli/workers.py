@@ -20,12 +20,8 @@ def register(app: typer.Typer) -> None:
 
 def workers(ctx: typer.Context, as_json: JsonOption = False) -> None:
     """Show all workers and masters; the silent ones are called dead, but for those who said that they go to sleep."""
-    from spoold.client.status import roster
-    from spoold.system.clock import SystemClock
-    from spoold.system.host import SystemHost
-
-    with session(ctx).spool() as spool, spool.reaching():
-        found = roster(spool.store, SystemHost(), SystemClock())
+    with session(ctx).spool() as spool:
+        found = spool.roster()
     if as_json:
         print_json(found)
         return
