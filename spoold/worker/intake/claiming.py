@@ -90,10 +90,10 @@ class Claiming:
         self._left = found
         return found
 
-    def claim(self, offers: list[Offer], slots: int, running: list[Lane], shy: Collection[str]) -> Iterator[Claimed]:
+    def claim(self, offers: list[Offer], slots: int, running: list[Lane], skip: Collection[str]) -> Iterator[Claimed]:
         """Claim up to `slots` of the offers, yielding each as it is mine. Errors: OSError.
 
-        running: the demands of what runs already; shy: keys that another worker should have first. Offers that
+        running: the demands of what runs already; skip: keys of tasks that it leaves alone for now. Offers that
         were tried are taken off the list. A claim that failed is not looked into here: nearly always somebody was
         quicker, and if it was carried out all the same, the next look at this worker's own directory finds it.
         """
@@ -102,7 +102,7 @@ class Claiming:
             index = index if index < len(left) else 0
             file, lane_name = left.pop(index)
             name, lane = parse_task(file), self._lanes[lane_name]
-            if name is None or key(name.id) in shy or not fits(lane, room):
+            if name is None or key(name.id) in skip or not fits(lane, room):
                 continue
             error = self._store.attempt(
                 Mover.WORKER, "CLAIMED", layout.ready(lane_name, file), layout.claimed(self._store.writer, file)
