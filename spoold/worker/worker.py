@@ -38,6 +38,7 @@ from spoold.worker.intake.claiming import Claiming
 from spoold.worker.intake.claims import Claims
 from spoold.worker.intake.cooldown import Cooldown
 from spoold.worker.intake.vacancies import Vacancies
+from spoold.worker.own_lease import OwnLease
 from spoold.worker.readiness.offering import Offering
 from spoold.worker.readiness.pressure import Pressure
 from spoold.worker.readiness.standing import Standing
@@ -73,12 +74,13 @@ class Worker:
         self.config, self.slots = config, slots
         self._offering = Offering(can, lacks)
         self._presence = Presence(store, host, "worker")
-        self._journal = Journal(store)
-        self._claims = Claims(store, self._journal)
+        self._journal = journal = Journal(store)
+        self._claims = Claims(store, journal)
+        self._lease = OwnLease(store.clock)
         self._claiming = Claiming(store, self._offering, self._claims.doubt)
-        self._starting = Starting(store, runner, scratch, config, self._journal, root=root, environ=environ)
-        self._settling = Settling(store, scratch, self._journal, writers)
-        self._resuming = Resuming(store, runner, self._claims, self._journal, self._settling)
+        self._starting = Starting(store, runner, scratch, config, journal, self._lease, root=root, environ=environ)
+        self._settling = Settling(store, scratch, journal, writers)
+        self._resuming = Resuming(store, runner, self._claims, journal, self._settling, self._lease)
         self._attempts: dict[str, Attempt] = {}
         self._cooldown = Cooldown(store.clock)
         self.vacancies = Vacancies(runner, slots)
@@ -153,13 +155,13 @@ class Worker:
     def _round(self, now: float) -> WorkerStep:
         self._heard = False
         self._hear(now)
-        if self.store.clock.boottime() >= self._starting.lease_until:  # a suspend, which `now` slept through
+        if self._lease.over:  # a suspend, which `now` slept through
             self._claims.doubt()
             self._beat(now)
         elif self._presence.due(now) or self._status != self._word():
             self._beat(now)
         late = self._late_claims()
-        resumed = self._resuming.resume(self._attempts.values(), self._starting.lease_until)
+        resumed = self._resuming.resume(self._attempts.values())
         self._hear_people(now, REQUESTS_S if self._attempts else REQUESTS_IDLE_S)
         settled = self._settle()
         adopted = self._adopt(late)
@@ -197,10 +199,8 @@ class Worker:
             **measured(self._attempts.values(), self.runner, self.scratch, self.host),
         )
         self._status = standing
-        if self.store.clock.boottime() >= self._starting.lease_until:
-            self._resuming.lapsed()
-        self._starting.lease_until = before + self.store.settings.heartbeat.lease_s
-        self.runner.extend(self._starting.lease_until)
+        self._lease.extend(before + self.store.settings.heartbeat.lease_s)
+        self.runner.extend(self._lease.until)
 
     def _late_claims(self) -> set[str]:
         """Look at my tokens: stop what runs without one, return those that nothing runs for. Errors: ShutOut."""
@@ -266,7 +266,7 @@ class Worker:
         return len(done)
 
     def _adopt(self, late: set[str]) -> int:
-        back, mine = self._resuming.adopt(late, self._attempts, self._starting.lease_until)
+        back, mine = self._resuming.adopt(late, self._attempts)
         return back + sum(map(self._start, mine))
 
     def _claim(self, now: float) -> int:

@@ -25,17 +25,17 @@ def thawed_without_a_look() -> list[Swap]:
     def anyway(self: Worker, now: float) -> None:
         beat(self, now)
         for key in self.runner.frozen():
-            self.runner.thaw(key, self._starting.lease_until)
+            self.runner.thaw(key, self._lease.until)
 
     return [(Worker, "_beat", anyway)]
 
 
 @frozen.add("never two active", "What is frozen goes on when its claim is listed, and the claim keeps its name.")
 def thawed_under_its_old_name() -> list[Swap]:
-    def listed(self: Resuming, attempts: Iterable[Attempt], lease_until: float) -> int:
+    def listed(self: Resuming, attempts: Iterable[Attempt]) -> int:
         for attempt in attempts:
             if not attempt.fenced and attempt.key in self._runner.frozen():
-                self._runner.thaw(attempt.key, lease_until)
+                self._runner.thaw(attempt.key, self._lease.until)
         return 0
 
     return [(Resuming, "resume", listed)]

@@ -276,7 +276,7 @@ def adoption_after_commit() -> list[Swap]:
         return adopt(self, found - {a.name.encode() for a in self.running})
 
     nothing = property(lambda self: set())
-    at_once = (Resuming, "_make_sure", lambda self, name, lease_until: name)  # whose rename would find nothing
+    at_once = (Resuming, "_make_sure", lambda self, name: name)  # whose rename would find nothing
     return [(Claims, "list", remember), (Worker, "_adopt", afterwards), (Claims, "spent", nothing), at_once]
 
 

@@ -24,8 +24,8 @@ class Attempt:
     stopping: why it is being stopped, which then is its outcome; ending: how its processes ended; decided: the
     outcome when it never ran; judged: what it came to in the end, once that is known. fenced: the claim is gone, so
     nothing of this attempt may be committed. frozen_at: since when (s since 1970) it is frozen, frozen_s: how long it
-    was before; next: the name that its claim is getting, by an order that was given in that lease (ordered_in).
-    notes: what people should know of it now; told: what was said on stderr.
+    was before; next: the name that its claim is getting; ordered_in: the number of the lease in which that order was
+    given. notes: what people should know of it now; told: what was said on stderr.
     """
 
     name: TaskName

@@ -22,6 +22,7 @@ from spoold.store.store import Store, stamp
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.attempts.settling import Settling
 from spoold.worker.intake.claims import Claims
+from spoold.worker.own_lease import OwnLease
 
 # So many claims that turned up late are told from those that do so anew.
 REMEMBERED = 100
@@ -33,24 +34,26 @@ def renamed(name: TaskName) -> TaskName:
 
 
 class Resuming:
-    """Renames the claims of one worker's frozen attempts, and lets those go on. lease_until: s of CLOCK_BOOTTIME."""
+    """Renames the claims of one worker's frozen attempts, and lets those go on."""
 
     def __init__(
-        self, store: Store, runner: RunnerPort, claims: Claims, journal: Journal, settling: Settling
+        self,
+        store: Store,
+        runner: RunnerPort,
+        claims: Claims,
+        journal: Journal,
+        settling: Settling,
+        lease: OwnLease,
     ) -> None:
         self._store = store
         self._runner = runner
         self._claims = claims
         self._journal = journal
         self._settling = settling
-        self._lapses = 0
+        self._lease = lease
         self._sure: dict[str, int] = {}  # claims that could not be started yet, and in which lease they were renamed
 
-    def lapsed(self) -> None:
-        """The lease ran out before the beat that renewed it was seen to be out."""
-        self._lapses += 1
-
-    def resume(self, attempts: Iterable[Attempt], lease_until: float) -> int:
+    def resume(self, attempts: Iterable[Attempt]) -> int:
         """Move the claims of what is frozen, and of what was when its last such move ended in doubt. How many."""
         frozen, moved = self._runner.frozen(), 0
         for attempt in attempts:
@@ -59,12 +62,12 @@ class Resuming:
                 attempt.frozen_at = since
                 self._journal.note("FROZEN", attempt.name.id, attempt.name.attempt, since=stamp(since))
             in_doubt = attempt.next is not None
-            if attempt.fenced or not (in_doubt or since is not None) or self._over(lease_until):
+            if attempt.fenced or not (in_doubt or since is not None) or self._lease.over:
                 continue
-            moved += self._move(attempt, since is not None, lease_until)
+            moved += self._move(attempt, since is not None)
         return moved
 
-    def adopt(self, late: set[str], running: Container[str], lease_until: float) -> tuple[int, list[TaskName]]:
+    def adopt(self, late: set[str], running: Container[str]) -> tuple[int, list[TaskName]]:
         """Claims whose rename was not seen to succeed are mine all the same; how many went back, and what is to be
         started, under the name that it has now.
 
@@ -78,25 +81,25 @@ class Resuming:
         for name in filter(None, map(parse_task, sorted(late - self._claims.spent))):
             if key(name.id) in running:
                 continue
-            mine = self._make_sure(name, lease_until)
+            mine = self._make_sure(name)
             if mine is not None:
                 taken.append(mine)
         return len(back), taken
 
-    def _make_sure(self, name: TaskName, lease_until: float) -> TaskName | None:
+    def _make_sure(self, name: TaskName) -> TaskName | None:
         """The name of a claim that no late rename takes away, as long as the lease lasts unbroken; None if unsure."""
-        if self._sure.get(name.encode()) == self._lapses:
+        if self._sure.get(name.encode()) == self._lease.number:
             return name
         again = renamed(name)
-        if self._over(lease_until) or not self._rename(name, again):
+        if self._lease.over or not self._rename(name, again):
             return None
         self._claims.spend(name.encode())
-        self._sure = {again.encode(): self._lapses, **dict(list(self._sure.items())[:REMEMBERED])}
+        self._sure = {again.encode(): self._lease.number, **dict(list(self._sure.items())[:REMEMBERED])}
         return again
 
-    def _move(self, attempt: Attempt, frozen: bool, lease_until: float) -> bool:
+    def _move(self, attempt: Attempt, frozen: bool) -> bool:
         if attempt.next is None:
-            attempt.next, attempt.ordered_in = renamed(attempt.name), self._lapses
+            attempt.next, attempt.ordered_in = renamed(attempt.name), self._lease.number
         moved = self._rename(attempt.name, attempt.next)
         if moved.fate is Fate.LOST:
             attempt.next = None
@@ -105,11 +108,11 @@ class Resuming:
         if not moved:
             attempt.notes = [f"{attempt.key} is frozen: its claim cannot be moved yet: {moved.error}"]
             return False
-        unbroken = attempt.ordered_in == self._lapses
+        unbroken = attempt.ordered_in == self._lease.number
         self._claims.spend(attempt.file)
         attempt.resume()
-        if frozen and unbroken and not self._over(lease_until):
-            self._runner.thaw(attempt.key, lease_until)
+        if frozen and unbroken and not self._lease.over:
+            self._runner.thaw(attempt.key, self._lease.until)
             self._tell(attempt)
         return True
 
@@ -121,9 +124,6 @@ class Resuming:
         if not moved:
             self._claims.doubt()
         return moved
-
-    def _over(self, lease_until: float) -> bool:
-        return self._store.clock.boottime() >= lease_until
 
     def _tell(self, attempt: Attempt) -> None:
         assert attempt.frozen_at is not None

@@ -29,6 +29,7 @@ from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.config import WorkerConfig
 from spoold.worker.handlers.permits import CannotRun
 from spoold.worker.handlers.preparing import Workplace, inherited, prepare
+from spoold.worker.own_lease import OwnLease
 from spoold.worker.readiness.fitness import Fitness
 
 # For so long (s) a claim may be refused to its worker, or not be readable for another reason. Between tries that are
@@ -42,7 +43,7 @@ class _LeaseOver(Exception):
 
 
 class Starting:
-    """Starts what this worker has claimed, as long as its lease lasts. lease_until in seconds of CLOCK_BOOTTIME."""
+    """Starts what this worker has claimed, as long as its lease lasts."""
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class Starting:
         scratch: Scratch,
         config: WorkerConfig,
         journal: Journal,
+        lease: OwnLease,
         *,
         root: str,
         environ: Mapping[str, str],
@@ -60,11 +62,11 @@ class Starting:
         self._scratch = scratch
         self._config = config
         self._journal = journal
+        self._lease = lease
         self._root = root
         self._base = inherited(config, environ)
         self._since: dict[tuple[str, int], tuple[float, float]] = {}  # first and last try of what cannot be read
         self.fitness = Fitness(store.clock)
-        self.lease_until = 0.0
 
     def start(self, name: TaskName) -> Attempt | None:
         """Start the task. What cannot be run comes back decided.
@@ -148,7 +150,7 @@ class Starting:
                 job = replace(job, timeout_s=left_s)
         self._keep(attempt.key, "task.json", data)
         write_dependencies(self._store.fs, attempt.task, partial(self._keep, attempt.key))
-        if self._store.clock.boottime() >= self.lease_until:
+        if self._lease.over:
             raise _LeaseOver
         with self.fitness.starting():
             self._runner.start(job)
