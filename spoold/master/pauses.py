@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from spoold.master.desk import Desk
 from spoold.protocol.errors import BadFile
 from spoold.protocol.request import Request, Verb
+from spoold.rules.ends import past
 from spoold.rules.scheduling.backlog import LOOK_AGAIN_MIN_S, LOOK_AGAIN_S
 from spoold.store import control
 from spoold.system.errnos import concerns_one_file
@@ -44,7 +45,7 @@ class Pauses:
     def over(self, desk: Desk, request: Request) -> bool:
         """Whether a request is a pause that has ended by itself."""
         end = desk.pause_ends.get(request)
-        return end is not None and end <= desk.now.wall
+        return end is not None and past(end, desk.now.wall)
 
     def next_due(self, desk: Desk) -> float | None:
         """When (monotonic, s) the next pause ends by itself; None where none does."""

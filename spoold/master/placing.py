@@ -15,10 +15,10 @@ from spoold.protocol.lanes import kind_in
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import halted_by
-from spoold.protocol.result import Code, Error, Status
+from spoold.protocol.result import Code, Error
 from spoold.protocol.task import Task
+from spoold.rules import ends
 from spoold.rules.attempts.memory import may_be_raised, raised
-from spoold.rules.attempts.outcome import past_deadline
 from spoold.rules.attempts.policy import retry_policy
 from spoold.rules.entry.admission import Admit
 from spoold.rules.gates.facts import NO_CONDITIONS, Known, TypeFacts, facts_of_type
@@ -90,21 +90,21 @@ def fail_refused(desk: Desk) -> None:
             place = waiting_place(entry.lane, entry.file)
             if place.directory in desk.view.blocked:
                 continue
-            status = Status.TIMEOUT if verdict.code is Code.DEADLINE else Status.FAILURE
-            failed += desk.fail(place, entry.name, Error(code=verdict.code, message=verdict.reason), status)
+            error = Error(code=verdict.code, message=verdict.reason)
+            failed += desk.fail(place, entry.name, error, ends.status_of(verdict.code))
         if failed == before:
             break  # none could be moved just now; each one that can may refuse others, hence the loop
-    for task_key in [k for k, moment in desk.learned.deadlines.items() if moment <= desk.now.wall]:
+    for task_key in ends.overdue(desk.learned.deadlines, desk.now.wall):
         fail_late(desk, task_key)
 
 
 def fail_late(desk: Desk, task_key: str) -> None:
-    """A ready task whose deadline has passed fails; a claimed one is its worker's to stop."""
+    """A task whose deadline has passed fails, if it stands where the leader has to end it."""
     found = desk.view.where.get(task_key)
-    if found is None or found.state is not State.READY:
+    outcome = None if found is None else ends.too_late(found.state)
+    if found is None or outcome is None:
         return
     task = desk.view.ready[found.directory.partition("/")[2]][found.name]
-    outcome = past_deadline("its deadline passed before a worker took it")
     desk.fail(found, task, Error(code=Code.DEADLINE, message=outcome.message), outcome.status)
 
 

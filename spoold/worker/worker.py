@@ -16,7 +16,8 @@ from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import Request, Verb
-from spoold.rules.attempts import outcome as outcomes
+from spoold.rules import ends
+from spoold.rules.attempts.outcome import Outcome, handed_back
 from spoold.runner.job import RunnerPort
 from spoold.store import control
 from spoold.store.journal import Journal
@@ -238,13 +239,12 @@ class Worker:
         cancels = {key(request.target): request for request in requests if request.verb is Verb.CANCEL}
         recall = self._standing.recall(now)
         for attempt in self._attempts.values():
-            if attempt.stopping is None and (cancel := cancels.get(key(attempt.name.id))) is not None:
-                self._stop(attempt, outcomes.cancelled(control.read(self.store.fs, cancel).told))
-            elif (why := recall or attempt.overdue(self.store.common)) is not None:
-                self._stop(attempt, why)
+            cancel = cancels.get(key(attempt.name.id)) if attempt.stopping is None else None
+            told = None if cancel is None else control.read(self.store.fs, cancel).told
+            self._stop(attempt, ends.why_stop(told, recall, self.store.common.left_s(attempt.deadline)))
 
-    def _stop(self, attempt: Attempt, why: outcomes.Outcome) -> None:
-        if attempt.stopping is None and not attempt.over:
+    def _stop(self, attempt: Attempt, why: Outcome | None) -> None:
+        if why is not None and attempt.stopping is None and not attempt.over:
             attempt.stopping = why
             self.runner.stop(attempt.key, why.message, self.config.kill_grace_s)
 
@@ -253,7 +253,7 @@ class Worker:
         for attempt in self._attempts.values():
             if claims.isdisjoint(attempt.files) and not attempt.fenced:
                 attempt.fenced = True
-                attempt.stopping = attempt.stopping or outcomes.handed_back("its claim was taken away")
+                attempt.stopping = attempt.stopping or handed_back("its claim was taken away")
                 self.runner.stop(attempt.key, "its claim was taken away", 0.0)
 
     def _settle(self) -> int:

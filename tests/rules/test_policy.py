@@ -54,6 +54,16 @@ def test_the_nearest_timeout_counts(fields: dict[str, Any], seconds: float) -> N
 
 
 @pytest.mark.parametrize(
+    ("fields", "own", "most", "seconds"),
+    [({}, 50, None, 50), ({"timeout": 3}, 50, None, 3), ({}, None, 10, 10), ({"timeout": 90}, 50, 60, 60)],
+)
+def test_a_handlers_timeout_comes_before_its_types_and_its_limit_before_all(
+    fields: dict[str, Any], own: float | None, most: float | None, seconds: float
+) -> None:
+    assert policy.timeout_s(task(**fields), SETTINGS, own, most) == seconds
+
+
+@pytest.mark.parametrize(
     ("fields", "rank"), [({}, 4990), ({"priority": 0}, 5000), ({"priority": -7}, 5007), ({"type": "other"}, 5000)]
 )
 def test_the_nearest_priority_counts_even_if_it_is_zero(fields: dict[str, Any], rank: int) -> None:

@@ -300,8 +300,8 @@ def no_self_fence() -> list[Swap]:
 def cancel_ignored_by_worker() -> list[Swap]:
     stop = Worker._stop
 
-    def deaf(self: Worker, attempt: Attempt, why: Outcome) -> None:
-        if why.status is not Status.CANCELLED:
+    def deaf(self: Worker, attempt: Attempt, why: Outcome | None) -> None:
+        if why is not None and why.status is not Status.CANCELLED:
             stop(self, attempt, why)
 
     return [(Worker, "_stop", deaf)]

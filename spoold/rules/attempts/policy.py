@@ -52,9 +52,10 @@ def retry_policy(task: Task, settings: Settings) -> RetryPolicy:
     )
 
 
-def timeout_s(task: Task, settings: Settings) -> float:
-    """Seconds that one attempt may take."""
-    return task.timeout or settings.of(task.kind).timeout or settings.timeout
+def timeout_s(task: Task, settings: Settings, own: float | None = None, most: float | None = None) -> float:
+    """Seconds that one attempt may take. own, most: what its handler says on this machine, if it has one."""
+    wanted = task.timeout or own or settings.of(task.kind).timeout or settings.timeout
+    return min(wanted, most or wanted)
 
 
 def rank(task: Task, settings: Settings) -> int:

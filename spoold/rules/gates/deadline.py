@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spoold.protocol.result import Code
+from spoold.rules.ends import past
 from spoold.rules.gates.facts import Conditions, Facts
 from spoold.rules.gates.gate import TaskGate, Wake
 from spoold.rules.gates.verdicts import PASS, Refuse, Verdict
@@ -10,7 +11,7 @@ from spoold.rules.gates.verdicts import PASS, Refuse, Verdict
 
 def judge(conditions: Conditions, facts: Facts) -> Verdict:
     """From its moment on the task never runs."""
-    if conditions.deadline is not None and facts.now >= conditions.deadline:
+    if conditions.deadline is not None and past(conditions.deadline, facts.now):
         return Refuse("deadline", Code.DEADLINE, "its deadline is over")
     return PASS
 

@@ -10,9 +10,8 @@ from spoold.protocol import layout
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName
 from spoold.protocol.task import Task
-from spoold.rules.attempts.outcome import Outcome, past_deadline
+from spoold.rules.attempts.outcome import Outcome
 from spoold.runner.job import Ending
-from spoold.store.clocks import CommonClock
 
 log = logging.getLogger("spoold")
 
@@ -65,10 +64,6 @@ class Attempt:
         if note not in self.told:
             self.told.add(note)
             log.warning("%s; it is tried again", note)
-
-    def overdue(self, common: CommonClock) -> Outcome | None:
-        """What ends it once its deadline has passed: its timeout may have stood still, or the time was not known."""
-        return past_deadline("its deadline passed while it ran") if common.left_s(self.deadline) <= 0 else None
 
     @property
     def files(self) -> set[str]:

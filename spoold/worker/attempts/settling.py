@@ -17,6 +17,7 @@ from typing import Any
 from spoold.protocol import codec, layout
 from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.result import Code, Error, Status
+from spoold.rules import ends
 from spoold.rules.attempts import elsewhere, retry
 from spoold.rules.attempts import outcome as outcomes
 from spoold.rules.attempts.memory import in_vain
@@ -217,8 +218,8 @@ def outcome_of(attempt: Attempt, policy: RetryPolicy, retry_after_s: float | Non
         case "exited":
             assert ending.exit_code is not None
             return _exited(ending, policy, retry_after_s)
-        case "timeout" if attempt.deadline_cut:
-            return outcomes.past_deadline(f"its deadline passed while it ran: {ending.message}")
+        case "timeout":
+            return ends.timed_out(ending.message, by_deadline=attempt.deadline_cut)
         case "stopped" if attempt.stopping is not None:
             return attempt.stopping
         case "stopped" | "fenced":
@@ -235,7 +236,6 @@ def outcome_of(attempt: Attempt, policy: RetryPolicy, retry_after_s: float | Non
 
 _CODES = {
     "signaled": Code.SIGNALED,
-    "timeout": Code.TIMEOUT,
     "oom": Code.OOM_KILLED,
     "stalled": Code.STALLED,
 }

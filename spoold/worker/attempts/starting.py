@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName
 from spoold.protocol.result import Code
 from spoold.protocol.task import Task
+from spoold.rules import ends
 from spoold.rules.attempts import outcome as outcomes
 from spoold.rules.attempts.memory import may_be_raised, raised
 from spoold.rules.attempts.policy import retry_policy
@@ -144,10 +144,8 @@ class Starting:
             job = replace(job, memory_bytes=attempt.lane.mem_mb << 20)
         moment = conditions_of(attempt.task).deadline
         if moment is not None:
-            attempt.deadline, left_s = moment, max(0.001, self._store.common.left_s(moment))
-            if left_s < (math.inf if job.timeout_s is None else job.timeout_s):
-                attempt.deadline_cut = True
-                job = replace(job, timeout_s=left_s)
+            attempt.deadline, limit = moment, ends.limit(job.timeout_s, self._store.common.left_s(moment))
+            attempt.deadline_cut, job = limit.by_deadline, replace(job, timeout_s=limit.timeout_s)
         self._keep(attempt.key, "task.json", data)
         write_dependencies(self._store.fs, attempt.task, partial(self._keep, attempt.key))
         if self._lease.over:

@@ -61,6 +61,7 @@ def prepare(
     run = _what(task, name, rights, config)
     cwd, within = permits.directory(task, rights, f"{place.folder}/work")
     cap_mb = task.requires.mem_mb or config.max_memory_mb
+    own, most = (handler.timeout, handler.max_timeout) if handler is not None else (None, None)
     return Job(
         key=f"{name.id}.{name.attempt}",
         run=run,
@@ -70,7 +71,7 @@ def prepare(
         within=within,
         output_path=f"{place.folder}/output",
         stdin=permits.standard_input(task, rights),
-        timeout_s=_limit_s(task, handler, settings),
+        timeout_s=timeout_s(task, settings, own, most),
         grace_s=config.kill_grace_s,
         memory_bytes=cap_mb << 20 if cap_mb else None,
         stall_s=task.stall_timeout,
@@ -88,13 +89,6 @@ def _rights(task: Task, handler: Handler | None, config: WorkerConfig) -> Rights
         return Rights(handler, handler, config.place("handlers", task.kind))
     python = config.python if task.run == "python" and "*" not in config.python.allow else None
     return Rights(python, None, config.place("python"))
-
-
-def _limit_s(task: Task, handler: Handler | None, settings: Settings) -> float:
-    if handler is None:
-        return timeout_s(task, settings)
-    wanted = task.timeout or handler.timeout or timeout_s(task, settings)
-    return min(wanted, handler.max_timeout or wanted)
 
 
 def _what(task: Task, name: TaskName, rights: Rights, config: WorkerConfig) -> Command | Call:
