@@ -26,7 +26,9 @@ from spoold.protocol.names import (
 )
 from spoold.protocol.request import EVERYTHING, Request, Verb
 from spoold.protocol.result import Code, Error, Status
+from spoold.rules import cancelling
 from spoold.rules.attempts.policy import rank
+from spoold.rules.cancelling import Cancel
 from spoold.rules.cluster.drain import is_meant
 from spoold.store import control
 from spoold.store.archive import find_archived
@@ -154,17 +156,13 @@ def _is_lost(desk: Desk, request: Request) -> bool:
 
 
 def _cancel(desk: Desk, request: Request) -> bool:
-    """True when there is nothing left to cancel. A claimed task is its worker's to stop: it reads control/ too."""
+    """True when there is nothing left to cancel."""
     place = desk.view.place(key(request.target))
-    if place is None:
-        return key(request.target) in desk.view.archived
-    if place.state in (State.COMPLETED, State.FAILED):
-        return True
-    if place.state in (State.CLAIMED, State.PENDING):
-        return False  # its worker stops it; what still stands in the leader's door is a task in a moment
-    name = _name_at(place.name)
-    if name is None:
-        return False
+    archived = place is None and key(request.target) in desk.view.archived
+    decision = cancelling.decide(place.state if place else None, archived=archived)
+    name = _name_at(place.name) if place else None
+    if decision is not Cancel.FAIL or place is None or name is None:
+        return decision is Cancel.OVER
     error = Error(code=Code.CANCELLED, message=control.read(desk.store.fs, request).told)
     return desk.fail(place, name, error, Status.CANCELLED)
 

@@ -1,0 +1,42 @@
+"""What a leader does about a cancel, by where the task stands.
+
+Law: a token is ended by who holds it. So the leader fails what no worker holds, and a worker reads control/ itself
+and stops what it runs. An ended task stays as it ended.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from spoold.protocol.lifecycle import State
+
+
+class Cancel(StrEnum):
+    """FAIL: end the task; STANDING: leave the request to a later step or to a worker; OVER: remove the request."""
+
+    FAIL = "fail"
+    STANDING = "standing"
+    OVER = "over"
+
+
+_BY_STATE = {
+    State.PENDING: Cancel.STANDING,  # what still stands in the leader's door is a task in a moment
+    State.WAITING: Cancel.FAIL,
+    State.READY: Cancel.FAIL,
+    State.RETURNED: Cancel.FAIL,
+    State.CLAIMED: Cancel.STANDING,
+    State.COMPLETED: Cancel.OVER,
+    State.FAILED: Cancel.OVER,
+    State.REJECTED: Cancel.OVER,
+    State.ARCHIVE: Cancel.OVER,
+}
+
+
+def decide(state: State | None, *, archived: bool) -> Cancel:
+    """What becomes of a cancel. state: where its task stands, None if nowhere; archived: whether it is in archive/.
+
+    A task that is nowhere may not have come yet: a cancel can overtake the drop that it is meant for.
+    """
+    if state is not None:
+        return _BY_STATE[state]
+    return Cancel.OVER if archived else Cancel.STANDING
