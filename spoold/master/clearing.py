@@ -13,13 +13,12 @@ from spoold.master.desk import Desk
 from spoold.master.rejecting import take_away
 from spoold.protocol import layout
 from spoold.protocol.names import key, parse_archived, parse_events, parse_log
+from spoold.rules.tree import retention
 from spoold.store import absence
 from spoold.store.lane_moves import list_lanes
 from spoold.store.store import clear_directory
 
 EVERY_S = 60.0
-# However far off the next deletion is, a directory is looked through this often (s): clocks can be set.
-LOOK_AGAIN_S = 86400.0
 
 
 class Clearing:
@@ -62,21 +61,20 @@ def clear_bucket(desk: Desk, directory: str) -> float:
         found = archived[0] if archived else log
         if found is not None:
             groups.setdefault(key(found.id), []).append(name)
-    retention = desk.store.settings.retention
-    max_age_s = retention.archive_s
-    rest_s = min(LOOK_AGAIN_S, max_age_s - max(retention.completed_s, retention.failed_s))
+    settings = desk.store.settings.retention
+    ages: list[float] = []  # of those that stay
     for task_key, names in groups.items():
         tasks = [name for name in names if _is_task(name)]
         records = [name for name in names if name not in tasks]
         desk.breathe()
         age_s = min(_age_s(desk, layout.join(directory, name)) for name in records or tasks)
-        if age_s <= max_age_s:
-            rest_s = min(rest_s, max_age_s - age_s)
+        if not retention.too_old(age_s, settings.archive_s):
+            ages.append(age_s)
             continue
         for name in [*tasks, *records]:
             take_away(desk, layout.join(directory, name))
         desk.view.archived.discard(task_key)
-    return rest_s
+    return retention.none_due_s(ages, settings)
 
 
 def _is_task(name: str) -> bool:
@@ -101,7 +99,9 @@ def _clear_journals(desk: Desk) -> None:
     fs, max_age_s = desk.store.fs, desk.store.settings.retention.events_s
     for name in sorted(absence.names_unless_blocked(fs, layout.EVENTS)):
         events, path = parse_events(name), layout.join(layout.EVENTS, name)
-        if events is not None and events.writer != desk.store.writer and _age_s(desk, path) > max_age_s:
+        if events is None or events.writer == desk.store.writer:
+            continue
+        if retention.too_old(_age_s(desk, path), max_age_s):
             take_away(desk, path)
 
 
@@ -113,7 +113,7 @@ def _clear_abandoned(desk: Desk) -> None:
     fs, max_age_s = desk.store.fs, desk.store.settings.retention.tmp_s
     for writer in sorted(set(fs.list(layout.TMP)) - desk.view.beats.keys() - {desk.store.writer}):
         path = layout.join(layout.TMP, writer)
-        if _age_s(desk, path) > max_age_s:
+        if retention.too_old(_age_s(desk, path), max_age_s):
             try:
                 clear_directory(fs, path, partial(take_away, desk))
             except PermissionError:

@@ -57,14 +57,13 @@ class Retaining:
 
     def _look(self, desk: Desk, state: State, names: Collection[str], *, all_of_them: bool) -> None:
         """Find what is due."""
-        seen, settings = self._seen[state], desk.store.settings.retention
+        seen = self._seen[state]
         for gone in [name for name in seen if name not in names]:
             del seen[gone]
         for name in names:
             seen.setdefault(name, desk.now.monotonic)
-        age_s = settings.completed_s if state is State.COMPLETED else settings.failed_s
-        max_age_s, keep = (0.0, 0) if all_of_them else (age_s, settings.keep)
-        self._due[state] = deque(retention.due(seen, desk.now.monotonic, max_age_s, keep))
+        stay = retention.stay(state, desk.store.settings.retention, clear_all=all_of_them)
+        self._due[state] = deque(retention.due(seen, desk.now.monotonic, stay.max_age_s, stay.keep))
 
 
 def _archive(desk: Desk, state: State, names: Mapping[str, EndedName]) -> None:

@@ -1,9 +1,13 @@
-"""What moves to the archive: the old and the too many, oldest first."""
+"""What moves to the archive: the old and the too many, oldest first. What is deleted: what is too old."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.rules.tree.retention import due
+from spoold.protocol.lifecycle import State
+from spoold.protocol.settings import RetentionSettings
+from spoold.rules.tree.retention import LOOK_AGAIN_S, Stay, due, none_due_s, stay, too_old
+
+SETTINGS = RetentionSettings(completed_s=100, failed_s=200, keep=7, archive_s=1000)
 
 
 def test_nothing_is_due_that_is_young_and_few() -> None:
@@ -28,3 +32,25 @@ def test_what_stays_is_young_and_no_more_than_may_be_kept(since: list[float], ma
     assert all(100 - seen[name] < max_age_s for name in list(seen)[len(gone) :])
     needed = [name for name in gone if 100 - seen[name] < max_age_s]
     assert len(seen) - len(gone) == keep or not needed
+
+
+def test_what_failed_may_stay_for_another_time_than_what_completed() -> None:
+    assert stay(State.COMPLETED, SETTINGS, clear_all=False) == Stay(100, 7)
+    assert stay(State.FAILED, SETTINGS, clear_all=False) == Stay(200, 7)
+
+
+def test_nothing_stays_when_somebody_asks_for_all_of_it() -> None:
+    assert stay(State.FAILED, SETTINGS, clear_all=True) == Stay(0, 0)
+
+
+def test_a_file_may_stay_until_it_is_older_than_its_limit() -> None:
+    assert [too_old(age_s, 1000) for age_s in (0, 1000, 1000.5)] == [False, False, True]
+
+
+def test_an_archive_rests_until_its_oldest_task_or_one_that_comes_is_due() -> None:
+    assert none_due_s([], SETTINGS) == 800
+    assert none_due_s([100, 900], SETTINGS) == 100
+
+
+def test_an_archive_is_looked_through_now_and_then_since_clocks_can_be_set() -> None:
+    assert none_due_s([0], RetentionSettings(archive_s=1e9)) == LOOK_AGAIN_S
