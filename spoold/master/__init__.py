@@ -9,6 +9,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
       learned     lanes and deadlines of tasks         missing     tasks whose place is in doubt
       usage       how much of each resource is used    orders      the numbers that it gives
       report      what people should know              rejects     what it remembers of rejected/
+      step_state  what this step has come to so far
     changes     what is asked to be listed, and what that has changed in the view
     misnamed    files among the tasks whose names are no task's
     archived    which ids stand in the archive, in few bytes

@@ -79,7 +79,7 @@ class Batches:
     def step(self, desk: Desk) -> int:
         """Publish some lines. Returns how many batches are still open, and not waiting for room. Errors: OSError."""
         resolved = self._staging.resolve(desk)
-        for gone in [name for name, until in self._overwritten.items() if desk.now.monotonic >= until]:
+        for gone in [name for name, until in self._overwritten.items() if desk.step.now.monotonic >= until]:
             del self._overwritten[gone]
         desk.report.notices += [f"batch {name.prefix} {OVERWRITTEN}" for name in self._overwritten]
         oldest, told = self._oldest_due(desk), len(desk.report.notices)
@@ -173,7 +173,7 @@ class Batches:
                 if anew.judge_anew(desk, kept.path_of(desk, name), f"{name.stem}.jsonl"):
                     desk.door.batches.discard(name)
                     desk.door.promised.pop(name, None)
-                    self._overwritten[name] = desk.now.monotonic + desk.store.settings.drop.watch_s
+                    self._overwritten[name] = desk.step.now.monotonic + desk.store.settings.drop.watch_s
                     desk.journal.note("OVERWRITTEN", batch=name.encode(), problem=OVERWRITTEN, mend=kept.ADVICE)
                 return None
             data = self._read[1]
@@ -241,7 +241,8 @@ class Batches:
         """
         if not under_way.settled:
             desk.store.settle(layout.WAITING, {})
-            desk.unsure = under_way.settled = True
+            under_way.settled = True
+            desk.step.doubt()
             return False
         if not desk.missing:
             relisting.relist(desk)
@@ -251,15 +252,15 @@ class Batches:
 
     def _finish(self, desk: Desk, name: BatchName) -> bool:
         """All lines are tasks: the batch file has no more to say, unless its writer goes on. False where it stays."""
-        desk.denied = False
+        desk.step.clear_denial()
         if not (take_away(desk, kept.path_of(desk, name)) if name.size is None else kept.keep(desk, name)):
-            if name.size is None or desk.denied:
+            if name.size is None or desk.step.denied:
                 self._open = None
                 return False
             return True  # it may have been renamed, or be renamed late: the next step tries once more
         desk.door.batches.discard(name)
         desk.door.promised.pop(name, None)
-        desk.busy = True
+        desk.step.change()
         self._open = self._read = None
         return True
 

@@ -29,10 +29,10 @@ def wanted_now(desk: Desk) -> Wanted:
     """What is listed now. Where looks are free, everything; else what may have changed, and everything at times."""
     polling, view, interval_s = desk.polling, desk.view, desk.store.settings.heartbeat.interval_s
     under_way = _under_way(desk)
-    if under_way or view.pending or desk.busy:
+    if under_way or view.pending or desk.step.busy:
         polling.active()
     every_s = interval_s * (UNDER_WAY * polling.dear if under_way else QUIET)
-    if desk.unsure or desk.missing:
+    if desk.step.unsure or desk.missing:
         polling.hasten("everything")
         polling.hasten("ended")
     if polling.take("everything", every_s):

@@ -31,9 +31,9 @@ class Clearing:
 
     def step(self, desk: Desk) -> None:
         """Take away what is due, if it is time. Errors: OSError."""
-        if self._at is not None and desk.now.monotonic - self._at < EVERY_S:
+        if self._at is not None and desk.step.now.monotonic - self._at < EVERY_S:
             return
-        self._at = desk.now.monotonic
+        self._at = desk.step.now.monotonic
         self._clear_archive(desk)
         _clear_journals(desk)
         _clear_abandoned(desk)
@@ -45,8 +45,8 @@ class Clearing:
         for _ in buckets:
             self._bucket = (self._bucket + 1) % len(buckets)
             directory = layout.join(layout.ARCHIVE, buckets[self._bucket])
-            if desk.now.monotonic >= self._rests_until.get(directory, 0.0):
-                self._rests_until[directory] = desk.now.monotonic + clear_bucket(desk, directory)
+            if desk.step.now.monotonic >= self._rests_until.get(directory, 0.0):
+                self._rests_until[directory] = desk.step.now.monotonic + clear_bucket(desk, directory)
                 return
 
 

@@ -31,7 +31,8 @@ def certain(desk: Desk, refused: Refused) -> Refused:
         desk.store.settle(layout.FAILED, {})
         settled &= desk.view.failed.keys()  # the others were archived, or tried again
         settled |= new.intersection(desk.store.fs.list(layout.FAILED))
-        desk.unsure = desk.unsure or not new <= settled
+        if not new <= settled:
+            desk.step.doubt()
     return [
         (entry, verdict)
         for entry, verdict in refused

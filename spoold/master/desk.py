@@ -1,4 +1,9 @@
-"""What a leader works with, and the moves that several of its duties share."""
+"""What a leader works with, and the moves that several of its duties share.
+
+Law: a desk is made of parts, and each part says itself what it is and who changes it. All of it can be rebuilt from
+the tree. What is of one step alone is in `step`, which changes by its own methods. A token that the leader moves
+through here is in the view, the backlog and the journal alike when the call returns. It may touch the spool's files.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from spoold.master.archived import still_archived
-from spoold.master.changes import Wanted
 from spoold.master.learned import Learned
 from spoold.master.missing import Missing
 from spoold.master.orders import Orders
 from spoold.master.own_door import OwnDoor
 from spoold.master.rejects import Rejects
 from spoold.master.report import LeaderReport
+from spoold.master.step_state import StepState
 from spoold.master.usage import Usage
 from spoold.master.view import Place, View
 from spoold.protocol import codec, layout
@@ -27,7 +32,7 @@ from spoold.rules.attempts.accounts import Ran, plus, total_of
 from spoold.rules.cluster.liveness import Watch
 from spoold.rules.gates.facts import NO_CONDITIONS
 from spoold.rules.gates.registry import conditions_of
-from spoold.rules.scheduling.backlog import Backlog, Entry, Now
+from spoold.rules.scheduling.backlog import Backlog, Entry
 from spoold.store import absence
 from spoold.store.journal import Journal
 from spoold.store.lane_moves import move_into_lane
@@ -48,20 +53,19 @@ DAMAGED_MEND = "check the disk that it is on, or move the file out of the spool 
 
 @dataclass(slots=True)
 class Desk:
-    """One leader's working state in one epoch; all of it can be rebuilt from the tree.
+    """One leader's working state in one epoch.
 
-    now: the moment of this step; busy: whether it changed anything; denied: a move of it was not allowed; listed:
-    what it has listed; unsure: the next step lists everything; ledger: the records of earlier attempts, if it asked;
-    recorded: results that this leader wrote for moves that it has not made, by their names; damaged: tokens that
-    could not be read, and since when (monotonic, s), over all epochs; pause_ends: the moments at which pauses end by
-    themselves (s since 1970, the pool's clock), as `Pauses` read them; breathe: to be called between one of many
-    things and the next, for the token's sake; it raises OSError, DoorShut. Each other part says itself what it is.
+    ledger: the records of earlier attempts, if this step asked for them; recorded: results that this leader wrote for
+    moves that it has not made, by their names; damaged: tokens that could not be read, and since when (monotonic, s),
+    over all epochs; pause_ends: the moments at which pauses end by themselves (s since 1970, the pool's clock), as
+    `Pauses` read them; breathe: to be called between one of many things and the next, for the token's sake; it raises
+    OSError, DoorShut.
     """
 
     store: Store
     journal: Journal
     epoch: int
-    now: Now
+    step: StepState
     watch: Watch
     door: OwnDoor
     orders: Orders
@@ -76,10 +80,6 @@ class Desk:
     recorded: dict[str, tuple[Status, Error]] = field(default_factory=dict)
     damaged: dict[str, float] = field(default_factory=dict)
     pause_ends: dict[Request, float] = field(default_factory=dict)
-    busy: bool = False
-    denied: bool = False
-    listed: Wanted = field(default_factory=Wanted)
-    unsure: bool = True
     breathe: Callable[[], None] = lambda: None
 
     @property
@@ -90,7 +90,7 @@ class Desk:
     @property
     def paused(self) -> dict[str, float | None]:
         """The types that are paused now, as `paused_by`."""
-        return paused_by(self.view.requests, self.pause_ends, self.now.wall)
+        return paused_by(self.view.requests, self.pause_ends, self.step.now.wall)
 
     def known_elsewhere(self, task_id: str, place: Place) -> bool:
         """Whether the id belongs to a task that is not the one at this place."""
@@ -108,7 +108,7 @@ class Desk:
     def undid(self, moves: int) -> None:
         """So many tokens stand where they were before a move; people are to know, where a server can do that."""
         if moves and self.store.fs.forgets:
-            self.report.undid(moves, self.now.monotonic)
+            self.report.undid(moves, self.step.now.monotonic)
 
     def doubt(self, task_key: str) -> None:
         """A task was not seen where it waits: as long as it stood in the backlog, nobody would miss it."""
@@ -120,7 +120,7 @@ class Desk:
 
     def next_micros(self, count: int = 1) -> int:
         """The next order number, as `Orders.next_micros`."""
-        return self.orders.next_micros(self.now.wall, count)
+        return self.orders.next_micros(self.step.now.wall, count)
 
     def read_task(self, path: str) -> Task | None:
         """The content of a token; None when it moved meanwhile. Errors: OSError, BadFile when it is no task."""
@@ -133,7 +133,7 @@ class Desk:
         """Around a read: what a share that can be listed says of one file in one step after the other, it says of
         that file alone. Errors: DamagedError then.
         """
-        now = self.now.monotonic
+        now = self.step.now.monotonic
         try:
             yield
         except OSError as error:
@@ -175,11 +175,11 @@ class Desk:
         The rest between attempts counts from here, since this is when this leader first saw it.
         """
         conditions = conditions_of(task) if task is not None else NO_CONDITIONS
-        rest_until = self.now.monotonic + delay_ms / 1000 if delay_ms else 0.0
-        task_key = self.backlog.add(Entry(file, lane, conditions, rest_until), self.now)
+        rest_until = self.step.now.monotonic + delay_ms / 1000 if delay_ms else 0.0
+        task_key = self.backlog.add(Entry(file, lane, conditions, rest_until), self.step.now)
         before = self.view.where.pop(task_key, None)  # where it waits, the backlog says
         if before is not None and before.state in (State.COMPLETED, State.FAILED):
-            self.backlog.parent_changed(task_key, self.now)
+            self.backlog.parent_changed(task_key, self.step.now)
         self.learned.lanes.pop(task_key, None)
         if conditions.deadline is not None:
             self.learned.deadlines[task_key] = conditions.deadline
@@ -196,9 +196,9 @@ class Desk:
     def went(self, moved: Moved, task_id: str) -> bool:
         """Whether a move was made; a refused one is told to people, a lost one is seen at the next listing."""
         if moved:
-            self.busy = True
+            self.step.change()
         elif moved.fate is Fate.REFUSED or isinstance(moved.error, PermissionError):
-            self.denied = True
+            self.step.deny()
             self.report.notices.append(refusal(self.store.fs, f"task {task_id}", moved))
         return bool(moved)
 
@@ -258,4 +258,4 @@ class Desk:
         """A task ended: whoever waits for it is asked anew."""
         self.learned.forget(task_key)
         self.backlog.remove(task_key)
-        self.backlog.parent_changed(task_key, self.now)
+        self.backlog.parent_changed(task_key, self.step.now)

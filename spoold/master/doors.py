@@ -257,4 +257,4 @@ def _settle_duplicate(desk: Desk, place: Place, name: TaskName, new: object, dat
     elif not reject(desk, place.path, f"{name.id}.json", verdict.error, data=data):
         return
     desk.door.half.discard(place.name)
-    desk.busy = True
+    desk.step.change()

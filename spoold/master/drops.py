@@ -97,9 +97,10 @@ class Drops:
         self._judged += 1
         if self._lines <= 0 and drop.lower().endswith(".jsonl"):
             return False  # the next step reads on in batches
-        desk.denied, told = False, len(desk.report.notices)
+        desk.step.clear_denial()
+        told = len(desk.report.notices)
         self._judge_safely(desk, drop)
-        if desk.denied:
+        if desk.step.denied:
             self._stuck.put_off(desk, drop, told)
             return False
         self._stuck.forget(drop)
@@ -188,7 +189,7 @@ class Drops:
             with contextlib.suppress(FileNotFoundError):
                 desk.store.fs.unlink(layout.join(layout.PENDING, drop))
             desk.journal.note("DUPLICATE", verdict.id, drop=legible(drop))
-            desk.busy = True
+            desk.step.change()
         elif isinstance(verdict, Young):
             self._wait(desk, drop, verdict.error, data)
 
@@ -218,7 +219,8 @@ class Drops:
             desk.breathe()
             if admit.task.id and (desk.view.known(admit.name.id) or _waits(desk, drop, admit)):
                 continue  # its id was taken in this very step: the next one compares the two
-            desk.denied, told = False, len(desk.report.notices)
+            desk.step.clear_denial()
+            told = len(desk.report.notices)
             path = copies.get(drop, layout.join(layout.PENDING, drop))
             durable = together or not durability.needed(desk) or (drop in copies and not many)
             if durable or durability.make(desk, path, durability.signature(data)):
@@ -227,7 +229,7 @@ class Drops:
                     self._originals.admit(desk, path)
                 else:
                     doors.admit(desk, drop, admit)
-            if desk.denied:
+            if desk.step.denied:
                 self._stuck.put_off(desk, drop, told)
             else:
                 settled.add(drop)

@@ -49,5 +49,5 @@ def judge(desk: Desk, drop: str, admit: Admit, new: Any) -> Known | Reject | Non
     if same is None and desk.view.place(key(task_id)) is None:
         still_archived(desk.store.fs, task_id, desk.view.blocked)
     if same is None and (len(desk.report.notices) > told or layout.bucket(task_id) in desk.view.blocked):
-        desk.denied = True  # the other one may not be read: no step after this one shows more
+        desk.step.deny()  # the other one may not be read: no step after this one shows more
     return None if same is None else admission.judge_duplicate(drop, admit.name.id, same=same)

@@ -32,7 +32,7 @@ def needed(desk: Desk) -> bool:
 
 def make(desk: Desk, path: str, judged: Signature) -> bool:
     """Make one drop durable. False when it does not say any more what it was judged by, so it has to be judged again;
-    and when that failed: it is refused for now (`desk.denied`), and people are told.
+    and when that failed: it is refused for now (`desk.step.denied`), and people are told.
     """
     try:
         desk.store.fs.persist(path)
@@ -59,7 +59,7 @@ def _is_still(desk: Desk, path: str, judged: Signature) -> bool:
 
 
 def _put_off(desk: Desk, path: str, error: OSError) -> bool:
-    desk.denied = True
+    desk.step.deny()
     desk.report.notices.append(f"{path} cannot be made durable: {error.strerror}; it is tried again")
     return False
 

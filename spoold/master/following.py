@@ -14,9 +14,7 @@ def follow(desk: Desk) -> None:
     """List what is polled and take in what changed. Errors: OSError, and then nothing of it is forgotten."""
     wanted = wanted_now(desk)
     changes = desk.view.refresh(desk.store.fs, wanted)
-    desk.listed = wanted
-    desk.unsure = desk.unsure and not wanted.everything
-    desk.busy = desk.busy or changes.any
+    desk.step.looked(wanted, changed=changes.any)
     desk.undid(changes.undone)
     for task_key in changes.came:
         desk.backlog.remove(task_key)
@@ -24,6 +22,6 @@ def follow(desk: Desk) -> None:
     for task_key in changes.ended:
         desk.ended(task_key)
     for task_key in changes.revived:
-        desk.backlog.parent_changed(task_key, desk.now)
+        desk.backlog.parent_changed(task_key, desk.step.now)
     desk.missing.keys.update(changes.missing)
     learn(desk, changes.came)

@@ -41,7 +41,7 @@ class Growing:
     def rests(self, desk: Desk, drop: str) -> bool:
         """Whether it is too early to look at it again."""
         young = self.young.get(drop)
-        return young is not None and desk.now.monotonic < young.look_at
+        return young is not None and desk.step.now.monotonic < young.look_at
 
     def next_due(self) -> float | None:
         """When (monotonic, s) the next one is to be looked at."""
@@ -53,7 +53,7 @@ class Growing:
 
     def note(self, desk: Desk, drop: str, error: BadFile, data: bytes, size: int | None = None) -> Young:
         """Remember how the drop looks; `since` is when it began to look so. size: in bytes, if not that of data."""
-        now = desk.now.monotonic
+        now = desk.step.now.monotonic
         signature = (len(data) if size is None else size, hashlib.blake2b(data, digest_size=16).digest())
         young = self.young.get(drop)
         if young is None or young.signature != signature:
@@ -63,7 +63,7 @@ class Growing:
 
     def unfinished(self, desk: Desk, drop: str, error: BadFile, data: bytes, size: int | None = None) -> bool:
         """Whether a drop that is no task is to be waited for: until it was still for its grace, and has no writer."""
-        grace_s, now = self._grace_s(desk, data, size), desk.now.monotonic
+        grace_s, now = self._grace_s(desk, data, size), desk.step.now.monotonic
         young = self.note(desk, drop, error, data, size)
         if now - young.since >= grace_s and not has_writer(desk, drop):
             return False
@@ -80,7 +80,7 @@ class Growing:
         """
         if not has_writer(desk, drop):
             return False
-        now = desk.now.monotonic
+        now = desk.step.now.monotonic
         young = self.note(desk, drop, held(drop), data)
         age_s = now - young.since
         young.look_at = now + (SOON_S if age_s < LATER_S else LATER_S)
@@ -91,7 +91,7 @@ class Growing:
 
         at_once: its name promises that it was published by rename, so only an open file says otherwise.
         """
-        writer, now = has_writer(desk, drop), desk.now.monotonic
+        writer, now = has_writer(desk, drop), desk.step.now.monotonic
         grace_s = 0.0 if at_once else desk.store.settings.drop.grace_s
         if writer:
             error = held(drop)

@@ -58,7 +58,7 @@ class Kept:
         """Look at those that are due. Errors: OSError."""
         for gone in self._watched.keys() - desk.door.kept:
             del self._watched[gone]
-        now = desk.now.monotonic
+        now = desk.step.now.monotonic
         for name in sorted(desk.door.kept, key=lambda batch: batch.order):
             desk.breathe()
             done = name.done or 0
@@ -89,7 +89,7 @@ class Kept:
             watched.look_at = now + min(LOOK_MOST_S, max(LOOK_S, still_s / 4))
 
     def _look(self, desk: Desk, name: BatchName, watched: _Watched) -> None:
-        fs, path, now = desk.store.fs, path_of(desk, name), desk.now.monotonic
+        fs, path, now = desk.store.fs, path_of(desk, name), desk.step.now.monotonic
         writer = fs.has_writer(path)  # before the size: who has closed it adds no more
         size = watched.said.look(fs, path)
         if size is None:
@@ -152,7 +152,7 @@ def keep(desk: Desk, name: BatchName) -> bool:
     ):
         return False
     desk.door.kept.add(done)
-    desk.busy = True
+    desk.step.change()
     return True
 
 

@@ -27,18 +27,19 @@ def learn(desk: Desk, came: Collection[str]) -> None:
     Errors: OSError, and then what is left is looked up later.
     """
     for task_key in came:
-        desk.learned.unlearned.setdefault(task_key, desk.now.monotonic)
+        desk.learned.unlearned.setdefault(task_key, desk.step.now.monotonic)
     again = bool(desk.learned.unlearned) and desk.polling.take("unlearned", AGAIN_S, AGAIN_S)
     for task_key in list(desk.learned.unlearned) if again else came:
         place = desk.view.where.get(task_key)
         if place is None or _learned(desk, task_key, place):
-            late = desk.learned.unlearned.pop(task_key, desk.now.monotonic) < desk.now.monotonic
-            desk.busy = desk.busy or late  # what waited for this may go on
+            late = desk.learned.unlearned.pop(task_key, desk.step.now.monotonic) < desk.step.now.monotonic
+            if late:
+                desk.step.change()  # what waited for this may go on
 
 
 def unread(desk: Desk) -> list[str]:
     """The claims whose type is unknown though the leader has tried to read them for an interval, for people."""
-    since = desk.now.monotonic - desk.store.settings.heartbeat.interval_s
+    since = desk.step.now.monotonic - desk.store.settings.heartbeat.interval_s
     keys = [k for k, began in desk.learned.unlearned.items() if began <= since and k not in desk.learned.lanes]
     places = [desk.view.where.get(task_key) for task_key in sorted(keys)]
     return [place.path for place in places if place is not None and place.state is State.CLAIMED]

@@ -24,6 +24,7 @@ from spoold.master.rejudging import Rejudging
 from spoold.master.reporting import Reporting
 from spoold.master.requests import Requests
 from spoold.master.retaining import Retaining
+from spoold.master.step_state import StepState
 from spoold.protocol import layout
 from spoold.rules.cluster.liveness import Watch
 from spoold.rules.scheduling.backlog import Now
@@ -159,7 +160,7 @@ class Master:
         """The desk of this epoch; a new leader first reads everything."""
         epoch = self.leadership.epoch
         if self._desk is not None and self._desk.epoch == epoch:
-            self._desk.now, self._desk.busy = now, self._desk.busy and self._followed
+            self._desk.step.begin(now, followed=self._followed)
             self._desk.report.notices.clear()
             self._desk.rejects.taken = self._desk.ledger = None
             return self._desk
@@ -168,9 +169,9 @@ class Master:
         self._begin()
         self._journal.epoch = epoch
         self._doors += 1
-        watch = Watch(beat.interval_s, beat.dead_after_s, self.leadership.absence)
+        watch, step = Watch(beat.interval_s, beat.dead_after_s, self.leadership.absence), StepState(now)
         door, orders, polling = own_door(epoch, self.store.writer, self._doors), Orders(epoch), Polling(self.store)
-        desk = Desk(self.store, self._journal, epoch, now, watch, door, orders, polling, breathe=self._breathe)
+        desk = Desk(self.store, self._journal, epoch, step, watch, door, orders, polling, breathe=self._breathe)
         desk.damaged = self._damaged
         takeover.take_over(desk)
         placing.reject_copies(desk)
@@ -195,9 +196,9 @@ class Master:
         desk = self._desk
         if desk is None or not desk.polling.rationed or now.monotonic >= self._due:
             return False
-        desk.now, desk.busy = now, False
+        desk.step.begin(now)
         following.follow(desk)
-        self._followed = desk.busy or desk.listed.beats
+        self._followed = desk.step.busy or desk.step.listed.beats
         return not self._followed
 
     def _lead(self, desk: Desk) -> LeaderStep:
@@ -216,7 +217,7 @@ class Master:
         self._kept.step(desk)
         self._rejudging.step(desk, self._drops.lost)
         self._requests.step(desk)
-        desk.backlog.tick(desk.now)
+        desk.backlog.tick(desk.step.now)
         placing.fail_refused(desk)
         placing.hold_back(desk)
         taken = placing.promote(desk)
@@ -235,22 +236,23 @@ class Master:
         ]
         if not desk.polling.rationed or self._reporting.stale:
             dues += [self._presence.next_due(), report_due]  # else they are for the step that renews the token
-        unsettled = desk.busy or left or desk.unsure or desk.missing or desk.door.half or self._drops.undecided(desk)
+        step, now = desk.step, desk.step.now.monotonic
+        unsettled = step.busy or left or step.unsure or desk.missing or desk.door.half or self._drops.undecided(desk)
         due = min(due for due in dues if due is not None)
-        self._due = desk.now.monotonic if unsettled else due
-        since_s, self._stepped_at = desk.now.monotonic - self._stepped_at, desk.now.monotonic
+        self._due = now if unsettled else due
+        since_s, self._stepped_at = now - self._stepped_at, now
         rest_s = cadence.rest_s(desk, taken, since_s)
-        return LeaderStep(desk.busy, desk.now.monotonic if left else due, leading=True, rest_s=rest_s)
+        return LeaderStep(step.busy, now if left else due, leading=True, rest_s=rest_s)
 
     def _relist(self, desk: Desk) -> None:
-        if self._relist_at is not None and desk.now.monotonic >= self._relist_at:
+        if self._relist_at is not None and desk.step.now.monotonic >= self._relist_at:
             self._restore()
             doors.shut_others(desk)
             doors.look_behind(desk)
             relisting.relist(desk)
             placing.reject_copies(desk)
-            spent_s = self.store.clock.monotonic() - desk.now.monotonic
-            self._relist_at = desk.now.monotonic + max(relisting.EVERY_S, spent_s / relisting.SHARE)
+            spent_s = self.store.clock.monotonic() - desk.step.now.monotonic
+            self._relist_at = desk.step.now.monotonic + max(relisting.EVERY_S, spent_s / relisting.SHARE)
 
     def _breathe(self) -> None:
         """See to the token and the beat within a long step. Errors: OSError, DoorShut when I lead no more."""

@@ -72,7 +72,7 @@ class Originals:
         unplaced = {copy.original for copy in self._copies.values()}
         for name in sorted(desk.door.originals - unplaced, key=lambda original: original.order):
             desk.breathe()
-            if self._look_at.get(name, desk.now.monotonic) <= desk.now.monotonic:
+            if self._look_at.get(name, desk.step.now.monotonic) <= desk.step.now.monotonic:
                 self._compare(desk, name)
 
     def copy(self, desk: Desk, drop: str, admit: Admit, data: bytes, *, durable: bool) -> str | None:
@@ -123,7 +123,7 @@ class Originals:
     def _compare(self, desk: Desk, name: OriginalName) -> None:
         """Remove an original that says what its task says; bring back one that says something else."""
         fs, path = desk.store.fs, desk.door.at(name.encode())
-        self._look_at[name] = desk.now.monotonic + LOOK_S
+        self._look_at[name] = desk.step.now.monotonic + LOOK_S
         try:
             if fs.has_writer(path):
                 return
@@ -143,7 +143,7 @@ class Originals:
                 return
             if not (_removed(desk, path) if same else anew.judge_anew(desk, path, f"{name.stem}.json")):
                 return
-            desk.busy = True
+            desk.step.change()
         desk.door.originals.discard(name)
         self._said.pop(name, None)
         del self._look_at[name]

@@ -37,7 +37,7 @@ class Pauses:
             for gone in known.keys() - listed:
                 del known[gone]
         for request in sorted(listed - self.read, key=Request.encode):
-            if desk.now.monotonic >= self.again.get(request, 0.0):
+            if desk.step.now.monotonic >= self.again.get(request, 0.0):
                 desk.breathe()
                 self._read(desk, request)
         desk.report.notices += self.wrong.values()
@@ -45,17 +45,17 @@ class Pauses:
     def over(self, desk: Desk, request: Request) -> bool:
         """Whether a request is a pause that has ended by itself."""
         end = desk.pause_ends.get(request)
-        return end is not None and past(end, desk.now.wall)
+        return end is not None and past(end, desk.step.now.wall)
 
     def next_due(self, desk: Desk) -> float | None:
         """When (monotonic, s) the next pause ends by itself; None where none does."""
-        left_s = [end - desk.now.wall for end in desk.pause_ends.values() if end > desk.now.wall]
+        left_s = [end - desk.step.now.wall for end in desk.pause_ends.values() if end > desk.step.now.wall]
         # As for a task's own moment: a clock may be set meanwhile, and a float may not show the last microsecond.
-        return desk.now.monotonic + min(max(min(left_s), LOOK_AGAIN_MIN_S), LOOK_AGAIN_S) if left_s else None
+        return desk.step.now.monotonic + min(max(min(left_s), LOOK_AGAIN_MIN_S), LOOK_AGAIN_S) if left_s else None
 
     def _read(self, desk: Desk, request: Request) -> None:
         path = control.path(request)
-        self.again[request] = desk.now.monotonic + READ_AGAIN_S
+        self.again[request] = desk.step.now.monotonic + READ_AGAIN_S
         try:
             end = control.end_of(desk.store.fs, request)
         except FileNotFoundError:

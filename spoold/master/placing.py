@@ -61,7 +61,7 @@ def _to_waiting(
 ) -> bool:
     """Move a token into waiting/, unless its lane there is known to be closed to this user; True when it is there."""
     if _directories(lane)[0] in desk.view.blocked:
-        desk.denied = True
+        desk.step.deny()
         return False
     moved = desk.to_waiting(src, name, lane, task, event, **detail)
     _withheld(desk, moved, lane)
@@ -94,7 +94,7 @@ def fail_refused(desk: Desk) -> None:
             failed += desk.fail(place, entry.name, error, ends.status_of(verdict.code))
         if failed == before:
             break  # none could be moved just now; each one that can may refuse others, hence the loop
-    for task_key in ends.overdue(desk.learned.deadlines, desk.now.wall):
+    for task_key in ends.overdue(desk.learned.deadlines, desk.step.now.wall):
         fail_late(desk, task_key)
 
 
@@ -130,7 +130,7 @@ def gather_facts(desk: Desk) -> None:
 
 
 def _known(desk: Desk) -> Known:
-    return Known(desk.now.wall, desk.store.settings, tuple(desk.view.requests), desk.pause_ends)
+    return Known(desk.step.now.wall, desk.store.settings, tuple(desk.view.requests), desk.pause_ends)
 
 
 def _adrift(desk: Desk) -> Iterator[str]:
@@ -167,7 +167,7 @@ def hold_back(desk: Desk) -> None:
             _hold(desk, task, ready[task])
     window = desk.store.settings.ready.window
     for lane, tasks in desk.view.ready.items():
-        for task in displaced(list(tasks.values()), desk.backlog, lane, types[kind_in(lane)], window, desk.now):
+        for task in displaced(list(tasks.values()), desk.backlog, lane, types[kind_in(lane)], window, desk.step.now):
             _hold(desk, task, lane)
 
 
@@ -200,8 +200,9 @@ def promote(desk: Desk) -> int:
     }
     facts = type_facts(desk, map(kind_in, lanes))
     refused = desk.backlog.refusals
-    chosen = promotions(desk.backlog, lanes, facts, desk.store.settings.ready.window, desk.now)
-    desk.busy = desk.busy or desk.backlog.refusals > refused  # the next step fails what a gate refused just now
+    chosen = promotions(desk.backlog, lanes, facts, desk.store.settings.ready.window, desk.step.now)
+    if desk.backlog.refusals > refused:
+        desk.step.change()  # the next step fails what a gate refused just now
     for index, entry in enumerate(chosen):
         try:
             desk.breathe()
@@ -262,7 +263,7 @@ def place_admitted(desk: Desk, src: str, admit: Admit, drop: str) -> bool:
     else:
         # It may be ready all the same, and claimed already: it counts until everything has been listed.
         desk.usage.take(uses_of(kind_in(admit.lane)))
-        desk.unsure = True
+        desk.step.doubt()
         _withheld(desk, moved, admit.lane)
     return bool(moved)
 
@@ -279,4 +280,4 @@ def room_at_once(desk: Desk, admit: Admit) -> bool:
     kind = admit.task.kind
     facts = type_facts(desk, [kind])[kind]
     entry = Entry(admit.name.encode(), admit.lane, NO_CONDITIONS)
-    return isinstance(judge_type(kind, facts), Pass) and desk.backlog.would_let(entry, facts, desk.now)
+    return isinstance(judge_type(kind, facts), Pass) and desk.backlog.would_let(entry, facts, desk.step.now)

@@ -39,9 +39,9 @@ def watch(desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = ()) 
     ends that first, and then reports it.)
     """
     present = [worker for worker in desk.view.claimed if is_node(worker)]
-    if desk.listed.beats:
+    if desk.step.listed.beats:
         shown = {node: name.beat for node, name in desk.view.beats.items()}
-        desk.watch.look(shown, present, desk.now.monotonic, desk.store.clock.monotonic())
+        desk.watch.look(shown, present, desk.step.now.monotonic, desk.store.clock.monotonic())
     said = [request.target for request in desk.view.requests if request.verb is Verb.REAP]
     silent = [node for node in desk.watch.dead() if node not in asleep or not _may_sleep(desk, node)]
     if returning := desk.watch.returning():
@@ -51,8 +51,9 @@ def watch(desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = ()) 
             "tasks stay with them for as long again (at most 5 min), because a lost connection is slow to come back"
         )
     dead = sorted({*silent, *said, *gone} - {desk.store.writer})
-    desk.unsure = desk.unsure or bool(dead)
-    return dead if desk.listed.everything else []
+    if dead:
+        desk.step.doubt()
+    return dead if desk.step.listed.everything else []
 
 
 def _may_sleep(desk: Desk, node: str) -> bool:
@@ -70,7 +71,7 @@ def reap(desk: Desk, dead: list[str]) -> None:
         if not _remove_traces(desk, node):
             continue
         desk.journal.note("REAPED", node=node, silent_s=round(desk.watch.silent_s(node), 1))
-        desk.busy = True
+        desk.step.change()
 
 
 def _still_silent(desk: Desk, dead: list[str]) -> list[str]:

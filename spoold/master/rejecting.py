@@ -156,7 +156,7 @@ def _leave_aside(desk: Desk, path: str) -> bool:
         desk.view.blocked.add(set_aside(desk.store, path))
     except OSError:
         return False
-    desk.denied = False
+    desk.step.clear_denial()
     return True
 
 

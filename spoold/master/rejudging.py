@@ -65,7 +65,7 @@ class Rejudging:
 
         Errors: OSError.
         """
-        now = desk.now.monotonic
+        now = desk.step.now.monotonic
         self._learn(desk, lost)
         for name, said in desk.rejects.open.items():
             if name not in self._watched:
@@ -82,7 +82,7 @@ class Rejudging:
 
     def _look_at_first(self, desk: Desk) -> None:
         desk.breathe()
-        now, (_, name) = desk.now.monotonic, heapq.heappop(self._queue)
+        now, (_, name) = desk.step.now.monotonic, heapq.heappop(self._queue)
         watched, again = self._watched[name], True
         try:
             again = self._look(desk, name, watched)
@@ -101,11 +101,11 @@ class Rejudging:
         more when their lease is over, and looks for each drop that was gone from pending/ without its doing. One that
         stands there without a reason was carried out when its leader had taken it for refused.
         """
-        if desk.now.monotonic >= self._list_at:
+        if desk.step.now.monotonic >= self._list_at:
             self._list(desk)
         self._unread += sorted(lost)
         lost.clear()
-        if not self._unread or desk.now.monotonic < self._read_at:
+        if not self._unread or desk.step.now.monotonic < self._read_at:
             return
         asked, self._unread = self._unread[:READ_PER_STEP], self._unread[READ_PER_STEP:]
         before = len(self._unread)
@@ -123,7 +123,7 @@ class Rejudging:
             elif not reason and self._lacks_reason(desk, name):
                 self._bring_back(desk, name)
         unanswered = len(self._unread) - before == len(asked)
-        self._read_at = desk.now.monotonic + (LOOK_MOST_S if unanswered else READ_S)
+        self._read_at = desk.step.now.monotonic + (LOOK_MOST_S if unanswered else READ_S)
 
     @staticmethod
     def _lacks_reason(desk: Desk, name: str) -> bool:
@@ -137,7 +137,7 @@ class Rejudging:
         if self._listed is None:
             self._unread += sorted(found)
             self._listed = found
-            self._list_at = desk.now.monotonic + desk.store.settings.heartbeat.dead_after_s
+            self._list_at = desk.step.now.monotonic + desk.store.settings.heartbeat.dead_after_s
         else:
             self._unread += sorted(found - self._listed - self._watched.keys())
             self._listed.clear()
@@ -146,10 +146,10 @@ class Rejudging:
     def _look(self, desk: Desk, name: str, watched: _Watched) -> bool:
         """Whether it is to be looked at again."""
         fs, path, said, most = desk.store.fs, layout.join(layout.REJECTED, name), watched.said, _most(desk, name)
-        young = desk.now.monotonic - watched.since < desk.store.settings.drop.watch_s
+        young = desk.step.now.monotonic - watched.since < desk.store.settings.drop.watch_s
         if said is None:
             if absence.stands(fs, path) and self._lacks_reason(desk, name):
-                watched.since = desk.now.monotonic if self._bring_back(desk, name) else watched.since
+                watched.since = desk.step.now.monotonic if self._bring_back(desk, name) else watched.since
             return young
         try:
             if said.size > most:
@@ -164,7 +164,7 @@ class Rejudging:
         except OSError:
             same = True
         if not same and self._bring_back(desk, name):
-            watched.said, watched.since = None, desk.now.monotonic
+            watched.said, watched.since = None, desk.step.now.monotonic
         return not same or said.unread or young
 
     @staticmethod

@@ -74,7 +74,7 @@ class Reporting:
 
         Looked up at most once a second: it asks the machine, never the share.
         """
-        now = desk.now.monotonic
+        now = desk.step.now.monotonic
         if self._gone_at is None or now - self._gone_at >= GONE_EVERY_S:
             others = [b for b in self._beats.values() if b.role == "master" and b.node != desk.store.writer]
             self._gone = {beat.node: beat.beat for beat in others if provably_gone(beat, host)}
@@ -94,10 +94,10 @@ class Reporting:
 
     def step(self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile]) -> float:
         """Publish if it is time; returns when (monotonic, s) it will be. Errors: OSError."""
-        now = desk.now.monotonic
-        if desk.polling.rationed and desk.listed.beats:
+        now = desk.step.now.monotonic
+        if desk.polling.rationed and desk.step.listed.beats:
             self._read_beats(desk)  # now: by the time of the next report they have other names
-        self.stale = self.stale or desk.busy
+        self.stale = self.stale or desk.step.busy
         quiet_s = desk.store.settings.heartbeat.interval_s * (2 if desk.polling.rationed else 1)
         busy_s = BUSY_REMOTE_S * desk.polling.dear if desk.polling.rationed else BUSY_EVERY_S
         every = busy_s if self.stale else quiet_s
@@ -116,7 +116,7 @@ class Reporting:
         if self._published_at is None:
             for name in snapshots.list_snapshots(desk.store.fs):  # of former leaders
                 take_away(desk, layout.join(layout.STATUS, name.encode()))
-        self._published_at, self.stale = desk.now.monotonic, False
+        self._published_at, self.stale = desk.step.now.monotonic, False
         # A snapshot whose publishing failed may yet appear, so its name is never used again.
         try:
             snapshots.publish(desk.store, SnapshotName(desk.epoch, next(self._numbers)), snapshot)
@@ -133,7 +133,7 @@ class Reporting:
                 read = beats.read(desk.store.fs, beat)
                 if read is not None:
                     self._beats[node] = read
-                    self._tally.hear(desk.now.monotonic, node, read.beat, read.endings)
+                    self._tally.hear(desk.step.now.monotonic, node, read.beat, read.endings)
                 else:
                     desk.polling.hasten("beats")
         for gone in self._tried.keys() - desk.view.beats.keys():
@@ -143,7 +143,7 @@ class Reporting:
 
     def _count_rejected(self, desk: Desk) -> None:
         """The leader counts its own rejections; people clear the directory, so it is counted anew at times."""
-        now = desk.now.monotonic
+        now = desk.step.now.monotonic
         if self._counted_at is None or now - self._counted_at >= REJECTED_EVERY_S:
             self._counted_at = now
             desk.report.rejected = sum(
@@ -152,14 +152,14 @@ class Reporting:
 
     def _judge_mounts(self, desk: Desk) -> None:
         """Nodes mount once and the doctor is asked rarely: its reports are read when nodes change, and at times."""
-        now, mounts = desk.now.monotonic, mounts_of(self._beats)
+        now, mounts = desk.step.now.monotonic, mounts_of(self._beats)
         if mounts != self._mounts or now - self._mounts_at >= MOUNTS_EVERY_S:
             self._disapproved = mount_warnings(desk.store, mounts)
             self._mounts, self._mounts_at = mounts, now
 
     def _look_at_tree(self, desk: Desk) -> None:
         """A link in the place of a directory stops what would go there, and not always with an error."""
-        now = desk.now.monotonic
+        now = desk.step.now.monotonic
         if self._blocked or self._looked_at is None or now - self._looked_at >= TREE_EVERY_S:
             self._looked_at, self._blocked = now, obstacles(desk.store.fs)
 
@@ -171,7 +171,7 @@ class Reporting:
         nodes = tuple(
             node_of(beat, desk.view.claimed.get(beat.node, {}).values(), dead=beat.node in dead) for beat in workers
         )
-        counts, now = _counts(desk), desk.now.monotonic
+        counts, now = _counts(desk), desk.step.now.monotonic
         awake = outlook.awake([beat for beat in workers if beat.node not in dead])
         stuck = outlook.unservable(desk, awake)
         working = bool(counts.ready or counts.claimed)
@@ -235,6 +235,6 @@ def _warnings(desk: Desk, growing: dict[str, BadFile]) -> list[str]:
     warnings = list(dict.fromkeys((*notices, *named(desk.report.locked), *named(list(found.values())))))
     warnings += desk.store.room_warnings()
     warnings += desk.view.misnamed.warnings()
-    if desk.now.monotonic - desk.report.undone_at < UNDONE_SHOWN_S:
+    if desk.step.now.monotonic - desk.report.undone_at < UNDONE_SHOWN_S:
         warnings.append(UNDONE.format(desk.report.undone))
     return warnings + [f"pending/{drop}: {error.problem} {error.mend}" for drop, error in sorted(growing.items())[:5]]

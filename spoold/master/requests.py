@@ -75,7 +75,7 @@ class Requests:
             elif request.verb is Verb.PAUSE and self._pauses.over(desk, request):
                 desk.journal.note("PAUSE_ENDED", target=request.target)
                 self._done(desk, request)
-            elif request.verb is Verb.DRAIN and desk.listed.everything and not _draining(desk, request.target):
+            elif request.verb is Verb.DRAIN and desk.step.listed.everything and not _draining(desk, request.target):
                 self._done(desk, request)  # by a look of now: on a share, a worker may have come since the last
 
     def next_due(self, desk: Desk) -> float | None:
@@ -105,21 +105,21 @@ class Requests:
     def _forget_unknown(self, desk: Desk, request: Request) -> None:
         if desk.view.known(request.target) and not _is_lost(desk, request):
             return
-        since = self._unknown_since.setdefault(request.encode(), desk.now.monotonic)
-        if desk.now.monotonic - since >= UNKNOWN_FOR_S:
+        since = self._unknown_since.setdefault(request.encode(), desk.step.now.monotonic)
+        if desk.step.now.monotonic - since >= UNKNOWN_FOR_S:
             desk.journal.note("IGNORED", request.target, request=request.verb, why="there is no such task")
             self._done(desk, request)
 
     def _retry(self, desk: Desk, request: Request) -> None:
         """What is no failed task needs no retry, if a look shows it that is younger than the request."""
-        since = self._unknown_since.setdefault(request.encode(), desk.now.monotonic)
-        patient = desk.now.monotonic - since < UNKNOWN_FOR_S
+        since = self._unknown_since.setdefault(request.encode(), desk.step.now.monotonic)
+        patient = desk.step.now.monotonic - since < UNKNOWN_FOR_S
         place = desk.view.place(key(request.target))
         if place is not None and place.state not in (State.FAILED, State.COMPLETED):
-            if request in self._doubted and desk.listed.everything and desk.listed.ended:
+            if request in self._doubted and desk.step.listed.everything and desk.step.listed.ended:
                 self._done(desk, request)
             self._doubted.add(request)
-            desk.unsure = True
+            desk.step.doubt()
         elif patient and any(_has_failed(desk, parent) for parent in self._parents(desk, request)):
             return  # it would only fail once more, so the parent's own retry is waited for
         elif _retry(desk, request):
@@ -147,7 +147,7 @@ class Requests:
     def _done(self, desk: Desk, request: Request) -> None:
         self._over[request] = take_away(desk, control.path(request))
         self._unknown_since.pop(request.encode(), None)
-        desk.busy = True
+        desk.step.change()
 
 
 def _is_lost(desk: Desk, request: Request) -> bool:
@@ -216,7 +216,7 @@ def _retry(desk: Desk, request: Request) -> bool:
     desk.view.archived.discard(task_key)
     if place is not None:
         desk.view.forget_place(place)
-    desk.backlog.parent_changed(task_key, desk.now)
+    desk.backlog.parent_changed(task_key, desk.step.now)
     return True
 
 

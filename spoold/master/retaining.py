@@ -39,9 +39,9 @@ class Retaining:
         """Archive what was due at the last look; when somebody asked for it, all there is. Errors: OSError."""
         asked = [request for request in desk.view.requests if request.verb is Verb.GC]
         ended = {State.COMPLETED: desk.view.completed, State.FAILED: desk.view.failed}
-        rested = self._looked_at is None or desk.now.monotonic - self._looked_at >= LOOK_EVERY_S
+        rested = self._looked_at is None or desk.step.now.monotonic - self._looked_at >= LOOK_EVERY_S
         if rested or (asked and not any(self._due.values())):
-            self._looked_at = desk.now.monotonic
+            self._looked_at = desk.step.now.monotonic
             for state, names in ended.items():
                 self._look(desk, state, names, all_of_them=bool(asked))
         for state, names in ended.items():
@@ -53,7 +53,8 @@ class Retaining:
             for request in asked:
                 for bucket in sorted(desk.store.fs.list(layout.ARCHIVE)):
                     clear_bucket(desk, layout.join(layout.ARCHIVE, bucket))
-                desk.busy = take_away(desk, control.path(request)) or desk.busy
+                if take_away(desk, control.path(request)):
+                    desk.step.change()
 
     def _look(self, desk: Desk, state: State, names: Collection[str], *, all_of_them: bool) -> None:
         """Find what is due."""
@@ -61,9 +62,9 @@ class Retaining:
         for gone in [name for name in seen if name not in names]:
             del seen[gone]
         for name in names:
-            seen.setdefault(name, desk.now.monotonic)
+            seen.setdefault(name, desk.step.now.monotonic)
         stay = retention.stay(state, desk.store.settings.retention, clear_all=all_of_them)
-        self._due[state] = deque(retention.due(seen, desk.now.monotonic, stay.max_age_s, stay.keep))
+        self._due[state] = deque(retention.due(seen, desk.step.now.monotonic, stay.max_age_s, stay.keep))
 
 
 def _archive(desk: Desk, state: State, names: Mapping[str, EndedName]) -> None:

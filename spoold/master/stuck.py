@@ -35,7 +35,7 @@ class Stuck:
     def rests(self, desk: Desk, drop: str) -> bool:
         """Whether it is too early to try it again, which people are told."""
         stuck = self.drops.get(drop)
-        if stuck is None or desk.now.monotonic >= stuck.look_at:
+        if stuck is None or desk.step.now.monotonic >= stuck.look_at:
             return False
         desk.report.notices += stuck.notices
         return True
@@ -44,7 +44,7 @@ class Stuck:
         """It was refused. told: how many notices there were before that."""
         stuck = self.drops.get(drop)
         wait_s = min(STUCK_MOST_S, stuck.wait_s * 2) if stuck else STUCK_S
-        self.drops[drop] = _Stuck(desk.now.monotonic + wait_s, wait_s, desk.report.notices[told:])
+        self.drops[drop] = _Stuck(desk.step.now.monotonic + wait_s, wait_s, desk.report.notices[told:])
 
     def forget(self, drop: str) -> None:
         """It was not refused this time."""

@@ -29,6 +29,6 @@ def take_over(desk: Desk) -> None:
     # so what is polled is listed before waiting/ and after it.
     gather_facts(desk)
     tokens = list_waiting(desk)
-    desk.unsure = True
+    desk.step.doubt()
     follow(desk)
     adopt(desk, tokens)

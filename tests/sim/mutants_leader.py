@@ -40,7 +40,7 @@ def reaping_by_wall_clock() -> list[Swap]:
     def stamp_is_old(desk: Desk, beat: Heartbeat | None) -> bool:
         if beat is None or not beat.at:  # what cannot be read has no stamp
             return False
-        age_s = desk.now.wall - datetime.fromisoformat(beat.at).timestamp()
+        age_s = desk.step.now.wall - datetime.fromisoformat(beat.at).timestamp()
         return age_s >= desk.store.settings.heartbeat.dead_after_s
 
     def watch(desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = ()) -> list[str]:

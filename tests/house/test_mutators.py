@@ -1,0 +1,82 @@
+"""What a leader works with has parts, and each part changes by its own methods alone.
+
+A field that many modules assign has as many authors, and none of them says what happened.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Set
+
+from tests.house.sources import modules
+
+# Each part, and what others call it where they reach it: `desk.step`, or `step` for short.
+PARTS = {"spoold/master/step_state.py": "step"}
+# What changes a list, a set, a dict or a counter in place.
+CHANGES_IN_PLACE = {"append", "extend", "insert", "pop", "remove", "clear", "add", "discard", "update", "setdefault"}
+
+
+def fields_of(tree: ast.Module) -> set[str]:
+    """The fields that the classes of a module declare."""
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    declared = [line for made in classes for line in made.body if isinstance(line, ast.AnnAssign)]
+    return {line.target.id for line in declared if isinstance(line.target, ast.Name)}
+
+
+def changed(tree: ast.Module, part: str, fields: Set[str]) -> Iterator[str]:
+    """Where a module changes a field of the part, as `line: part.field`."""
+
+    def is_part(node: ast.expr) -> bool:
+        return (isinstance(node, ast.Attribute) and node.attr == part) or (
+            isinstance(node, ast.Name) and node.id == part
+        )
+
+    def field(node: ast.expr) -> str | None:
+        found = isinstance(node, ast.Attribute) and node.attr in fields and is_part(node.value)
+        return f"{node.lineno}: {part}.{node.attr}" if found and isinstance(node, ast.Attribute) else None
+
+    for node in ast.walk(tree):
+        where = None
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            where = field(node)
+        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            where = field(node.value)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            where = field(node.func.value) if node.func.attr in CHANGES_IN_PLACE else None
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("setattr", "delattr")
+        ):
+            where = f"{node.lineno}: {node.func.id}" if is_part(node.args[0]) else None
+        if where is not None:
+            yield where
+
+
+def test_nobody_else_changes_a_field_of_a_part() -> None:
+    trees = {path: tree for path, _, tree in modules()}
+    found = [
+        f"{path}:{where}"
+        for home, part in PARTS.items()
+        for path, tree in trees.items()
+        if path != home and path.startswith("spoold/master/")
+        for where in changed(tree, part, fields_of(trees[home]))
+    ]
+    assert not found, "give the part a method that says what happened:\n" + "\n".join(found)
+
+
+def test_the_check_sees() -> None:
+    made = ast.parse("class S:\n    busy: bool = False\n    seen: set[str]\n    def f(self): self.busy = True\n")
+    assert fields_of(made) == {"busy", "seen"}
+    wrong = [
+        "desk.step.busy = True",
+        "desk.step.busy |= late",
+        "step.busy, x = True, 1",
+        "self._desk.step.seen.add(1)",
+        "step.seen[1] = 2",
+        "del desk.step.seen[1]",
+        "setattr(desk.step, 'busy', True)",
+    ]
+    for code in wrong:
+        assert list(changed(ast.parse(code), "step", {"busy", "seen"})), code
+    right = ["desk.busy = desk.step.busy", "desk.step.change()", "x = step.seen - {1}", "desk.other.seen.add(1)"]
+    for code in right:
+        assert not list(changed(ast.parse(code), "step", {"busy", "seen"})), code
