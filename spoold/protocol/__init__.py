@@ -10,6 +10,8 @@
     lifecycle   the table of moves: from, to, who may make it
     task        a task file, as people write it
     result      what an attempt ended with, and the error codes
+    ended_attempt what a result says of an attempt, for those that decide by it
+    checkpoint  how far the leader has read the results
     heartbeat   what a node says of itself
     request     what people ask of the cluster: cancel, retry, pause, drain, halt
     request_body who asked, when and why

@@ -50,7 +50,7 @@ TREE: dict[str, str] = {
     CONTROL: "requests, such as cancel, retry, pause, drain and halt",
     MASTER: "the one token of leadership",
     EVENTS: "journals for people and tools, one writer per file; no decision is taken from them",
-    STATUS: "the leader's snapshots; the highest name counts",
+    STATUS: "the leader's snapshots and checkpoints; of each the highest name counts",
     ARCHIVE: "old tasks with their results and logs, by hash of id",
     DOCTOR: "reports of `spool doctor`, one for each kind of mount, and its trials while it runs",
     TMP: "one directory per writer, where files are written before they are renamed into place",

@@ -25,6 +25,7 @@
     control     requests: post, list, remove
     journal     events: append mine, read and follow all
     snapshots   status snapshots: publish, read the latest
+    checkpoints how far the leader has read the results: publish, read the latest
     locate      where in the tree a task is
     census      how many tasks are where, for status without a leader
     survey      the whole tree as values, for audit

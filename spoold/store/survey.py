@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from spoold.protocol import codec, layout
+from spoold.protocol.checkpoint import parse_checkpoint
 from spoold.protocol.door import parse_door
 from spoold.protocol.drop import concerns_us
 from spoold.protocol.errors import BadFile, BadName
@@ -279,7 +280,7 @@ def _leases(notes: _Notes) -> list[LeaseName]:
 
 def _snapshots(notes: _Notes) -> None:
     for name in notes.list(layout.STATUS):
-        parsed = parse_snapshot(name)
+        parsed = parse_snapshot(name) or parse_checkpoint(name)
         if parsed is None:
             notes.foreign.append(layout.join(layout.STATUS, name))
         else:

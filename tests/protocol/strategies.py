@@ -2,6 +2,7 @@
 
 from hypothesis import strategies as st
 
+from spoold.protocol.checkpoint import CheckpointName
 from spoold.protocol.door import BatchName, DoorName, OriginalName
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import (
@@ -54,6 +55,7 @@ beat_names = st.builds(BeatName, nodes, numbers15) | st.builds(
 )
 lease_names = st.builds(LeaseName, numbers12, numbers15, nodes)
 snapshot_names = st.builds(SnapshotName, numbers12, numbers15)
+checkpoint_names = st.builds(CheckpointName, numbers12, numbers15)
 events_names = st.builds(EventsName, nodes, numbers9)
 batch_names = st.builds(BatchName, orders, ids) | st.builds(
     BatchName, orders, ids, st.integers(0, 10**12 - 1), st.integers(0, 10**12 - 1)

@@ -11,6 +11,7 @@ import pytest
 from pydantic import AliasChoices, BaseModel
 
 from spoold.protocol import codec, door, layout, names
+from spoold.protocol.checkpoint import Checkpoint, parse_checkpoint
 from spoold.protocol.drop import UNFINISHED, UNIQUE, WHOLE
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Capabilities, Heartbeat, HostId, MountFacts, Running
@@ -45,6 +46,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "beat": names.parse_beat,
     "lease": names.parse_lease,
     "snapshot": names.parse_snapshot,
+    "checkpoint": parse_checkpoint,
     "report": parse_report,
     "events": names.parse_events,
     "door": door.parse_door,
@@ -62,6 +64,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "report": Report,
     "event": Event,
     "snapshot": Snapshot,
+    "checkpoint": Checkpoint,
 }
 
 
@@ -327,9 +330,10 @@ def test_what_must_be_there_is_what_readers_insist_on() -> None:
 
 
 def test_the_fields_of_the_small_files_are_in_their_examples() -> None:
-    for kind, model in (("request", RequestBody), ("marker", Marker), ("event", Event), ("snapshot", Snapshot)):
+    for kind in ("request", "marker", "event", "snapshot", "checkpoint"):
         [text] = [text for language, name, text in BLOCKS if (language, name) == ("json", kind)]
-        assert set(orjson.loads(text)) == set(model.model_fields)
+        assert set(orjson.loads(text)) == set(MODELS[kind].model_fields)
+    assert quoted([row[0] for row in table("checkpoint field", "type")]) == set(Checkpoint.model_fields)
 
 
 def test_the_settings_and_their_defaults_are_all_told() -> None:
@@ -409,8 +413,10 @@ def test_every_field_of_a_reason_is_told() -> None:
         ("SAID", names.parse_beat, "laptop1-7f3a.999999999999999.{}.json"),
         ("EPOCH", names.parse_lease, "{}.master-9z9z.17"),
         ("EPOCH", names.parse_snapshot, "{}-1.json"),
+        ("EPOCH", parse_checkpoint, "{}-1.feed.json"),
         ("EPOCH", door.parse_door, "{}.master-9z9z.1"),
         ("SEQ", names.parse_snapshot, "3-{}.json"),
+        ("SEQ", parse_checkpoint, "3-{}.feed.json"),
         ("SEGMENT", names.parse_events, "master-9z9z.{}.jsonl"),
         ("NUMBER", door.parse_door, "3.master-9z9z.{}"),
         ("NUMBER", parse_report, "{}.doctor-laptop1-7f3a0.json"),

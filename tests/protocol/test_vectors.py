@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from spoold.protocol import codec, door, layout, names
+from spoold.protocol.checkpoint import Checkpoint, parse_checkpoint
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lanes import Lane, parse_lane
@@ -50,7 +51,11 @@ def load(path: str) -> Any:
         layout.STATUS: Snapshot,
         layout.DOCTOR: Report,
     }
-    model = Result if name.endswith(".result.json") else models.get(directory, Task)
+    model = models.get(directory, Task)
+    if name.endswith(".result.json"):
+        model = Result
+    elif name.endswith(".feed.json"):
+        model = Checkpoint
     return codec.load_model(model, data, path)
 
 
@@ -73,7 +78,7 @@ def name_of(path: str) -> Any:
         layout.CONTROL: parse_request,
         layout.MASTER: names.parse_lease,
         layout.EVENTS: names.parse_events,
-        layout.STATUS: names.parse_snapshot,
+        layout.STATUS: parse_checkpoint if name.endswith(".feed.json") else names.parse_snapshot,
         layout.DOCTOR: parse_report,
         layout.ARCHIVE: names.parse_archived,
     }
@@ -128,6 +133,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "beat": names.parse_beat,
     "lease": names.parse_lease,
     "snapshot": names.parse_snapshot,
+    "checkpoint": parse_checkpoint,
     "events": names.parse_events,
     "batch": door.parse_batch,
     "original": door.parse_original,

@@ -188,3 +188,11 @@ def test_missing_and_unreadable_places_do_not_stop_the_survey() -> None:
     assert len(seen.tokens) == 5
     cluster.store.fs = Unreadable(cluster, "failed/dead")  # type: ignore[assignment]
     assert survey(cluster.store).unreadable == (("failed/dead.1.w-0001.json", "Permission denied"),)
+
+
+def test_a_checkpoint_of_the_feed_is_no_stranger_and_its_epoch_counts() -> None:
+    cluster = busy_cluster()
+    cluster.fs.write("status/77-1.feed.json", b"{}", durable=False)
+    seen = survey(cluster.store)
+    assert "status/77-1.feed.json" not in seen.foreign
+    assert seen.epoch == 77
