@@ -4,12 +4,13 @@ One `step()` = list → view → plan (in `rules`) → move → report.
 
     master      Master.step: what a daemon loops on and a simulator drives
     leadership  the one token in master/: take, renew, resign
+    holder      whether the master that has it is gone from this host
     desk        what a leader works with, and the moves that its duties share. Its parts:
       view        what the last listings showed        own_door    what stands in its own door
       learned     lanes and deadlines of tasks         missing     tasks whose place is in doubt
       usage       how much of each resource is used    orders      the numbers that it gives
       report      what people should know              rejects     what it remembers of rejected/
-      step_state  what this step has come to so far
+      step_state  what this step has come to so far      ends      attempts whose end it saw
     changes     what is asked to be listed, and what that has changed in the view
     misnamed    files among the tasks whose names are no task's
     archived    which ids stand in the archive, in few bytes
@@ -36,11 +37,14 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     contents    what a file said when it was judged, and whether it says so still
     rejudging   what was rejected, and says something else by now
     placing     returned/ → waiting/ → ready/, and back when a gate closes
+    dependents  whether a failed parent fails its children for good
     reaping     the claims of dead workers
     requests    cancel, retry, pause, resume, drain, halt, gc
     pauses      when pauses end by themselves
     retaining   completed/ and failed/ → archive/
     clearing    what is taken away for good
+    feed        results of attempts → those that decide by what they cost
+    coverage    which of them were handed on
     reporting   heartbeat and status snapshot
     outlook     what is left, by type and lane, and who there is to run it
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from spoold.master.archived import still_archived
+from spoold.master.ends import Ends
 from spoold.master.learned import Learned
 from spoold.master.missing import Missing
 from spoold.master.orders import Orders
@@ -76,6 +77,7 @@ class Desk:
     usage: Usage = field(default_factory=Usage)
     missing: Missing = field(default_factory=Missing)
     rejects: Rejects = field(default_factory=Rejects)
+    ends: Ends = field(default_factory=Ends)
     ledger: Ledger | None = None
     recorded: dict[str, tuple[Status, Error]] = field(default_factory=dict)
     damaged: dict[str, float] = field(default_factory=dict)
@@ -249,6 +251,7 @@ class Desk:
         self.recorded.pop(ended.encode(), None)
         self.view.forget_place(place)
         self.view.settle(name.id, State.FAILED, layout.FAILED, ended.encode())
+        self.ends.see(self.view.where[key(name.id)], self.learned.lanes.get(key(name.id)))
         self.ended(key(name.id))
         self.report.endings[error.cause or error.code] += 1
         self.journal.note("FAILED", name.id, name.attempt, code=error.code, message=error.message)

@@ -17,6 +17,7 @@ def follow(desk: Desk) -> None:
     desk.step.looked(wanted, changed=changes.any)
     desk.undid(changes.undone)
     for task_key in changes.came:
+        desk.ends.see(desk.view.where.get(task_key), desk.learned.lanes.get(task_key))
         desk.backlog.remove(task_key)
         desk.missing.found(task_key)
     for task_key in changes.ended:

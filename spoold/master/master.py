@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spoold.master import cadence, doors, following, placing, reaping, relisting, takeover
@@ -16,6 +17,8 @@ from spoold.master.batches import Batches
 from spoold.master.clearing import Clearing
 from spoold.master.desk import Desk
 from spoold.master.drops import Drops
+from spoold.master.feed import Feed, Subscriber
+from spoold.master.holder import Holder
 from spoold.master.kept import Kept
 from spoold.master.leadership import Leadership
 from spoold.master.orders import Orders
@@ -33,14 +36,13 @@ from spoold.store.initialise import restore
 from spoold.store.journal import Journal
 from spoold.store.obstacles import obstacles
 from spoold.store.polling import Polling
-from spoold.store.presence import Presence, gone_from_here, provably_gone, report_gone
+from spoold.store.presence import Presence, gone_from_here, report_gone
 from spoold.store.store import Store
 from spoold.system.errnos import Meaning, classify
 from spoold.system.host import Host
 
 log = logging.getLogger("spoold")
 
-GONE_EVERY_S = 1.0
 # A leader whose door was shut looks at the token again after so long (s).
 DOOR_SHUT_S = 1.0
 
@@ -59,22 +61,25 @@ class LeaderStep:
 
 
 class Master:
-    """One master on one spool: a standby until it holds the token, then the leader."""
+    """One master on one spool: a standby until it holds the token, then the leader.
 
-    def __init__(self, store: Store, host: Host) -> None:
+    subscribers: what is told of each attempt that ends while this master leads.
+    """
+
+    def __init__(self, store: Store, host: Host, subscribers: Sequence[Subscriber] = ()) -> None:
         self.store = store
         self.host = host
         self.leadership = Leadership(store)
         self._presence = Presence(store, host, "master")
         self._journal = Journal(store)
+        self._feed = Feed(subscribers)
         self._desk: Desk | None = None
         self._doors = 0
         self._snapshots = itertools.count()
         self._due = 0.0
         self._stepped_at = 0.0
         self._followed = False
-        self._gone_at: float | None = None
-        self._gone: dict[str, bool] = {}
+        self._holder = Holder(store, host)
         self._reported = False
         self._damaged: dict[str, float] = {}
         self._begin()
@@ -108,7 +113,7 @@ class Master:
         try:
             if self._nothing_new(now):
                 return LeaderStep(False, self._due, leading=True)
-            if not self.leadership.hold(now.monotonic, self._holder_gone):
+            if not self.leadership.hold(now.monotonic, self._holder.gone):
                 if self.leadership.holder != self.store.writer:
                     self._desk = None  # else the token is mine and only its renewal is in doubt: do not plan
                 self._beat(now.monotonic, "standby")
@@ -140,6 +145,7 @@ class Master:
 
     def close(self) -> None:
         """Resign and leave, so that a standby need not wait. Never raises OSError."""
+        self._feed.close(self._desk)
         with contextlib.suppress(OSError):
             self.leadership.resign()
             if self._desk is not None:
@@ -221,6 +227,7 @@ class Master:
         placing.fail_refused(desk)
         placing.hold_back(desk)
         taken = placing.promote(desk)
+        left += self._feed.step(desk)
         self._retaining.step(desk)
         self._clearing.step(desk)
         report_due = self._reporting.step(desk, self.leadership, self._drops.growing())
@@ -258,7 +265,7 @@ class Master:
         """See to the token and the beat within a long step. Errors: OSError, DoorShut when I lead no more."""
         now, epoch = self.store.clock.monotonic(), self.leadership.epoch
         if now >= self.leadership.renew_must:
-            if not self.leadership.hold(now, self._holder_gone) or self.leadership.epoch != epoch:
+            if not self.leadership.hold(now, self._holder.gone) or self.leadership.epoch != epoch:
                 raise doors.DoorShut(layout.ADMITTING)
             self._beat(now, "leader")
 
@@ -288,13 +295,3 @@ class Master:
         with contextlib.suppress(OSError):
             for node in gone_from_here(self.store, self.host, "master"):
                 report_gone(self.store, node)
-
-    def _holder_gone(self, holder: str) -> bool:
-        """Whether the holder ran on this host and its process is gone; looked up at most once a second."""
-        now = self.store.clock.monotonic()
-        if self._gone_at is None or now - self._gone_at >= GONE_EVERY_S or holder not in self._gone:
-            self._gone_at = now
-            beat = beats.list_beats(self.store.fs).get(holder)
-            read = beats.read(self.store.fs, beat) if beat is not None else None
-            self._gone = {holder: read is not None and provably_gone(read, self.host)}
-        return self._gone[holder]

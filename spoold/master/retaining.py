@@ -47,8 +47,9 @@ class Retaining:
         for state, names in ended.items():
             due = self._due[state]
             batch = [due.popleft() for _ in range(min(len(due), BATCH))]
-            if found := {file: names[file] for file in batch if file in names}:
-                _archive(desk, state, found)
+            found = {file: names[file] for file in batch if file in names}
+            if may := {file: name for file, name in found.items() if key(name.id) not in desk.ends.unsaved}:
+                _archive(desk, state, may)
         if asked and not desk.view.completed and not desk.view.failed:
             for request in asked:
                 for bucket in sorted(desk.store.fs.list(layout.ARCHIVE)):

@@ -6,12 +6,13 @@ and a host of its own, and no two monotonic clocks agree, as on real machines. A
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from spoold.master.feed import Subscriber
 from spoold.master.master import Master
 from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Capabilities
@@ -106,12 +107,12 @@ class Cluster:
         """Write spool.toml; nodes that start later read it."""
         self.fs.write("spool.toml", settings.encode(), durable=True)
 
-    def master(self, name: str, *, host: str = "") -> Node:
+    def master(self, name: str, *, host: str = "", subscribers: Sequence[Subscriber] = ()) -> Node:
         """Start a master."""
         node = self._node(name, host or name)
         store = open_store(node.fs, node.clock, name, "/spool")
         store.open_tmp()
-        node.actor = Master(store, node.host)
+        node.actor = Master(store, node.host, subscribers)
         return self._add(node)
 
     def worker(

@@ -1,0 +1,66 @@
+"""The attempts whose end a leader has seen and that the feed has not handed on yet, oldest first.
+
+Law: noted where the view changes, from names alone. Nothing is noted while nobody wants it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from spoold.master.view import Place
+from spoold.protocol.lanes import kind_in
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import EndedName, key, parse_ended, parse_returned
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """An attempt that has ended. kind: the type of its task, None where nobody knows; final: it committed the task,
+    so a record must be there (an attempt that was handed back may have none).
+    """
+
+    name: EndedName
+    kind: str | None = None
+    final: bool = True
+
+
+@dataclass(slots=True)
+class Ends:
+    """wanted: whether anybody does; queue: the ends that were seen since; unsaved: the keys of tasks with an end that
+    is in no checkpoint yet. While a task is among them its records must stay in results/.
+    """
+
+    wanted: bool = False
+    queue: deque[End] = field(default_factory=deque)
+    unsaved: set[str] = field(default_factory=set)
+
+    def see(self, place: Place | None, lane: str | None) -> None:
+        """A token came to this place. lane: the one that it was in before, if that is known."""
+        end = end_at(place, lane) if self.wanted and place is not None else None
+        if end is not None:
+            self.queue.append(end)
+            self.unsaved.add(key(end.name.id))
+
+    def expect(self, ends: Iterable[End]) -> None:
+        """Somebody wants all ends from now on, and these first."""
+        self.wanted, self.queue = True, deque(ends)
+        self.saved()
+
+    def saved(self) -> None:
+        """What has left the queue is in a checkpoint."""
+        self.unsaved = {key(end.name.id) for end in self.queue}
+
+
+def end_at(place: Place, lane: str | None = None) -> End | None:
+    """The attempt that ended by a token's move to this place; None where no attempt ends."""
+    kind = kind_in(lane) or None if lane is not None else None
+    if place.state in (State.COMPLETED, State.FAILED):
+        ended = parse_ended(place.name)
+        return None if ended is None else End(ended, kind)
+    returned = parse_returned(place.name) if place.state is State.RETURNED else None
+    if returned is None or returned[0].attempt < 2:
+        return None
+    task, decider = returned
+    return End(EndedName(task.id, task.attempt - 1, decider), kind, final=False)

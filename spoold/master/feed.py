@@ -1,0 +1,200 @@
+"""results/ → those that decide by what attempts cost: each record is read once, and only if somebody asks.
+
+A leader notes each attempt whose end it sees (`ends`). The feed reads the record of each, a bounded number in a step,
+and hands it to all subscribers. Now and then it writes a checkpoint: their states, and what these cover. The next
+leader restores both, lists results/ once, and reads only what is newer.
+
+Law: state and coverage are saved and restored together, and no task is archived before, so no record counts twice
+and none is left out, wherever a leader dies. A record that cannot be read stops nothing. Without subscribers nothing
+is noted, read or written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from spoold.master.coverage import Coverage
+from spoold.master.desk import Desk
+from spoold.master.ends import End
+from spoold.protocol import codec, layout
+from spoold.protocol.checkpoint import Checkpoint, CheckpointName
+from spoold.protocol.ended_attempt import EndedAttempt
+from spoold.protocol.errors import BadFile, ShutOut
+from spoold.protocol.names import EndedName
+from spoold.protocol.result import Result
+from spoold.store import absence, checkpoints
+from spoold.store.regular import regular
+from spoold.system.errnos import Meaning, classify, concerns_one_file
+
+# Records that are read in one step.
+PER_STEP = 64
+# How often (s) a checkpoint is written while attempts end: with many tasks in it more rarely, so long (s) for each.
+EVERY_S, EACH_S = 5.0, 1e-3
+# A reader must be able to read it whole.
+BYTES_MAX = 32 << 20
+# How many of the last warnings people are shown, and for how long (s).
+SHOWN, SHOWN_S = 5, 600.0
+
+
+class Subscriber(Protocol):
+    """Something that decides by what attempts came to. name: its key in a checkpoint, the same in all releases."""
+
+    name: str
+
+    def take(self, attempt: EndedAttempt) -> None:
+        """Take in one attempt. It comes once; two attempts of one task come in their order."""
+        ...
+
+    def save(self) -> Any:
+        """The whole state as a JSON value."""
+        ...
+
+    def restore(self, state: Any) -> None:
+        """Replace the whole state by one that `save` gave, perhaps in another release; None: begin with nothing.
+
+        Errors: ValueError for a state that it cannot go on from.
+        """
+        ...
+
+
+class Feed:
+    """One leader's feed. It outlives epochs: a new desk, which each epoch has, makes it restore everything."""
+
+    def __init__(self, subscribers: Sequence[Subscriber] = ()) -> None:
+        """Errors: ValueError for two subscribers of one name."""
+        self._subscribers = {subscriber.name: subscriber for subscriber in subscribers}
+        if len(self._subscribers) < len(subscribers):
+            raise ValueError(f"two subscribers have one name: {[s.name for s in subscribers]}")
+        self._numbers = itertools.count()
+        self._desk: Desk | None = None
+        self._coverage = Coverage()
+        self._others: dict[str, Any] = {}
+        self._standing: list[CheckpointName] = []
+        self._news = False
+        self._saved_at: float | None = None
+        self._warnings: deque[tuple[float, str]] = deque(maxlen=SHOWN)
+
+    def step(self, desk: Desk) -> int:
+        """Hand on some attempts; returns how many are left for the next step. Errors: OSError of the share."""
+        if not self._subscribers:
+            return 0
+        if self._desk is not desk:
+            self._restore(desk)
+        queue, budget = desk.ends.queue, PER_STEP
+        while queue and budget:
+            if self._coverage.lacks(queue[0].name):
+                desk.breathe()
+                try:
+                    self._hand_on(desk, queue[0])
+                except NotADirectoryError:
+                    return 0  # something stands in the place of results/: people are told, and the records wait
+                budget -= 1
+            queue.popleft()
+        if not self._news:
+            desk.ends.saved()
+        elif self._saved_at is None or desk.now.monotonic >= self._saved_at + self._every_s():
+            self._save(desk)
+        self._tell(desk)
+        return len(queue)
+
+    def close(self, desk: Desk | None) -> None:
+        """Save what was handed on by this desk's leader since the last checkpoint. Never raises OSError."""
+        if desk is not None and self._desk is desk and self._news:
+            with contextlib.suppress(OSError, ShutOut):
+                self._save(desk)
+
+    def _every_s(self) -> float:
+        return max(EVERY_S, EACH_S * len(self._coverage))
+
+    def _restore(self, desk: Desk) -> None:
+        """Go on where the leader before left off. Where it left nothing, what has ended by now is not read at all."""
+        fs, faults = desk.store.fs, list[str]()
+        self._standing = checkpoints.list_checkpoints(fs)
+        found = checkpoints.latest(fs, self._standing, faults)
+        states = dict(found.states) if found is not None else {}
+        for name, subscriber in self._subscribers.items():
+            try:
+                subscriber.restore(states.pop(name, None))
+            except ValueError as error:
+                subscriber.restore(None)
+                faults.append(f"the saved state of {name} cannot be used, so it begins with nothing: {error}")
+        self._others = states
+        self._coverage = Coverage(found.covered if found is not None else ())
+        desk.breathe()
+        behind = self._coverage.behind(absence.names_in(fs, layout.RESULTS, desk.view.blocked), desk.view.place)
+        if found is None:
+            for end in behind:
+                self._coverage.add(end.name)
+        desk.ends.expect(behind if found is not None else ())
+        for fault in faults:
+            self._warn(desk, fault)
+        self._desk, self._news, self._saved_at = desk, found is None, None
+
+    def _hand_on(self, desk: Desk, end: End) -> None:
+        path = layout.join(layout.RESULTS, end.name.encode())
+        try:
+            with desk.reading(path), regular(path):
+                data = absence.read(desk.store.fs, path)
+            result = None if data is None else codec.load_model(Result, data, path)
+        except BadFile as error:
+            self._miss(desk, end.name, f"{path} {error.problem.rstrip('.')}")
+        except OSError as error:
+            if not concerns_one_file(error) or isinstance(error, NotADirectoryError):
+                raise
+            self._miss(desk, end.name, f"{path}: {error.strerror}")
+        else:
+            if result is not None:
+                attempt = EndedAttempt.of(end.name, result, end.kind)
+                for subscriber in self._subscribers.values():
+                    subscriber.take(attempt)
+            elif end.final:
+                self._miss(desk, end.name, f"{path} is missing")
+        self._coverage.add(end.name)
+        self._news = True
+
+    def _miss(self, desk: Desk, name: EndedName, why: str) -> None:
+        desk.journal.note("UNREAD", name.id, name.attempt, problem=why)
+        self._warn(desk, f"{why}; what this attempt cost is not counted")
+
+    def _warn(self, desk: Desk, sentence: str) -> None:
+        self._warnings.append((desk.now.monotonic + SHOWN_S, sentence))
+
+    def _save(self, desk: Desk) -> None:
+        """Write a checkpoint, and remove all but the one before it. Errors: OSError, but not for a full share."""
+        self._saved_at = desk.now.monotonic
+        self._coverage.keep(lambda task_key: _may_come_again(desk, task_key))
+        states = {**self._others, **{name: subscriber.save() for name, subscriber in self._subscribers.items()}}
+        covered = tuple(self._coverage.names())
+        data = codec.dump(Checkpoint(at=desk.store.stamp(), states=states, covered=covered))
+        if len(data) > BYTES_MAX:
+            problem = f"the checkpoint of the feed would be larger than {BYTES_MAX >> 20} MiB"
+            self._warn(desk, f"{problem}, so the next leader counts anew from the last one; lower retention.keep")
+            desk.ends.saved()
+            return
+        name = CheckpointName(desk.epoch, next(self._numbers))
+        try:
+            checkpoints.publish(desk.store, name, data)
+        except OSError as error:
+            if classify(error) is not Meaning.FULL and not isinstance(error, NotADirectoryError):
+                raise
+            return
+        self._news = False
+        desk.ends.saved()
+        for old in self._standing[1:]:
+            with contextlib.suppress(OSError):
+                desk.store.fs.unlink(checkpoints.path_of(old))
+        self._standing = [name, *self._standing[:1]]
+
+    def _tell(self, desk: Desk) -> None:
+        while self._warnings and self._warnings[0][0] <= desk.now.monotonic:
+            self._warnings.popleft()
+        desk.report.notices += [sentence for _, sentence in self._warnings]
+
+
+def _may_come_again(desk: Desk, task_key: str) -> bool:
+    """Whether records of the task may be in results/: it is not archived, nor gone."""
+    return desk.view.place(task_key) is not None or task_key in desk.missing.keys
