@@ -202,6 +202,7 @@ class Reporting:
             types=outlook.types(desk),
             paused=tuple(sorted(desk.paused)),
             halted=is_halted(desk),
+            settings=desk.store.revisions.revision,
             warnings=(
                 *_warnings(desk, growing),
                 *outlook.warnings(workers, awake, stuck),
@@ -235,6 +236,7 @@ def _warnings(desk: Desk, growing: dict[str, BadFile]) -> list[str]:
     warnings = list(dict.fromkeys((*notices, *named(desk.report.locked), *named(list(found.values())))))
     warnings += desk.store.room_warnings()
     warnings += desk.view.misnamed.warnings()
+    warnings += desk.store.revisions.warnings[:NOTICES_SHOWN]
     if desk.step.now.monotonic - desk.report.undone_at < UNDONE_SHOWN_S:
         warnings.append(UNDONE.format(desk.report.undone))
     return warnings + [f"pending/{drop}: {error.problem} {error.mend}" for drop, error in sorted(growing.items())[:5]]

@@ -17,6 +17,7 @@
     request_body who asked, when and why
     snapshot    the leader's picture of the cluster
     report      what the doctor found
+    change      settings that change while the spool runs
     settings    spool.toml and the marker spool.json
     plain       what surely fits a model, found without the model
     codec       bytes to values and back, with errors that name file, field and mend

@@ -106,7 +106,8 @@ class Heartbeat(BaseModel):
     standby, or a word of a later release. mem_available_mb and disk_free_mb in MiB, load as the one-minute average.
 
     avoids: tasks that it leaves to other workers for a while, each with the reason; only the latest of them.
-    clock_ahead_s: how far its machine's clock is ahead of the file server's.
+    clock_ahead_s: how far its machine's clock is ahead of the file server's. settings: the revision that it goes by,
+    '' for spool.toml alone.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -133,3 +134,4 @@ class Heartbeat(BaseModel):
     endings: dict[str, Times] = {}
     spent: Spent | None = None
     mount: MountFacts | None = None
+    settings: str = ""

@@ -29,6 +29,7 @@ EVENTS = "events"
 STATUS = "status"
 ARCHIVE = "archive"
 DOCTOR = "doctor"
+CHANGES = "settings"
 TMP = "tmp"
 REASON = ".reason.json"
 # What attempts wrote, which may hold secrets: not for everybody who can reach the share.
@@ -53,8 +54,11 @@ TREE: dict[str, str] = {
     STATUS: "the leader's snapshots and checkpoints; of each the highest name counts",
     ARCHIVE: "old tasks with their results and logs, by hash of id",
     DOCTOR: "reports of `spool doctor`, one for each kind of mount, and its trials while it runs",
+    CHANGES: "changes of settings while the spool runs, merged over spool.toml by their numbers",
     TMP: "one directory per writer, where files are written before they are renamed into place",
 }
+# Spools of earlier releases lack these: a missing one counts as empty.
+LATER = frozenset({CHANGES})
 
 
 def join(*parts: str) -> str:

@@ -95,6 +95,7 @@ def no_tasks() -> dict[str, int]:
 class Snapshot(_Part):
     """The whole picture. source is `leader`, or `listing` where nobody leads.
 
+    settings: the revision of the settings that the leader goes by, '' for spool.toml alone.
     spent: what the attempts that the present workers committed came to, since each of them started.
     """
 
@@ -111,4 +112,5 @@ class Snapshot(_Part):
     types: dict[str, dict[str, int]] = {}
     paused: tuple[str, ...] = ()
     halted: bool = False
+    settings: str = ""
     warnings: tuple[str, ...] = ()

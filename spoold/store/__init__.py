@@ -1,6 +1,8 @@
 """Protocol × system: the effects that every actor of a spool shares.
 
     store       an open spool: marker, settings, this writer's tmp directory, reading and publishing
+    revisions   the settings that a node goes by: spool.toml and what was changed since
+    changing    publishes a change of settings
     root_files  the marker and the settings, from their bytes
     absence     what is really not there
     obstacles   what stands in the place of a directory and is none

@@ -35,6 +35,7 @@ class Presence:
         self._said: dict[str, Any] | None = None
         self._said_at: float | None = None
         self._at: float | None = None
+        self._looked_at: float | None = None
         self._every_s = store.settings.heartbeat.interval_s
         # A third of the interval is kept in hand, so that a slow share does not turn a beat into a miss.
         self._period_s = self._every_s * 2 / 3
@@ -49,7 +50,8 @@ class Presence:
 
     def beat(self, now: float, status: str, **fields: Any) -> None:
         """Publish a beat. Errors: OSError, ShutOut; the beat then still is due."""
-        said = {"status": status, **fields}
+        self._look_at_settings(now)
+        said = {"status": status, "settings": self._store.revisions.revision, **fields}
         news = {name: value for name, value in said.items() if name not in _PASSING}
         if not self._renewed(news, now):
             before, mine = self._standing, BeatName(self._store.writer, self._beat)
@@ -63,6 +65,20 @@ class Presence:
         if self._store.common.due:
             with contextlib.suppress(OSError):  # a beat is worth more than the time of day
                 self._compare_clocks()
+
+    def _look_at_settings(self, now: float) -> None:
+        """As often as a beat is due, however often one is published; where a look is dear, as often as one must be
+        written anew. Errors: OSError, of the first look alone: nothing is planned before the changes are known.
+        """
+        every_s = self._every_s * SAY_AGAIN if self._store.fs.forgets else self._period_s
+        if self._looked_at is None:
+            self._store.revisions.look()
+        elif now - self._looked_at < every_s:
+            return
+        else:
+            with contextlib.suppress(OSError):  # a beat is worth more, and what was seen last stands
+                self._store.revisions.look()
+        self._looked_at = now
 
     def _compare_clocks(self) -> None:
         """Ask the server for its time; where this machine's is another, the next beat says so. Errors: OSError."""

@@ -7,7 +7,7 @@ import errno
 import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from spoold.protocol import layout
@@ -31,6 +31,7 @@ from spoold.system.posix import WHOLE, PosixFileSystem
 if TYPE_CHECKING:
     from spoold.protocol.heartbeat import MountFacts
     from spoold.protocol.settings import Settings
+    from spoold.store.revisions import Revisions
 
 # One change waits for the lock at most this long (s), and at most half an interval: a wait must not cost a beat.
 LOCK_WAIT_S = 2.5
@@ -58,15 +59,22 @@ class Store:
         self.writer = writer
         self.marker = marker
         self.basics = basics
-        self._read_settings = settings
+        self._read_settings = cache(settings)
         # How the spool is mounted now, as far as whoever opened it can tell; a heartbeat says it to the others.
         self.mount: Callable[[], MountFacts | None] = lambda: None
         self._written = 0
 
     @cached_property
+    def revisions(self) -> Revisions:
+        """The settings that this writer goes by, as it looked them up."""
+        from spoold.store.revisions import Revisions  # most commands ask for no settings but the basics
+
+        return Revisions(self.fs, self._read_settings)
+
+    @property
     def settings(self) -> Settings:
-        """All of spool.toml as it was when the spool was opened, read into its model by the first who asks."""
-        return self._read_settings()
+        """spool.toml as it was when the spool was opened, with the changes in settings/ that were seen since."""
+        return self.revisions.current
 
     @property
     def durable(self) -> bool:

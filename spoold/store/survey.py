@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from spoold.protocol import codec, layout
+from spoold.protocol.change import parse_change
 from spoold.protocol.checkpoint import parse_checkpoint
 from spoold.protocol.door import parse_door
 from spoold.protocol.drop import concerns_us
@@ -50,6 +51,7 @@ _PARSERS = {
     layout.CONTROL: parse_request,
     layout.EVENTS: parse_events,
     layout.LOGS: parse_log,
+    layout.CHANGES: parse_change,
 }
 _ARCHIVED_AS = {State.COMPLETED.value: State.COMPLETED, State.FAILED.value: State.FAILED}
 
@@ -73,7 +75,7 @@ class _Notes:
         try:
             return sorted(self.store.fs.list(path))
         except FileNotFoundError:
-            if path in layout.TREE:
+            if path in layout.TREE and path not in layout.LATER:
                 self.missing.append(path)
         except NotADirectoryError:
             said = obstacle(self.store.fs, path) if path in layout.TREE else None
@@ -151,7 +153,7 @@ def survey(store: Store) -> Survey:
         standing=tuple(standing),
         irregular=tuple(notes.irregular),
         foreign=tuple(notes.foreign),
-        missing=tuple(sorted({*notes.missing, *(set(layout.TREE) - set(root))})),
+        missing=tuple(sorted({*notes.missing, *(set(layout.TREE) - layout.LATER - set(root))})),
         unreadable=tuple(notes.unreadable),
         blocked=tuple(sorted(notes.blocked.items())),
         drops=drops,

@@ -2,6 +2,7 @@
 
 from hypothesis import strategies as st
 
+from spoold.protocol.change import ChangeName
 from spoold.protocol.checkpoint import CheckpointName
 from spoold.protocol.door import BatchName, DoorName, OriginalName
 from spoold.protocol.lanes import Lane
@@ -57,6 +58,7 @@ lease_names = st.builds(LeaseName, numbers12, numbers15, nodes)
 snapshot_names = st.builds(SnapshotName, numbers12, numbers15)
 checkpoint_names = st.builds(CheckpointName, numbers12, numbers15)
 events_names = st.builds(EventsName, nodes, numbers9)
+change_names = st.builds(ChangeName, numbers9, nodes)
 batch_names = st.builds(BatchName, orders, ids) | st.builds(
     BatchName, orders, ids, st.integers(0, 10**12 - 1), st.integers(0, 10**12 - 1)
 )

@@ -11,6 +11,7 @@ import pytest
 from pydantic import AliasChoices, BaseModel
 
 from spoold.protocol import codec, door, layout, names
+from spoold.protocol.change import CHANGEABLE, Change, parse_change
 from spoold.protocol.checkpoint import Checkpoint, parse_checkpoint
 from spoold.protocol.drop import UNFINISHED, UNIQUE, WHOLE
 from spoold.protocol.event import Event
@@ -30,6 +31,7 @@ from spoold.rules.attempts import outcome, retry
 from spoold.rules.attempts.policy import retry_policy
 from spoold.rules.entry import admission
 from spoold.rules.gates.registry import TASK_GATES, TYPE_GATES
+from spoold.store import revisions
 from tests.house.sources import modules
 
 TEXT = (Path(__file__).parents[2] / "spool_layout.md").read_text(encoding="utf-8")
@@ -48,6 +50,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "snapshot": names.parse_snapshot,
     "checkpoint": parse_checkpoint,
     "report": parse_report,
+    "change": parse_change,
     "events": names.parse_events,
     "door": door.parse_door,
     "batch": door.parse_batch,
@@ -65,6 +68,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "event": Event,
     "snapshot": Snapshot,
     "checkpoint": Checkpoint,
+    "change": Change,
 }
 
 
@@ -330,10 +334,19 @@ def test_what_must_be_there_is_what_readers_insist_on() -> None:
 
 
 def test_the_fields_of_the_small_files_are_in_their_examples() -> None:
-    for kind in ("request", "marker", "event", "snapshot", "checkpoint"):
+    for kind in ("request", "marker", "event", "snapshot", "checkpoint", "change"):
         [text] = [text for language, name, text in BLOCKS if (language, name) == ("json", kind)]
         assert set(orjson.loads(text)) == set(MODELS[kind].model_fields)
-    assert quoted([row[0] for row in table("checkpoint field", "type")]) == set(Checkpoint.model_fields)
+    for kind in ("checkpoint", "change"):
+        assert quoted([row[0] for row in table(f"{kind} field", "type")]) == set(MODELS[kind].model_fields)
+
+
+def test_what_can_be_changed_while_nodes_run_is_told() -> None:
+    said = re.search(r"Changeable are (.+?)\.", _flat("Change"))
+    assert said is not None
+    assert quoted([said[1]]) == set(CHANGEABLE)
+    assert f"At most {revisions.FILES_MAX:,} files count" in _flat("Change")
+    assert f"at most {revisions.BYTES_MAX >> 10} KiB" in _flat("Change")
 
 
 def test_the_settings_and_their_defaults_are_all_told() -> None:
@@ -419,6 +432,7 @@ def test_every_field_of_a_reason_is_told() -> None:
         ("SEQ", parse_checkpoint, "3-{}.feed.json"),
         ("SEGMENT", names.parse_events, "master-9z9z.{}.jsonl"),
         ("NUMBER", door.parse_door, "3.master-9z9z.{}"),
+        ("NUMBER", parse_change, "{}.cli-desk-0k2j9x.json"),
         ("NUMBER", parse_report, "{}.doctor-laptop1-7f3a0.json"),
         ("DONE, SIZE", door.parse_batch, "hff58yhhc0-3.nightly-0a1b2c3d.{0}-{0}.growing"),
     ],

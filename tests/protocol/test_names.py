@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spoold.protocol import door, names, order
+from spoold.protocol.change import ChangeName, parse_change
 from spoold.protocol.checkpoint import CheckpointName, parse_checkpoint
 from spoold.protocol.door import BatchName, DoorName, OriginalName
 from spoold.protocol.errors import BadName
@@ -57,6 +58,7 @@ KINDS: dict[str, tuple[st.SearchStrategy[Any], Encoder, Parser]] = {
     "lease": (some.lease_names, LeaseName.encode, names.parse_lease),
     "snapshot": (some.snapshot_names, SnapshotName.encode, names.parse_snapshot),
     "checkpoint": (some.checkpoint_names, CheckpointName.encode, parse_checkpoint),
+    "change": (some.change_names, ChangeName.encode, parse_change),
     "events": (some.events_names, EventsName.encode, names.parse_events),
     "batch": (some.batch_names, BatchName.encode, door.parse_batch),
     "original": (some.original_names, OriginalName.encode, door.parse_original),
@@ -72,6 +74,7 @@ LONGEST: dict[str, Any] = {
     "lease": LeaseName(10**12 - 1, 10**15 - 1, LONGEST_NODE),
     "snapshot": SnapshotName(10**12 - 1, 10**15 - 1),
     "checkpoint": CheckpointName(10**12 - 1, 10**15 - 1),
+    "change": ChangeName(10**9 - 1, LONGEST_NODE),
     "events": EventsName(LONGEST_NODE, 10**9 - 1),
     "batch": BatchName(BIGGEST.order, LONGEST_ID, 10**12 - 1, 10**12 - 1),
     "original": OriginalName(BIGGEST.order, LONGEST_ID),
@@ -193,6 +196,8 @@ def test_the_other_spellings_of_a_name_are_checked_alike() -> None:
         (parse_checkpoint, "1-2.json"),
         (parse_checkpoint, "1-02.feed.json"),
         (names.parse_events, "w.1.json"),
+        (parse_change, "01.w.json"),
+        (parse_change, "1.W.json"),
         (door.parse_batch, f"{ORDER}.a.json"),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from spoold.protocol import codec, door, layout, names
+from spoold.protocol.change import Change, parse_change
 from spoold.protocol.checkpoint import Checkpoint, parse_checkpoint
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Heartbeat
@@ -50,6 +51,7 @@ def load(path: str) -> Any:
         layout.CONTROL: RequestBody,
         layout.STATUS: Snapshot,
         layout.DOCTOR: Report,
+        layout.CHANGES: Change,
     }
     model = models.get(directory, Task)
     if name.endswith(".result.json"):
@@ -80,6 +82,7 @@ def name_of(path: str) -> Any:
         layout.EVENTS: names.parse_events,
         layout.STATUS: parse_checkpoint if name.endswith(".feed.json") else names.parse_snapshot,
         layout.DOCTOR: parse_report,
+        layout.CHANGES: parse_change,
         layout.ARCHIVE: names.parse_archived,
     }
     return parsers[directory](name)
@@ -134,6 +137,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "lease": names.parse_lease,
     "snapshot": names.parse_snapshot,
     "checkpoint": parse_checkpoint,
+    "change": parse_change,
     "events": names.parse_events,
     "batch": door.parse_batch,
     "original": door.parse_original,

@@ -196,3 +196,15 @@ def test_a_checkpoint_of_the_feed_is_no_stranger_and_its_epoch_counts() -> None:
     seen = survey(cluster.store)
     assert "status/77-1.feed.json" not in seen.foreign
     assert seen.epoch == 77
+
+
+def test_changes_of_settings_are_no_strangers_and_a_spool_without_them_is_whole() -> None:
+    cluster = busy_cluster()
+    cluster.fs.write("settings/1.w.json", b"{}", durable=False)
+    cluster.fs.write("settings/1.json", b"{}", durable=False)
+    seen = survey(cluster.store)
+    assert [path for path in seen.foreign if path.startswith("settings/")] == ["settings/1.json"]
+    for name in cluster.fs.list("settings"):
+        cluster.fs.unlink(f"settings/{name}")
+    cluster.fs.rmdir("settings")
+    assert survey(cluster.store).missing == ()

@@ -104,6 +104,7 @@ HEARTBEAT: Shape = {
     "endings": by_name(whole(0, _COUNT_MAX)),
     "spent": maybe(_total(_COUNT_MAX)),
     "mount": maybe(part({"fstype": text, "version": text, "options": _texts, "network": flag})),
+    "settings": text,
 }
 
 _STATES = ("pending", "waiting", "ready", "claimed", "completed", "failed", "rejected")
@@ -142,6 +143,7 @@ SNAPSHOT: Shape = {
     "types": by_name(by_name(whole())),
     "paused": _texts,
     "halted": flag,
+    "settings": text,
     "warnings": _texts,
 }
 _READ_HEARTBEAT, _READ_SNAPSHOT = part(HEARTBEAT), part(SNAPSHOT)

@@ -1,0 +1,113 @@
+"""The settings that a node goes by: spool.toml, with the changes in settings/ merged over it by their numbers.
+
+Law: what is in settings/ alone says which settings hold, so all nodes that see the same files go by the same. A file
+that is wrong counts as absent, people are told, and the others hold. Nothing is read twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from spoold.protocol import layout
+from spoold.protocol.errors import BadFile, Unavailable
+from spoold.store import absence
+from spoold.store.absence import names_in
+from spoold.store.obstacles import barriers, obstacle
+from spoold.store.regular import Unreadable, regular
+from spoold.system.errnos import concerns_one_file
+from spoold.system.filesystem import FileSystem
+
+if TYPE_CHECKING:
+    from spoold.protocol.change import ChangeName
+    from spoold.protocol.settings import Settings
+
+# So many files count, the first ones; and so many bytes of each.
+FILES_MAX, BYTES_MAX = 1000, 64 << 10
+FOLD = f"Write what the changes say into {layout.SETTINGS}, remove them, and restart every node"
+
+
+class Revisions:
+    """One node's settings. revision: of the last change that they contain, '' for spool.toml alone.
+
+    warnings: what is wrong with files in settings/, and how to fix it.
+    """
+
+    def __init__(self, fs: FileSystem, base: Callable[[], Settings]) -> None:
+        self._fs = fs
+        self._base = base
+        self._current: Settings | None = None
+        self._read: dict[ChangeName, Settings | BadFile] = {}
+        self._highest = 0
+        self.revision = ""
+        self.warnings: list[str] = []
+
+    @property
+    def current(self) -> Settings:
+        """The settings as last looked up; the first who asks looks. Errors: BadFile of spool.toml."""
+        if self._current is None:
+            self._current = self._base()
+            with contextlib.suppress(OSError):  # whoever goes on with them looks again
+                self.look()
+        return self._current
+
+    def look(self) -> None:
+        """List settings/, and go by what is there from now on. Errors: OSError; then everything stays as it was."""
+        from spoold.protocol.change import merged, parse_change
+
+        blocked: set[str] = set()
+        listed = names_in(self._fs, layout.CHANGES, blocked)
+        if blocked:
+            # A link in its place is told with all others of the tree.
+            self.warnings = [] if obstacle(self._fs, layout.CHANGES) else barriers(self._fs, blocked)
+            return
+        names = sorted(name for name in map(parse_change, listed) if name is not None)
+        warnings = []
+        if len(names) > FILES_MAX:
+            first = layout.join(layout.CHANGES, names[FILES_MAX].encode())
+            warnings.append(f"{first} and what follows it does not count, as more than {FILES_MAX:,} files. {FOLD}")
+        counted = names[:FILES_MAX]
+        read = {name: self._read.get(name) or self._load(name) for name in counted}
+        settings, revision = self._base(), ""
+        for name in counted:
+            found = read[name]
+            if isinstance(found, BadFile):
+                warnings.append(f"{found}")
+            elif found is not None:
+                settings, revision = merged(settings, found), name.revision
+        self._read = {
+            n: found for n, found in read.items() if found is not None and not isinstance(found, Unreadable)
+        }
+        self._highest = max((self._highest, *(name.number for name in names)))
+        self._current, self.revision, self.warnings = settings, revision, warnings
+
+    def _load(self, name: ChangeName) -> Settings | BadFile | None:
+        """A change, or what is wrong with it; None where it has gone or may not be read just now. Errors: OSError."""
+        from spoold.protocol.change import load_change
+
+        path = layout.join(layout.CHANGES, name.encode())
+        try:
+            with regular(path):
+                data = absence.read(self._fs, path, BYTES_MAX + 1)
+            if data is not None and len(data) > BYTES_MAX:
+                raise BadFile(
+                    path, "", f"is larger than {BYTES_MAX >> 10} KiB.", "no change needs so much: remove it."
+                )
+            return None if data is None else load_change(data, path)
+        except BadFile as error:
+            return error
+        except OSError as error:
+            if not concerns_one_file(error):
+                raise
+            return Unreadable(
+                path, "", f"cannot be read: {error.strerror}.", "let every node read it (chmod, chown)."
+            )
+
+    def next_number(self) -> int:
+        """A number above all that were seen, and that was not given before. Errors: OSError, Unavailable."""
+        self.look()
+        if len(self._read) >= FILES_MAX:
+            raise Unavailable(f"{layout.CHANGES}/ holds {FILES_MAX:,} changes, and no more count. {FOLD}.")
+        self._highest += 1
+        return self._highest

@@ -1,0 +1,193 @@
+"""settings/ is merged over spool.toml by number; what is wrong in it is told, and stops nothing."""
+
+import errno
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from spoold.protocol.errors import BadFile, Unavailable
+from spoold.store import revisions
+from spoold.store.changing import publish_change
+from spoold.store.initialise import initialise
+from spoold.store.store import Store, open_store
+from spoold.system.clock import ManualClock
+from spoold.system.memory import MemoryFileSystem
+from tests.support.faults import FaultyFileSystem
+
+TOML = b"[types.review]\ntimeout = 9\nmax_concurrent = 5\n"
+
+
+class Spool:
+    """A spool with settings, and one writer that has it open."""
+
+    def __init__(self) -> None:
+        self.memory, self.clock = MemoryFileSystem(), ManualClock()
+        initialise(self.memory, self.clock, "spool", "/spool")
+        self.memory.write("spool.toml", TOML, durable=True)
+        self.mount = FaultyFileSystem(self.memory)
+        self.store = self.open("w1")
+
+    def open(self, writer: str) -> Store:
+        store = open_store(self.mount, self.clock, writer, "/spool")
+        store.open_tmp()
+        return store
+
+    def put(self, name: str, settings: Mapping[str, Any]) -> None:
+        """A change, as another node would have published it."""
+        self.memory.write(f"settings/{name}", json.dumps({"settings": settings}).encode(), durable=True)
+
+    def limit(self) -> tuple[int | None, str]:
+        """What the writer goes by after a look."""
+        self.store.revisions.look()
+        return self.store.settings.of("review").max_concurrent, self.store.revisions.revision
+
+
+def limited(number: int) -> dict[str, Any]:
+    return {"types": {"review": {"max_concurrent": number}}}
+
+
+def test_changes_count_in_the_order_of_their_numbers_and_each_is_read_once() -> None:
+    spool = Spool()
+    assert spool.limit() == (5, "")
+    spool.put("10.a.json", limited(1))
+    spool.put("9.z.json", limited(2))
+    spool.put("10.b.json", {"retry": {"max": 0}})
+    spool.put("no-change.json", limited(7))
+    assert spool.limit() == (1, "10.b")
+    assert spool.store.settings.of("review").timeout == 9
+    assert spool.store.settings.retry.max == 0
+    read = spool.mount.asked["read"]
+    assert spool.limit() == (1, "10.b")
+    assert spool.mount.asked["read"] == read
+    spool.memory.unlink("settings/10.a.json")
+    assert spool.limit() == (2, "10.b"), "who removes a file takes its change back"
+
+
+def test_the_first_who_asks_looks() -> None:
+    spool = Spool()
+    spool.put("1.a.json", limited(3))
+    assert spool.open("w2").settings.of("review").max_concurrent == 3
+    spool.mount.fail("list", "settings", errno.EIO)
+    store = spool.open("w3")
+    assert store.settings.of("review").max_concurrent == 5
+    store.revisions.look()
+    assert store.settings.of("review").max_concurrent == 3
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"{", "is not JSON"),
+        (b'{"settings": {"heartbeat": {"interval_s": 1}}}', "heartbeat: cannot be changed while nodes run"),
+        (b'{"settings": {"retry": {"max": "many"}}}', "retry.max"),
+        (b" " * (revisions.BYTES_MAX + 1), "is larger than 64 KiB"),
+    ],
+)
+def test_a_bad_file_counts_as_absent_and_is_told(data: bytes, said: str) -> None:
+    spool = Spool()
+    spool.put("1.a.json", limited(1))
+    spool.memory.write("settings/2.a.json", data, durable=True)
+    assert spool.limit() == (1, "1.a")
+    [warning] = spool.store.revisions.warnings
+    assert "settings/2.a.json" in warning
+    assert said in warning
+    spool.put("3.a.json", limited(3))
+    assert spool.limit() == (3, "3.a")
+    spool.memory.unlink("settings/2.a.json")
+    spool.limit()
+    assert spool.store.revisions.warnings == []
+
+
+def test_a_link_in_the_place_of_a_change_is_told() -> None:
+    spool = Spool()
+    spool.memory.make_symlink("settings/1.a.json")
+    assert spool.limit() == (5, "")
+    assert "is not a regular file" in spool.store.revisions.warnings[0]
+
+
+def test_one_that_may_not_be_read_is_tried_again() -> None:
+    spool = Spool()
+    spool.put("1.a.json", limited(1))
+    spool.mount.fail("read", "settings/1.a.json", errno.EACCES)
+    assert spool.limit() == (5, "")
+    assert "settings/1.a.json: cannot be read" in spool.store.revisions.warnings[0]
+    assert spool.limit() == (1, "1.a")
+    assert spool.store.revisions.warnings == []
+
+
+def test_one_that_goes_while_it_is_read_is_absent() -> None:
+    spool = Spool()
+    spool.put("1.a.json", limited(1))
+    spool.mount.hang("read", "settings/1.a.json", lambda: spool.memory.unlink("settings/1.a.json"))
+    assert spool.limit() == (5, "")
+
+
+def test_an_error_of_the_share_leaves_everything_as_it_was() -> None:
+    spool = Spool()
+    spool.put("1.a.json", limited(1))
+    assert spool.limit() == (1, "1.a")
+    spool.put("2.a.json", limited(2))
+    spool.mount.fail("read", "settings/2.a.json", errno.EIO)
+    with pytest.raises(OSError, match=r"settings/2\.a\.json"):
+        spool.store.revisions.look()
+    assert spool.store.settings.of("review").max_concurrent == 1
+    assert spool.limit() == (2, "2.a")
+
+
+def test_a_directory_that_cannot_be_listed_leaves_what_was_seen_last() -> None:
+    spool = Spool()
+    spool.put("1.a.json", limited(1))
+    assert spool.limit() == (1, "1.a")
+    spool.mount.closed.add("settings")
+    assert spool.limit() == (1, "1.a")
+    assert "settings" in spool.store.revisions.warnings[0]
+    spool.mount.closed.clear()
+    spool.memory.unlink("settings/1.a.json")
+    spool.memory.rmdir("settings")
+    spool.memory.make_symlink("settings")
+    assert spool.limit() == (1, "1.a")
+    assert spool.store.revisions.warnings == [], "a link is told with those in place of other directories"
+
+
+def test_a_spool_of_an_earlier_release_has_no_changes_until_the_first_is_published() -> None:
+    spool = Spool()
+    spool.memory.rmdir("settings")
+    assert spool.limit() == (5, "")
+    name = publish_change(spool.store, limited(4), by="ada", reason="a test")
+    assert spool.memory.list("settings") == ["1.w1.json"] == [name.encode()]
+    assert spool.store.settings.of("review").max_concurrent == 4
+    said = json.loads(spool.memory.read("settings/1.w1.json"))
+    assert (said["by"], said["reason"], said["settings"]) == ("ada", "a test", limited(4))
+
+
+def test_a_number_is_never_given_twice_even_if_publishing_failed() -> None:
+    spool = Spool()
+    spool.put("7.a.json", limited(1))
+    spool.mount.fail("rename", "tmp/w1", errno.EIO, "late", times=9)
+    with pytest.raises(OSError, match="tmp/w1"):
+        publish_change(spool.store, limited(2))
+    spool.mount.faults.clear()
+    assert publish_change(spool.store, limited(3)).encode() == "9.w1.json"
+    assert json.loads(spool.memory.read("settings/9.w1.json"))["by"] == "w1"
+    assert spool.limit() == (3, "9.w1")
+
+
+@pytest.mark.parametrize("said", [{"durability": {"fsync": False}}, {"retry": {"max": -1}}, {"nonsense": 1}])
+def test_what_nodes_would_refuse_is_not_published(said: dict[str, Any]) -> None:
+    spool = Spool()
+    with pytest.raises(BadFile, match="the change"):
+        publish_change(spool.store, said)
+    assert spool.memory.list("settings") == []
+
+
+def test_so_many_files_count_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(revisions, "FILES_MAX", 2)
+    spool = Spool()
+    for number in (1, 2, 3):
+        spool.put(f"{number}.a.json", limited(number))
+    assert spool.limit() == (2, "2.a")
+    assert "settings/3.a.json and what follows it does not count" in spool.store.revisions.warnings[0]
+    with pytest.raises(Unavailable, match="no more count"):
+        publish_change(spool.store, limited(4))
