@@ -1,7 +1,8 @@
 """A task file, as people write it. Its content never changes after it was admitted; what changes is its name.
 
 Exactly one thing says what to run: a `command` (argv, or a string for the shell), a `python` callable
-("module:function"), or neither: then the worker's own handler for the `type` does.
+("module:function"), or neither: then the worker's own handler for the `type` does. A callable is called once with
+`args` and `kwargs`, or once with each list of arguments in `calls`.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ class Task(Strict):
     python: Callable | None = Field(default=None, max_length=200)
     args: list[Any] = Field(default_factory=list)
     kwargs: dict[str, Any] = Field(default_factory=dict)
+    calls: tuple[list[Any], ...] | None = Field(default=None, min_length=1)
     stdin: str | None = None
     env: Env = Field(default_factory=dict)
     cwd: Directory | None = Field(default=None, max_length=4096)
@@ -112,8 +114,11 @@ class Task(Strict):
     def _one_thing_to_run(self) -> Task:
         if self.command is not None and self.python is not None:
             raise WrongValue("command and python both say what to run", "keep one of them")
-        if (self.args or self.kwargs) and self.python is None:
-            raise WrongValue("args and kwargs belong to python", "put what a command is given into its own list")
+        if (self.args or self.kwargs or self.calls) and self.python is None:
+            problem = "args, kwargs and calls belong to python"
+            raise WrongValue(problem, "put what a command is given into its own list")
+        if self.calls and (self.args or self.kwargs):
+            raise WrongValue("calls and args both say what python is called with", "keep one of them")
         if not self.type and self.command is None and self.python is None:
             raise WrongValue("nothing to run", "give a type that workers have a handler for, a command, or python")
         if self.id is not None and self.id in (*self.dependencies, *self.after_any):

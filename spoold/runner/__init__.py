@@ -8,7 +8,8 @@
     supervisor  the process above one job: time limits, memory, output, and the end of the whole tree; boot: its start
     run         one job under way in it; staff: the processes that it keeps ready for the next
     launcher    starts programs for it; child: a process that it starts, and what it prints
-    pyhost      the process that calls Python functions; pyorigins: whose function a callable is
+    pyhost      the process that calls Python functions; pyorigins: whose function a callable is; pyenviron: what
+                variables it finds
     seeking     whether that one could find a module; pyseek: the process that looks
     entering    a job's way into its directory; refusal: why one could not be started
     tree        all processes of a job; weight: their memory; ice: stopped and continued as a whole

@@ -51,7 +51,8 @@ class Call:
     """A Python callable "module:qualname" with arguments as in JSON; `path` goes to the front of sys.path.
 
     `allow`: from which modules (prefixes) the callable itself has to be, wherever it was found; None for any.
-    `table`: where in which file that is written.
+    `table`: where in which file that is written. `calls`: it is called once with each of these lists of arguments, in
+    place of `args` and `kwargs`, up to the first call that fails; None for a single call.
     """
 
     target: str
@@ -60,6 +61,7 @@ class Call:
     path: tuple[str, ...] = ()
     allow: tuple[str, ...] | None = None
     table: str = ""
+    calls: tuple[list[Any], ...] | None = None
 
     def __post_init__(self) -> None:
         module, colon, name = self.target.partition(":")
@@ -113,9 +115,10 @@ class Job:
         if isinstance(self.run, Command):
             wire["argv"] = list(self.run.argv)
         else:
-            wire["call"] = (self.run.target, tuple(self.run.args), dict(self.run.kwargs))
-            wire["path"] = list(self.run.path)
-            wire["allow"] = None if self.run.allow is None else (self.run.allow, self.run.table)
+            call = self.run
+            wire["call"] = (call.target, tuple(call.args), dict(call.kwargs), call.calls)
+            wire["path"] = list(call.path)
+            wire["allow"] = None if call.allow is None else (call.allow, call.table)
         return wire
 
 
@@ -129,7 +132,8 @@ class Ending:
     `exit_code` or `signal` is how the main process went, where known, whatever `kind` says about the reason.
     `output_bytes` counts all output, `output_dropped` the part that is not in the file, for the reason in
     `output_trouble`, or by the cap; `tail` is the end of it,
-    `stdout` the end of what went to standard output. `returned` says that a call did, and `value` what.
+    `stdout` the end of what went to standard output. `returned` says that a call did, and `value` what; of
+    several calls of which one failed, what those before it returned.
     `refusal` is why a program never began: an errno, 0 for values that no program can be given, None where it began.
     `max_rss_bytes` is 0 for what ended before anybody looked, `cpu_s` None where nobody could count: user and system
     time of all its processes that were collected, by their parents or here. `survivors` are pids that SIGKILL did not

@@ -1,8 +1,8 @@
 """runner/pyhost: a Python process that calls functions for its supervisor, one at a time, until it is killed.
 
 Law: it runs the user's interpreter with the user's packages and imports nothing of ours, so a function sees
-what it would see in a script; `pyorigins` is read as a file and is no module there. Requests and answers use private
-descriptors; what a function prints goes to the job's output. It is started as a script:
+what it would see in a script; `pyorigins` and `pyenviron` are read as files and are no modules there. Requests and
+answers use private descriptors; what a function prints goes to the job's output. It is started as a script:
 `python -P -u pyhost.py REQUESTS ANSWERS`.
 """
 
@@ -25,7 +25,7 @@ from typing import Any
 _LONG = re.compile("[0-9]{19}")
 # As in results and in the wire, of which nothing is imported here; a result takes 200 levels, itself among them.
 _DEPTH_MAX, VALUE_MAX, _HEAD = 199, 16 << 20, 4
-_ORIGINS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pyorigins.py")
+_HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
     del sys.argv[1:]
     own = os.getpid()
     streams = _streams()
-    environment = _Environment()
+    environment = _beside("pyenviron").Environment()
     alone = True
     with open(requests, "rb") as wire:
         while head := wire.read(_HEAD):
@@ -80,11 +80,11 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         code = 127 if problem.errno in (errno.ENOENT, errno.ENOTDIR) else 126
         return {"exit": code, "message": said, "began": False}
     try:
-        target, args, kwargs = request["call"]
+        target, args, kwargs, calls = request["call"]
         function = _resolve(target)
         if request["allow"] is not None:
             _check_origin(target, function, *request["allow"])
-        return {"exit": 0, "message": "returned", "value": _encode(function(*args, **kwargs))}
+        return _one(function, args, kwargs) if calls is None else _each(function, calls)
     except _NotAllowed as problem:
         return _refusal(problem)
     except _Lacking as problem:
@@ -92,8 +92,37 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"exit": 127, "message": str(problem), "began": False, "clean": False}
     except SystemExit as leaving:
         return _leave(leaving.code)
+    except BaseException as problem:  # noqa: BLE001 - whatever its module raises is its answer
+        return {"exit": 1, "message": _print(problem)}
+
+
+def _one(function: Any, args: Any, kwargs: dict[str, Any], levels: int = _DEPTH_MAX) -> dict[str, Any]:
+    """Calls it once. levels: how deeply nested the value may be."""
+    try:
+        return {"exit": 0, "message": "returned", "value": _encode(function(*args, **kwargs), levels)}
+    except SystemExit as leaving:
+        return _leave(leaving.code)
     except BaseException as problem:  # noqa: BLE001 - whatever it raises is its answer
         return {"exit": 1, "message": _print(problem)}
+
+
+def _each(function: Any, calls: list[Any]) -> dict[str, Any]:
+    """Calls it with one list of arguments after another, up to the first that fails; returns all values."""
+    own, size, values = os.getpid(), 2, list[str]()
+    for number, args in enumerate(calls, 1):
+        answer = _one(function, args, {}, _DEPTH_MAX - 1)
+        if os.getpid() != own:
+            os._exit(0)  # as in `main`: the calls that are left are the original's
+        value = answer.get("value", "null")
+        size += len(value) + 2
+        if size > VALUE_MAX and not answer["exit"]:
+            said = f"the calls so far returned {size:,} bytes of JSON, and at most {VALUE_MAX:,} are kept of a task"
+            answer = {"exit": 1, "message": f"{said}: give it fewer calls (a smaller chunksize)"}
+        if answer["exit"]:
+            message = f"call {number} of {len(calls)}: {answer['message']}"
+            return {**answer, "message": message, "value": f"[{', '.join(values)}]"}
+        values.append(value)
+    return {"exit": 0, "message": "returned", "value": f"[{', '.join(values)}]"}
 
 
 def _print(problem: BaseException) -> str:
@@ -171,9 +200,9 @@ def _below(path: str, prefixes: list[str]) -> bool:
     return any(path == top or path.startswith(top.rstrip("/") + "/") for top in tops)
 
 
-def _beside(path: str) -> Any:
+def _beside(name: str) -> Any:
     """What a file of ours defines, without a place among the modules that the function sees."""
-    spec = importlib.util.spec_from_file_location("origins", path)
+    spec = importlib.util.spec_from_file_location(name, os.path.join(_HERE, f"{name}.py"))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -181,7 +210,7 @@ def _beside(path: str) -> Any:
     return module
 
 
-_origins = _beside(_ORIGINS).origins
+_origins = _beside("pyorigins").origins
 
 
 def _check_origin(target: str, found: Any, prefixes: tuple[str, ...], table: str) -> None:
@@ -194,7 +223,7 @@ def _check_origin(target: str, found: Any, prefixes: tuple[str, ...], table: str
             raise _NotAllowed(f"{said}: name a function that an allowed module defines{more}")
 
 
-def _encode(result: object) -> str:
+def _encode(result: object, levels: int) -> str:
     """The value as JSON text, or a TypeError that names the type which has no place in JSON."""
     try:
         text = json.dumps(result, allow_nan=False)
@@ -202,8 +231,8 @@ def _encode(result: object) -> str:
             json.loads(text, parse_int=_exact)
         if "\\ud" in text:
             json.dumps(result, ensure_ascii=False).encode()  # what is half a surrogate pair is in no UTF-8
-        if text.count("[") + text.count("{") > _DEPTH_MAX:
-            _measure(result, _DEPTH_MAX)
+        if text.count("[") + text.count("{") > levels:
+            _measure(result, levels)
     except (TypeError, ValueError, RecursionError) as problem:
         raise TypeError(f"the call returned a {type(result).__name__}, which is not JSON: {problem}") from None
     if len(text) <= VALUE_MAX:
@@ -242,33 +271,6 @@ def _streams() -> list[tuple[int, int] | None]:
             status = os.fstat(descriptor)
             found[place] = (status.st_dev, status.st_ino)
     return found
-
-
-class _Environment:
-    """The environment as it was in the beginning, and in it what differs from call to call."""
-
-    def __init__(self) -> None:
-        self._base = {name: text for name, text in os.environ.items() if not name.startswith("SPOOL_")}
-        self._own: dict[str, str] = {}
-        self._left: dict[Any, Any] | None = None
-
-    def set(self, own: dict[str, str]) -> None:
-        """Undoes what the function before did to it; costs little where it did nothing."""
-        if self._left is None or self._left != _raw():
-            os.environ.clear()
-            os.environ.update(self._base)
-            self._own = {}
-        for name in self._own.keys() - own.keys():
-            del os.environ[name]
-        for name, text in own.items():
-            if self._own.get(name) != text:
-                os.environ[name] = text
-        self._own, self._left = own, _raw()
-
-
-def _raw() -> dict[Any, Any]:
-    """All variables; as they are kept inside, where that can be had, since decoding each takes longer than a call."""
-    return dict(getattr(os.environ, "_data", os.environ))
 
 
 # Before a function's library replaces them.

@@ -15,7 +15,10 @@ HELD = {
         "tests/worker/test_preparing.py::test_callables_run_only_from_modules_on_the_list",
         "tests/worker/test_permits.py::test_raw_commands_being_allowed_does_not_open_a_handler",
     ),
-    "callable-origin": ("tests/runner/test_origins.py::test_what_it_only_imports_cannot",),
+    "callable-origin": (
+        "tests/runner/test_origins.py::test_what_it_only_imports_cannot",
+        "tests/runner/test_runner_chunks.py::test_what_is_called_again_and_again_is_judged_as_for_a_single_call",
+    ),
     "task-cwd": (
         "tests/worker/test_permits.py::test_a_task_starts_in_its_own_folder_unless_another_is_allowed",
         "tests/runner/test_entering.py::test_not_through_a_link_that_leads_out_of_it",

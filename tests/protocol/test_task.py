@@ -143,6 +143,7 @@ def test_dependencies_are_bounded() -> None:
         ({"type": "Review ", "command": ["a", "b"]}, "command", "review"),
         ({"command": "echo hi"}, "command", "command"),
         ({"python": "pkg.jobs:run", "args": [1], "kwargs": {"a": 2}}, "python", "python"),
+        ({"python": "pkg.jobs:run", "calls": [[1], []]}, "python", "python"),
     ],
 )
 def test_exactly_one_thing_says_what_to_run(fields: dict[str, Any], run: str, kind: str) -> None:
@@ -158,6 +159,11 @@ def test_exactly_one_thing_says_what_to_run(fields: dict[str, Any], run: str, ki
         ({"command": "x", "python": "a:b"}, "keep one of them"),
         ({"command": "x", "args": [1]}, "belong to python"),
         ({"type": "x", "kwargs": {"a": 1}}, "belong to python"),
+        ({"type": "x", "calls": [[1]]}, "belong to python"),
+        ({"python": "a:b", "calls": [[1]], "args": [1]}, "both say what python is called with"),
+        ({"python": "a:b", "calls": [[1]], "kwargs": {"a": 1}}, "both say what python is called with"),
+        ({"python": "a:b", "calls": []}, "at least 1 item"),
+        ({"python": "a:b", "calls": [1]}, "valid list"),
         ({"command": ""}, "give the program first"),
         ({"command": [" ", "x"]}, "give the program first"),
         ({"command": ["a", "b\0"]}, "NUL"),

@@ -73,13 +73,19 @@ def test_raw_commands_run_only_where_that_is_allowed() -> None:
 )
 def test_callables_run_only_from_modules_on_the_list(target: str, allow: list[str], runs: bool) -> None:
     task, config = {"python": target, "args": [1], "kwargs": {"x": 2}}, {"python": {"allow": allow, "path": ["/lib"]}}
+    many = {"python": target, "calls": [[1], [2]]}
     if runs:
+        called = job(many, config).run
+        assert isinstance(called, Call)
+        assert (called.target, called.args, called.calls) == (target, (), ([1], [2]))
         own = None if "*" in allow else tuple(allow)  # where any module may be named, none is asked for
         found = job(task, config).run
         assert isinstance(found, Call)
         assert (found.target, found.args, found.kwargs, found.path) == (target, (1,), {"x": 2}, ("/lib",))
-        assert found.allow == own
+        assert found.allow == called.allow == own
+        assert found.calls is None
     else:
+        assert "is not on this worker's list" in refusal(many, config)[2]
         assert "is not on this worker's list" in refusal(task, config)[2]
 
 

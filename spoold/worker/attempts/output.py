@@ -25,10 +25,15 @@ class Output:
 
 
 def output_of(attempt: Attempt, scratch: Scratch) -> Output:
-    """The output of an attempt that is over. Of a file that cannot be taken, what it printed stands in."""
+    """The output of an attempt that is over. Of a file that cannot be taken, what it printed stands in.
+
+    Of a task with several calls it is a list: one value for each call that is known to have returned.
+    """
     ending = attempt.ending
     if ending is None:
         return Output(None)
+    if attempt.task.calls is not None:
+        return Output(ending.value or [])
     if ending.value is not None:
         return Output(ending.value)
     data = scratch.read(attempt.key, "result.json", 0, RESULT_MAX + 1)

@@ -100,7 +100,7 @@ def _what(task: Task, name: TaskName, rights: Rights, config: WorkerConfig) -> C
     if task.python is not None:
         _check_allowed(task.python, config.python.allow)
         allow = None if rights.permits is None else config.python.allow
-        return Call(task.python, tuple(task.args), task.kwargs, path, allow, rights.table)
+        return Call(task.python, tuple(task.args), task.kwargs, path, allow, rights.table, task.calls)
     if handler is None:
         raise CannotRun(unable(f"this worker has no handler for type {task.kind}"))
     if handler.python is not None:
