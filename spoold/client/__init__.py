@@ -24,7 +24,7 @@
     waiting      results as they come in, found by listing
     pace         how often to look
     logs         what attempts wrote, read and followed
-    executor     SpoolExecutor: concurrent.futures over a spool
+    executor     SpoolExecutor: concurrent.futures over a spool; chunks: many calls of its `map` as one task
     arguments    callables and JSON arguments, checked before they travel
     failures     what goes wrong for a caller: TaskFailed, NotFinished
 

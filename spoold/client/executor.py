@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from typing import Any, ParamSpec, TypeVar
 
-from spoold.client import logs
+from spoold.client import chunks, logs
 from spoold.client.arguments import check_arguments, target_of
 from spoold.client.failures import TaskFailed
 from spoold.client.spool_client import SpoolClient
@@ -47,7 +47,7 @@ class SpoolFuture(Future[T]):
         self.set_running_or_notify_cancel()
 
 
-_OF_EACH_CALL = {"id", "python", "args", "kwargs", "command"}
+_OF_EACH_CALL = {"id", "python", "args", "kwargs", "calls", "command"}
 
 
 class SpoolExecutor(Executor):
@@ -80,19 +80,46 @@ class SpoolExecutor(Executor):
         """Drop a call as a task. Errors: TypeError for what cannot travel, RuntimeError after shutdown, BadFile."""
         target = target_of(fn)
         check_arguments(args, kwargs)
+        task = {**self._fields, "python": target, "args": list(args), "kwargs": kwargs}
+        future: SpoolFuture[T]
+        (future,) = self._begin(lambda: [self._spool.submit(task)])
+        return future
+
+    def map(
+        self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
+    ) -> Iterator[T]:
+        """Call the function with the items of each iterable; returns its results, in order, as they come.
+
+        chunksize: calls per task. They run one after another, up to the first that fails. A task's `timeout` is for
+        all of its calls, and another attempt makes all of them again. Nothing is dropped if one task cannot be.
+        timeout: seconds from now until the last result. Errors: those of `submit`, ValueError for a chunksize below
+        1, BadFile for a chunk that is too large; while the results are read, TaskFailed in the place of the first
+        call that failed, and TimeoutError. Then the iterator cancels what has not ended.
+        """
+        if chunksize < 1:
+            raise ValueError("chunksize must be >= 1.")
+        if chunksize == 1:
+            return super().map(fn, *iterables, timeout=timeout)
+        calls = zip(*iterables, strict=False)
+        made = chunks.drafts(target_of(fn), calls, chunksize, self._spool.store.settings.drop.max_bytes)
+        tasks = [{**self._fields, **draft} for draft in made]
+        return chunks.results(self._begin(lambda: self._spool.submit_many(tasks)), timeout)
+
+    def _begin(self, drop: Callable[[], Sequence[str]]) -> list[SpoolFuture[Any]]:
+        """The futures of the tasks that `drop` submits. Errors: RuntimeError after shutdown, and those of `drop`."""
         with self._lock:
             if self._shut:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            task_id = self._spool.submit({**self._fields, "python": target, "args": list(args), "kwargs": kwargs})
-            future: SpoolFuture[T] = SpoolFuture(task_id, self._cancel)
-            self._futures[key(task_id)] = future
-            self._new.append(task_id)
-            if self._thread is None:
+            futures = [SpoolFuture[Any](task_id, self._cancel) for task_id in drop()]
+            for future in futures:
+                self._futures[key(future.task_id)] = future
+                self._new.append(future.task_id)
+            if self._thread is None and futures:
                 # A daemon: a program that has gone on without its results can end without them.
                 self._thread = threading.Thread(target=self._watch, name="spool-executor", daemon=True)
                 self._thread.start()
         self._wake.set()
-        return future
+        return futures
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more calls. cancel_futures cancels what has not ended; wait waits for the rest."""

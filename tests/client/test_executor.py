@@ -16,7 +16,7 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.request import Verb
 from spoold.protocol.result import Code, Status
 from spoold.store.control import list_requests
-from tests.client.trees import Tree, soon
+from tests.client.trees import SETTINGS, Tree, soon
 
 
 @pytest.fixture
@@ -146,7 +146,115 @@ def test_a_share_that_is_away_for_a_while_costs_no_result(
     assert failures == 3
 
 
-@pytest.mark.parametrize("field", ["id", "python", "args", "kwargs", "command"])
+@pytest.mark.parametrize("field", ["id", "python", "args", "kwargs", "calls", "command"])
 def test_what_each_call_has_of_its_own_is_no_field_of_all(spool: SpoolClient, field: str) -> None:
     with pytest.raises(TypeError, match=f"{field}: each call has its own"):
         SpoolExecutor(spool, **{field: "x"})
+
+
+def test_a_chunk_of_calls_is_one_task_that_names_the_function_itself(tree: Tree, spool: SpoolClient) -> None:
+    with SpoolExecutor(spool, type="maths", timeout=30) as pool:
+        results = pool.map(math.pow, iter([2, 3, 4]), (n for n in range(9)), chunksize=2)
+        (tasks,) = tree.drops()
+        assert [(task["python"], task["calls"]) for task in tasks] == [
+            ("math:pow", [[2, 0], [3, 1]]),
+            ("math:pow", [[4, 2]]),
+        ]
+        assert all((task["type"], task["timeout"], task["max_retries"]) == ("maths", 30, 0) for task in tasks)
+        assert not any("args" in task for task in tasks)
+        tree.ends(tasks[1]["id"], output=[16.0])
+        tree.ends(tasks[0]["id"], output=[1.0, 3.0])
+        assert list(results) == [1.0, 3.0, 16.0]
+
+
+def test_results_of_chunks_come_in_order_and_as_soon_as_they_are_there(tree: Tree, spool: SpoolClient) -> None:
+    with SpoolExecutor(spool) as pool:
+        results = pool.map(math.sqrt, [1, 4, 9, 16, 25], chunksize=2)
+        (tasks,) = tree.drops()
+        tree.ends(tasks[2]["id"], output=[5.0])
+        tree.ends(tasks[0]["id"], output=[1.0, 2.0])
+        assert [next(results), next(results)] == [1.0, 2.0], "although the second chunk has not ended"
+        tree.ends(tasks[1]["id"], output=[3.0, 4.0])
+        assert list(results) == [3.0, 4.0, 5.0]
+
+
+def test_the_first_call_that_fails_raises_in_its_place_and_the_rest_is_cancelled(tree: Tree, spool: SpoolClient) -> None:
+    with SpoolExecutor(spool) as pool:
+        results = pool.map(math.sqrt, [1, 4, 9, -1, 16, 25, 36], chunksize=3)
+        (tasks,) = tree.drops()
+        tree.ends(tasks[0]["id"], output=[1.0, 2.0, 3.0])
+        tree.ends(tasks[1]["id"], code=Code.EXIT_NONZERO, output=[])
+        assert [next(results) for _ in range(3)] == [1.0, 2.0, 3.0]
+        with pytest.raises(TaskFailed, match="EXIT_NONZERO"):
+            next(results)
+        with pytest.raises(StopIteration):
+            next(results)
+    assert [(r.verb, r.target) for r in list_requests(tree.fs)] == [(Verb.CANCEL, tasks[2]["id"])]
+
+
+def test_what_a_failed_chunk_had_returned_before_is_delivered(tree: Tree, spool: SpoolClient) -> None:
+    with SpoolExecutor(spool) as pool:
+        results = pool.map(math.sqrt, [1, 4, -1, 9], chunksize=4)
+        ((task,),) = tree.drops()
+        tree.ends(task["id"], code=Code.EXIT_NONZERO, output=[1.0, 2.0])
+        assert [next(results), next(results)] == [1.0, 2.0]
+        with pytest.raises(TaskFailed):
+            next(results)
+
+
+@pytest.mark.parametrize("output", [None, [], "the end of what it printed"])
+def test_a_chunk_that_was_killed_raises_in_the_place_of_its_first_call(
+    tree: Tree, spool: SpoolClient, output: object
+) -> None:
+    with SpoolExecutor(spool) as pool:
+        results = pool.map(math.sqrt, [1, 4], chunksize=2)
+        (tasks,) = tree.drops()
+        tree.ends(tasks[0]["id"], code=Code.TIMEOUT, output=output)
+        with pytest.raises(TaskFailed, match="TIMEOUT"):
+            next(results)
+
+
+def test_a_map_that_takes_too_long_is_cancelled(tree: Tree, spool: SpoolClient) -> None:
+    with SpoolExecutor(spool) as pool:
+        results = pool.map(math.sqrt, [1, 4, 9], chunksize=2, timeout=0.05)
+        with pytest.raises(TimeoutError):
+            next(results)
+    assert len(list_requests(tree.fs)) == 2
+
+
+def test_a_map_whose_results_nobody_reads_to_the_end_is_cancelled(tree: Tree, spool: SpoolClient) -> None:
+    with SpoolExecutor(spool) as pool:
+        results = pool.map(math.sqrt, [1, 4, 9], chunksize=2)
+        (tasks,) = tree.drops()
+        tree.ends(tasks[0]["id"], output=[1.0, 2.0])
+        assert next(results) == 1.0
+        results.close()  # type: ignore[attr-defined]
+    assert [request.target for request in list_requests(tree.fs)] == [tasks[1]["id"]]
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_chunk_has_at_least_one_call(tree: Tree, spool: SpoolClient, size: int) -> None:
+    with SpoolExecutor(spool) as pool, pytest.raises(ValueError, match="chunksize must be >= 1"):
+        pool.map(math.sqrt, [1], chunksize=size)
+    assert tree.drops() == []
+
+
+def test_nothing_to_call_is_no_task(tree: Tree, spool: SpoolClient) -> None:
+    with SpoolExecutor(spool) as pool:
+        assert list(pool.map(math.sqrt, [], chunksize=5)) == []
+    assert tree.drops() == []
+
+
+def test_a_chunk_that_cannot_be_dropped_leaves_nothing_behind() -> None:
+    tree = Tree(SETTINGS + b"[drop]\nmax_bytes = 2000\n")
+    with tree.spool() as spool, SpoolExecutor(spool) as pool:
+        with pytest.raises(BadFile, match=r"chunk 2.* has 2,5\d\d bytes of arguments.*a smaller chunksize"):
+            pool.map(len, ["short", "short", "x" * 1250, "x" * 1250], chunksize=2)
+        with pytest.raises(TypeError, match="argument 1 is a object"):
+            pool.map(len, ["a", "b", object()], chunksize=2)
+        with pytest.raises(TypeError, match="a lambda"):
+            pool.map(lambda text: text, ["a"], chunksize=2)
+        pool.shutdown()
+        with pytest.raises(RuntimeError, match="after shutdown"):
+            pool.map(len, ["a"], chunksize=2)
+    assert tree.drops() == []

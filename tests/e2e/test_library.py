@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import wait
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -93,16 +94,35 @@ def test_an_executor_over_a_shared_spool(shared: Pool, monkeypatch: pytest.Monke
             failing.result(timeout=40)
 
 
+def test_a_map_in_chunks_over_a_shared_spool(shared: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(shared.desk))
+    callables = importlib.import_module("callables")
+
+    with SpoolExecutor(str(shared.root)) as pool:
+        assert list(pool.map(callables.double, range(25), chunksize=4)) == [2 * number for number in range(25)]
+        # What cannot be doubled fails in its place: {} * 2 is a TypeError.
+        results = pool.map(callables.double, [1, 2, {}, 4, 5], chunksize=4)
+        assert [next(results), next(results)] == [2, 4]
+        with pytest.raises(TaskFailed, match="call 3 of 4: TypeError"):
+            next(results)
+
+
+def stands_ready(pool: Pool, task_id: str) -> bool:
+    return any(f".{task_id}." in name for name in pool.files("ready"))
+
+
 def test_only_callables_on_the_list_run(shared: Pool) -> None:
     shared.drop("allowed.json", {"id": "allowed", "python": "callables:double", "args": [21]})
     shared.drop("forbidden.json", {"id": "forbidden", "python": "os:getcwd"})
+    shared.drop("many.json", {"id": "many", "python": "os:getcwd", "calls": [[], []]})
     assert shared.finish("allowed")["output"] == 42
-    wait_for(lambda: any(".forbidden." in name for name in shared.files("ready")), "it stands ready")
-    told = str(shared.json("explain", "forbidden"))
-    assert "os" in told
-    assert "allow" in told
-    shared.cli("cancel", "forbidden")
-    assert shared.finish("forbidden")["status"] == "cancelled"
+    for name in ("forbidden", "many"):
+        wait_for(partial(stands_ready, shared, name), "it stands ready")
+        told = str(shared.json("explain", name))
+        assert "os" in told
+        assert "allow" in told
+        shared.cli("cancel", name)
+        assert shared.finish(name)["status"] == "cancelled"
 
 
 def test_a_local_spool_says_nothing_on_stderr_while_all_is_well(tmp_path: Path) -> None:
