@@ -38,6 +38,12 @@ def test_a_contender_does_all_of_its_tasks(bench: Bench, contender: str, tier: s
     assert outcome.rate > 0
 
 
+def test_calls_in_chunks_are_counted_one_by_one(bench: Bench) -> None:
+    outcome = bench.run("executor", bench.disk, Order("", "call", tasks=35, bound_s=60, chunk=10))
+    assert outcome.missing == ""
+    assert (outcome.done, outcome.lost, outcome.doubled) == (35, 0, 0)
+
+
 def test_a_peer_that_is_not_there_is_told_of(bench: Bench) -> None:
     assert bench.run("huey", bench.disk, Order("")).missing == "not for tests"
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tools.benchmark.figure import Figure, Target, losses, summed_up
+from tools.benchmark.position import REASONS
 from tools.benchmark.publish import BEGIN, END, PAGE, renewed, section
 
 MACHINE = {
@@ -58,6 +59,34 @@ def test_the_section_has_a_row_for_each_contender_and_each_target() -> None:
     assert "![Tasks a second against the backlog](../tools/benchmark/growth.svg)" in said
     assert "<details markdown><summary>2 figures" in said
     assert said.endswith("Lost 0, doubled 0 in all rows of spoold.")
+
+
+def test_the_section_says_how_we_stand_beside_each_peer_and_why() -> None:
+    def beside(theirs: str, backlog: int, *samples: float) -> Figure:
+        return Figure("call", "", "×", samples, key={**RATIO, "theirs": theirs, "backlog": backlog})
+
+    figures = [
+        beside("jug", 1000, 0.95),
+        beside("jug", 10_000, 0.7),
+        beside("jug, fsync", 1000, 1.5),
+        beside("huey", 1000, 2),
+    ]
+    said = section(MACHINE, figures)
+    stands = "call: **level** (ext4 1k); call: **behind** (ext4 10k); call: **ahead** (ext4 1k, fsync)"
+    assert f"| jug | {stands} | {REASONS['jug']} |" in said
+    assert f"| huey | call: **ahead** (ext4 1k) | {REASONS['huey']} |" in said
+
+
+def test_the_section_says_where_a_tasks_time_goes() -> None:
+    more = {"master CPU ms": 0.0712, "worker CPU ms": 0.14, "helpers CPU ms": 0.1}
+    key = {"label": "spoold", "tier": "call", "place": "ext4", "backlog": 1000}
+    figures = [
+        Figure("call", "", "tasks/s", (1.0,), more=more, key=key),
+        Figure("costs", "a callable: system calls of the master for each task", "calls", (9.5,), note="openat 2"),
+    ]
+    said = section(MACHINE, figures)
+    assert "| call: spoold; ext4 | 0.0712 + 0.14 + 0.1 |" in said
+    assert "| a callable: system calls of the master for each task | 9.5 | openat 2 |" in said
 
 
 def test_losses_of_all_rows_are_summed_up_once() -> None:

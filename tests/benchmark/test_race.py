@@ -45,6 +45,15 @@ def test_the_entries_take_turns() -> None:
     }
 
 
+def test_a_backlog_of_chunks_is_counted_in_tasks_and_its_rate_in_calls() -> None:
+    bench = told([Outcome(rate=300.0, done=100_000)] * 3)
+    chunks = (Entry("ours", "spoold", chunk=100),)
+    results = race(bench, "part", "call", PLACE, chunks, (1000,))
+    assert bench.asked == [("spoold", 100_000)] * 3
+    (figure,) = rates("part", "map", PLACE, chunks, results)
+    assert (figure.key["backlog"], figure.value, figure.note) == (1000, 300.0, "")
+
+
 def test_what_is_missing_is_a_figure_that_says_so() -> None:
     results = {
         ("ours", 1000): [Outcome(rate=10.0, lost=1, done=999)],

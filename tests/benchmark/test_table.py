@@ -12,6 +12,11 @@ def test_a_row_has_median_spread_target_and_losses() -> None:
     assert row(HELD) == expected
 
 
+def test_a_comparison_says_how_we_stand() -> None:
+    ratio = Figure("process", "spoold / nq", "×", (1.2, 1.3), Target(1.5), key={"ours": "spoold", "theirs": "nq"})
+    assert row(ratio) == ("spoold / nq", "1.25", "×", "1.2 – 1.3", "≥ 1.5 MISSED", "ahead")
+
+
 def test_what_is_missing_says_why() -> None:
     assert row(GONE) == ("jug", "–", "tasks/s", "", "≥ 5", "missing: no network")
 

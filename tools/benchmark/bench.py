@@ -21,7 +21,7 @@ from tools.benchmark.order import Order, Outcome, parse
 from tools.benchmark.peers import PINS, Peers
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-OURS = ("spoold", "sketch")
+OURS = ("spoold", "executor", "sketch")
 # Filling a backlog, starting and cleaning up come on top of the drain itself.
 BESIDES_S, FILL_RATE = 120.0, 1500.0
 LEAVE_WITHIN_S = 30.0

@@ -22,6 +22,7 @@ class Order:
     tier: queue (no execution), call (a Python callable in a warm process) or process (`/bin/true`).
     mode: drain (a backlog stands, then it is drained), live (a producer works meanwhile) or kill (workers are killed
     with -9 meanwhile). fsync: whether what is written shall survive a power cut. slots: tasks at once per worker.
+    chunk: calls per task, each of which counts as one of `tasks`.
     """
 
     folder: str
@@ -33,6 +34,7 @@ class Order:
     fsync: bool = False
     slots: int | None = None
     nap_s: float = 0.0
+    chunk: int = 1
 
     @property
     def ledger(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tools.benchmark.figure import Figure, depth, losses, number
 from tools.benchmark.growth import chart, series
+from tools.benchmark.position import REASONS, peer, position
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGE, CHART = CHECKOUT / "docs/benchmarks.md", CHECKOUT / "tools/benchmark/growth.svg"
@@ -20,9 +21,16 @@ MEANT = (
     "Tasks a second with two workers each, medians of interleaved runs; in brackets how many times as fast spoold "
     "was, median of the ratios round by round."
 )
+STANDS = (
+    "Ahead: more than 1.1 times as fast, and faster in every round. Behind: less than 0.9 times, and slower in every "
+    "round. Level: all else."
+)
+# Where the CPU of a task goes, as the contenders of spoold report it beside each rate.
+SPENT = ("master CPU ms", "worker CPU ms", "helpers CPU ms")
 TIERS = {
     "queue": "queue only: in, out, acknowledged",
     "call": "Python callable, end to end with results",
+    "map": "calls a second, a hundred to a task (`map` with `chunksize=100`), end to end with results",
     "process": "one process for each task, `/bin/true`",
 }
 
@@ -67,6 +75,9 @@ def section(machine: Mapping[str, Any], figures: Sequence[Figure]) -> str:
     for tier, meaning in TIERS.items():
         for place in machine["places"]:
             parts += rates(figures, tier, str(place), f"{meaning}; {place}")
+    parts += peers(figures)
+    parts += spent(figures)
+    parts += calls(figures)
     parts += targets(figures)
     parts.append(f"Lost {losses(figures, 'lost')}, doubled {losses(figures, 'doubled')} in all rows of spoold.")
     return "\n".join(parts)
@@ -76,7 +87,8 @@ def rates(figures: Sequence[Figure], tier: str, place: str, heading: str) -> lis
     """One table: contenders by backlog, and how many times as fast spoold was in the same rounds."""
     here = [figure for figure in figures if (figure.key.get("tier"), figure.key.get("place")) == (tier, place)]
     rows: dict[str, dict[int, str]] = {}
-    times = {(f.key["theirs"], f.key["backlog"]): f.value for f in here if f.key.get("ours") == "spoold"}
+    ours = ("spoold", "spoold, map")
+    times = {(f.key["theirs"], f.key["backlog"]): f.value for f in here if f.key.get("ours") in ours}
     for figure in here:
         if "label" in figure.key:
             label, backlog = str(figure.key["label"]), int(figure.key["backlog"])
@@ -89,6 +101,49 @@ def rates(figures: Sequence[Figure], tier: str, place: str, heading: str) -> lis
     table = [f"| {heading} | {' | '.join(map(depth, depths))} |", f"|---|{'---:|' * len(depths)}"]
     table += [f"| {label} | {' | '.join(row.get(at, '–') for at in depths)} |" for label, row in rows.items()]
     return [*table, ""]
+
+
+def peers(figures: Sequence[Figure]) -> list[str]:
+    """How spoold stands to each peer, and why."""
+    found: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for figure in figures:
+        if "theirs" in figure.key and figure.samples:
+            at, durable = figure.key, ", fsync" if "fsync" in figure.key["theirs"] else ""
+            where = f"{at['place']} {depth(int(at['backlog']))}{durable}"
+            stands = found.setdefault(peer(str(at["theirs"])), {})
+            stands.setdefault((str(at["tier"]), position(figure.samples)), []).append(where)
+    if not found:
+        return []
+    rows = [STANDS, "", "| spoold is, beside | | why |", "|---|---|---|"]
+    for name, stands in found.items():
+        said = "; ".join(f"{tier}: **{how}** ({', '.join(where)})" for (tier, how), where in stands.items())
+        rows.append(f"| {name} | {said} | {REASONS.get(name, '')} |")
+    return [*rows, ""]
+
+
+def spent(figures: Sequence[Figure]) -> list[str]:
+    """Whose CPU a task takes, at each backlog."""
+    own = [f for f in figures if str(f.key.get("label")).startswith("spoold") and all(one in f.more for one in SPENT)]
+    rows: dict[str, dict[int, str]] = {}
+    for figure in own:
+        row = rows.setdefault(f"{figure.key['tier']}: {figure.key['label']}; {figure.key['place']}", {})
+        row[int(figure.key["backlog"])] = " + ".join(number(figure.more[one]) for one in SPENT)
+    if not rows:
+        return []
+    depths = sorted({backlog for row in rows.values() for backlog in row})
+    heading = "CPU of a task, ms: the leader + the workers + the processes in which they run it"
+    table = [f"| {heading} | {' | '.join(map(depth, depths))} |", f"|---|{'---:|' * len(depths)}"]
+    table += [f"| {name} | {' | '.join(row.get(at, '–') for at in depths)} |" for name, row in rows.items()]
+    return [*table, ""]
+
+
+def calls(figures: Sequence[Figure]) -> list[str]:
+    """The system calls of a task, the most frequent ones by name."""
+    counted = [figure for figure in figures if figure.unit == "calls" and figure.value is not None]
+    if not counted:
+        return []
+    rows = [f"| {figure.name} | {number(figure.value or 0)} | {figure.note} |" for figure in counted]
+    return ["| | calls | most of them |", "|---|---:|---|", *rows, ""]
 
 
 def targets(figures: Sequence[Figure]) -> list[str]:

@@ -17,13 +17,14 @@ from tools.benchmark.order import Order, Outcome
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A contender as it takes part. deepest: the largest backlog that it is given."""
+    """A contender as it takes part. deepest: the largest backlog that it is given; chunk: its calls per task."""
 
     label: str
     contender: str
     fsync: bool = False
     deepest: int = 1_000_000
     slots: int | None = None
+    chunk: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,15 @@ def _order(bench: Bench, tier: str, entry: Entry, tasks: int, mode: Mode) -> Ord
     short = mode.mode == "drain" and entry.contender not in OURS
     bound = bench.scale.peer_bound_s if short else bench.scale.bound_s
     return Order(
-        "", tier, mode.mode, tasks * mode.times, bound_s=bound, fsync=entry.fsync, slots=entry.slots, nap_s=mode.nap_s
+        "",
+        tier,
+        mode.mode,
+        tasks * mode.times * entry.chunk,
+        bound_s=bound,
+        fsync=entry.fsync,
+        slots=entry.slots,
+        nap_s=mode.nap_s,
+        chunk=entry.chunk,
     )
 
 
@@ -97,7 +106,7 @@ def rates(part: str, tier: str, place: Place, entries: Sequence[Entry], results:
         key = {"label": label, "tier": tier, "place": place.kind, "backlog": tasks, "fsync": entry.fsync}
         name = f"{place.kind} {depth(tasks)}: {label}"
         note = next((f"missing: {outcome.missing}" for outcome in outcomes if outcome.missing), "")
-        if not note and any(outcome.done < tasks and not outcome.lost for outcome in good):
+        if not note and any(outcome.done < tasks * entry.chunk and not outcome.lost for outcome in good):
             note = "cut off"
         rate = tuple(outcome.rate for outcome in good)
         figures.append(Figure(part, name, "tasks/s", rate, None, note, beside(good), key))

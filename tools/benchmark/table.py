@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from tools.benchmark.figure import Figure, number
+from tools.benchmark.position import position
 
 HIDDEN = ("lost", "doubled")
 
@@ -30,8 +31,9 @@ def row(figure: Figure) -> tuple[str, ...]:
 
 
 def remarks(figure: Figure) -> str:
-    """What was seen beside the figure: losses first, and always, where they could have happened."""
-    said = [f"{name} {number(figure.more[name])}" for name in HIDDEN if name in figure.more]
+    """How spoold stands to the peer, and what was seen beside it: losses wherever they could have happened."""
+    said = [position(figure.samples)] if "theirs" in figure.key and figure.samples else []
+    said += [f"{name} {number(figure.more[name])}" for name in HIDDEN if name in figure.more]
     said += [f"{name} {number(value)}" for name, value in figure.more.items() if name not in HIDDEN]
     return "; ".join([*said, *([figure.note] if figure.note else [])])
 

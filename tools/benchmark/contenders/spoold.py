@@ -71,8 +71,7 @@ def _measure(cluster: Cluster, order: Order) -> Outcome:
     with cluster.client() as spool:
         if order.tier != "queue":
             warm(spool, order)
-        nodes = tuple(cluster.processes)
-        used = {name: (cluster.cpu_s(name), cluster.cpu_s(name, alone=True)) for name in nodes}
+        before = used(cluster)
         began = time.monotonic()
         since = time.monotonic()
         if order.mode == "live":
@@ -87,7 +86,7 @@ def _measure(cluster: Cluster, order: Order) -> Outcome:
         whole = _await(cluster, order, since)
         seconds = time.monotonic() - since
     done = order.tasks if whole else ledger.count(order.ledger)
-    more = _costs(cluster, used, done) if order.mode != "kill" else {}
+    more = costs(cluster, before, done) if order.mode != "kill" else {}
     cluster.stop()  # the leader may be archiving: what moves would be seen twice
     # Only a drain may be cut off; then what has not ended is not lost.
     lost, doubled = _verdict(cluster, order) if whole or order.mode != "drain" else (0, 0)
@@ -128,13 +127,18 @@ def _await(cluster: Cluster, order: Order, since: float) -> bool:
     return False
 
 
-def _costs(cluster: Cluster, used: dict[str, tuple[float, float]], done: int) -> dict[str, float]:
-    """Milliseconds of CPU for each task, and peaks of memory in MiB.
+def used(cluster: Cluster) -> dict[str, tuple[float, float]]:
+    """Seconds of CPU of each node so far: with what it started, and alone."""
+    return {name: (cluster.cpu_s(name), cluster.cpu_s(name, alone=True)) for name in tuple(cluster.processes)}
+
+
+def costs(cluster: Cluster, before: dict[str, tuple[float, float]], done: int) -> dict[str, float]:
+    """Milliseconds of CPU for each task since `before` (see `used`), and peaks of memory in MiB.
 
     A worker's CPU is told apart: its own, and that of what it started to run tasks in.
     """
     more: dict[str, float] = {}
-    for name, (whole_before, alone_before) in used.items():
+    for name, (whole_before, alone_before) in before.items():
         kind = "master" if name == "master" else "worker"
         alone = (cluster.cpu_s(name, alone=True) - alone_before) / max(done, 1) * 1000
         whole = (cluster.cpu_s(name) - whole_before) / max(done, 1) * 1000
