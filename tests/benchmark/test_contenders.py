@@ -25,6 +25,7 @@ def bench(tmp_path: Path) -> Bench:
     ("contender", "tier", "mode"),
     [
         ("sketch", "queue", "drain"),
+        ("sketch", "process", "drain"),
         ("spoold", "queue", "drain"),
         ("spoold", "call", "drain"),
         ("spoold", "call", "live"),

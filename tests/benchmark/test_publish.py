@@ -78,14 +78,14 @@ def test_the_section_says_how_we_stand_beside_each_peer_and_why() -> None:
 
 
 def test_the_section_says_where_a_tasks_time_goes() -> None:
-    more = {"master CPU ms": 0.0712, "worker CPU ms": 0.14, "helpers CPU ms": 0.1}
+    more = {"master CPU ms": 0.0712, "worker CPU ms": 0.14, "helpers CPU ms": 0.1, "programs CPU ms": 0.0}
     key = {"label": "spoold", "tier": "call", "place": "ext4", "backlog": 1000}
     figures = [
         Figure("call", "", "tasks/s", (1.0,), more=more, key=key),
         Figure("costs", "a callable: system calls of the master for each task", "calls", (9.5,), note="openat 2"),
     ]
     said = section(MACHINE, figures)
-    assert "| call: spoold; ext4 | 0.0712 + 0.14 + 0.1 |" in said
+    assert "| call: spoold; ext4 | 0.0712 + 0.14 + 0.1 + 0 |" in said
     assert "| a callable: system calls of the master for each task | 9.5 | openat 2 |" in said
 
 

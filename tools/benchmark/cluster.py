@@ -47,15 +47,23 @@ class Cluster:
     """A master and workers, while the `with` lasts. Every process is known by the name that it was started with."""
 
     def __init__(
-        self, folder: str, workers: Sequence[str] = ("w1", "w2"), *, fsync: bool = False, slots: int | None = None
+        self,
+        folder: str,
+        workers: Sequence[str] = ("w1", "w2"),
+        *,
+        fsync: bool = False,
+        slots: int | None = None,
+        keep: int = 10_000,
     ) -> None:
+        """keep: how many ended tasks stay where they ended before the oldest are archived."""
         self.folder = Path(folder)
         self.root = self.folder / "spool"
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._workers = tuple(workers)
         self.root.mkdir()
         initialise(PosixFileSystem(self.root), SystemClock(), "benchmark", str(self.root))
-        (self.root / "spool.toml").write_text(f"[durability]\nfsync = {json.dumps(fsync)}\n")
+        settings = f"[durability]\nfsync = {json.dumps(fsync)}\n[retention]\nkeep = {keep}\n"
+        (self.root / "spool.toml").write_text(settings)
         config = WORKER.format(slots=slots or os.cpu_count() or 1, checkout=CHECKOUT)
         (self.folder / "worker.toml").write_text(config)
 
@@ -120,6 +128,15 @@ class Cluster:
             with contextlib.suppress(psutil.NoSuchProcess):
                 times = process.cpu_times()
                 used += times.user + times.system
+        return used
+
+    def collected_s(self, name: str) -> float:
+        """Seconds of CPU of what has ended below this node: the programs of tasks, from their fork on."""
+        used = 0.0
+        for process in self.tree(name):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                times = process.cpu_times()
+                used += times.children_user + times.children_system
         return used
 
     def peak_mb(self, name: str) -> float:

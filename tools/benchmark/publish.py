@@ -26,7 +26,7 @@ STANDS = (
     "round. Level: all else."
 )
 # Where the CPU of a task goes, as the contenders of spoold report it beside each rate.
-SPENT = ("master CPU ms", "worker CPU ms", "helpers CPU ms")
+SPENT = ("master CPU ms", "worker CPU ms", "helpers CPU ms", "programs CPU ms")
 TIERS = {
     "queue": "queue only: in, out, acknowledged",
     "call": "Python callable, end to end with results",
@@ -131,7 +131,7 @@ def spent(figures: Sequence[Figure]) -> list[str]:
     if not rows:
         return []
     depths = sorted({backlog for row in rows.values() for backlog in row})
-    heading = "CPU of a task, ms: the leader + the workers + the processes in which they run it"
+    heading = "CPU of a task, ms: the leader + the workers + the processes in which they run it + its own program"
     table = [f"| {heading} | {' | '.join(map(depth, depths))} |", f"|---|{'---:|' * len(depths)}"]
     table += [f"| {name} | {' | '.join(row.get(at, '–') for at in depths)} |" for name, row in rows.items()]
     return [*table, ""]

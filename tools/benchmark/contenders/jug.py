@@ -13,8 +13,8 @@ import time
 from tools.benchmark import draining
 from tools.benchmark.order import Order, Outcome, serve
 
-# fsync is taken out where nobody waits for the disk, as it is for everybody else. numpy is not installed, and jug would
-# look for it in every directory of sys.path, once for each argument of each task.
+# fsync is taken out where nobody waits for the disk, as it is for everybody else. numpy is not installed, and jug
+# would look for it in every directory of sys.path, once for each argument of each task.
 BEGIN = """
 import os, sys
 sys.modules.setdefault("numpy", None)

@@ -2,8 +2,9 @@
 
 A task is written by its submitter; the leader reads it, checks it with pydantic and renames it from pending/ to
 ready/; a worker renames it to claimed/, reads it, writes its result and renames it to completed/; in the end the
-leader reads every result. Three renames, two writes, three reads. No lease, no heartbeat, no retry, no look at
-anything else: nothing of what spoold is for. Each process uses up a listing before it makes the next.
+leader reads every result. Three renames, two writes, three reads; for a process also its start and its end. No lease,
+no heartbeat, no retry, no look at anything else: nothing of what spoold is for. Each process uses up a listing before
+it makes the next.
 """
 
 from __future__ import annotations
@@ -62,8 +63,11 @@ def lead(tasks: int) -> None:
         orjson.loads(read(f"results/{name}"))
 
 
-def work(number: int, durable: bool) -> None:
-    """Claim, run and commit for ever. Every other worker begins at the other end, so that they seldom meet."""
+def work(number: int, durable: bool, program: str) -> None:
+    """Claim, run and commit for ever. Every other worker begins at the other end, so that they seldom meet.
+
+    program: what is started for each task; '' for nothing.
+    """
     while True:
         names = os.listdir("ready")
         for name in reversed(names) if number % 2 else names:
@@ -72,6 +76,8 @@ def work(number: int, durable: bool) -> None:
             except FileNotFoundError:
                 continue
             folder, task = orjson.loads(read(f"claimed/{name}"))["args"]
+            if program:
+                os.waitpid(os.posix_spawn(program, [program], {}), 0)
             ledger.note(folder, task)
             write(f"results/{name}", orjson.dumps({"task_id": name, "status": "success", "output": task}), durable)
             os.rename(f"claimed/{name}", f"completed/{name}")
@@ -88,7 +94,8 @@ def run(order: Order) -> Outcome:
         write(f"pending/noop-{number}.json", orjson.dumps(task), durable=False)
     fill = order.tasks / (time.monotonic() - began)
     signal.alarm(max(1, round(3600 + order.bound_s)))
-    workers = draining.fork(lambda number: work(number, order.fsync), order.workers)
+    program = "/bin/true" if order.tier == "process" else ""
+    workers = draining.fork(lambda number: work(number, order.fsync, program), order.workers)
     since = time.time_ns()
     lead(order.tasks)
     seconds = (time.time_ns() - since) / 1e9

@@ -127,24 +127,29 @@ def _await(cluster: Cluster, order: Order, since: float) -> bool:
     return False
 
 
-def used(cluster: Cluster) -> dict[str, tuple[float, float]]:
-    """Seconds of CPU of each node so far: with what it started, and alone."""
-    return {name: (cluster.cpu_s(name), cluster.cpu_s(name, alone=True)) for name in tuple(cluster.processes)}
+Used = dict[str, tuple[float, float, float]]
 
 
-def costs(cluster: Cluster, before: dict[str, tuple[float, float]], done: int) -> dict[str, float]:
+def used(cluster: Cluster) -> Used:
+    """Seconds of CPU of each node so far: alone, what it started and what still runs, and what has ended below it."""
+    found = {}
+    for name in tuple(cluster.processes):
+        alone = cluster.cpu_s(name, alone=True)
+        found[name] = (alone, cluster.cpu_s(name) - alone, cluster.collected_s(name))
+    return found
+
+
+def costs(cluster: Cluster, before: Used, done: int) -> dict[str, float]:
     """Milliseconds of CPU for each task since `before` (see `used`), and peaks of memory in MiB.
 
-    A worker's CPU is told apart: its own, and that of what it started to run tasks in.
+    A worker's CPU is told apart: its own, that of the processes in which it runs tasks, that of the tasks' programs.
     """
     more: dict[str, float] = {}
-    for name, (whole_before, alone_before) in before.items():
+    for name, now in used(cluster).items():
         kind = "master" if name == "master" else "worker"
-        alone = (cluster.cpu_s(name, alone=True) - alone_before) / max(done, 1) * 1000
-        whole = (cluster.cpu_s(name) - whole_before) / max(done, 1) * 1000
-        more[f"{kind} CPU ms"] = more.get(f"{kind} CPU ms", 0.0) + alone
-        if kind == "worker":
-            more["helpers CPU ms"] = more.get("helpers CPU ms", 0.0) + whole - alone
+        kinds = (kind, "helpers", "programs") if kind == "worker" else (kind,)
+        for what, since, until in zip(kinds, before[name], now, strict=False):
+            more[f"{what} CPU ms"] = more.get(f"{what} CPU ms", 0.0) + (until - since) / max(done, 1) * 1000
         more[f"{kind} peak MiB"] = max(more.get(f"{kind} peak MiB", 0.0), cluster.peak_mb(name))
     return more
 

@@ -5,6 +5,7 @@ Touches: clusters of its own; strace where it is there.
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from contextlib import ExitStack
@@ -22,6 +23,7 @@ SHOWN = {
     "master CPU ms": "CPU of the master for each task",
     "worker CPU ms": "CPU of the workers themselves for each task",
     "helpers CPU ms": "CPU of what workers start to run tasks in, for each task",
+    "programs CPU ms": "CPU of what each task runs, from its fork to its end",
     "master peak MiB": "peak memory of the master",
     "worker peak MiB": "peak memory of a worker and what it started",
 }
@@ -38,27 +40,32 @@ def costs(bench: Bench) -> list[Figure]:
         for name, said in SHOWN.items():
             samples = tuple(outcome.more[name] for outcome in outcomes if name in outcome.more)
             figures.append(Figure("costs", f"{meaning}: {said}", name.rpartition(" ")[2], samples))
-        figures += _calls(bench, tier, meaning)
-    return figures
+        figures += _calls(bench, tier, meaning, 10_000)
+    return [*figures, *_calls(bench, "call", "a callable that is archived at once", 0)]
 
 
-def _calls(bench: Bench, tier: str, meaning: str) -> list[Figure]:
+def _calls(bench: Bench, tier: str, meaning: str, keep: int) -> list[Figure]:
+    """keep: how many ended tasks are not archived."""
     names = {kind: f"{meaning}: system calls of the {kind} for each task" for kind in ("master", "workers")}
     if not bench.has("strace"):
         why = bench.peers.missing.get("strace", "strace is not there")
         return [Figure("costs", name, "calls", (), note=f"missing: {why}") for name in names.values()]
     count = bench.scale.depths[0]
-    with bench.disk.scratch() as folder, Cluster(folder) as cluster, cluster.client() as spool, ExitStack() as stack:
+    with ExitStack() as stack:
+        folder = stack.enter_context(bench.disk.scratch())
+        cluster = stack.enter_context(Cluster(folder, keep=keep))
+        spool = stack.enter_context(cluster.client())
+        watching = stack.enter_context(ExitStack())
         order = Order(folder, tier, tasks=count)
         warm(spool, order)
         seen: dict[str, Counter[str]] = {}
         for kind, nodes in (("master", ("master",)), ("workers", ("w1", "w2"))):
             pids = [process.pid for node in nodes for process in cluster.tree(node)]
-            seen[kind] = stack.enter_context(counted(pids, Path(folder) / f"{kind}.strace"))
+            seen[kind] = watching.enter_context(counted(pids, Path(folder) / f"{kind}.strace"))
         spool.submit_many(tasks(order))
-        while tree.under_way(cluster.root):
+        while tree.under_way(cluster.root) or len(os.listdir(cluster.root / "completed")) > keep:
             time.sleep(0.02)
-        stack.close()
+        watching.close()
     return [
         Figure("costs", names[kind], "calls", (calls.total() / count,), note=_most(calls, count))
         for kind, calls in seen.items()
