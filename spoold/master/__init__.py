@@ -5,6 +5,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     master      Master.step: what a daemon loops on and a simulator drives
     leadership  the one token in master/: take, renew, resign
     holder      whether the master that has it is gone from this host
+    stages      the step as a table: its stages in order, what each reads and moves
     desk        what a leader works with, and the moves that its duties share. Its parts:
       view        what the last listings showed        own_door    what stands in its own door
       learned     lanes and deadlines of tasks         missing     tasks whose place is in doubt

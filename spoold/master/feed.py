@@ -96,7 +96,7 @@ class Feed:
             queue.popleft()
         if not self._news:
             desk.ends.saved()
-        elif self._saved_at is None or desk.now.monotonic >= self._saved_at + self._every_s():
+        elif self._saved_at is None or desk.step.now.monotonic >= self._saved_at + self._every_s():
             self._save(desk)
         self._tell(desk)
         return len(queue)
@@ -161,11 +161,11 @@ class Feed:
         self._warn(desk, f"{why}; what this attempt cost is not counted")
 
     def _warn(self, desk: Desk, sentence: str) -> None:
-        self._warnings.append((desk.now.monotonic + SHOWN_S, sentence))
+        self._warnings.append((desk.step.now.monotonic + SHOWN_S, sentence))
 
     def _save(self, desk: Desk) -> None:
         """Write a checkpoint, and remove all but the one before it. Errors: OSError, but not for a full share."""
-        self._saved_at = desk.now.monotonic
+        self._saved_at = desk.step.now.monotonic
         self._coverage.keep(lambda task_key: _may_come_again(desk, task_key))
         states = {**self._others, **{name: subscriber.save() for name, subscriber in self._subscribers.items()}}
         covered = tuple(self._coverage.names())
@@ -190,7 +190,7 @@ class Feed:
         self._standing = [name, *self._standing[:1]]
 
     def _tell(self, desk: Desk) -> None:
-        while self._warnings and self._warnings[0][0] <= desk.now.monotonic:
+        while self._warnings and self._warnings[0][0] <= desk.step.now.monotonic:
             self._warnings.popleft()
         desk.report.notices += [sentence for _, sentence in self._warnings]
 

@@ -12,21 +12,15 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spoold.master import cadence, doors, following, placing, reaping, relisting, takeover
-from spoold.master.batches import Batches
-from spoold.master.clearing import Clearing
+from spoold.master import cadence, doors, following, placing, relisting, takeover
 from spoold.master.desk import Desk
-from spoold.master.drops import Drops
 from spoold.master.feed import Feed, Subscriber
 from spoold.master.holder import Holder
-from spoold.master.kept import Kept
 from spoold.master.leadership import Leadership
 from spoold.master.orders import Orders
 from spoold.master.own_door import own_door
-from spoold.master.rejudging import Rejudging
 from spoold.master.reporting import Reporting
-from spoold.master.requests import Requests
-from spoold.master.retaining import Retaining
+from spoold.master.stages import STAGES, Duties
 from spoold.master.step_state import StepState
 from spoold.protocol import layout
 from spoold.rules.cluster.liveness import Watch
@@ -86,14 +80,7 @@ class Master:
 
     def _begin(self) -> None:
         """Nothing of a former epoch may leak into the next."""
-        self._drops = Drops()
-        self._batches = Batches()
-        self._kept = Kept()
-        self._rejudging = Rejudging()
-        self._requests = Requests()
-        self._retaining = Retaining()
-        self._clearing = Clearing()
-        self._reporting = Reporting(self._snapshots)
+        self._duties = Duties(self.leadership, self.host, self._relist, Reporting(self._snapshots), self._feed)
         self._relist_at: float | None = None
 
     @property
@@ -208,47 +195,28 @@ class Master:
         return not self._followed
 
     def _lead(self, desk: Desk) -> LeaderStep:
-        if not self._followed:
-            following.follow(desk)
-        placing.gather_facts(desk)
-        self._relist(desk)
-        relisting.settle_missing(desk)
-        placing.count_active(desk)
-        dead = reaping.watch(desk, self._reporting.asleep(desk), self._reporting.gone(desk, self.host))
-        self._reporting.announce(desk, self.leadership, self._drops.growing(), dead)
-        reaping.reap(desk, dead)
-        placing.place_returned(desk)
-        doors.finish(desk)
-        left = self._drops.step(desk) + self._batches.step(desk)
-        self._kept.step(desk)
-        self._rejudging.step(desk, self._drops.lost)
-        self._requests.step(desk)
-        desk.backlog.tick(desk.step.now)
-        placing.fail_refused(desk)
-        placing.hold_back(desk)
-        taken = placing.promote(desk)
-        left += self._feed.step(desk)
-        self._retaining.step(desk)
-        self._clearing.step(desk)
-        report_due = self._reporting.step(desk, self.leadership, self._drops.growing())
+        duties = self._duties
+        duties.followed = self._followed
+        for stage in STAGES:
+            stage.run(desk, duties)
         dues = [
-            self._drops.next_due(),
-            self._batches.next_due(),
-            self._kept.next_due(),
-            self._rejudging.next_due(),
+            duties.drops.next_due(),
+            duties.batches.next_due(),
+            duties.kept.next_due(),
+            duties.rejudging.next_due(),
             desk.backlog.next_due(),
-            self._requests.next_due(desk),
+            duties.requests.next_due(desk),
             self.leadership.renew_due,
             cadence.ends_due(desk),
         ]
-        if not desk.polling.rationed or self._reporting.stale:
-            dues += [self._presence.next_due(), report_due]  # else they are for the step that renews the token
-        step, now = desk.step, desk.step.now.monotonic
-        unsettled = step.busy or left or step.unsure or desk.missing or desk.door.half or self._drops.undecided(desk)
+        if not desk.polling.rationed or duties.reporting.stale:
+            dues += [self._presence.next_due(), duties.report_due]  # else they are for the step that renews the token
+        step, now, left = desk.step, desk.step.now.monotonic, duties.left
+        unsettled = step.busy or left or step.unsure or desk.missing or desk.door.half or duties.drops.undecided(desk)
         due = min(due for due in dues if due is not None)
         self._due = now if unsettled else due
         since_s, self._stepped_at = now - self._stepped_at, now
-        rest_s = cadence.rest_s(desk, taken, since_s)
+        rest_s = cadence.rest_s(desk, duties.taken, since_s)
         return LeaderStep(step.busy, now if left else due, leading=True, rest_s=rest_s)
 
     def _relist(self, desk: Desk) -> None:

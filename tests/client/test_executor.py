@@ -178,7 +178,7 @@ def test_results_of_chunks_come_in_order_and_as_soon_as_they_are_there(tree: Tre
         assert list(results) == [3.0, 4.0, 5.0]
 
 
-def test_the_first_call_that_fails_raises_in_its_place_and_the_rest_is_cancelled(tree: Tree, spool: SpoolClient) -> None:
+def test_the_first_call_that_fails_raises_in_its_place_and_cancels_the_rest(tree: Tree, spool: SpoolClient) -> None:
     with SpoolExecutor(spool) as pool:
         results = pool.map(math.sqrt, [1, 4, 9, -1, 16, 25, 36], chunksize=3)
         (tasks,) = tree.drops()

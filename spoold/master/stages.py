@@ -1,0 +1,184 @@
+"""The leader's step as a table: its stages in order, what each reads, and which moves it is there for.
+
+Law: a step of a leader is this table, walked from top to bottom. Each stage sees what those before it have changed. A
+test holds the table equal to the one in docs/internals.md, and its moves to those of `lifecycle`. What a stage may
+touch is said by the module that it calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from spoold.master import doors, following, placing, reaping, relisting
+from spoold.master.batches import Batches
+from spoold.master.clearing import Clearing
+from spoold.master.desk import Desk
+from spoold.master.drops import Drops
+from spoold.master.feed import Feed
+from spoold.master.kept import Kept
+from spoold.master.leadership import Leadership
+from spoold.master.rejudging import Rejudging
+from spoold.master.reporting import Reporting
+from spoold.master.requests import Requests
+from spoold.master.retaining import Retaining
+from spoold.system.host import Host
+
+
+@dataclass(slots=True)
+class Duties:
+    """What the stages remember over the steps of one epoch, and what one of them leaves to those after it.
+
+    relist: lists again, when it is time, what is not polled. followed: what is polled was listed for this step
+    already. dead: nodes to be reaped; left: drops for the next step; taken: tasks that were put into ready/;
+    report_due: when (monotonic, s) the next snapshot is due.
+    """
+
+    leadership: Leadership
+    host: Host
+    relist: Callable[[Desk], None]
+    reporting: Reporting
+    feed: Feed
+    drops: Drops = field(default_factory=Drops)
+    batches: Batches = field(default_factory=Batches)
+    kept: Kept = field(default_factory=Kept)
+    rejudging: Rejudging = field(default_factory=Rejudging)
+    requests: Requests = field(default_factory=Requests)
+    retaining: Retaining = field(default_factory=Retaining)
+    clearing: Clearing = field(default_factory=Clearing)
+    followed: bool = False
+    dead: list[str] = field(default_factory=list)
+    left: int = 0
+    taken: int = 0
+    report_due: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One line of the table. reads: what it decides by; moves: from where to where it renames tokens and drops.
+
+    A stage may, besides, fail a token that it reads and that is no task, and reject one that is a copy.
+    Errors of run: OSError, ShutOut, DoorShut. They end the step, and the next one begins from the top.
+    """
+
+    name: str
+    run: Callable[[Desk, Duties], None]
+    reads: str
+    moves: tuple[str, ...] = ()
+
+
+def _follow(desk: Desk, duties: Duties) -> None:
+    if not duties.followed:
+        following.follow(desk)
+
+
+def _watch(desk: Desk, duties: Duties) -> None:
+    reporting = duties.reporting
+    duties.dead = reaping.watch(desk, reporting.asleep(desk), reporting.gone(desk, duties.host))
+
+
+def _announce(desk: Desk, duties: Duties) -> None:
+    duties.reporting.announce(desk, duties.leadership, duties.drops.growing(), duties.dead)
+
+
+def _drops(desk: Desk, duties: Duties) -> None:
+    duties.left = duties.drops.step(desk)
+
+
+def _batches(desk: Desk, duties: Duties) -> None:
+    duties.left += duties.batches.step(desk)
+
+
+def _promote(desk: Desk, duties: Duties) -> None:
+    duties.taken = placing.promote(desk)
+
+
+def _feed(desk: Desk, duties: Duties) -> None:
+    duties.left += duties.feed.step(desk)
+
+
+def _report(desk: Desk, duties: Duties) -> None:
+    duties.report_due = duties.reporting.step(desk, duties.leadership, duties.drops.growing())
+
+
+# A function that is looked up when it is called can be replaced: the simulator breaks the laws in this way.
+STAGES: tuple[Stage, ...] = (
+    Stage("follow", _follow, "the directories that are polled"),
+    Stage("gather", lambda desk, _: placing.gather_facts(desk), "settings, requests, the time"),
+    Stage(
+        "relist",
+        lambda desk, duties: duties.relist(desk),
+        "now and then: all doors, and what is not polled",
+        ("admitting → admitting",),
+    ),
+    Stage("missing", lambda desk, _: relisting.settle_missing(desk), "what the listings do not show any more"),
+    Stage("count", lambda desk, _: placing.count_active(desk), "what is ready, claimed or missing"),
+    Stage("watch", _watch, "heartbeats"),
+    Stage("announce", _announce, "which nodes are dead"),
+    Stage(
+        "reap",
+        lambda desk, duties: reaping.reap(desk, duties.dead),
+        "the claims of dead nodes, and the heartbeats again",
+        ("claimed → returned", "claimed → failed"),
+    ),
+    Stage("return", lambda desk, _: placing.place_returned(desk), "returned/", ("returned → waiting",)),
+    Stage(
+        "finish",
+        lambda desk, _: doors.finish(desk),
+        "tasks in the leader's own door",
+        ("admitting → waiting", "admitting → ready"),
+    ),
+    Stage(
+        "drops",
+        _drops,
+        "pending/",
+        ("pending → admitting", "pending → waiting", "pending → ready", "pending → rejected"),
+    ),
+    Stage(
+        "batches",
+        _batches,
+        "batches in the leader's own door",
+        ("admitting → admitting", "admitting → waiting", "admitting → pending"),
+    ),
+    Stage(
+        "kept",
+        lambda desk, duties: duties.kept.step(desk),
+        "batches whose writer may go on",
+        ("admitting → admitting", "admitting → pending"),
+    ),
+    Stage(
+        "rejudge",
+        lambda desk, duties: duties.rejudging.step(desk, duties.drops.lost),
+        "rejected/",
+        ("rejected → pending",),
+    ),
+    Stage(
+        "requests",
+        lambda desk, duties: duties.requests.step(desk),
+        "control/",
+        ("waiting → failed", "ready → failed", "returned → failed", "failed → waiting", "archive → waiting"),
+    ),
+    Stage("tick", lambda desk, _: desk.backlog.tick(desk.step.now), "the time"),
+    Stage(
+        "refuse",
+        lambda desk, _: placing.fail_refused(desk),
+        "what the gates refuse, and which deadlines are past",
+        ("waiting → failed", "ready → failed"),
+    ),
+    Stage(
+        "hold",
+        lambda desk, _: placing.hold_back(desk),
+        "what is ready, and whether its type may run now",
+        ("ready → waiting",),
+    ),
+    Stage("promote", _promote, "what waits and may run now", ("waiting → ready",)),
+    Stage("feed", _feed, "results of attempts that ended, where anything asks for them"),
+    Stage(
+        "retain",
+        lambda desk, duties: duties.retaining.step(desk),
+        "what has ended, by age and number",
+        ("completed → archive", "failed → archive"),
+    ),
+    Stage("clear", lambda desk, duties: duties.clearing.step(desk), "once a minute: the ages of files"),
+    Stage("report", _report, "all of the above"),
+)
