@@ -17,7 +17,7 @@ from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import halted_by
 from spoold.protocol.result import Code, Error
 from spoold.protocol.task import Task
-from spoold.rules import ends
+from spoold.rules.attempts import ends
 from spoold.rules.attempts.memory import may_be_raised, raised
 from spoold.rules.attempts.policy import retry_policy
 from spoold.rules.entry.admission import Admit

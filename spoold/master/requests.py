@@ -26,9 +26,9 @@ from spoold.protocol.names import (
 )
 from spoold.protocol.request import EVERYTHING, Request, Verb
 from spoold.protocol.result import Code, Error, Status
-from spoold.rules import cancelling
+from spoold.rules.attempts import cancelling
+from spoold.rules.attempts.cancelling import Cancel
 from spoold.rules.attempts.policy import rank
-from spoold.rules.cancelling import Cancel
 from spoold.rules.cluster.drain import is_meant
 from spoold.store import control
 from spoold.store.archive import find_archived

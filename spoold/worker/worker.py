@@ -16,7 +16,7 @@ from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import Request, Verb
-from spoold.rules import ends
+from spoold.rules.attempts import ends
 from spoold.rules.attempts.outcome import Outcome, handed_back
 from spoold.runner.job import RunnerPort
 from spoold.store import control
@@ -29,6 +29,7 @@ from spoold.system.power import Inhibitor
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.attempts.losses import Losses
+from spoold.worker.attempts.own_lease import OwnLease
 from spoold.worker.attempts.reporting import measured
 from spoold.worker.attempts.resuming import Resuming
 from spoold.worker.attempts.settling import Settling
@@ -39,7 +40,6 @@ from spoold.worker.intake.claiming import Claiming
 from spoold.worker.intake.claims import Claims
 from spoold.worker.intake.cooldown import Cooldown
 from spoold.worker.intake.vacancies import Vacancies
-from spoold.worker.own_lease import OwnLease
 from spoold.worker.readiness.offering import Offering
 from spoold.worker.readiness.pressure import Pressure
 from spoold.worker.readiness.standing import Standing

@@ -8,8 +8,7 @@ import pytest
 
 from spoold.protocol.lifecycle import State
 from spoold.protocol.result import Code, Status
-from spoold.rules import ends
-from spoold.rules.attempts import outcome
+from spoold.rules.attempts import ends, outcome
 
 RECALLED = outcome.handed_back("its worker leaves")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spoold.protocol.result import Code
-from spoold.rules.ends import past
+from spoold.rules.attempts.ends import past
 from spoold.rules.gates.facts import Conditions, Facts
 from spoold.rules.gates.gate import TaskGate, Wake
 from spoold.rules.gates.verdicts import PASS, Refuse, Verdict

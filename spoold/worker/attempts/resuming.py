@@ -20,9 +20,9 @@ from spoold.store.journal import Journal
 from spoold.store.mover import Fate, Moved
 from spoold.store.store import Store, stamp
 from spoold.worker.attempts.attempt import Attempt
+from spoold.worker.attempts.own_lease import OwnLease
 from spoold.worker.attempts.settling import Settling
 from spoold.worker.intake.claims import Claims
-from spoold.worker.own_lease import OwnLease
 
 # So many claims that turned up late are told from those that do so anew.
 REMEMBERED = 100

@@ -17,8 +17,7 @@ from typing import Any
 from spoold.protocol import codec, layout
 from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.result import Code, Error, Status
-from spoold.rules import ends
-from spoold.rules.attempts import elsewhere, retry
+from spoold.rules.attempts import elsewhere, ends, retry
 from spoold.rules.attempts import outcome as outcomes
 from spoold.rules.attempts.memory import in_vain
 from spoold.rules.attempts.outcome import Outcome

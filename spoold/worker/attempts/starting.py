@@ -13,7 +13,7 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName
 from spoold.protocol.result import Code
 from spoold.protocol.task import Task
-from spoold.rules import ends
+from spoold.rules.attempts import ends
 from spoold.rules.attempts import outcome as outcomes
 from spoold.rules.attempts.memory import may_be_raised, raised
 from spoold.rules.attempts.policy import retry_policy
@@ -26,10 +26,10 @@ from spoold.store.regular import regular
 from spoold.store.store import Store
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
+from spoold.worker.attempts.own_lease import OwnLease
 from spoold.worker.config import WorkerConfig
 from spoold.worker.handlers.permits import CannotRun
 from spoold.worker.handlers.preparing import Workplace, inherited, prepare
-from spoold.worker.own_lease import OwnLease
 from spoold.worker.readiness.fitness import Fitness
 
 # For so long (s) a claim may be refused to its worker, or not be readable for another reason. Between tries that are
