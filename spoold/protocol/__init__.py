@@ -3,8 +3,8 @@
     layout      the tree: which directories there are, what each is for, how a path is spelled
     names       the grammar of every file name (names carry the state that changes)
     door        the grammar of what stands in admitting/
-    misnamed    why a file that looks like a task's is none
-    drop        what files in pending/ are called, by strangers and by us
+    misnamed    why a file that looks like a task's is not one
+    drop        the names of files in pending/, other people's and ours
     name_parts  parts of a name, cut out without parsing the rest
     order       urgency and age as text that sorts
     lifecycle   the table of moves: from, to, who may make it
@@ -19,14 +19,14 @@
     report      what the doctor found
     change      settings that change while the spool runs
     settings    spool.toml and the marker spool.json
-    plain       what surely fits a model, found without the model
-    codec       bytes to values and back, with errors that name file, field and mend
+    plain       fast checks that a value fits a model, without the model
+    codec       bytes to values and back, with errors that name file, field and fix
     toml_file   a settings file to values
-    complaint   what a model says of a value that does not fit it, in the words of who wrote the file
-    lanes       the grammar of lanes: what a worker must have, as the name of a directory
+    complaint   a validation error in the words of the person who wrote the file: field, problem, fix
+    lanes       the grammar of lanes: a worker's requirements, as the name of a directory
     fields      field types that several files share
     event       one line of a journal
-    amount      how a number of things is said: 1 worker, 2 workers
+    amount      numbers in words: 1 worker, 2 workers
     version     of spoold itself
     errors      whose fault it is: ours, the file's, the environment's
 

@@ -1,26 +1,26 @@
-"""How numbers are said to people: `1 worker`, `2 workers`, `a, b and 7 more`, and a length of time as `2 d 7 h`.
+"""Numbers as people read them: `1 worker`, `2 workers`, `a, b and 7 more`, and a length of time as `2 d 7 h`.
 
 The only place that decides about plural forms; a test of the house sees to that.
 """
 
 from __future__ import annotations
 
-# From here on digits tell nobody anything: somebody made the number up.
+# From here on the digits carry no information: the number was made up.
 _DIGITS_MAX = 1e15
 
 
 def figure(value: float, decimals: int = 0) -> str:
-    """A number as people read it, with its thousands apart."""
+    """The number as people read it, with thousands separators."""
     return f"{value:,.{decimals}f}" if abs(value) < _DIGITS_MAX else f"{value:.3g}"
 
 
 def amount(number: int, noun: str, plural: str | None = None) -> str:
-    """The number and the noun in its right form. plural: where it is not the noun and an s."""
+    """The number and the noun in its right form. plural: if it is not the noun plus s."""
     return f"{figure(number)} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def some(words: list[str], named: int = 5) -> str:
-    """The first few of many words, and how many more there are."""
+    """The first few words, and the number of the others."""
     more = f" and {len(words) - named} more" if len(words) > named else ""
     return f"{', '.join(words[:named])}{more}"
 

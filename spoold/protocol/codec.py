@@ -1,4 +1,4 @@
-"""Bytes to values and back. Every failure is a BadFile that names the file, the field and the mend."""
+"""Bytes to values and back. Every failure is a BadFile that names the file, the field and the fix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spoold.protocol.errors import BadFile, legible
 from spoold.protocol.names import BeatName
 from spoold.protocol.plain.basics import Identity
 
-if TYPE_CHECKING:  # models cost half of what a short command may take to start, so each is imported where it is used
+if TYPE_CHECKING:  # models take half the start time of a short command, so each is imported where it is used
     from pydantic import BaseModel
 
     from spoold.protocol.heartbeat import Heartbeat
@@ -23,14 +23,14 @@ if TYPE_CHECKING:  # models cost half of what a short command may take to start,
     from spoold.protocol.task import Task
 
 M = TypeVar("M", bound="BaseModel")
-# orjson reads 1,024 levels and writes 254. What is read here is written again inside other values, so it must stay
-# well below: a drop that can be read and not written would stop whoever has to copy it.
+# orjson reads 1,024 levels and writes 254. A value that is read here is written again inside other values, so the
+# limit is well below 254: a drop that can be read but not written would stop the process that has to copy it.
 DEPTH_MAX = 200
-# Of one object at the top of a file; no format has more than some dozens.
+# Of one object at the top of a file; no format has more than a few dozen.
 FIELDS_MAX = 1000
-# No checker is named: those at hand take NaN and half a surrogate pair, and none takes the lines of a .jsonl.
+# No checker is named: the common ones accept NaN and half a surrogate pair, and none accepts the lines of a .jsonl.
 STRICT = (
-    "mend it there; JSON has double quotes, no comments, no comma before a closing bracket, no NaN or Infinity, and "
+    "fix it there; JSON has double quotes, no comments, no comma before a closing bracket, no NaN or Infinity, and "
     "no half of a surrogate pair."
 )
 BOM = b"\xef\xbb\xbf"
@@ -44,10 +44,10 @@ _BEHIND_A_KEY = tuple(b'"' + sign for sign in (b":", b" ", b"\t", b"\r", b"\n"))
 def dump(value: Any) -> bytes:
     """A model or plain value as one line of JSON.
 
-    What tasks hand back may hold text that is no UTF-8, numbers that no other reader knows, and more levels than
-    `load` takes: they become legible text, since a result that cannot be written would be a task that never ends.
+    A task's output may hold text that is not UTF-8, numbers that other readers do not know, and more levels than
+    `load` accepts. They become legible text: if a result cannot be written, its task never ends.
     """
-    with contextlib.suppress(TypeError, ValueError):  # orjson's and pydantic's words for it
+    with contextlib.suppress(TypeError, ValueError):  # orjson and pydantic raise these
         plain = value.model_dump(mode="json") if _is_model(value) else value
         data = orjson.dumps(plain)
         if not _too_deep(data, plain):
@@ -81,7 +81,7 @@ def same_content(left: Any, right: Any) -> bool:
 
 
 def load(data: bytes, file: str) -> Any:
-    """Any JSON value. Errors: BadFile that says what is wrong and how to mend it."""
+    """Any JSON value. Errors: BadFile that says what is wrong and how to fix it."""
     no_utf16(data, file)
     if not data.strip():
         raise BadFile(file, "", "is empty.", "write one JSON object into it.")
@@ -92,9 +92,9 @@ def load(data: bytes, file: str) -> Any:
             data.decode()
         except UnicodeDecodeError as why:
             raise BadFile(file, "", f"is not UTF-8 (byte {why.start}).", "save it as UTF-8.") from error
-        if error.msg.endswith("limit exceeded"):  # the parser's own limit on depth lies beyond ours
+        if error.msg.endswith("limit exceeded"):  # the parser's own limit is deeper than ours
             raise too_deep_file(file) from error
-        # One line alone may be a line of a batch, whose own number its caller knows.
+        # A single line may be a line of a batch; the caller knows that line's number.
         line = f"line {error.lineno}, " if b"\n" in data else ""
         raise BadFile(file, "", f"is not JSON: {error.msg} ({line}column {error.colno}).", STRICT) from error
     if _too_deep(data, value):
@@ -105,13 +105,13 @@ def load(data: bytes, file: str) -> Any:
 
 
 def no_utf16(data: bytes, file: str) -> None:
-    """Refuse what Windows calls Unicode. Errors: BadFile."""
+    """Refuse UTF-16, which Windows calls Unicode. Errors: BadFile."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise BadFile(file, "", "is UTF-16, not UTF-8.", "save it as UTF-8.")
 
 
 def is_exact(number: int) -> bool:
-    """Whether JSON keeps an integer: of more than 64 bits most readers make a fraction (RFC 8259, section 6)."""
+    """Whether JSON keeps an integer: most readers make a float of more than 64 bits (RFC 8259, section 6)."""
     return -(1 << 63) <= number < 1 << 64
 
 
@@ -121,10 +121,10 @@ def _exact(file: str, digits: str) -> None:
 
 
 def sure(data: bytes, value: Any, file: str) -> None:
-    """Refuse what readers of JSON understand in several ways: a key that an object has twice (RFC 8259, section 4).
+    """Refuse an object that has a key twice: readers of JSON disagree on its meaning (RFC 8259, section 4).
 
-    data: the text from which the value was read. Errors: BadFile that names the key. Only for what people send: a
-    token that was admitted before this was checked is read as ever.
+    data: the text from which the value was read. Errors: BadFile that names the key. Only for files that people send:
+    a token that was admitted before this check existed stays readable.
     """
     # A quote within a string is escaped, so every key leaves a quote and a colon; more of these than there are keys
     # are the sign to look closely, which is slow. Counting what may stand behind a key is quick, and mostly enough.
@@ -150,13 +150,13 @@ def _once(file: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def too_deep_file(file: str, fix: str = "put what is so deep in as a string.") -> BadFile:
+def too_deep_file(file: str, fix: str = "write the deep part as a string.") -> BadFile:
     """The error of a file that is nested too deep."""
     return BadFile(file, "", f"is nested deeper than {DEPTH_MAX} levels.", fix)
 
 
 def _too_deep(data: bytes, value: Any) -> bool:
-    """Whether the value has more than DEPTH_MAX levels; costs next to nothing where there are few brackets."""
+    """Whether the value has more than DEPTH_MAX levels; cheap if there are few brackets."""
     if data.count(b"[") + data.count(b"{") <= DEPTH_MAX:
         return False
     level = _containers([value])
@@ -185,12 +185,12 @@ def as_object(value: Any, file: str) -> dict[str, Any]:
 
 
 def load_model(model: type[M], data: bytes, file: str) -> M:
-    """A file of ours as its model. Errors: BadFile."""
+    """A file that spoold wrote as its model. Errors: BadFile."""
     return check(model, load_object(data, file), file)
 
 
 def load_sent_task(data: bytes, file: str) -> Task:
-    """A task as somebody sends it, with nothing that could be read in two ways. Errors: BadFile."""
+    """A task that a person or a program sends, with nothing that could be read in two ways. Errors: BadFile."""
     from spoold.protocol.task import Task
 
     value = load(data, file)
@@ -199,8 +199,8 @@ def load_sent_task(data: bytes, file: str) -> Task:
 
 
 def load_beat(data: bytes, name: BeatName) -> Heartbeat:
-    """A heartbeat, as far as it can be read: node and beat are those of its name, a field that is wrong counts as
-    missing, and its notes say what was passed over. Errors: none.
+    """A heartbeat, as far as it can be read. node and beat come from its name, a wrong field counts as missing, and
+    the notes list the fields that were passed over. Errors: none.
     """
     from spoold.protocol.heartbeat import Heartbeat
 
@@ -217,7 +217,7 @@ def load_beat(data: bytes, name: BeatName) -> Heartbeat:
             del said[error.field.partition(".")[0]]
             faults.append(f"{error.field}: {error.problem}")
             continue
-        notes = [f"its heartbeat cannot be read as a whole: {fault}" for fault in faults]
+        notes = [f"its heartbeat cannot be read in full: {fault}" for fault in faults]
         return beat.model_copy(update={"notes": (*beat.notes, *notes)}) if notes else beat
 
 
@@ -245,12 +245,12 @@ def check_marker(found: dict[str, Any], file: str) -> Identity:
 
 def check(model: type[M], value: dict[str, Any], file: str) -> M:
     """A plain object as a model. Errors: BadFile for the first field that does not fit, counting the others."""
-    if len(value) > FIELDS_MAX:  # to say of a million unknown ones what each was meant to be takes minutes
+    if len(value) > FIELDS_MAX:  # suggesting a name for each of a million unknown fields takes minutes
         problem = f"has {len(value):,} fields, and at most {FIELDS_MAX:,} are read."
-        raise BadFile(file, "", problem, "put what is your own into `input` or `meta`.")
+        raise BadFile(file, "", problem, "put your own data into `input` or `meta`.")
     try:
         return model.model_validate(value)
-    except ValueError as error:  # as the validator's own error is one
+    except ValueError as error:  # the validator's error is a ValueError
         from pydantic import ValidationError
 
         from spoold.protocol.complaint import bad_file

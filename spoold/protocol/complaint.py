@@ -1,6 +1,6 @@
-"""What a model says of a value that does not fit it, in the words of who wrote the file: field, problem and mend.
+"""A validation error in the words of the person who wrote the file: field, problem and fix.
 
-Law: nothing of the validator's own is said, neither how it calls the branches of a type nor its patterns; a field is
+Law: nothing of the validator's own is said, neither its names for the branches of a type nor its patterns; a field is
 named as it stands in the file.
 """
 
@@ -19,7 +19,7 @@ _WHOLE = ("not a whole number", "write a whole number, without quotes")
 _NUMBER = ("not a number", "write a number, without quotes")
 _SWITCH = ("neither true nor false", "write one of them, without quotes")
 _TIME = ("not a time", "use RFC 3339 with a zone, such as '2026-01-31T18:00:00Z'")
-# pydantic's type of an error → problem and mend, filled in from its context.
+# pydantic's type of an error → problem and fix, filled in from its context.
 _SAID = {
     "string_type": ("not a string", "write it in quotes"),
     "list_type": _LIST,
@@ -47,7 +47,7 @@ _SAID = {
 
 
 class _Complaint(NamedTuple):
-    """One error. field: where in the file; stem: as much of that as all branches of a type that failed share."""
+    """One error. field: where in the file; stem: the part of it that all failed branches of a type share."""
 
     field: tuple[str, ...]
     stem: tuple[str, ...]
@@ -57,7 +57,7 @@ class _Complaint(NamedTuple):
 
 
 def bad_file(model: type[BaseModel], value: dict[str, Any], error: ValidationError, file: str) -> BadFile:
-    """The first thing that is wrong with the value, as an error for people; others are counted."""
+    """An error for people that names the first problem of the value and counts the others."""
     problems = error.errors(include_url=False)
     complaints = [_complaint(problem, value) for problem in problems]
     unknown = [
@@ -67,7 +67,7 @@ def bad_file(model: type[BaseModel], value: dict[str, Any], error: ValidationErr
     more = f" ({others} more)" if others else ""
     if unknown:
         return BadFile(file, ".".join(unknown[0]), f"unknown field{more}.", _nearest(model, unknown[0]))
-    # Where a value may be of several types, the one that it came nearest to was meant; else it is none of them.
+    # If a value may be of several types, the user meant the one that it came nearest to; else none of them.
     branches = [complaint for complaint in complaints if complaint.stem == complaints[0].stem]
     depth = max(len(branch.field) for branch in branches)
     meant = [branch for branch in branches if len(branch.field) == depth]
@@ -90,13 +90,13 @@ def _complaint(problem: Any, value: dict[str, Any]) -> _Complaint:
         said, mend = (text.format(**context) for text in _SAID[kind])
     else:
         said, mend = problem["msg"], "correct this field"
-    # The whole file is not repeated to people.
+    # People do not want the whole file repeated.
     given = problem["input"] if loc and kind != "missing" else None
     return _Complaint(field, tuple(map(str, loc[:shared])), said, mend, given)
 
 
 def _written(loc: tuple[int | str, ...], value: Any) -> tuple[tuple[str, ...], int]:
-    """Those parts of a place that stand in the file, and how many there are before the first that does not."""
+    """The parts of a place that stand in the file, and the number of them before the first that does not."""
     field: list[str] = []
     shared = len(loc)
     for index, part in enumerate(loc):
@@ -115,7 +115,7 @@ def _holds(value: Any, part: int | str) -> bool:
 
 
 def _nearest(model: type[BaseModel], loc: tuple[str, ...]) -> str:
-    """The mend for an unknown field: the nearest name that is known where it stands."""
+    """The fix for an unknown field: the nearest name that is known there."""
     known = _names(model, loc[:-1])
     if loc[-1] in known:
         return "it is another name of a field that the file gives too; keep one of them."

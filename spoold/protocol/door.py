@@ -15,7 +15,7 @@ _DOOR = re.compile(rf"{number(12)}\.({NODE})\.{number(9)}")
 
 
 def _stem(prefix: str) -> str:
-    """What a drop was called, without extension, and without the suffix that made its prefix unlike any other."""
+    """The drop's name, without its extension and without the suffix that made its prefix unique."""
     return _MADE.sub("", prefix)
 
 
@@ -34,7 +34,7 @@ class BatchName:
 
     @property
     def stem(self) -> str:
-        """What its drop was called, without extension."""
+        """The drop's name, without its extension."""
         return _stem(self.prefix)
 
     def encode(self) -> str:
@@ -65,7 +65,7 @@ class OriginalName:
 
     @property
     def stem(self) -> str:
-        """What its drop was called, without extension."""
+        """The drop's name, without its extension."""
         return _stem(self.prefix)
 
     def encode(self) -> str:
@@ -80,13 +80,13 @@ def parse_original(name: str) -> OriginalName | None:
 
 
 def parse_standing(name: str) -> TaskName | BatchName | OriginalName | None:
-    """What stands in a door under this name; None for what is staged there, and for foreign files."""
+    """The parsed name of an entry in a door; None for a file that is staged there, and for foreign files."""
     return parse_task(name) or parse_batch(name) or parse_original(name)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class DoorName:
-    """`EPOCH.HOLDER.NUMBER` in admitting/: a leader's way in. Made anew it has another number: see `master.doors`."""
+    """`EPOCH.HOLDER.NUMBER` in admitting/: a leader's way in. A new one has another number: see `master.doors`."""
 
     epoch: int
     holder: str

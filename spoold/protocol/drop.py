@@ -1,4 +1,4 @@
-"""What files in pending/ are called: by strangers anything, by us so that the name tells what need not be opened.
+"""The names of files in pending/. Other people's may be anything; ours state what a reader can then skip opening.
 
 Law: a name is only believed where the content says the same, or where nothing is decided by it.
 """
@@ -10,10 +10,10 @@ import re
 from spoold.protocol.names import is_id
 from spoold.protocol.order import ORDER, base36
 
-# Editors, browsers, rsync and shells write under such names first; they are somebody's unfinished business.
+# Editors, browsers, rsync and shells first write under such names; these files are not finished.
 UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".filepart", ".swp", "~")
 WHOLE = ".whole.jsonl"
-# No id holds an @, so what stands before it is the id and nothing else.
+# An id never holds an @, so the text before the @ is the id and nothing else.
 UNIQUE = "@unique.json"
 _WIDTH = 10
 _AGAIN = re.compile(rf"\.{ORDER}$")
@@ -22,7 +22,7 @@ _OUR_BATCH = re.compile(rf"[0-9a-z]{{{_WIDTH}}}\.batch-.+{re.escape(WHOLE)}")
 
 
 def first_stem(stem: str) -> str:
-    """What a drop was called at first: without the order that it got when it was given a free name."""
+    """The drop's first name, without the order that it got when it was given a free name."""
     return _AGAIN.sub("", stem)
 
 
@@ -32,7 +32,7 @@ def concerns_us(drop: str) -> bool:
 
 
 def task_drop(micros: int, task_id: str, *, unique: bool) -> str:
-    """The name that we drop a task under: it sorts by age and tells the id without being opened.
+    """The name that we drop a task under: it sorts by age and states the id, so the file need not be opened.
 
     micros: microseconds since 1970; unique: whether the id was made for this drop alone, see `is_unique`.
     """
@@ -47,17 +47,17 @@ def batch_drop(micros: int, word: str) -> str:
 def is_our_batch(drop: str) -> bool:
     """Whether spoold itself dropped this batch: by a rename, after its content was durable.
 
-    Anybody else's WHOLE is a promise, and `mv` from another file system is a slow copy under that very name.
+    In other people's names WHOLE is only a promise: `mv` from another file system is a slow copy under that name.
     """
     return _OUR_BATCH.fullmatch(drop) is not None
 
 
 def id_in(drop: str) -> str | None:
-    """The id in a name of ours; None for other names."""
+    """The id in a name that spoold made; None for other names."""
     match = _OURS.fullmatch(drop)
     return match[1] if match is not None and is_id(match[1]) else None
 
 
 def is_unique(drop: str, task_id: str) -> bool:
-    """Whether the name promises that no other drop, before or after, has the id that this one's content names."""
+    """Whether the name promises that no other drop, before or after, has the id in this drop's content."""
     return drop.endswith(UNIQUE) and id_in(drop) == task_id

@@ -1,21 +1,21 @@
-"""Errors, split by whose fault they are: ours, the file's, or the environment's.
+"""Errors, split by their cause: spoold itself, the file, or the environment.
 
-A lost race is none of these: it is an outcome, and is returned, never raised.
+A lost race is not an error: it is an outcome, and is returned, never raised.
 """
 
 from __future__ import annotations
 
 
 class SpoolError(Exception):
-    """Anything spoold raises on purpose."""
+    """An error that spoold raises on purpose."""
 
 
 class LawBroken(SpoolError):
-    """Our fault: something the protocol rules out was seen. Always worth a bug report."""
+    """Our fault: the protocol rules this out, and it happened. Always worth a bug report."""
 
 
 class BadFile(SpoolError):
-    """The file's fault: names the file, the field and the mend."""
+    """The file's fault: names the file, the field and the fix."""
 
     def __init__(self, file: str, field: str, problem: str, mend: str) -> None:
         self.file = legible(file)
@@ -25,13 +25,13 @@ class BadFile(SpoolError):
         super().__init__(f"{self.told()} Fix: {mend}")
 
     def told(self, of: str = "") -> str:
-        """What is wrong, and where: file (with the line of a batch) and field. of: the file that is spoken of."""
+        """The problem and its place: file (with the line of a batch) and field. of: a file that need not be named."""
         file = "" if self.file == legible(of) else self.file
         return ": ".join(filter(None, (file, self.field, self.problem)))
 
 
 class WrongValue(ValueError):
-    """What the validators of our models raise: what is wrong with a value, and what to write instead of it."""
+    """The error of our models' validators: the problem with a value, and the fix."""
 
     def __init__(self, problem: str, mend: str) -> None:
         self.problem = problem
@@ -40,20 +40,20 @@ class WrongValue(ValueError):
 
 
 def legible(text: str) -> str:
-    """The text with whatever is not UTF-8 in it (names may hold any bytes) written out as escapes."""
+    """The text with every byte that is not UTF-8 (names may hold any) written out as an escape."""
     return text.encode(errors="backslashreplace").decode()
 
 
 class BadName(SpoolError, ValueError):
-    """A name that does not fit its grammar; raised by encoders, parsers return None."""
+    """A name that does not fit its grammar. Encoders raise it; parsers return None."""
 
 
 class Unavailable(SpoolError):
-    """The environment's fault: the spool cannot be reached or used as it is."""
+    """The environment's fault: the spool cannot be reached or used as it stands."""
 
 
 class ShutOut(Unavailable):
-    """This writer was taken for dead and its directories were removed: start again under a new name."""
+    """This writer was declared dead and its directories were removed: start again under a new name."""
 
 
 class NotFound(SpoolError):
@@ -61,4 +61,4 @@ class NotFound(SpoolError):
 
 
 class WaitTimeout(SpoolError, TimeoutError):
-    """The time given for waiting is over; the task goes on."""
+    """The time allowed for waiting is over; the task goes on."""

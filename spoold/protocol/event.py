@@ -6,12 +6,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-# A request was seen in control/: in detail its verb as `request`, its `target`, and its `by`, `reason` and `until`.
+# A request was seen in control/. The detail has its verb as `request`, its `target`, `by`, `reason` and `until`.
 ASKED = "ASKED"
 
 
 class Event(BaseModel):
-    """What happened, when (RFC 3339, the writer's clock), who wrote it, in which order on that writer."""
+    """What happened, when (RFC 3339, the writer's clock), who wrote it, and its place in that writer's order."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 

@@ -1,4 +1,4 @@
-"""Field types that several files share: priorities, sizes, times, words. Each accepts what people write."""
+"""Field types that several files share: priorities, sizes, times, words. Each accepts the forms that people write."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _MIB = {"": 1.0, "b": 1 / (1 << 20), "k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 
 
 
 class Strict(BaseModel):
-    """A value that is never changed after it was read, and in which an unknown field is an error."""
+    """A value that never changes after it was read; an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
 
 
 def _number(value: Any) -> Any:
-    # Python takes true for 1; whoever wrote it meant something else.
+    # Python takes true for 1; the person who wrote it meant something else.
     if isinstance(value, bool):
         raise WrongValue("not a number", "write a number")
     return value
@@ -45,7 +45,7 @@ def _word_or_none(value: str) -> str:
 
 
 def _distinct(value: Any) -> Any:
-    """Names by which something is set must differ by more than case: of two that are one word the last would win."""
+    """Names of settings must differ by more than case: of two names that are one word the last would win."""
     seen: dict[str, str] = {}
     for name in value if isinstance(value, dict) else ():
         word = str(name).strip().lower()
@@ -80,7 +80,7 @@ def _words(value: Any) -> Any:
 
 
 def _stamp(value: Any) -> Any:
-    # A bare number would be taken for seconds since 1970, where its writer meant "in an hour".
+    # A bare number would count as seconds since 1970, but its writer meant "in an hour".
     if not isinstance(value, (str, datetime)) or (isinstance(value, str) and ":" not in value):
         raise WrongValue("not a time", "use RFC 3339 with a zone, such as '2026-01-31T18:00:00Z'")
     return value

@@ -1,8 +1,8 @@
-"""What a node says of itself every few seconds. A new beat is a new file; nobody compares its clock with ours.
+"""A node's report of itself, every few seconds. A new beat is a new file; no node compares its clock with ours.
 
-Law: that a node lives is said by the name of its beat alone. So no field must be there, and one that cannot be read
-hides no node: `codec.load_beat` passes over it, and says so in the node's notes. A number is read within a range that
-no honest machine leaves, since what is absurd must neither be shown nor counted with.
+Law: that a node lives is said by the name of its beat alone. So every field is optional, and an unreadable one hides
+no node: `codec.load_beat` skips it, and says so in the node's notes. Numbers outside the range of an honest machine
+are refused, since an absurd figure must be neither shown nor used in sums.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from spoold.protocol.errors import WrongValue
 from spoold.protocol.result import Total
 
-# What a machine has, in whatever unit; room on a share, which some servers give as 2^63 bytes; a process id of Linux;
-# what is counted on for years, as `rules.attempts.accounts` sums it; how far a clock can be set, either way.
+# An amount of a machine, in any unit; room on a share, which some servers report as 2^63 bytes; a process id of
+# Linux; a count over years, as `rules.attempts.accounts` sums it; the range in which a clock can be set, either way.
 AMOUNT_MAX, ROOM_MAX_MB, PID_MAX, COUNT_MAX, CLOCK_MAX_S = 10**9, 10**15, (1 << 31) - 1, 1 << 53, 10**11
 
 
 def _possible(total: Total) -> Total:
-    """A sum that attempts can come to; `Total` itself is unbounded, since records of any size must stay readable."""
+    """Refuse a sum that attempts cannot reach. `Total` itself has no bounds: any record must stay readable."""
     if not 0 <= total.attempts <= COUNT_MAX:
-        raise WrongValue(f"attempts: {total.attempts} is no count", f"write 0 to {COUNT_MAX}")
+        raise WrongValue(f"attempts: {total.attempts} is not a count", f"write 0 to {COUNT_MAX}")
     for name, seconds in (("duration_s", total.duration_s), ("cpu_s", total.cpu_s or 0.0)):
         if not 0 <= seconds <= COUNT_MAX:
-            raise WrongValue(f"{name}: {seconds:g} is no length of time", f"write 0 to {COUNT_MAX}")
+            raise WrongValue(f"{name}: {seconds:g} is not a length of time", f"write 0 to {COUNT_MAX}")
     return total
 
 
@@ -50,8 +50,8 @@ class HostId(BaseModel):
 
 
 class MountFacts(BaseModel):
-    """How a node has mounted the spool, as far as that matters: the kernel's name of the file system, the protocol's
-    version, the options that change what is safe, and whether other machines serve it.
+    """How a node has mounted the spool: the kernel's name of the file system, the protocol's version, the
+    options that affect safety, and whether another machine serves it.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -63,8 +63,8 @@ class MountFacts(BaseModel):
 
 
 class Running(BaseModel):
-    """One task that a worker runs: since when (RFC 3339), how much memory (MiB), what it reports of itself, and for
-    how long (s) it was frozen while the share was silent.
+    """One task that a worker runs: since when (RFC 3339), how much memory (MiB), its own report, and for how long (s)
+    it was frozen while the share was silent.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -79,11 +79,11 @@ class Running(BaseModel):
 
 
 class Capabilities(BaseModel):
-    """What a worker can serve. handlers are the types it has handlers for; types empty = any type.
+    """The tasks that a worker can run. handlers are the types it has handlers for; types empty = any type.
 
-    Each by its type, with the reason: lacks, handlers whose program or module is not on its machine; shuns, types
-    whose last task it could not run, and that it leaves to others for a while, and modules (`py=MODULE`, as in a
-    lane's name).
+    lacks: handlers whose program or module is not on its machine, by type, with the reason. shuns: types whose last
+    task it could not run, and that it leaves to others for a while, by type, with the reason; also modules
+    (`py=MODULE`, as in a lane's name).
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)

@@ -1,7 +1,7 @@
-"""Lanes: directories under waiting/ and ready/ whose name says what a worker must have to run what is inside.
+"""Lanes: directories under waiting/ and ready/. The name says what a worker must have to run the tasks inside.
 
-`type=review,run=command,pool=gpu,cpu=2,mem=4096,gpu=1,need=docker+node,py=pkg.jobs`: fields in this order, defaults
-left out. A worker reads the lane's name once and never opens a task that it cannot run.
+`type=review,run=command,pool=gpu,cpu=2,mem=4096,gpu=1,need=docker+node,py=pkg.jobs`: fields in this order,
+defaults omitted. A worker reads the lane's name once and never opens a task that it cannot run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 from spoold.protocol.errors import BadName, WrongValue
 
 LANE_MAX = 200
-# No dot at the end: a directory called so cannot be opened on SMB.
+# No dot at the end: SMB cannot open a directory with such a name.
 WORD = r"[a-z0-9](?:[a-z0-9_.-]{0,46}[a-z0-9_-])?"
 NO_WORD = "use 1 to 48 of a-z 0-9 _ . - starting with a letter or digit, no final dot"
 
@@ -31,9 +31,9 @@ _FIELD = {
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A demand: cpus in cores (0 = no say), mem_mb in MiB, gpus in devices, need = labels, module = Python module.
+    """A demand: cpus in cores (0 = any), mem_mb in MiB, gpus in devices, need = labels, module = Python module.
 
-    run is who says what to do: the worker's handler for the type, a command in the task, a Python callable in it.
+    run names the source of the work: the worker's handler for the type, a command or a Python callable in the task.
     """
 
     type: str
@@ -46,8 +46,8 @@ class Lane:
     module: str = ""
 
     def encode(self) -> str:
-        """The directory name. Errors: BadName when it would be longer than LANE_MAX or a field is illegal."""
-        cpus = 0.001 if 0 < self.cpus < 0.001 else self.cpus  # a little is not nothing
+        """The directory name. Errors: BadName when it would be longer than LANE_MAX or if a field is illegal."""
+        cpus = 0.001 if 0 < self.cpus < 0.001 else self.cpus  # a small demand must not become 0
         fields = {
             "type": self.type,
             "run": "" if self.run == "handler" else self.run,
@@ -77,7 +77,7 @@ def as_word(value: str) -> str:
 
 @lru_cache(maxsize=4096)
 def parse_lane(name: str) -> Lane | None:
-    """The demand that a lane's name states, or None for anything that `encode` would not give."""
+    """The demand that a lane's name states, or None for a name that `encode` would not produce."""
     fields: dict[str, str] = {}
     for part in name.split(","):
         field, _, value = part.partition("=")
@@ -100,6 +100,6 @@ def parse_lane(name: str) -> Lane | None:
 
 
 def kind_in(name: str) -> str:
-    """The type that a lane's name states; '' for a name that is none."""
+    """The type that a lane's name states; '' if the name is not a lane's."""
     lane = parse_lane(name)
     return "" if lane is None else lane.type

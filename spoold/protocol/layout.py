@@ -1,4 +1,4 @@
-"""The tree: which directories a spool has, what each is for, and the one place where a path is spelled."""
+"""The tree: the directories of a spool and their purposes, and the one place where a path is spelled."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DOCTOR = "doctor"
 CHANGES = "settings"
 TMP = "tmp"
 REASON = ".reason.json"
-# What attempts wrote, which may hold secrets: not for everybody who can reach the share.
+# The output of attempts, which may hold secrets: not readable by everybody who can reach the share.
 PRIVATE = (RESULTS, LOGS, ARCHIVE)
 
 TREE: dict[str, str] = {
@@ -89,7 +89,7 @@ def tmp(writer: str, name: str) -> str:
 @lru_cache(maxsize=1024)
 def bucket(task_id: str) -> str:
     """The archive directory of an id: two hexadecimal digits of its hash, so that no directory grows huge."""
-    import hashlib  # takes long, and few commands look into the archive
+    import hashlib  # slow to import, and few commands look into the archive
 
-    data = key(task_id).encode(errors="surrogateescape")  # who looks for a task may have typed anything
+    data = key(task_id).encode(errors="surrogateescape")  # a person who looks for a task may have typed anything
     return f"{ARCHIVE}/{hashlib.blake2b(data, digest_size=1).hexdigest()}"

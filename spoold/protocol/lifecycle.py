@@ -1,7 +1,7 @@
-"""The life of a task as a table. Every change of state is one rename; a move that is not here does not exist.
+"""The life of a task as a table. Every change of state is one rename; a move that is not in the table does not exist.
 
-`spool_layout.md` prints this table and a test holds the two equal; the store refuses a move that is not in it, that
-another mover makes, or that is journalled as something else.
+`spool_layout.md` prints this table and a test holds the two equal. The store refuses a move that is not in it, that
+belongs to another mover, or that is journalled as another event.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Mover(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One line of the table: source and destination directory, mover, when, and the event it is journalled as."""
+    """One line of the table: source and destination directory, mover, condition, and the event in the journal."""
 
     source: str
     target: str
@@ -150,7 +150,7 @@ def allowed(source: str, target: str) -> tuple[Move, ...]:
 
 
 def insist(mover: Mover, event: str, src: str, dst: str) -> None:
-    """Nothing, if the table has a line by which this mover makes this move and journals it as this event.
+    """Check that the table has a line by which this mover makes this move and journals it as this event.
 
     src and dst: paths below the spool. Errors: LawBroken.
     """

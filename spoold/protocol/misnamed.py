@@ -1,8 +1,8 @@
-"""Why a file that looks like a task's is none: names that do not parse are passed over for ever, so somebody has to
-say what is wrong with them.
+"""Why a file that looks like a task's is not one: readers pass over names that do not parse for ever, so a report
+must say what is wrong with them.
 
-Law: a name that parses has no fault here, and one that does not always has one. Files of others (hidden ones, or with
-another ending) have none: they belong to people.
+Law: a name that parses has no fault here, and one that does not always has one. Files of other programs (hidden, or
+with another ending) have none: they belong to people.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DIGITS = {"attempt a": 9, "failures f": 9, "crashes c": 9, "rest r": 12}
 
 
 def fault(state: State, name: str) -> str | None:
-    """What is wrong with a name in this state's directory; None for one that parses, and for a stranger's file."""
+    """What is wrong with a name in this state's directory; None if it parses, and for other programs' files."""
     if name.startswith(".") or not name.endswith(".json"):
         return None
     if state in (State.COMPLETED, State.FAILED):
@@ -42,9 +42,9 @@ def _of_task(name: str, *, returned: bool) -> str:
     if not re.fullmatch(ORDER, order):
         return f"has the order {order!r}: write ten digits in base 36, '-', and the epoch in base 36"
     if not re.fullmatch(ID, task_id):
-        return f"has the id {task_id!r}, which is none ({_SEE})"
+        return f"has the id {task_id!r}, which is not an id ({_SEE})"
     if returned and not re.fullmatch(NODE, words[-2]):
-        return f"has the node {words[-2]!r}, which is none ({_SEE})"
+        return f"has the node {words[-2]!r}, which is not a node id ({_SEE})"
     return _of_counts(counts, form)
 
 
@@ -67,5 +67,5 @@ def _of_ended(name: str) -> str:
     if not re.fullmatch(r"0|[1-9][0-9]{0,8}", words[-3]):
         return f"has the attempt {words[-3]!r}: write 1 to 9 digits without leading zeros"
     if not re.fullmatch(NODE, words[-2]):
-        return f"has the decider {words[-2]!r}, which is no node ({_SEE})"
-    return f"has the id {'.'.join(words[:-3])!r}, which is none ({_SEE})"
+        return f"has the decider {words[-2]!r}, which is not a node id ({_SEE})"
+    return f"has the id {'.'.join(words[:-3])!r}, which is not an id ({_SEE})"

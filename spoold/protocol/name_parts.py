@@ -1,6 +1,6 @@
-"""Parts of a name, cut out without parsing the rest, for where there may be a million names.
+"""Parts of a name, cut out without parsing the rest, for directories with up to a million names.
 
-Law: the part is only worth something if the parser in `names` accepts the name. `is_task` says whether it does.
+Law: the part is only valid if the parser in `names` accepts the name; `is_task` checks that.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ def is_task(name: str) -> bool:
 
 
 def key_in(name: str) -> str:
-    """The key of the id (see `names.key`); of a name that is no task's, anything."""
+    """The key of the id (see `names.key`). If the name is not a task's, the result means nothing."""
     return name.split(".", 2)[-1].rsplit(".", 2)[0].lower()
 
 
 def ended_key_in(name: str) -> str:
-    """The same of a name in completed/, failed/, results/ or logs/."""
+    """The key of the id in a name of completed/, failed/, results/ or logs/."""
     return name.rsplit(".", 3)[0].lower()
 
 
@@ -29,10 +29,10 @@ def rank_in(name: str) -> int:
 
 
 def age_in(name: str) -> str:
-    """What sorts by age, and then by id: all but the rank."""
+    """The part that sorts by age, and then by id: all but the rank."""
     return name[5:]
 
 
 def is_plain(name: str) -> bool:
-    """Whether the task neither rests nor has conditions: nothing but its turn stands in its way."""
+    """Whether the task has neither a backoff nor conditions, so that it only waits for its turn."""
     return name[-6] != "d" and "r" not in name.rsplit(".", 2)[1]

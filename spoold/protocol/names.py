@@ -1,8 +1,8 @@
 """The grammar of every file name.
 
 Law: what changes lives in names, never inside a file. Each kind of name has one dataclass with `encode()` and one
-`parse_…` that returns None for anything else: foreign files are passed over. A dot separates fields; one that may
-hold dots itself (an id) stands between fields that cannot. Every value has one spelling, or is not encoded.
+`parse_…` that returns None for any other name: foreign files are passed over. A dot separates fields. A field that
+may hold dots itself (an id) stands between fields that cannot. Every value has one spelling, or is not encoded.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def is_node(text: str) -> bool:
 
 
 def key(task_id: str) -> str:
-    """What two ids are compared by: names must never differ by case alone (SMB folds it)."""
+    """The form in which two ids are compared: names must never differ by case alone (SMB folds it)."""
     return task_id.lower()
 
 
@@ -74,8 +74,8 @@ def slug(text: str, limit: int) -> str:
 class TaskName:
     """The name of a task file in waiting/, ready/ and claimed/: `RANK.ORDER.ID.aAfFcC[rMS][d].json`.
 
-    attempt counts every start granted; failures and crashes are what the retry budget is charged with; delay_ms: how
-    long it rests, from when a leader first sees it; conditional: its content has to be read before it may be moved.
+    attempt counts every start granted; failures and crashes are the charges on the retry budget; delay_ms: the
+    backoff, counted from when a leader first sees the name; conditional: read its content before you move it.
     """
 
     rank: int
@@ -90,19 +90,19 @@ class TaskName:
     def encode(self) -> str:
         """The file name. Errors: BadName for a field outside the grammar."""
         match = TASK.fullmatch(name := f"{self._stem()}.json")
-        # All but these two are numbers, which have one spelling: known sooner than `sure` is, and often asked for.
+        # All fields but these two are numbers, which have one spelling. This is faster than `sure`, and called often.
         return name if match and match.group(2, 3) == (self.order, self.id) else sure(self, name, parse_task)
 
     def encode_returned(self, mover: str) -> str:
-        """The name in returned/, made unique to whoever hands the attempt back. Errors: BadName."""
+        """The name in returned/, unique to the node that hands the attempt back. Errors: BadName."""
         return sure((self, mover), f"{self._stem()}.{mover}.json", parse_returned)
 
     def ended(self, decider: str) -> EndedName:
-        """The name this attempt gets in completed/ or failed/, and of its result."""
+        """The name that this attempt gets in completed/ or failed/; its result has the same name."""
         return EndedName(self.id, self.attempt, decider)
 
     def again(self, *, failures: int = 0, crashes: int = 0, delay_ms: int = 0) -> TaskName:
-        """The next attempt, with what is charged for this one added. No count rises above what a name can hold."""
+        """The next attempt, with this attempt's charges added. A count stops at the highest that a name can hold."""
         return replace(
             self,
             attempt=min(self.attempt + 1, COUNT_MAX),
@@ -178,7 +178,7 @@ def parse_log(name: str) -> EndedName | None:
 
 @dataclass(frozen=True, slots=True)
 class BeatName:
-    """`NODE.BEAT[.SAID].json` in heartbeats/: who lives. said: the earlier beat that wrote this file's content."""
+    """`NODE.BEAT[.SAID].json` in heartbeats/: a living node. said: the earlier beat that wrote the content."""
 
     node: str
     beat: int

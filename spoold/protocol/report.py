@@ -1,4 +1,4 @@
-"""What `spool doctor` found, as it is kept in doctor/ and printed with --json. A newer one has a newer name.
+"""The findings of `spool doctor`, as kept in doctor/ and printed with --json. A newer report has a newer name.
 
 Durations are in ms where a figure's name ends with `_ms` and in seconds where it ends with `_s`.
 """
@@ -21,9 +21,9 @@ _NAME = re.compile(r"(0|[1-9][0-9]{0,8})\.([a-z0-9][a-z0-9_-]*)\.json")
 
 
 class Remark(BaseModel):
-    """One thing that was found. probe: whose measurement says so; host: on which machine, empty for all together.
+    """One finding. probe: the probe that measured it; host: the machine, empty for all together.
 
-    against: the claim strategies that it rules out; none for a warning or a note. mend: what to change, in words.
+    against: the claim strategies that it rules out, none for a warning or a note. mend: the change to make, in words.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -37,8 +37,8 @@ class Remark(BaseModel):
 
 
 class Report(BaseModel):
-    """One run on one machine. machines: how many took part; measured: per probe its figures on this machine;
-    together: the figures of the probes that took several machines; line: all of it in short, for a bug report.
+    """One run on one machine. machines: how many took part; measured: the figures on this machine, by probe;
+    together: the figures of the probes that took several machines; line: a summary on one line, for a bug report.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -74,6 +74,6 @@ class ReportName:
 
 
 def parse_report(name: str) -> ReportName | None:
-    """A name in doctor/; None for what is no report."""
+    """A name in doctor/; None for any other name."""
     match = _NAME.fullmatch(name)
     return ReportName(int(match[1]), match[2]) if match is not None and is_node(match[2]) else None

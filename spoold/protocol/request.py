@@ -1,8 +1,8 @@
-"""What people ask of the cluster. A request is a file in control/; its name says everything that machines need.
+"""Requests to the cluster. A request is a file in control/; its name says everything that machines need.
 
-`VERB.TARGET.UNIQUE.json`. A pause, a halt and a drain stand as long as their file does; the others are removed by
-the leader once they are done. The one thing that stands in the content alone is when a pause ends by itself. control/
-is a blackboard: leader and workers list the one directory.
+`VERB.TARGET.UNIQUE.json`. A pause, a halt and a drain stand as long as their file does; the leader removes the others
+once they are done. One thing is only in the content: when a pause ends by itself. control/ is a blackboard: leader
+and workers list this one directory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Verb(StrEnum):
     GC = "gc"  # +all: apply retention now
 
 
-# What these do is done to the whole spool, and a name that says otherwise was meant for something else.
+# These act on the whole spool; a name with another target was meant for something else.
 _ALL_ALONE = frozenset((Verb.HALT, Verb.GC))
 _NEVER_ALL = frozenset((Verb.CANCEL, Verb.RETRY, Verb.REAP))
 
@@ -42,25 +42,25 @@ NO_ENDS: Mapping[Request, float] = {}
 
 
 def kind_target(kind: str | None) -> str:
-    """What a request for a type aims at, spelled as tasks have their type; None: at all. Errors: BadName."""
+    """The target of a request for a type, spelled as in tasks; None stands for all types. Errors: BadName."""
     if kind is None:
         return EVERYTHING
     try:
         target = as_word(kind)
     except WrongValue as why:
-        raise BadName(f"{kind!r} is no type of tasks: {why}; or name none, to mean all.") from why
+        raise BadName(f"{kind!r} is not a type of tasks: {why}; or name none, to mean all.") from why
     if not is_id(target):
-        raise BadName(f"{kind!r} is no name on a Windows server; pause all, or give the tasks another type.")
+        raise BadName(f"{kind!r} cannot be a name on a Windows server; pause all, or give the tasks another type.")
     return target
 
 
 def paused_by(
     requests: Iterable[Request], ends: Mapping[Request, float] = NO_ENDS, now: float = 0.0
 ) -> dict[str, float | None]:
-    """The types that are paused, each with the moment at which that ends by itself, if it does; +all stands for all.
+    """The types that are paused, each with the moment at which its pause ends by itself, if any; +all stands for all.
 
-    ends: the moments of those requests that name one; now: by the pool's clock. Both in seconds since 1970. Of
-    several pauses of one type the one that lasts longest counts.
+    ends: the end moments of the requests that name one; now: by the pool's clock. Both in seconds since 1970. If
+    several pauses stand for one type, the longest counts.
     """
     found: dict[str, float | None] = {}
     for request in requests:

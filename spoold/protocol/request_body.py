@@ -1,4 +1,4 @@
-"""What a request holds, for people and the journal; its name says what machines need, save when a pause ends."""
+"""The content of a request, for people and the journal; only the end of a pause is in it and not in its name."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ class RequestBody(BaseModel):
 
     @property
     def told(self) -> str:
-        """Who asked and why, as a task that was cancelled says it."""
-        return f"asked for by {self.by or 'somebody'}" + (f": {self.reason}" if self.reason else "")
+        """Who asked and why, as the result of a cancelled task says it."""
+        return f"asked for by {self.by or 'an unknown user'}" + (f": {self.reason}" if self.reason else "")

@@ -1,4 +1,4 @@
-"""What an attempt ended with. Written once, durable before the task file moves, under the name it will get."""
+"""The outcome of an attempt. Written once, durable before the task file moves, under the name it will get."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Code(StrEnum):
     HANDED_BACK = "HANDED_BACK"
 
 
-# The words of a later release, or of somebody else's worker, do not make a record unreadable: where the task file is
-# says how the task ended.
+# Words of a later release, or of another program's worker, do not make a record unreadable: the place of the task
+# file says how the task ended.
 AnyStatus = Annotated[Status | str, Field(union_mode="left_to_right")]
 AnyCode = Annotated[Code | str, Field(union_mode="left_to_right")]
 
@@ -59,7 +59,7 @@ class Error(BaseModel):
 
 
 class Total(BaseModel):
-    """What several attempts of one task came to together. A figure that no record has is None."""
+    """The sums over several attempts of one task. A figure that no record has is None."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
@@ -73,9 +73,9 @@ class Total(BaseModel):
 class Result(BaseModel):
     """The record of one attempt. Times are RFC 3339 for people; duration_s is measured, not their difference.
 
-    estimated: the worker died, and began and duration are as its last beat shows them. total: what this attempt and
-    all before it came to; None for a first attempt.
-    Readers accept fields they do not know: a newer worker may say more.
+    estimated: the worker died, and start and duration are as of its last beat. total: the sums over this attempt and
+    all before it; None for a first attempt.
+    Readers accept unknown fields: a newer worker may write more.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)

@@ -1,4 +1,4 @@
-"""spool.json (the marker: what this spool is) and spool.toml (how it is run). Every setting has a default."""
+"""spool.json (the marker: identifies this spool) and spool.toml (how to run it). Every setting has a default."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spoold.protocol.fields import ByWord, Priority, Real, Seconds, SomeSeconds,
 from spoold.protocol.layout import FORMAT_VERSION
 from spoold.protocol.plain.basics import Basics
 
-# What becomes of a running task when its worker's lease is over, since the share is silent.
+# The fate of a running task when its worker's lease is over because the share is silent.
 LostShare = Literal["freeze", "stop", "continue"]
 
 
@@ -26,24 +26,24 @@ class Marker(BaseModel):
 
 
 class Heartbeats(Strict):
-    """A node is dead after `misses` beats that did not come, `interval_s` seconds apart."""
+    """A node is dead after `misses` missing beats, `interval_s` seconds apart."""
 
     interval_s: Real = Field(default=5, ge=0.05, le=3600)
     misses: Whole = Field(default=3, ge=2, le=1000)
 
     @property
     def dead_after_s(self) -> float:
-        """Seconds without a beat, on the observer's own clock, after which a node is taken for dead."""
+        """Seconds without a beat, on the observer's own clock, after which a node counts as dead."""
         return self.interval_s * self.misses
 
     @property
     def lease_s(self) -> float:
-        """Seconds without a beat after which a worker stops its own tasks: before others start them again."""
+        """Seconds without a beat after which a worker stops its own tasks, before others start them again."""
         return self.interval_s * (self.misses - 0.5)
 
 
 class TypeSettings(Strict):
-    """What holds for tasks of one type that do not say otherwise. timeout in seconds for one attempt."""
+    """Defaults for tasks of one type. timeout in seconds for one attempt."""
 
     timeout: SomeSeconds | None = None
     max_retries: Whole | None = Field(default=None, ge=0, le=1000)
@@ -56,9 +56,9 @@ class TypeSettings(Strict):
 class RetrySettings(Strict):
     """Backoff: backoff_s × factor^(charged - 1) seconds, at most max_backoff_s, then ± jitter as a fraction.
 
-    memory_factor: the memory of the next attempt against one that ran out of it; 1 gives it no more.
-    max_retry_after_s: the longest rest that an attempt may ask for; max_later: how many attempts may charge nothing
-    until exit code 75 fails a task.
+    memory_factor: the memory of the next attempt, relative to one that ran out of it; 1 gives it no more.
+    max_retry_after_s: the longest backoff that an attempt may ask for; max_later: how many attempts may charge
+    nothing until exit code 75 fails a task.
     """
 
     max: Whole = Field(default=3, ge=0, le=1000)
@@ -74,7 +74,7 @@ class RetrySettings(Strict):
 
 class DropSettings(Strict):
     """The drop box: how long (s) an unfinished file may rest before it is rejected, and an empty one on a share; how
-    long what nobody published by rename is watched for more; how large a file may be.
+    long (s) a batch that was not published by rename is watched for more lines; the largest file.
     """
 
     grace_s: Seconds = 10
@@ -85,9 +85,9 @@ class DropSettings(Strict):
 
 
 class RetentionSettings(Strict):
-    """Ended tasks move to archive/ when older (s) or more than keep; archived ones are deleted after archive_s.
+    """Ended tasks move to archive/ when older (s) or more than keep; after archive_s they are deleted there.
 
-    tmp_s: what a client that died left in tmp/ is removed after that long.
+    tmp_s: a dead client's files in tmp/ are removed after this time.
     """
 
     completed_s: Seconds = 86_400
@@ -99,7 +99,7 @@ class RetentionSettings(Strict):
 
 
 class ReadySettings(Strict):
-    """How many tasks per lane stand ready to be claimed, however long the backlog."""
+    """How many tasks per lane are ready to be claimed, whatever the backlog."""
 
     window: Whole = Field(default=256, ge=1, le=100_000)
 
@@ -119,7 +119,7 @@ class DurabilitySettings(Strict):
 
 
 class PollSettings(Strict):
-    """How often directories are listed, in seconds: busy after something happened, idle without hints."""
+    """How often directories are listed, in seconds: busy after an event, idle without hints."""
 
     busy_s: Real = Field(default=0.1, ge=0.001, le=60)
     idle_s: Real = Field(default=0.5, ge=0.001, le=60)
@@ -142,7 +142,7 @@ class Settings(Strict):
 
     @property
     def basics(self) -> Basics:
-        """Those that every command needs."""
+        """The settings that every command needs."""
         return Basics(
             interval_s=self.heartbeat.interval_s,
             max_bytes=self.drop.max_bytes,
@@ -153,7 +153,7 @@ class Settings(Strict):
         )
 
     def of(self, kind: str) -> TypeSettings:
-        """The settings of a type; the empty ones where none are given."""
+        """The settings of a type, empty ones if none are given."""
         return self.types.get(kind, _NONE)
 
 

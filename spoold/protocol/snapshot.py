@@ -1,4 +1,4 @@
-"""The leader's picture of the cluster, and what `spool status --json` prints."""
+"""The leader's snapshot of the cluster, which `spool status --json` prints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class _Part(BaseModel):
 
 
 class Leadership(_Part):
-    """Who leads (None: nobody), in which epoch, who would take over."""
+    """Who leads (None: no node), in which epoch, and the standbys."""
 
     leader: str | None = None
     epoch: int = 0
@@ -22,7 +22,7 @@ class Leadership(_Part):
 
 
 class TaskCounts(_Part):
-    """How many tasks are in which state; returned ones count as waiting, archived ones as what they ended as."""
+    """How many tasks are in which state; returned ones count as waiting, archived ones under their last state."""
 
     pending: int = 0
     waiting: int = 0
@@ -34,7 +34,7 @@ class TaskCounts(_Part):
 
 
 class WorkerCounts(_Part):
-    """alive = idle + working + draining; asleep: its machine told so before it slept; dead: not yet reaped."""
+    """alive = idle + working + draining; asleep: its machine announced its sleep; dead: not yet reaped."""
 
     alive: int = 0
     idle: int = 0
@@ -47,7 +47,7 @@ class WorkerCounts(_Part):
 class Node(_Part):
     """One worker. Memory in MiB, load as the one-minute average.
 
-    since: when (RFC 3339) it fell asleep, '' for one that has not; notes: what people should know.
+    since: when (RFC 3339) it fell asleep, '' if it is awake; notes: remarks for people.
     """
 
     worker: str
@@ -67,9 +67,9 @@ class Node(_Part):
 
 
 class Rates(_Part):
-    """Ended tasks per minute, over the last five minutes, 0 where none has ended for two.
+    """Ended tasks per minute, over the last five minutes; 0 if none has ended for two minutes.
 
-    eta_s: until all that is left is done at that rate, None where nobody knows; eta_unknown: then why, in words.
+    eta_s: until all remaining tasks are done at that rate, None if unknown; eta_unknown: the reason, in words.
     """
 
     completed_per_min: float = 0
@@ -79,8 +79,8 @@ class Rates(_Part):
 
 
 class Recent(_Part):
-    """What went wrong within the last over_s seconds: attempts that failed or were lost, by error code, and rejected
-    drops, by problem; the most frequent first."""
+    """Failures within the last over_s seconds: attempts that failed or were lost, by error code, and rejected drops,
+    by problem; the most frequent first."""
 
     over_s: float = 600
     failed_attempts: dict[str, int] = {}
@@ -88,12 +88,12 @@ class Recent(_Part):
 
 
 def no_tasks() -> dict[str, int]:
-    """The counts of one type in `types`: active is ready and running together, which limits are about."""
+    """The counts of one type in `types`: active is ready and running together, which limits cap."""
     return {"waiting": 0, "ready": 0, "running": 0, "active": 0}
 
 
 class Snapshot(_Part):
-    """The whole picture. source is `leader`, or `listing` where nobody leads.
+    """The whole snapshot. source is `leader`, or `listing` while no node leads.
 
     settings: the revision of the settings that the leader goes by, '' for spool.toml alone.
     spent: what the attempts that the present workers committed came to, since each of them started.

@@ -1,4 +1,4 @@
-"""A task file, as people write it. Its content never changes after it was admitted; what changes is its name.
+"""A task file, as people write it. Its content never changes after admission; only its name does.
 
 Exactly one thing says what to run: a `command` (argv, or a string for the shell), a `python` callable
 ("module:function"), or neither: then the worker's own handler for the `type` does. A callable is called once with
@@ -48,8 +48,8 @@ class Requires(Strict):
 class Retry(Strict):
     """How often and how soon to try again; None leaves it to the spool's settings. Times in seconds.
 
-    memory_factor: the memory of the next attempt against one that ran out of it.
-    on: only these exit codes are tried again; never: these are not. Both empty: as `rules.attempts.retry` has it.
+    memory_factor: the memory of the next attempt, relative to one that ran out of it.
+    on: only these exit codes are tried again; never: these are not. Both empty: see `rules.attempts.retry`.
     """
 
     max: Whole | None = Field(default=None, ge=0, le=1000)
@@ -129,12 +129,12 @@ class Task(Strict):
 
     @property
     def kind(self) -> str:
-        """The type, or what stands for it where none was given; settings, limits and lanes go by it."""
+        """The type, or its substitute if none was given; settings, limits and lanes use it."""
         return self.type or self.run
 
     @property
     def run(self) -> str:
-        """Who says what to run: command, python or handler."""
+        """The source of the work: command, python or handler."""
         if self.command is not None:
             return "command"
         return "python" if self.python is not None else "handler"
@@ -161,5 +161,5 @@ class Task(Strict):
 
 @lru_cache(maxsize=4096)
 def _lane_name(*demand: Any) -> str:
-    """Most tasks share their lane with many others, and a name is spelled with care."""
+    """Cached: most tasks share their lane with many others, and spelling a name is slow."""
     return Lane(*demand).encode()

@@ -1,4 +1,4 @@
-"""Bytes of a settings file to values. Every failure is a BadFile that names the file, the line and the mend."""
+"""Bytes of a settings file to values. Every failure is a BadFile that names the file, the line and the fix."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from spoold.protocol.errors import BadFile
 if TYPE_CHECKING:
     from spoold.protocol.settings import Settings
 
-# What a settings file may have; honest ones have less than a hundredth of either.
+# Limits for a settings file; honest ones have less than a hundredth of either.
 TOML_BYTES, TOML_DOTS = 256 << 10, 100
-# What of a TOML file is a string or a comment, so that dots in it are no part of a key; and what ends a key.
+# The strings and comments of a TOML file, so that dots in them do not count as parts of a key; and the end of a key.
 _QUOTED = re.compile(
     r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+"{3,5}|"(?:[^"\\\n]|\\[^\n])*+"'
     r"|'''(?:[^']|'{1,2}(?!'))*+'{3,5}|'[^'\n]*+'|#[^\n]*+",
@@ -30,7 +30,7 @@ def load_settings(data: bytes, file: str) -> Settings:
 
 
 def toml_table(data: bytes, file: str) -> dict[str, Any]:
-    """What a TOML file says. Errors: BadFile that names the line that cannot be read, and the fix."""
+    """The contents of a TOML file. Errors: BadFile that names the unreadable line, and the fix."""
     no_utf16(data, file)
     if len(data) > TOML_BYTES:
         line = data.count(b"\n", 0, TOML_BYTES) + 1
@@ -50,7 +50,7 @@ def toml_table(data: bytes, file: str) -> dict[str, Any]:
         ) from why
     except tomllib.TOMLDecodeError as why:
         raise BadFile(file, "", f"is not TOML: {why}.", "see https://toml.io for the syntax.") from why
-    except ValueError as why:  # a limit of Python's own
+    except ValueError as why:  # Python's own limit on digits
         found = _DIGITS.search(data)
         line = data.count(b"\n", 0, found.start() if found else 0) + 1
         raise BadFile(file, "", f"has a number of too many digits (line {line}).", "write a smaller number.") from why
@@ -59,7 +59,7 @@ def toml_table(data: bytes, file: str) -> dict[str, Any]:
 
 
 def _few_dots(text: str, file: str) -> None:
-    """Refuse keys and headers of very many parts: the parser needs time by the square of their number."""
+    """Refuse keys and headers with very many parts: the parser's time grows with the square of their number."""
     bare = _QUOTED.sub(lambda found: "\n" * found[0].count("\n"), text)
     for number, line in enumerate(bare.split("\n"), 1):
         if line.count(".") > TOML_DOTS and any(part.count(".") > TOML_DOTS for part in _KEY_ENDS.split(line)):
@@ -68,7 +68,7 @@ def _few_dots(text: str, file: str) -> None:
 
 
 def _check_values(table: dict[str, Any], file: str) -> None:
-    """TOML has tables of any depth without a bracket, and long numbers in base 16, which Python would not print."""
+    """Refuse deep tables, which need no bracket, and long numbers in base 16, which Python would not print."""
     level: list[tuple[str, Any]] = [("", table)]
     for _ in range(DEPTH_MAX):
         level = [

@@ -181,7 +181,7 @@ def test_stdin_is_one_task_or_a_line_each(root: Path, run: Run, stdin: bytes, co
         (["ls", "--state", "gone"], b"", "'gone' is no state. Fix: use one of pending, waiting"),
         (["drain"], b"", "name workers or --all"),
         (["wait", "x", "--timeout", "-3"], b"", "is no time"),
-        (["pause", "no such"], b"", "'no such' is no type of tasks: not a plain word; use 1 to 48 of"),
+        (["pause", "no such"], b"", "'no such' is not a type of tasks: not a plain word; use 1 to 48 of"),
         (["pause", "+all"], b"", "or name none, to mean all"),
         (["resume", ""], b"", "or name none, to mean all"),
     ],

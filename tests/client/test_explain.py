@@ -256,7 +256,7 @@ def test_drops_that_are_young_wrong_well_and_rejected() -> None:
     assert answer.reasons[0].change == "did you mean 'type'?"
     line = "bad.jsonl line 2: is not JSON: trailing comma is not allowed (column 30)."
     assert ask(cluster, "bad.jsonl").verdict == f"it was rejected: {line}"
-    assert describe(cluster.store, "bad.jsonl").reason.startswith(f"{line} Fix: mend it there; ")
+    assert describe(cluster.store, "bad.jsonl").reason.startswith(f"{line} Fix: fix it there; ")
 
 
 @pytest.mark.parametrize("drop", ["closed.json", "closed.jsonl"])

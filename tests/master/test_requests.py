@@ -203,7 +203,7 @@ def test_cancelling_says_who_asked_and_why() -> None:
     ask(made, "cancel", "b", b'{"by": "ann", "reason": "wrong input"}')
     ask(made, "cancel", "c", b"not json")
     made.settle()
-    for task_id, message in (("b", "asked for by ann: wrong input"), ("c", "asked for by somebody")):
+    for task_id, message in (("b", "asked for by ann: wrong input"), ("c", "asked for by an unknown user")):
         token = made.find(task_id)
         assert token.result is not None
         assert token.result["error"] == {"code": "CANCELLED", "message": message, "cause": None}

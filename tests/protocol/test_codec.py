@@ -161,7 +161,7 @@ def test_content_is_the_same_however_it_was_written() -> None:
         (b"\xff\xfe{\x00}\x00", "is UTF-16", "save it as UTF-8"),
         (b"\xfe\xff\x00{", "is UTF-16", "save it as UTF-8"),
         (b'{"a": "\xff"}', "is not UTF-8 (byte 7)", "save it as UTF-8"),
-        (b'{"a": 1,\n "b" 2}', "is not JSON: ", "mend it there"),
+        (b'{"a": 1,\n "b" 2}', "is not JSON: ", "fix it there"),
         (b'{"a": NaN}', "is not JSON: ", "no NaN or Infinity"),
         (b'{"a": "\\ud800"}', "is not JSON: ", "no half of a surrogate pair"),
         (b"[]", "is an array, not an object", "one a line into a .jsonl"),
@@ -244,7 +244,7 @@ def test_a_wrong_field_is_named_with_its_mend(text: str, field: str, problem: st
 @pytest.mark.parametrize(
     ("text", "mend"),
     [
-        ('{"command": "x", "args": [1]}', "put what a command is given into its own list."),
+        ('{"command": "x", "args": [1]}', "put a command's arguments into its list."),
         ('{"command": "x", "python": "a:f"}', "keep one of them."),
         ('{"type": ""}', "give a type that workers have a handler for, a command, or python."),
         ('{"id": "a", "command": "x", "after": "a"}', "take its own id out of dependencies and after_any."),
@@ -418,7 +418,7 @@ def test_a_beat_is_read_as_far_as_it_can_be(data: bytes, kept: dict[str, Any], n
     assert {name: getattr(read, name) for name in kept} == kept
     assert len(read.notes) == len(notes)
     assert all(words in note for words, note in zip(notes, read.notes, strict=True))
-    assert all(note == "mine" or note.startswith("its heartbeat cannot be read as a whole: ") for note in read.notes)
+    assert all(note == "mine" or note.startswith("its heartbeat cannot be read in full: ") for note in read.notes)
 
 
 @pytest.mark.parametrize(

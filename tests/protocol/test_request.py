@@ -88,7 +88,7 @@ def test_a_type_is_aimed_at_as_tasks_have_it() -> None:
 
 def test_who_asked_and_why_is_told_as_far_as_it_is_known() -> None:
     assert RequestBody(by="ann", reason="wrong input").told == "asked for by ann: wrong input"
-    assert RequestBody().told == "asked for by somebody"
+    assert RequestBody().told == "asked for by an unknown user"
 
 
 def test_what_is_paused_and_halted_is_what_is_asked_for() -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # How nodes of a spool may claim: the values of `report.Strategy`.
 CLAIMS = ("rename", "lock")
-# A file of comments, which hold nothing that a reader of TOML could refuse.
+# A file of comments only, without a byte that a reader of TOML could refuse.
 _COMMENTS = re.compile(rb"(?:[ \t]*+(?:#[\t\x20-\x7e]*+)?\r?\n)*+(?:[ \t]*+(?:#[\t\x20-\x7e]*+)?)?")
 _SHORT_BYTES = 1 << 16
 
@@ -39,12 +39,12 @@ class Basics:
 
 
 def says_nothing(data: bytes) -> bool:
-    """Whether the bytes surely are a TOML file without a value, as `spool init` writes it."""
+    """Whether the bytes surely are a TOML file without a value, such as `spool init` writes."""
     return len(data) < _SHORT_BYTES and _COMMENTS.fullmatch(data) is not None
 
 
 def basics(found: Mapping[str, Any]) -> Basics | None:
-    """The basics in the table of a spool.toml that is surely right; None where the model has to be asked."""
+    """The basics in the table of a spool.toml that is surely valid; None if the caller must ask the model."""
     if not found:
         return Basics()
     from spoold.protocol.plain.table import read
@@ -59,7 +59,7 @@ def basics(found: Mapping[str, Any]) -> Basics | None:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What the marker says of a spool: its name, and how its nodes claim, `rename` or `lock`."""
+    """The contents of the marker: the spool's id, and how its nodes claim, `rename` or `lock`."""
 
     spool_id: str
     claim: Strategy
@@ -69,7 +69,7 @@ _MARKER = part({"format": whole(FORMAT_VERSION, FORMAT_VERSION), "spool_id": tex
 
 
 def identity(marker: Mapping[str, Any]) -> Identity | None:
-    """What a marker says that is surely right; None where the model has to be asked."""
+    """The contents of a marker that is surely valid; None if the caller must ask the model."""
     try:
         said = _MARKER(marker)
         text(marker.get("created_at", ""))

@@ -98,9 +98,9 @@ _READ_TASK = table(TASK)
 
 
 def is_task(value: Any, stamp: str) -> bool:
-    """Whether a JSON value surely is a task that any leader admits; False where the model has to be asked.
+    """Whether a JSON value surely is a task that any leader admits; False if the caller must ask the model.
 
-    stamp: the time at which it was made, which is the only one that is taken for right.
+    stamp: the time at which the task was made; any other time is "not sure".
     """
     try:
         task = _READ_TASK(value)

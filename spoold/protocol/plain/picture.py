@@ -1,4 +1,4 @@
-"""Heartbeats and the leader's picture of the cluster, as a running release of this format writes them."""
+"""Heartbeats and the leader's snapshots, as a running release of this format writes them."""
 
 from __future__ import annotations
 
@@ -150,17 +150,17 @@ _READ_HEARTBEAT, _READ_SNAPSHOT = part(HEARTBEAT), part(SNAPSHOT)
 
 
 def heartbeat(value: Any) -> Heartbeat | None:
-    """A beat that surely is one, to be read and not to be written; None where the model has to be asked."""
+    """A value that surely is a beat, to be read and not to be written; None if the caller must ask the model."""
     return cast("Heartbeat | None", _read(_READ_HEARTBEAT, value))
 
 
 def snapshot(value: Any) -> Snapshot | None:
-    """A picture that surely is one, to be read and not to be written; None where the model has to be asked."""
+    """A value that surely is a snapshot, to be read and not to be written; None if the caller must ask the model."""
     return cast("Snapshot | None", _read(_READ_SNAPSHOT, value))
 
 
 def load_beat(data: bytes, name: BeatName) -> Heartbeat:
-    """As `codec.load_beat`, without the model where the beat surely fits it."""
+    """As `codec.load_beat`, without the model if the beat surely fits it."""
     with contextlib.suppress(BadFile):
         found = heartbeat(codec.load_object(data, name.encode()) | {"node": name.node, "beat": name.content})
         if found is not None:
@@ -169,7 +169,7 @@ def load_beat(data: bytes, name: BeatName) -> Heartbeat:
 
 
 def load_snapshot(data: bytes, file: str) -> Snapshot:
-    """As `codec.load_model`, without the model where the picture surely fits it. Errors: BadFile."""
+    """As `codec.load_model`, without the model if the snapshot surely fits it. Errors: BadFile."""
     found = snapshot(codec.load_object(data, file))
     if found is not None:
         return found

@@ -1,4 +1,4 @@
-"""How the fields of a plain file are read: each reader returns the value as the model holds it, or is not sure."""
+"""How the fields of a plain file are read: each reader returns the value as the model holds it, or raises Unsure."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Shape = Mapping[str, Reader]
 
 
 class Unsure(Exception):
-    """The model has to be asked."""
+    """The caller must ask the model."""
 
 
 class Plain:
-    """The fields of a file as attributes, named as in its model; it has those methods of one that readers need."""
+    """The fields of a file as attributes, named as in its model, and those methods of a model that readers need."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self.__dict__.update(fields)
 
     def model_copy(self, *, update: Mapping[str, Any]) -> Plain:
-        """The same with other values."""
+        """A copy with other values."""
         return Plain({**self.__dict__, **update})
 
     def model_dump(self, *, mode: str = "json") -> dict[str, Any]:
@@ -100,7 +100,7 @@ def one_of(*texts: str) -> Reader:
 
 
 def maybe(inner: Reader) -> Reader:
-    """Take null, or what `inner` takes."""
+    """Take null, or a value that `inner` takes."""
     return lambda value: None if value is None else inner(value)
 
 
@@ -127,7 +127,7 @@ def by_name(inner: Reader) -> Reader:
 
 
 def part(shape: Shape) -> Reader:
-    """An object in which no field is missing; fields that nobody knows are kept."""
+    """An object in which no field is missing; unknown fields are kept."""
 
     def read(value: Any) -> Plain:
         if type(value) is not dict or not shape.keys() <= value.keys():

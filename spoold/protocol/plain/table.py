@@ -1,4 +1,4 @@
-"""All of spool.toml: what each setting may be."""
+"""All of spool.toml: the values that each setting may have."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _READ_SETTINGS = table(SETTINGS)
 
 
 def read(found: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The values of a table that surely is right, as the model has them; None where the model has to be asked."""
+    """The values of a table that is surely valid, as the model has them; None if the caller must ask the model."""
     try:
         said: dict[str, Any] = _READ_SETTINGS(found)
     except Unsure:
