@@ -74,7 +74,7 @@ class RetrySettings(Strict):
 
 class DropSettings(Strict):
     """The drop box: how long (s) an unfinished file may rest before it is rejected, and an empty one on a share; how
-    long (s) a batch that was not published by rename is watched for more lines; the largest file.
+    long (s) a file that was not published by rename is watched for more; the largest file.
     """
 
     grace_s: Seconds = 10

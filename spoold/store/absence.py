@@ -1,10 +1,10 @@
-"""What is really not there, and what only did not show itself.
+"""Whether a file is really gone, or only did not show itself.
 
-"Not found" alone proves nothing: an NFS client may believe for a while that a name is absent, and while a share is
-not mounted nothing at all is found below it. A name is gone when its directory does not list it; a directory is gone
-when the one above does not. The spool's own directories (`layout.TREE`) are never gone.
+"Not found" alone proves nothing. An NFS client may believe for a while that a name is absent, and below an unmounted
+share nothing is found at all. A name is gone when its directory does not list it; a directory is gone when its parent
+does not list it. The spool's own directories (`layout.TREE`) are never gone.
 
-Whoever would forget a task, a claim or a writer because something is not there, asks here.
+Before you forget a task, a claim or a writer because a file is missing, ask here.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from spoold.system.filesystem import FileSystem
 
 
 def listed(fs: FileSystem, path: str) -> bool:
-    """Whether the directory of a path has that name in it, by a listing. Errors: OSError, as of the listing."""
+    """Whether the directory of a path lists its last part. Errors: OSError from listing."""
     directory, _, name = path.rpartition("/")
     return name in fs.list(directory)
 
 
 def stands(fs: FileSystem, path: str) -> bool:
-    """Whether a name is there; not in a directory that is gone. Errors: OSError, also when neither can be said."""
+    """Whether a name is there; False if its directory is gone. Errors: OSError, also if neither can be said."""
     try:
         return listed(fs, path)
     except FileNotFoundError:
@@ -32,11 +32,11 @@ def stands(fs: FileSystem, path: str) -> bool:
 
 
 def names_in(fs: FileSystem, directory: str, blocked: set[str] | None = None, known: Iterable[str] = ()) -> list[str]:
-    """All names in a lane, a claim directory or the like; one that is gone is empty. Errors: OSError.
+    """All names in a lane, a claim directory or the like; none if the directory is gone. Errors: OSError.
 
-    So is what is no directory: somebody left a link or a file where only directories are looked for. blocked: keeps
-    those, for people; and each directory that this user may not list, though the one above it may be listed. Such a
-    one has the names that were `known` of it, so that nothing which was seen there is missed.
+    A link or a file in the place of a directory has no names either. blocked: collects such paths, for people, and
+    each directory that this user may not list although its parent may be listed. The latter has the names in `known`,
+    so that a name that was seen there before is not missed.
     """
     if blocked:
         blocked.discard(directory)
@@ -58,13 +58,13 @@ def names_in(fs: FileSystem, directory: str, blocked: set[str] | None = None, kn
 
 
 def names_shown(fs: FileSystem, directory: str) -> list[str]:
-    """The same for people, who are shown what can be seen: a directory that this user may not list is empty."""
+    """As `names_in`, to show to people: a directory that this user may not list is empty."""
     return names_in(fs, directory, set())
 
 
 def names_unless_blocked(fs: FileSystem, directory: str) -> list[str]:
-    """All names in a directory without which work goes on: a link or a file in its place counts as empty, and is told
-    by `obstacles`. Errors: OSError, also where nothing is there.
+    """All names in a directory that work can go on without: a link or a file in its place counts as empty, and
+    `obstacles` reports it. Errors: OSError, also if nothing is there.
     """
     try:
         return fs.list(directory)
@@ -73,17 +73,17 @@ def names_unless_blocked(fs: FileSystem, directory: str) -> list[str]:
 
 
 def read(fs: FileSystem, path: str, limit: int | None = None) -> bytes | None:
-    """A file's content, at most `limit` bytes of it; None when it is gone. Errors: OSError."""
+    """A file's content, at most `limit` bytes of it; None if it is gone. Errors: OSError."""
     try:
         return fs.read(path, limit)
     except FileNotFoundError:
         if not stands(fs, path):
             return None
-    return fs.read(path, limit)  # that listing has cleared what an NFS client wrongly believed
+    return fs.read(path, limit)  # that listing has cleared the NFS client's wrong belief
 
 
 def remove(fs: FileSystem, path: str) -> None:
-    """Remove a file; one that is gone already is no error. Errors: OSError."""
+    """Remove a file; no error if it is gone already. Errors: OSError."""
     try:
         fs.unlink(path)
     except FileNotFoundError:

@@ -19,10 +19,10 @@ _TASK_ENDINGS = (f".{State.COMPLETED}.json", f".{State.FAILED}.json")
 def list_archived(
     fs: FileSystem, ids: Iterable[str] | None = None, blocked: set[str] | None = None
 ) -> Iterator[tuple[str, EndedName, str]]:
-    """Every archived task file: its path, its name, what it ended as. Errors: OSError.
+    """Every archived task file: its path, its name, its last state. Errors: OSError.
 
-    ids: only of these, each directory listed once for all of them. One that this user may not list is passed over.
-    blocked: keeps those.
+    ids: only tasks with these ids; each directory is listed once. A directory that this user may not list is passed
+    over. blocked: collects such directories.
     """
     blocked = set() if blocked is None else blocked
     wanted = None if ids is None else {key(task_id) for task_id in ids}
@@ -62,7 +62,7 @@ def archive_record(store: Store, src: str, name: EndedName, file: str) -> Moved:
 
 
 def make_buckets(fs: FileSystem, ids: Iterable[str]) -> None:
-    """Make the archive directories of these ids that are not there. Errors: OSError."""
+    """Make the archive directories of these ids that are missing. Errors: OSError."""
     wanted = {layout.bucket(task_id) for task_id in ids}
     for bucket in sorted(wanted - {layout.join(layout.ARCHIVE, name) for name in fs.list(layout.ARCHIVE)}):
         make_directory(fs, bucket)

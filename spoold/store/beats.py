@@ -1,4 +1,4 @@
-"""Heartbeats: one file per beat, the beat in its name, so that one listing shows who lives."""
+"""Heartbeats: one file per beat, the beat in its name, so that one listing shows the living nodes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from spoold.protocol.heartbeat import Heartbeat
 
 READ_TRIES = 3
-# How the bytes of a beat of this name are read. Errors: none.
+# Reads the bytes of a beat of this name. Errors: none.
 Load = Callable[[bytes, BeatName], "Heartbeat"]
 
 
 def publish(store: Store, beat: Heartbeat, before: Sequence[BeatName]) -> BeatName:
-    """Make my next beat appear, then take those before away; its name. Errors: OSError, ShutOut.
+    """Make my next beat appear, then remove those in `before`; return its name. Errors: OSError, ShutOut.
 
-    before: my earlier beats that may still stand, oldest first. A beat whose publishing failed may yet appear, so its
-    number is never used again. On a full share the beat before gets the new number: it says old things, but the node
-    lives, and a rename needs no room. Else a full disk would make every node take every other for dead.
+    before: my earlier beats that may still stand, oldest first. A beat whose publishing failed may still appear, so
+    its number is never used again. On a full share an earlier beat gets the new number: its content is old, but the
+    node lives, and a rename needs no room. Without this, every node on a full disk would take all others for dead.
     """
     name = BeatName(beat.node, beat.beat)
     try:
@@ -48,9 +48,9 @@ def publish(store: Store, beat: Heartbeat, before: Sequence[BeatName]) -> BeatNa
 
 
 def renew(store: Store, before: BeatName, beat: int) -> BeatName | None:
-    """Give my last beat the next number, with nothing new to say: one rename. None when that was not seen to be done.
+    """Give my last beat the next number, without new content: one rename. None if the rename was not seen to succeed.
 
-    It may yet be done, so both names may stand from then on.
+    The rename may succeed later, so from then on both names may stand.
     """
     name = renewed(before, beat)
     return name if mover.move(store.fs, _path(before), _path(name)) else None
@@ -80,7 +80,7 @@ def _newer(one: BeatName, other: BeatName) -> bool:
 
 
 def read(fs: FileSystem, name: BeatName, load: Load = codec.load_beat) -> Heartbeat | None:
-    """One beat, as far as it can be read; None when it has been replaced meanwhile or may not be opened."""
+    """One beat, as far as it can be read; None if it has been replaced meanwhile or may not be opened."""
     try:
         return load(fs.read(_path(name)), name)
     except OSError:
@@ -90,7 +90,7 @@ def read(fs: FileSystem, name: BeatName, load: Load = codec.load_beat) -> Heartb
 def read_all(fs: FileSystem, load: Load = codec.load_beat) -> dict[str, Heartbeat]:
     """The newest beat of every node, as far as it can be read by `load`. Errors: OSError.
 
-    A beat may get its next name between being listed and being read: who was missed is looked for again.
+    A beat may be renamed between the listing and the reading: a node that was missed is looked for again.
     """
     found: dict[str, Heartbeat] = {}
     for _ in range(READ_TRIES):
@@ -102,6 +102,6 @@ def read_all(fs: FileSystem, load: Load = codec.load_beat) -> dict[str, Heartbea
 
 
 def paths(fs: FileSystem, node: str) -> list[str]:
-    """All beats of a node, to be taken away: it has left, or is reaped. Errors: OSError."""
+    """All beats of a node, to remove when it has left or is reaped. Errors: OSError."""
     found = [name for name in map(parse_beat, fs.list(layout.HEARTBEATS)) if name is not None]
     return [_path(name) for name in found if name.node == node]

@@ -1,6 +1,6 @@
-"""How many tasks are where, by names alone: for `spool status` where nobody leads.
+"""How many tasks are where, by names alone: for `spool status` while no node leads.
 
-Law: looks and never touches. What stands in the place of a directory counts as empty; `obstacles` says what it is.
+Law: looks and never touches. A link or file in the place of a directory counts as empty; `obstacles` reports it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from spoold.system.filesystem import FileSystem
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """How many tasks are where, from names alone; types: type → how many wait and are active, as far as lanes tell.
+    """How many tasks are where, from names alone; types: type → how many wait and are active, as far as lanes show.
 
-    What is claimed stands in no lane: claims gives worker → what it holds, and its heartbeat tells the types.
-    blocked: the directories in which this user may not look.
+    Claimed tasks stand in no lane. claims: worker → its claims; its heartbeat shows their types. blocked: the
+    directories that this user may not list.
     """
 
     tasks: TaskCounts
@@ -76,7 +76,7 @@ def _count_lanes(
 
 
 def list_claims(fs: FileSystem, blocked: set[str] | None = None) -> dict[str, tuple[TaskName, ...]]:
-    """What every worker holds, by the listing. Errors: OSError. blocked: keeps what this user may not list."""
+    """The claims of every worker, by listing. Errors: OSError. blocked: collects those that may not be listed."""
     blocked = set() if blocked is None else blocked
     workers = sorted(filter(is_node, names_unless_blocked(fs, layout.CLAIMED)))
     found = {worker: list_tasks(fs, layout.join(layout.CLAIMED, worker), blocked) for worker in workers}

@@ -25,13 +25,13 @@ def post(
     reason: str = "",
     until: datetime | None = None,
 ) -> Request:
-    """Put a request where leader and workers see it. Errors: OSError, BadName for an impossible target.
+    """Put a request where the leader and the workers see it. Errors: OSError, BadName for an impossible target.
 
-    Not waited for on disk: who asked sees whether it was done, and asks again if the power went.
+    The request need not be durable: the user sees whether it was done, and repeats it after a power cut.
     """
     request = Request(verb, target, unique)
     body = RequestBody(by=by or store.writer, at=store.stamp(), reason=reason, until=until)
-    # A release that knows no moment reads what it always did, unless there is one.
+        # Without `until` the content is what releases that do not know that field have always read.
     content = body.model_dump(mode="json", exclude_none=True)
     store.publish(path(request), codec.dump(content), durable=False)
     return request
@@ -44,12 +44,12 @@ def list_requests(fs: FileSystem) -> list[Request]:
 
 
 def path(request: Request) -> str:
-    """Where it stands until it is done."""
+    """The path of the request until it is done."""
     return layout.join(layout.CONTROL, request.encode())
 
 
 def read(fs: FileSystem, request: Request) -> RequestBody:
-    """Who asked, and why; nobody in particular where that cannot be read, since it is a request all the same."""
+    """Who asked, and why; an empty body if it cannot be read, since the request is valid all the same."""
     try:
         return codec.load_model(RequestBody, fs.read(path(request)), path(request))
     except (OSError, BadFile):
@@ -57,7 +57,7 @@ def read(fs: FileSystem, request: Request) -> RequestBody:
 
 
 def end_of(fs: FileSystem, request: Request) -> float | None:
-    """When a pause ends by itself (s since 1970); None where its content names no moment.
+    """When a pause ends by itself (s since 1970); None if its content names no moment.
 
     Errors: OSError, BadFile.
     """
@@ -67,7 +67,7 @@ def end_of(fs: FileSystem, request: Request) -> float | None:
 
 
 def ends_of(fs: FileSystem, requests: Iterable[Request]) -> dict[Request, float]:
-    """When those pauses end that end by themselves. One that cannot be read stands until a resume. Errors: none."""
+    """The ends of those pauses that end by themselves. An unreadable one stands until a resume. Errors: none."""
     found = {}
     for request in requests:
         if request.verb is Verb.PAUSE:

@@ -1,4 +1,4 @@
-"""What a task's dependencies ended with, for the task to read."""
+"""The results of a task's dependencies, for the task to read."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from spoold.store import absence
 from spoold.store.archive import find_archived
 from spoold.system.filesystem import FileSystem
 
-# All of them together are copied to the worker's own disk, in one step (bytes).
+# Bytes of all results together, which are copied to the worker's own disk in one step.
 TOTAL_MAX = 256 << 20
 
 
 def write_dependencies(fs: FileSystem, task: Task, write: Callable[[str, bytes], None]) -> None:
-    """Write `deps/ID.json`, the committed result, for every dependency; none where it is gone, and none after those
-    that come to TOTAL_MAX. Errors: OSError.
+    """Write `deps/ID.json`, the committed result, for every dependency. Skips a result that is gone, and one that
+    would exceed TOTAL_MAX in all. Errors: OSError.
     """
     write = _bounded(write)
     wanted = {key(parent): parent for parent in (*task.dependencies, *task.after_any)}
     for state in (State.COMPLETED, State.FAILED):
         if not wanted:
             return
-        # Of ten thousand names some few are wanted: only those are worth parsing.
+        # Of ten thousand names a few are wanted: parse only those.
         named = sorted(name for name in fs.list(state) if ended_key_in(name) in wanted)
         for ended in map(parse_ended, named):
             if ended is not None and key(ended.id) in wanted:
                 parent = wanted.pop(key(ended.id))
-                # Retention moves a result before its task: one that is no longer here is there.
+                # Retention moves a result before its task: a result that is gone from here is in the archive.
                 archived = layout.join(layout.bucket(ended.id), ended.archived("result"))
                 _copy(fs, parent, write, layout.join(layout.RESULTS, ended.encode()), archived)
     for parent in wanted.values():
@@ -42,7 +42,7 @@ def write_dependencies(fs: FileSystem, task: Task, write: Callable[[str, bytes],
 
 
 def _bounded(write: Callable[[str, bytes], None]) -> Callable[[str, bytes], None]:
-    """The same, for so many bytes in all."""
+    """The same writer, limited to TOTAL_MAX bytes in all."""
     left = TOTAL_MAX
 
     def written(name: str, data: bytes) -> None:
@@ -55,7 +55,7 @@ def _bounded(write: Callable[[str, bytes], None]) -> Callable[[str, bytes], None
 
 
 def _copy(fs: FileSystem, parent: str, write: Callable[[str, bytes], None], *paths: str) -> None:
-    """Write the first of these that is there; a record that somebody removed must not stop its children."""
+    """Write the first of these files that exists; a record that a person removed must not stop its children."""
     for path in paths:
         data = absence.read(fs, path, TOTAL_MAX + 1)
         if data is not None:

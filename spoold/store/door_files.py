@@ -1,4 +1,4 @@
-"""What stands in the doors of leaders: batches that are being expanded, tasks and originals on their way in."""
+"""The files in the doors of leaders: batches that are being expanded, tasks and originals on their way in."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class DoorFile:
 
 
 def is_watched(name: TaskName | BatchName | OriginalName) -> bool:
-    """Whether all lines of this batch are tasks: its leader only looks whether more is added to the file."""
+    """Whether all lines of this batch are tasks: its leader only checks the file for more lines."""
     return isinstance(name, BatchName) and name.size is not None and name.done == name.size
 
 
 def list_standing(fs: FileSystem, blocked: set[str] | None = None) -> Iterator[DoorFile]:
-    """The drops in all doors that become tasks; what is staged or only watched is nobody's business. Errors: OSError.
+    """The drops in all doors that become tasks, without staged and only watched files. Errors: OSError.
 
-    A door that this user may not list is passed over. blocked: keeps those.
+    A door that this user may not list is passed over. blocked: collects such doors.
     """
     blocked = set() if blocked is None else blocked
     for directory in sorted(fs.list(layout.ADMITTING)):

@@ -1,4 +1,4 @@
-"""Drops as people look for them: what lies in pending/ and rejected/, and which id each names.
+"""Drops as people look for them: the files in pending/ and rejected/, and the ids that they name.
 
 Law: the file of a stranger is read up to a bound and never trusted; one that cannot be read is known by its name.
 """
@@ -27,7 +27,7 @@ READS_MAX = 2000
 def list_drops(fs: FileSystem) -> Iterator[tuple[str, str | None]]:
     """Every drop in pending/, oldest name first, with the id that it names. Errors: OSError from listing.
 
-    Strangers' files are opened for their id, READS_MAX of them at most: behind so many a leader is needed, not an id.
+    Files not named by spoold are opened for their id, READS_MAX at most: with more drops, the spool needs a leader.
     """
     reads = 0
     for drop in sorted(fs.list(layout.PENDING)):
@@ -41,7 +41,7 @@ def list_drops(fs: FileSystem) -> Iterator[tuple[str, str | None]]:
 
 
 def find_lines(fs: FileSystem, wanted: Collection[str]) -> Iterator[tuple[str, int, str]]:
-    """Which of the wanted keys are lines of a .jsonl in pending/ or in a leader's door: path, line from 1, id.
+    """Those of the wanted keys that are lines of a .jsonl in pending/ or in a leader's door: path, line from 1, id.
 
     Errors: OSError from listing. Files are read up to BATCH_BYTES each, and only if there is a key to look for.
     """
@@ -70,9 +70,9 @@ def list_lines(fs: FileSystem) -> Iterator[tuple[str, int, str, bytes]]:
 
 
 def list_reasons(fs: FileSystem, known: Collection[str] = ()) -> Iterator[tuple[str, str, str]]:
-    """What was rejected: the path of the reason, the id that it had (or the drop's name), the drop's name.
+    """Every rejection: the path of the reason, the id that the drop had (or its name), the drop's name.
 
-    Paths in `known` are passed over. A reason is only opened where the drop's name does not tell the id; one whose
+    Paths in `known` are passed over. A reason is only opened if the drop's name does not show the id. A reason whose
     drop has not followed it into rejected/ is not a rejection yet. Errors: OSError from listing.
     """
     names = set(fs.list(layout.REJECTED))
@@ -89,12 +89,12 @@ def list_reasons(fs: FileSystem, known: Collection[str] = ()) -> Iterator[tuple[
 
 
 def list_unexplained(fs: FileSystem) -> Iterator[tuple[str, str, str]]:
-    """What lies in rejected/ without a reason beside it: its path, the id in its name (or its name), its name.
+    """Every file in rejected/ without a reason beside it: its path, the id in its name (or its name), its name.
 
-    It is counted as rejected, so whoever asks for it must find it. Errors: OSError from listing.
+    It is counted as rejected, so a search must find it. Errors: OSError from listing.
     """
     names: set[str] = set()
-    for look in range(2):  # a listing may show a drop that came while it was made, and not the reason before it
+    for look in range(2):  # a listing may show a drop that came during the listing, and not the reason before it
         now = set(fs.list(layout.REJECTED))
         alone = {n for n in now if not n.endswith(layout.REASON) and f"{n}{layout.REASON}" not in now}
         names = alone & names if look else alone
@@ -105,7 +105,7 @@ def list_unexplained(fs: FileSystem) -> Iterator[tuple[str, str, str]]:
 
 
 def read_reason(fs: FileSystem, path: str) -> dict[str, Any]:
-    """What the leader wrote beside a rejected drop; empty when that cannot be read, or path is the drop itself."""
+    """The leader's reason beside a rejected drop; empty if that cannot be read, or if path is the drop itself."""
     if not path.endswith(layout.REASON):
         return {}
     try:
@@ -115,7 +115,7 @@ def read_reason(fs: FileSystem, path: str) -> dict[str, Any]:
 
 
 def reason_in(fs: FileSystem, path: str) -> dict[str, Any]:
-    """The same; empty when it is gone or no reason. Errors: OSError when it is there and cannot be read."""
+    """As `read_reason`; empty if it is gone or not a reason. Errors: OSError if it is there and cannot be read."""
     try:
         return codec.load_object(absence.read(fs, path, SMALL_BYTES) or b"", path)
     except BadFile:
@@ -123,13 +123,13 @@ def reason_in(fs: FileSystem, path: str) -> dict[str, Any]:
 
 
 def ids_in(batch: bytes) -> list[str]:
-    """The ids that the lines of a batch name, as far as a look at the text shows them; the first thousand."""
+    """The ids that the lines of a batch name, as far as a search of the text shows them; the first thousand."""
     found = dict.fromkeys(match[1].decode(errors="replace") for match in _ID_FIELD.finditer(batch))
     return [task_id for task_id in found if is_id(task_id)][:IDS_MAX]
 
 
 def rejected_lines(fs: FileSystem, wanted: Collection[str]) -> Iterator[tuple[str, str, str]]:
-    """The wanted (by key) of the ids that rejected batches name: the path of the reason, the id, the drop's name.
+    """Those of the wanted keys that rejected batches name: the path of the reason, the id, the drop's name.
 
     Errors: OSError from listing.
     """
@@ -146,7 +146,7 @@ def rejected_lines(fs: FileSystem, wanted: Collection[str]) -> Iterator[tuple[st
 
 
 def problem_in(reason: dict[str, Any]) -> BadFile | None:
-    """The error for which a drop was rejected, out of its reason; None when that does not say."""
+    """The error for which a drop was rejected, from its reason; None if the reason has none."""
     if not reason.get("problem"):
         return None
     file, field, problem, mend = (str(reason.get(name) or "") for name in ("file", "field", "problem", "mend"))
@@ -157,7 +157,7 @@ _ID_FIELD = re.compile(rb'"id"\s*:\s*"([^"\\]{1,120})"')
 
 
 def _id_of_line(raw: bytes, made: str | None) -> str | None:
-    """The id of a line; only one in which the word occurs is parsed, since a batch may have a million lines."""
+    """The id of a line. A line without the word `id` is not parsed, since a batch may have a million lines."""
     if not raw.strip():
         return None
     if _ID_FIELD.search(raw) is None:
@@ -166,7 +166,7 @@ def _id_of_line(raw: bytes, made: str | None) -> str | None:
 
 
 def id_inside(fs: FileSystem, path: str) -> str | None:
-    """The id that a single drop names; None when it names none, is large or cannot be read."""
+    """The id that a single drop names; None if it names none, is large or cannot be read."""
     data = _read(fs, path, SMALL_BYTES)
     return _id_field(data) if _ID_FIELD.search(data) else None
 

@@ -78,9 +78,9 @@ SETTINGS_TEMPLATE = b"""\
 
 
 def initialise(fs: FileSystem, clock: Clock, spool_id: str, where: str, claim: Strategy = "rename") -> Marker:
-    """Make a spool in an empty directory. Errors: Unavailable when it is one, is not empty, or cannot be written.
+    """Make a spool in an empty directory. Errors: Unavailable if it is a spool, is not empty, or cannot be written.
 
-    claim: how moves are made in it for ever after. The marker comes last: a directory with a marker is a whole
+    claim: how nodes make moves in this spool for ever. The marker comes last: a directory with a marker is a whole
     spool, and a half-made one can be made again.
     """
     try:
@@ -89,7 +89,7 @@ def initialise(fs: FileSystem, clock: Clock, spool_id: str, where: str, claim: S
             raise Unavailable(f"{where} is a spool already (it has {layout.MARKER}).")
         strange = [name for name in sorted(names) if not _may_be_there(name)]
         if strange:
-            # A leader clears tmp/, events/ and archive/ by age: they must not be somebody's own.
+            # A leader clears tmp/, events/ and archive/ by age: they must not be a person's own.
             raise Unavailable(f"{where} is not empty (it has {strange[0]}). Name a new or empty directory.")
         for directory in layout.TREE:
             make_directory(fs, directory)
@@ -113,7 +113,7 @@ def initialise(fs: FileSystem, clock: Clock, spool_id: str, where: str, claim: S
 
 
 def _may_be_there(name: str) -> bool:
-    """Whether a directory with this in it is as good as empty: a half-made spool, or what file servers hide."""
+    """Whether a directory with this entry counts as empty: a half-made spool, or files that file servers hide."""
     ours = {*layout.TREE, layout.SETTINGS, layout.LOCK, UNFINISHED}
     return (
         name in ours or name.startswith((".", "@", "#", "$")) or name in ("lost+found", "System Volume Information")
@@ -121,9 +121,9 @@ def _may_be_there(name: str) -> bool:
 
 
 def restore(fs: FileSystem, wanted: Collection[str] = tuple(layout.TREE)) -> list[str]:
-    """Make directories of the tree that are gone, in a spool that is there; which they were. Errors: OSError.
+    """Make missing directories of the tree in an existing spool; return their names. Errors: OSError.
 
-    Never where the marker is not: an empty mount point is not a spool that lost everything.
+    Never without the marker: an empty mount point is not a spool that lost everything.
     """
     names = set(fs.list(""))
     missing = [name for name in wanted if name not in names] if layout.MARKER in names else []

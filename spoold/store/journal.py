@@ -1,7 +1,6 @@
 """Events: one file per writer, appended in batches; for people and tools, never the truth.
 
-A journal that cannot be written never stops a task: what is lost is a line of history, and a master says so in its
-heartbeat.
+A journal that cannot be written never stops a task: only history is lost, and a master says so in its heartbeat.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ log = logging.getLogger("spoold")
 
 SEGMENT_BYTES = 8 << 20
 HELD_BACK_LINES = 10_000
-# On a share each append is some round trips: what happened within this time (s) is told together.
+# On a share each append costs several round trips: events of this time (s) are appended together.
 GATHER_S = 1.0
 
 
 class Journal:
-    """This writer's events. `note` is cheap; `flush` appends all that was noted in one go."""
+    """This writer's events. `note` is cheap; `flush` appends all noted events in one write."""
 
     def __init__(self, store: Store, epoch: int | None = None) -> None:
         self._store = store
@@ -43,7 +42,7 @@ class Journal:
         self.lost = 0
 
     def note(self, event: str, task: str | None = None, attempt: int | None = None, **detail: Any) -> None:
-        """Remember that something happened, for the next flush."""
+        """Keep an event for the next flush."""
         self._seq += 1
         line: dict[str, Any] = {
             "at": self._store.stamp(),
@@ -63,17 +62,17 @@ class Journal:
         try:
             data = orjson.dumps(line, default=str)
         except TypeError:
-            data = codec.dump(line)  # what a task said may be no UTF-8
+            data = codec.dump(line)  # a task's words may not be UTF-8
         self._lines.append(data + b"\n")
 
     def flush(self, *, last: bool = False) -> None:
-        """Append what was noted, on a share once a second; `last`: at once, since nothing will follow.
+        """Append the noted events, on a share once a second; `last`: at once, since no flush will follow.
 
-        Never raises OSError: held back for the next flush, up to a bound.
+        Never raises OSError: events are held back for the next flush, up to a bound.
         """
         if not self._lines or not (self._polling.take("journal", GATHER_S * self._polling.dear) or last):
             return
-        # After an append that failed, a piece of a line may be there: it must not spoil the next.
+        # A failed append may have left a piece of a line: it must not spoil the next.
         data = b"".join([b"\n"] * self._cut_short + self._lines)
         name = EventsName(self._store.writer, self._segment).encode()
         try:
@@ -91,9 +90,9 @@ class Journal:
 
 
 class Reader:
-    """Follows all journals of a spool; each `read` gives what came since the last one.
+    """Follows all journals of a spool; each `read` returns the events since the last one.
 
-    offsets: how much (bytes) of each file was read; from the beginning, if none are given.
+    offsets: how much (bytes) of each file was read; None: start at the beginning.
     """
 
     def __init__(self, fs: FileSystem, offsets: Mapping[str, int] | None = None) -> None:
@@ -101,8 +100,8 @@ class Reader:
         self.offsets: dict[str, int] = dict(offsets or {})
 
     def read(self) -> list[Event]:
-        """New events, by their writers' clocks. Errors: OSError. A line that is being written waits for its end; one
-        that was written again, since its writer was told that it had failed, counts once.
+        """New events, by their writers' clocks. Errors: OSError. An unfinished line waits for its end. A line that
+        its writer repeated after a reported failure counts once.
         """
         events: list[Event] = []
         segments = [name for name in map(parse_events, self._fs.list(layout.EVENTS)) if name is not None]
@@ -126,4 +125,4 @@ def _parse(data: bytes) -> Iterator[Event]:
         try:
             yield Event.model_validate(orjson.loads(line))
         except ValueError:
-            continue  # a line torn by a crash is history lost, not a reason to lose the rest
+            continue  # a line torn by a crash loses its event, not the rest

@@ -13,7 +13,7 @@ from spoold.system.filesystem import FileSystem
 
 
 def list_lanes(fs: FileSystem, directory: str) -> dict[str, Lane]:
-    """The lanes under waiting/ or ready/: name → what it demands. Errors: OSError."""
+    """The lanes under waiting/ or ready/: name → demand. Errors: OSError."""
     parsed = {name: parse_lane(name) for name in fs.list(directory)}
     return {name: lane for name, lane in sorted(parsed.items()) if lane is not None}
 

@@ -1,4 +1,4 @@
-"""The tokens in master/, as they are now. Foreign files are passed over."""
+"""The tokens in master/, as they are now. Other files are passed over."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def list_leases(fs: FileSystem) -> list[LeaseName]:
 
 
 def parse_token(name: str) -> LeaseName | None:
-    """A name in master/, or None. A token after which no other has a name is none: nobody could lead after it."""
+    """A name in master/, or None. A token with the highest number is none: no master could lead after it."""
     lease = parse_lease(name)
     return lease if lease is not None and lease.epoch < EPOCH_MAX and lease.beat < BEAT_MAX else None
 
 
 def read_lease(fs: FileSystem) -> LeaseName | None:
-    """The one that counts; None where there is none. Errors: OSError."""
+    """The token that counts; None if there is none. Errors: OSError."""
     return max(list_leases(fs), default=None)

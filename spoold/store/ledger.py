@@ -1,7 +1,7 @@
-"""What the earlier attempts of a task left on record, found by listing results/ once for many tasks.
+"""The records of the earlier attempts of a task, found by listing results/ once for many tasks.
 
-Records are written once, and before the attempt after them begins: a listing that is younger than an attempt shows
-all that came before it. What cannot be read is left out.
+A record is written once, and before the next attempt begins: a listing that is younger than an attempt shows all
+records before it. Unreadable records are left out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spoold.system.filesystem import FileSystem
 
 
 class Ledger:
-    """Good for one step: what is listed is listed once."""
+    """Valid for one step: each directory is listed once."""
 
     def __init__(self, fs: FileSystem) -> None:
         self._fs = fs
@@ -34,11 +34,11 @@ class Ledger:
                 yield found
 
     def total_before(self, task_id: str, attempt: int) -> Total | None:
-        """What those attempts came to; None without any record. Errors: OSError."""
+        """The sums over those attempts; None without any record. Errors: OSError."""
         found: list[Result] = []
         for result in self.before(task_id, attempt):
             if found and result.attempt < found[-1].attempt and any(one.total is not None for one in found):
-                break  # that one speaks for all before it
+                break  # this record holds the total of all before it
             found.append(result)
         return total_of(found)
 

@@ -1,8 +1,8 @@
 """Where in the tree a task is, for people and programs that know its id.
 
-Law: a task is found by listing, in the order in which tokens flow, so that one which moves on meanwhile is met
-further down; only a hand-back flows against that, so nothing is called missing before it was missed three times.
-What is said here may be old the moment it is said: it is for showing, never for deciding a move.
+Law: a task is found by listing, in the order in which tokens flow, so that a token that moves on meanwhile is met
+further down. Only a hand-back flows against that order, so a task is called missing only after three misses. The
+answer may be out of date at once: it is for showing, never for deciding a move.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ PASSES = 3
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """One task file. state is one of SHOWN: a returned task waits, an archived one is what it ended as.
+    """One task file. state is one of SHOWN: a returned task waits, an archived one has the state it ended in.
 
-    attempt: of the start that is next, under way or was the last; 0 while nobody has admitted it. node: the worker
-    that holds it, or who decided it. name: the name's fields while it lives. line: its line in a .jsonl, from 1.
+    attempt: the next, running or last start; 0 before admission. node: the worker that holds the task, or its
+    decider. name: the fields of the name while the task lives. line: its line in a .jsonl, from 1.
     """
 
     state: State
@@ -67,15 +67,15 @@ Look = Callable[[Store], Iterator[Located]]
 def iter_tasks(store: Store, states: Collection[State] = SHOWN, *, archived: bool = False) -> Iterator[Located]:
     """Every task in these states, each once, and every rejected drop, in the order of their flow. Errors: OSError.
 
-    Drops of strangers are shown under the id that they name, else under their file's name. The archive is only
-    listed when asked for.
+    Drops that spoold did not name are shown under the id that they hold, else under their file's name. The archive is
+    listed only on request.
     """
     seen: set[str] = set()
     for state in SHOWN:
         if state not in states:
             continue
         for found in _LISTERS[state](store):
-            # A rejected drop is none of the task whose id it wanted: it is seen by the name of its own.
+            # A rejected drop is not the task whose id it wanted: it is known by its own name.
             name = key(found.id) if state is not State.REJECTED else found.path
             if name not in seen:
                 seen.add(name)
@@ -85,9 +85,9 @@ def iter_tasks(store: Store, states: Collection[State] = SHOWN, *, archived: boo
 
 
 def locate(store: Store, ref: str) -> Located:
-    """The task with this id, or dropped under this name; else the only one whose id starts so.
+    """The task with this id, or dropped under this name; else the only task whose id starts with this text.
 
-    Fewer than PREFIX_MIN characters are no beginning: a slip of the finger must not cancel what was not meant.
+    A prefix needs PREFIX_MIN characters: a slip of the finger must not cancel the wrong task.
     Errors: NotFound; OSError.
     """
     short = len(ref) < PREFIX_MIN
@@ -98,18 +98,18 @@ def locate(store: Store, ref: str) -> Located:
     near = list(search.near.values())
     if near and short:
         raise NotFound(
-            f"no task {ref!r} in this spool. Ids begin so, but a beginning needs {PREFIX_MIN} characters: say more."
+            f"no task {ref!r} in this spool. Ids begin with it, but a prefix needs {PREFIX_MIN} characters."
         )
     if len(near) == 1:
         return near[0]
     if near:
         some = ", ".join(sorted(found.id for found in near)[:4]) + (", …" if len(near) > 4 else "")
-        raise NotFound(f"{ref!r} is the beginning of {amount(len(near), 'id')}: {some}. Say more.")
+        raise NotFound(f"{ref!r} is the prefix of {amount(len(near), 'id')}: {some}. Give more of it.")
     raise NotFound(f"no task {ref!r} in this spool. `spool ls` shows those there are.")
 
 
 def locate_many(store: Store, refs: Collection[str]) -> dict[str, Located]:
-    """Those of the ids that are in the spool: ref → where. Errors: OSError."""
+    """The places of those ids that are in the spool: ref → place. Errors: OSError."""
     search = _Search({key(ref): ref for ref in refs})
     search.run(store)
     return {search.wanted[found]: where for found, where in search.found.items()}
@@ -117,7 +117,7 @@ def locate_many(store: Store, refs: Collection[str]) -> dict[str, Located]:
 
 @dataclass(slots=True)
 class _Search:
-    """One look through the tree: wanted keys, what was found, and what begins with the prefix, near_max at most."""
+    """One search of the tree: wanted keys, tasks found, and tasks whose id has the prefix, near_max at most."""
 
     wanted: dict[str, str]
     prefix: str | None = None
@@ -132,8 +132,8 @@ class _Search:
     def run(self, store: Store) -> None:
         """List everything, at most PASSES times, and stop as soon as nothing is missing.
 
-        The ends come first as well: an NFS 3 client may show a name for seconds where it was before, and whoever has
-        seen that a task ended must not hear then that nobody has admitted it yet.
+        The ended states come first as well: an NFS 3 client may show a name in its old place for seconds, and a
+        program that saw the task's end must not hear then that it is not admitted yet.
         """
         looks: list[Look] = [
             _LISTERS[State.COMPLETED],
@@ -154,7 +154,7 @@ class _Search:
                 return
 
     def _hit(self, task_key: str) -> bool:
-        """Whether it is looked for; nothing else that waits is taken apart, since that may be a million tasks."""
+        """Whether the key is looked for. Other waiting names are not parsed: there may be a million."""
         return task_key in self.wanted or self._is_near(task_key)
 
     def _is_near(self, task_key: str) -> bool:
@@ -165,7 +165,7 @@ class _Search:
         task_key = key(located.id)
         for name in (task_key, key(located.drop)):
             if name and name in self.wanted:
-                # A second drop of an id must not hide, when it is rejected, the task that has the id.
+                # When a second drop of an id is rejected, it must not hide the task that has the id.
                 if located.state is not State.REJECTED or name not in self.found:
                     self.found[name] = located
                 return
@@ -178,7 +178,7 @@ class _Search:
             yield Located(State.PENDING, path, task_id, drop=path.rpartition("/")[2], line=line)
 
     def _lines(self, store: Store) -> Iterator[Located]:
-        """Lines of rejected batches: none of them is a task, but whoever asks for one hears why."""
+        """Lines of rejected batches: none of them is a task, but a search for one shows the reason."""
         for path, task_id, drop in drop_search.rejected_lines(store.fs, self.missing):
             yield Located(State.REJECTED, path, task_id, drop=drop)
 
@@ -199,7 +199,7 @@ def _pending(store: Store) -> Iterator[Located]:
 
 
 def _in_lanes(store: Store, state: State, hit: Callable[[str], bool] = lambda _: True) -> Iterator[Located]:
-    """What stands in lanes; hit: which keys to tell of."""
+    """Tasks in lanes; hit: the keys to return."""
     for lane in list_lanes(store.fs, state):
         for file in names_shown(store.fs, layout.join(state, lane)):
             name = parse_task(file) if hit(key_in(file)) else None
@@ -246,7 +246,7 @@ def _rejected(store: Store) -> Iterator[Located]:
 
 
 def reason_of(store: Store, located: Located) -> dict[str, Any]:
-    """What the leader wrote beside a rejected drop; empty when that cannot be read."""
+    """The leader's reason beside a rejected drop; empty if it cannot be read."""
     return drop_search.read_reason(store.fs, located.path)
 
 

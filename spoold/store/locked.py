@@ -1,9 +1,9 @@
 """The file-system port inside the spool's lock: claim strategy `lock`, for mounts whose rename is not exclusive.
 
-Law: what more than one node could rename is renamed by the holder of the lock alone, and only after he has seen, by
-listing under the lock, that it is still there to be renamed; nothing else is done under it. All else goes straight
-through. So every move stays the same code, `mover` judges it as ever, and a lock that is not to be had is one more
-error after which it looks.
+Law: a file that more than one node could rename is renamed by the holder of the lock alone, and only after the holder
+has seen, by listing under the lock, that it is still there; nothing else is done under the lock. All other calls pass
+through. So every move stays the same code, `mover` judges it as ever, and a failure to get the lock is one more error
+after which `mover` looks.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem, Stat, Usage
 from spoold.system.locks import Lock
 
-# Under these every name is moved by the one node that made it: publishing, and beats on a full share, need no lock.
+# In these only the node that made a name moves it: publishing, and beats on a full share, need no lock.
 OWN = frozenset({layout.TMP, layout.HEARTBEATS})
-# From these others than the leader move too: workers claim and commit, and whoever wants to lead takes the token.
+# In these other nodes than the leader move too: workers claim and commit, and a standby takes the token to lead.
 SHARED = frozenset({layout.READY, layout.CLAIMED, layout.MASTER})
-# The directories in these are doors: one that was removed must not come back by a rename into it.
+# The directories in these are doors: a removed door must not come back by a rename into it.
 DOORS = frozenset({layout.CLAIMED, layout.ADMITTING})
-# A holder that stood still for longer, between two calls, no longer counts on the lock: a server gives a lock away
-# when its holder was cut off for the length of a lease (NFS 4: usually 90 s), and does not say so.
+# A holder that stood still for longer, between two calls, does not rely on the lock: if a holder was cut off for the
+# length of a lease (NFS 4: usually 90 s), the server gives its lock to another node, and does not say so.
 TRUST_S = 10.0
-# So many waits in vain, each as long as a wait may take, and it is more than a crowd: people should hear of it.
+# After so many full waits in vain the lock is not just busy: people should hear of it.
 HOPELESS = 12
 
 
@@ -47,9 +47,9 @@ class LockedFileSystem:
         self._candidate = False
 
     def rename(self, src: str, dst: str) -> None:
-        """As the port says. Errors also: EAGAIN when others had the lock (not done), NO_LOCKS when none is to be had.
+        """As the port says. Errors also: EAGAIN if others had the lock (not done), NO_LOCKS if it cannot be had.
 
-        EEXIST: the name is taken in the door that it should go to.
+        EEXIST: the name is taken in the door that the file should go to.
         """
         if _room(src) in OWN:
             self._inner.rename(src, dst)
@@ -66,7 +66,7 @@ class LockedFileSystem:
             self._doubted.discard(src)
 
     def rmdir(self, path: str) -> None:
-        """As the port says, after a look of its own at what is inside: removing a directory is what shuts a door."""
+        """As the port says, after its own look at the contents: removing a directory shuts a door."""
         if _room(path) in OWN:
             self._inner.rmdir(path)
             return
@@ -77,7 +77,7 @@ class LockedFileSystem:
             self._inner.rmdir(path)
 
     def mkdir(self, path: str) -> None:
-        """As the port says. A node makes its claim directory before all else, so one without a lock ends there."""
+        """As the port says. A node makes its claim directory before all else, so a node without a lock ends there."""
         if _room(path) in DOORS:
             with self._locked():
                 self._inner.mkdir(path)
@@ -129,12 +129,12 @@ class LockedFileSystem:
     def _locked(self) -> Iterator[float]:
         """Hold the lock; yields since when (s, boottime).
 
-        Who has waited in vain asks only once per change from then on, until he gets it: a step that makes many
-        changes must not wait for each of them, or a node whose lock hangs would stop beating.
+        After a timeout a node tries the lock once per change, without waiting, until it succeeds. A step that makes
+        many changes must not wait for each of them, or a node whose lock hangs would stop beating.
         """
         now = self._clock.monotonic()
         with ExitStack() as stack:
-            # From before it was asked for: the answer may have been long under way.
+            # Taken before the request: the answer may have been long under way.
             since = self._clock.boottime()
             try:
                 stack.enter_context(self._lock.held(self._wait_s if self._in_vain_since is None else 0.0))
@@ -157,11 +157,11 @@ class LockedFileSystem:
             raise _error(errno.EAGAIN, path)
 
     def _stands(self, src: str) -> bool:
-        """Whether there is something to move at `src`. Needs the lock. Errors: EAGAIN for who led and leads no more.
+        """Whether there is something to move at `src`. Needs the lock. Errors: EAGAIN for a leader that was replaced.
 
-        What only leaders move, the leader knows from his own listings: the one before him makes no last move, and who
-        makes himself leader waits for the lock. So he need not list what may be as long as the backlog, unless he has
-        tried this one and was not told what became of it.
+        In directories that only leaders change, the leader knows the names from its own listings: its predecessor
+        makes no last move, and a standby that takes over waits for the lock. So the leader need not list what may be
+        as long as the backlog, unless it has tried this move and does not know the outcome.
         """
         if _room(src) not in SHARED:
             if self._leads():
@@ -174,7 +174,7 @@ class LockedFileSystem:
         return there
 
     def _leads(self) -> bool:
-        """Whether this writer holds the token of leadership: nobody can take it while this one has the lock."""
+        """Whether this writer holds the token of leadership: no other node can take it while this one locks."""
         token = read_lease(self._inner)
         return token is not None and token.holder == self._writer
 

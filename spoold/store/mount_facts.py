@@ -1,4 +1,4 @@
-"""How nodes mount a spool: as this one tells the others, and what is wrong with how they do."""
+"""How nodes mount a spool: this node's report of its mount, and the problems with the mounts of all."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from spoold.system.mounts import mount_of
 
 
 def mount_facts(root: str) -> MountFacts | None:
-    """What matters of the mount on which a directory lies; None where that cannot be told."""
+    """The facts about the mount of a directory that affect safety; None if they are unknown."""
     mount = mount_of(root)
     return facts_of(mount.fstype, mount.options, network=mount.network) if mount is not None else None
 
 
 def mounts_of(beats: Mapping[str, Heartbeat]) -> dict[str, MountFacts]:
-    """The mounts of which nodes have told, by node."""
+    """The mounts that nodes have reported, by node."""
     return {node: beat.mount for node, beat in beats.items() if beat.mount is not None}
 
 
 def mount_warnings(store: Store, mounts: Mapping[str, MountFacts]) -> list[str]:
     """The nodes that mount the spool in a way that the doctor has not approved. Errors: OSError.
 
-    Nothing is read where all nodes are on local disks.
+    Nothing is read if all nodes are on local disks.
     """
     shared = any(mount.network for mount in mounts.values())
     reports = read_reports(store.fs).values() if shared else ()

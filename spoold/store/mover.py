@@ -1,9 +1,9 @@
-"""One rename, and the truth about it afterwards.
+"""One rename, and its true outcome.
 
 Law: after any error but a plain refusal (see `errnos`), look; "the source is gone" alone proves nothing. The
-destination must be a name that nobody but the mover makes (or that means the same whoever made it), so: list the
+destination must be a name that only the mover makes (or that means the same whichever node made it). So list the
 source, then the destination. Listed at the destination → done; else still listed at the source → not done, and it may
-still happen later; else → somebody else moved it. A lost race is an outcome, not an error.
+still happen later; else → another node moved it. A lost race is an outcome, not an error.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from spoold.store.absence import listed, stands
 from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import FileSystem
 
-# A listing clears what an NFS client wrongly believes, and a Windows peer lets go within moments: a second and a
-# third try settle nearly all of both. What is still unsettled is planned again by the next step.
+# A listing clears an NFS client's wrong belief, and a Windows peer lets go within moments: a second and a third try
+# settle nearly all of both. The next step plans the rest again.
 TRIES = 3
 
 
 class Fate(StrEnum):
-    """What became of a rename."""
+    """The outcome of a rename."""
 
     DONE = "done"
     LOST = "lost"
@@ -32,7 +32,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A fate and, where there was one, the error behind it, and the paths of what was not done."""
+    """A fate, the error behind it if there was one, and the paths of a rename that was not done."""
 
     fate: Fate
     error: OSError | None = None
@@ -47,7 +47,7 @@ DONE = Moved(Fate.DONE)
 
 
 def move(fs: FileSystem, src: str, dst: str) -> Moved:
-    """Rename src to dst and say what is true now. Never raises OSError.
+    """Rename src to dst and return its true outcome. Never raises OSError.
 
     UNKNOWN: neither done nor ruled out; plan it again. NO_DIRECTORY: the destination's directory is not there.
     REFUSED: the environment or a broken law, see error.
@@ -66,9 +66,9 @@ def move(fs: FileSystem, src: str, dst: str) -> Moved:
 
 def _judge(fs: FileSystem, src: str, dst: str, error: OSError) -> Moved:
     """The source is listed first: a rename that the network carries out between the two looks is then seen at its
-    end. The other way about it would be in neither place, and taken for somebody else's. A directory that is gone
-    took the permission to move what was in it with it. A name that is refused because it is there may be one that
-    only this client still believes in, where a server may forget; or the move was made, and its reply lost.
+    destination. In the other order it would be seen in neither place, and taken for another node's. A directory that
+    is gone took with it the permission to move its files. If EEXIST refuses a name and the server may forget, either
+    only this client still believes in the name, or the move was made and its reply lost.
     """
     doubted = fs.forgets and isinstance(error, FileExistsError)
     if classify(error) in (Meaning.FULL, Meaning.CONFIG, Meaning.BROKEN) and not doubted:
@@ -88,5 +88,5 @@ def _judge(fs: FileSystem, src: str, dst: str, error: OSError) -> Moved:
 
 
 def _worth_another_try(error: OSError | None) -> bool:
-    """A stale name or a peer's open handle passes; of what may still happen by itself, a second order is too much."""
+    """A stale name or a peer's open handle passes; do not order a second time what may still happen by itself."""
     return error is not None and classify(error) in (Meaning.GONE, Meaning.STALE, Meaning.BUSY)

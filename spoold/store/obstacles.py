@@ -1,6 +1,6 @@
-"""What stands in the place of a directory and is none: a link, or a file.
+"""Links and files in the place of a directory.
 
-Law: a look for people's sake, after something failed. Nothing that is found is followed; only a link that stands in
+Law: a look for people's sake, after something failed. Nothing that is found is followed. Only a link that stands in
 the place of a directory which is to be removed anyway is removed, as the link that it is.
 """
 
@@ -13,16 +13,16 @@ from collections.abc import Iterable
 from spoold.protocol import layout
 from spoold.system.filesystem import FileSystem, Kind
 
-# What writing into a link, a pipe without a reader, a file that has another name, or a directory says.
+# Errors of writing into a link, a pipe without a reader, a file that has another name, or a directory.
 _NO_FILE = (errno.ELOOP, errno.ENXIO, errno.EMLINK, errno.EISDIR)
 NAMED_MOST = 5
 _KINDS: dict[Kind, str] = {"symlink": "a link", "file": "a file", "other": "a pipe, socket or device"}
 
 
 def obstacle(fs: FileSystem, path: str) -> str | None:
-    """What stands in the way to a directory, in a sentence that says how to fix it; None for nothing.
+    """The obstacle in the place of a directory, in a sentence that says how to fix it; None if there is none.
 
-    What is above it counts, too. Never raises OSError.
+    The directories above it count, too. Never raises OSError.
     """
     parts = path.split("/")
     for end in range(1, len(parts) + 1):
@@ -35,23 +35,23 @@ def obstacle(fs: FileSystem, path: str) -> str | None:
 
 
 def obstacles(fs: FileSystem, directories: Iterable[str] = layout.TREE) -> list[str]:
-    """The same of several directories."""
+    """The obstacles of several directories."""
     return [found for found in (obstacle(fs, directory) for directory in directories) if found is not None]
 
 
 def barriers(fs: FileSystem, directories: Iterable[str]) -> list[str]:
-    """The same of directories below those of the layout, and of those that this user may not list."""
+    """The obstacles of directories below the layout's, and those of them that this user may not list."""
     return [found for path in directories if (found := barrier(fs, path)) is not None]
 
 
 def named(sentences: list[str], what: str = "directories that this node's user may not list") -> list[str]:
-    """The first few of these sentences, and how many more there are: a member may make any number of directories."""
+    """The first few of these sentences, and the number of others: a member may make any number of directories."""
     more = len(sentences) - NAMED_MOST
     return sentences if more <= 0 else [*sentences[:NAMED_MOST], f"{what}, and that are not named here: {more:,}"]
 
 
 def barrier(fs: FileSystem, path: str) -> str | None:
-    """The same of one. Never raises OSError."""
+    """The obstacle of one directory, also if this user may not list it. Never raises OSError."""
     return obstacle(fs, path) or _closed(fs, path)
 
 
@@ -59,7 +59,7 @@ def _closed(fs: FileSystem, path: str) -> str | None:
     try:
         fs.list(path)
     except PermissionError:
-        fix = f"its owner (or root) runs `chmod -R g+rwX {path}`, and sets `umask 002` for what made it"
+        fix = f"its owner (or root) runs `chmod -R g+rwX {path}`, and sets `umask 002` for the program that made it"
         return (
             f"{path} belongs to another user, and this node's may not list it, so what is in it is passed over; {fix}"
         )
@@ -69,18 +69,18 @@ def _closed(fs: FileSystem, path: str) -> str | None:
 
 
 def why_unwritten(fs: FileSystem, path: str, error: OSError) -> str:
-    """Why a file could not be written, with the fix where something stands in its place. Never raises OSError."""
+    """Why a file could not be written, with the fix if something stands in its place. Never raises OSError."""
     if isinstance(error, NotADirectoryError) and (found := obstacle(fs, path.rpartition("/")[0])) is not None:
         return found
     if error.errno in _NO_FILE:
-        return f"{path} is no file that may be written ({error.strerror}); somebody put it there: remove it"
+        return f"{path} is not a file that may be written ({error.strerror}); remove it"
     return error.strerror or str(error)
 
 
 def remove_link(fs: FileSystem, path: str) -> bool:
-    """Remove what stands there if it is a link; True when it is gone. Errors: OSError.
+    """Remove a link at this path; True if it is gone. Errors: OSError.
 
-    Should it be a directory again by then, unlink refuses.
+    If it has become a directory again meanwhile, unlink refuses.
     """
     if fs.stat(path).kind != "symlink":
         return False
@@ -95,5 +95,5 @@ def _sentence(path: str, kind: Kind) -> str:
         return f"{path} is {what} where a directory should be; move it out of the spool{again}"
     fix = f"remove the link (`rm {path}`)"
     if path in layout.TREE:
-        fix = f"replace the link by a directory (`rm {path}; mkdir {path}`), with what belongs into it"
+        fix = f"replace the link by a directory (`rm {path}; mkdir {path}`), with its files in it"
     return f"{path} is {what} where a directory should be, and no link below a spool is followed; {fix}"

@@ -1,4 +1,4 @@
-"""A node's own heartbeat: who it is, and when the next beat is due."""
+"""A node's own heartbeat: its identity, and when the next beat is due."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spoold.system.host import Host, HostIdentity, ProcessIdentity, same_host, s
 if TYPE_CHECKING:
     from spoold.protocol.heartbeat import Heartbeat, HostId
 
-# What changes without being news: a beat that differs from the one before in these alone need not be written again,
+# Values that change without being news: if a beat differs from the last in these alone, it need not be written again
 # until it is this many intervals old. Polling at a single stamp call a node dead at twice that age.
 _PASSING = {"load", "mem_available_mb", "disk_free_mb", "spent"}
 SAY_AGAIN = 3
@@ -37,7 +37,7 @@ class Presence:
         self._at: float | None = None
         self._looked_at: float | None = None
         self._every_s = store.settings.heartbeat.interval_s
-        # A third of the interval is kept in hand, so that a slow share does not turn a beat into a miss.
+        # A third of the interval is a margin, so that a slow share does not turn a beat into a miss.
         self._period_s = self._every_s * 2 / 3
 
     def due(self, now: float) -> bool:
@@ -59,7 +59,7 @@ class Presence:
             self._standing = [*before, mine]
             name = beats.publish(self._store, self._heartbeat(mine.beat, said), before)
             self._standing = [name]
-            # On a full share it could not be said, and is said again as soon as there is room.
+            # On a full share the content could not be written; write it again as soon as there is room.
             self._said, self._said_at = news if name == mine else None, now
         self._at = now
         if self._store.common.due:
@@ -81,7 +81,7 @@ class Presence:
         self._looked_at = now
 
     def _compare_clocks(self) -> None:
-        """Ask the server for its time; where this machine's is another, the next beat says so. Errors: OSError."""
+        """Ask the server for its time; if this machine's differs, the next beat says so. Errors: OSError."""
         common = self._store.common
         common.ask(self._store)
         if common.ahead_s is not None and abs(common.ahead_s) >= EQUAL_S:
@@ -111,13 +111,13 @@ class Presence:
         )
 
     def _renewed(self, news: dict[str, Any], now: float) -> bool:
-        """Whether the beat before could be given the next number, since it says what this one would."""
+        """Whether the last beat got the next number, since its content is the same as this one's."""
         fresh = self._said_at is not None and now - self._said_at < self._every_s * SAY_AGAIN
         if news != self._said or not fresh or len(self._standing) != 1:
             return False
         before, beat = self._standing[0], self._beat
         self._beat += 1
-        self._standing = [before, beats.renewed(before, beat)]  # whatever becomes of the rename
+        self._standing = [before, beats.renewed(before, beat)]  # whatever the rename's outcome
         name = beats.renew(self._store, before, beat)
         if name is None:
             return False
@@ -125,14 +125,14 @@ class Presence:
         return True
 
     def leave(self) -> None:
-        """Take the heartbeat away: nobody need wait for this node. Never raises OSError."""
+        """Remove the heartbeat, so that no node waits for this one. Never raises OSError."""
         with contextlib.suppress(OSError):
             for path in beats.paths(self._store.fs, self._store.writer):
                 self._store.fs.unlink(path)
 
 
 def host_id(identity: HostIdentity) -> HostId:
-    """A host's identity as a heartbeat carries it."""
+    """A host's identity in the form of a heartbeat."""
     from spoold.protocol.heartbeat import HostId
 
     return HostId(
@@ -144,14 +144,14 @@ def host_id(identity: HostIdentity) -> HostId:
 
 
 def gone_from_here(store: Store, host: Host, role: Literal["worker", "master"]) -> list[str]:
-    """The nodes of a role that have a heartbeat, ran on this very host, and are no more. Errors: OSError."""
+    """The nodes of a role that have a heartbeat, ran on this very host, and have ended. Errors: OSError."""
     found = beats.read_all(store.fs)
     return [node for node, beat in found.items() if beat.role == role and provably_gone(beat, host)]
 
 
 def report_gone(store: Store, node: str) -> None:
-    """Tell the leader that a node of this host is gone. Errors: OSError; do not repeat it then, since the request may
-    be there, and the next one has the same name.
+    """Report to the leader that a node of this host is gone. Errors: OSError; do not repeat it then, since the
+    request may be there, and the next one has the same name.
     """
     from spoold.store import control
 
@@ -159,12 +159,12 @@ def report_gone(store: Store, node: str) -> None:
 
 
 def provably_gone(beat: Heartbeat, host: Host) -> bool:
-    """Whether the process behind a heartbeat ran on this very host and is no more. False in doubt."""
+    """Whether the process behind a heartbeat ran on this very host and has ended. False in doubt."""
     return surely_gone(_identity(beat), ProcessIdentity(beat.pid, int(beat.process_start)), host)
 
 
 def runs_here(beat: Heartbeat, host: Host) -> bool:
-    """Whether the node's process runs on this very host, as far as the host can tell."""
+    """Whether the node's process runs on this very host, as far as the host knows."""
     return same_host(_identity(beat), host.identity()) and not provably_gone(beat, host)
 
 

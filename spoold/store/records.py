@@ -1,4 +1,4 @@
-"""Results as files: read as far as they can be, and written although somebody put something in their place.
+"""Results as files: read as far as possible, and written even if something stands in their place.
 
 Law: only its decider writes a result, so nothing else belongs under its name. A link, a pipe, a directory or another
 user's file there is never followed or read: it is renamed where it is, to a name that no grammar has, for people.
@@ -15,14 +15,14 @@ from spoold.store.store import Store
 from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import FileSystem
 
-# Beyond what concerns one file: a pipe that nobody reads, a file that has another name.
+# Errors beyond those that concern one file: a pipe without a reader, a file that has another name.
 _IN_PLACE = (errno.ENXIO, errno.EMLINK)
 NAME_MAX = 150
 ASIDE = ".aside"
 
 
 def read_record(fs: FileSystem, path: str) -> Result | None:
-    """The result at a path; None where it is gone, is none, or cannot be read. Errors: OSError of the share."""
+    """The result at a path; None if it is gone, invalid or unreadable. Errors: OSError of the share."""
     try:
         return codec.load_model(Result, fs.read(path), path)
     except (BadFile, FileNotFoundError):
@@ -34,12 +34,12 @@ def read_record(fs: FileSystem, path: str) -> Result | None:
 
 
 def is_taken(error: OSError) -> bool:
-    """Whether a file could not be written since something that is not its writer's stands under its name."""
+    """Whether a file could not be written because another writer's entry has its name."""
     return concerns_one_file(error) or error.errno in _IN_PLACE
 
 
 def write_record(store: Store, path: str, data: bytes, *, durable: bool) -> list[str]:
-    """Write a result that this node decides; says what was in its place and where that is now. Errors: OSError."""
+    """Write a result that this node decides; list what was in its place and where that is now. Errors: OSError."""
     try:
         store.fs.write(path, data, durable=durable)
     except OSError as error:
@@ -48,7 +48,7 @@ def write_record(store: Store, path: str, data: bytes, *, durable: bool) -> list
         try:
             there = set_aside(store, path)
         except FileNotFoundError:
-            told = []  # the write that failed has taken it away
+            told = []  # the failed write removed it
         except OSError:
             raise error from None
         else:
@@ -59,9 +59,9 @@ def write_record(store: Store, path: str, data: bytes, *, durable: bool) -> list
 
 
 def set_aside(store: Store, path: str) -> str:
-    """Rename what stands at a path where it is, so that nobody takes it for a file of the spool; its new path.
+    """Rename the entry at a path where it is, so that no node takes it for a file of the spool; return its new path.
 
-    Who may write to the directory may do that, also with what another user lets nobody move away. Errors: OSError.
+    A user who may write to the directory may rename it there, even if its owner forbids moving it. Errors: OSError.
     """
     above, _, name = path.rpartition("/")
     there = f"{above}/.{name[:NAME_MAX]}.{store.writer}-{int(store.clock.wall() * 1e6)}{ASIDE}"

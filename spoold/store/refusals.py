@@ -1,7 +1,7 @@
-"""Why a move was refused, in a sentence for people: what, where, and how to fix it.
+"""Why a move was refused, in a sentence for people: the file, the place and the fix.
 
-Law: pure words about an error that has happened, and a look at what stands in the way. Paths are told whole, as this
-node sees them: what is cut off cannot be fixed.
+Law: pure words about an error that has happened, and a look at what stands in the way. Paths are given whole, as this
+node sees them: a path that is cut off cannot be fixed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from spoold.store.obstacles import obstacle
 from spoold.system.filesystem import FileSystem
 
 REFUSED = "cannot be moved"
-# What a leader says of a batch that it cannot read, since ids are promised in it.
+# Part of a leader's warning about a batch that it cannot read: the batch may promise ids.
 WAITED_FOR = "until then a drop that names"
 
 
@@ -33,17 +33,17 @@ def refusal(fs: FileSystem, what: str, moved: Moved) -> str:
 
 
 def refused_of(task_id: str, path: str, warnings: Iterable[str]) -> str:
-    """What a leader says of a task that it could not move from there; '' where it says nothing.
+    """The leader's warning about a task that it could not move from there; '' if there is none.
 
-    From claimed/ a leader moves only what a dead worker holds.
+    From claimed/ a leader moves only the claims of a dead worker.
     """
     return next((said for said in warnings if said.startswith(f"task {task_id} {REFUSED}") and path in said), "")
 
 
 def denied(fs: FileSystem, error: OSError, src: str, dst: str) -> str:
-    """Which directories have to be writable. On a spool of several users it is nearly always the umask of a node.
+    """Name the directories that must be writable. On a spool of several users the cause is mostly a node's umask.
 
-    A directory that moves has to be writable itself, since its `..` changes. Never raises OSError.
+    A directory that moves must be writable itself, since its `..` changes. Never raises OSError.
     """
     root = _root(error, src)
     with contextlib.suppress(OSError):
@@ -59,6 +59,6 @@ def denied(fs: FileSystem, error: OSError, src: str, dst: str) -> str:
 
 
 def _root(error: OSError, src: str) -> str:
-    """The spool's directory with a slash at its end, where the error names the whole path; else nothing."""
+    """The spool's directory with a slash at its end, if the error names the whole path; else ''."""
     name = error.filename if isinstance(error.filename, str) else ""
     return name.removesuffix(src) if name.endswith(src) else ""

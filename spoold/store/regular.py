@@ -1,6 +1,6 @@
-"""A file of the spool is a regular file. What else stands under its name is the fault of who put it there.
+"""A file of the spool is a regular file. Any other kind under its name is the fault of the person who put it there.
 
-Links and the like are never followed on a share; and no look at one, however often, makes a file of it.
+Links and the like are never followed on a share, and looking again does not turn one into a file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MEND = "put a file in its place, since links and the like are never followed on
 
 @contextmanager
 def regular(file: str) -> Iterator[None]:
-    """Around a read: what is no regular file is a BadFile of this name, where it would be an error of the share."""
+    """Around a read: make an error of the share into a BadFile of this name if the entry is not a regular file."""
     try:
         yield
     except NotRegularError as error:
@@ -29,7 +29,7 @@ class Unreadable(BadFile):
 
 @contextmanager
 def readable(file: str) -> Iterator[None]:
-    """The same for a person who asks: what this user may not read is a BadFile, too. Errors: Unreadable."""
+    """As `regular`, for a person: a file that this user may not read is a BadFile, too. Errors: Unreadable."""
     try:
         with regular(file):
             yield

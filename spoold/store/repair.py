@@ -1,7 +1,7 @@
-"""What `spool fsck --repair` mends: the fixes that an audit chose, each carried out by renames.
+"""The repairs of `spool fsck --repair`: the fixes that an audit chose, each carried out by renames.
 
 Law: never while a leader or a worker lives, since then the tree is theirs; the caller makes sure. Nothing is thrown
-away: what cannot stay where it is goes to rejected/ with its reason.
+away: a file that cannot stay where it is goes to rejected/ with its reason.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from spoold.store.store import Store, make_directory
 from spoold.store.survey import survey
 from spoold.system.filesystem import FileSystem
 
-# A second token is out of the way before the first one moves, so that no move can meet the other.
+# A second token moves out of the way before the first one, so that the two cannot meet.
 _STAGES: tuple[tuple[type[Fix], ...], ...] = (
     (MakeDirectory,),
     (MakeLease, DropLease, SetAside),
@@ -44,7 +44,7 @@ _STAGES: tuple[tuple[type[Fix], ...], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """One fix carried out, or not: done says which, what in a sentence."""
+    """One fix, carried out or not: done says which, what describes it in a sentence."""
 
     finding: Finding
     done: bool
@@ -52,10 +52,10 @@ class Mended:
 
 
 def repair(store: Store, findings: list[Finding]) -> list[Mended]:
-    """Carry out the fixes, stage by stage. What cannot be mended says so in `what`, and ends it there.
+    """Carry out the fixes, stage by stage. A fix that fails says so in `what`, and no later stage follows.
 
-    A fix was chosen for the tree as it was: before each further stage the tree is audited anew, and only what was
-    found before and is still true is mended.
+    A fix was chosen for the tree as it was. Before each further stage the tree is audited anew, and only earlier
+    findings that are still true are fixed.
     """
     mended: list[Mended] = []
     for stage in _STAGES:
@@ -72,7 +72,7 @@ def repair(store: Store, findings: list[Finding]) -> list[Mended]:
 
 @contextmanager
 def _writing(store: Store, stage: tuple[type[Fix], ...]) -> Iterator[None]:
-    """Only with all directories in place is there a tmp/ to write under."""
+    """Open this writer's tmp/ once all directories are in place, and close it at the end."""
     if MakeDirectory not in stage:
         store.open_tmp()
     try:
@@ -89,7 +89,7 @@ def _try(store: Store, finding: Finding, fix: Fix) -> Mended:
 
 
 def _carry_out(store: Store, fix: Fix) -> str:
-    """What was done, in a sentence. Errors: OSError."""
+    """Carry out a fix; return a sentence about it. Errors: OSError."""
     match fix:
         case MakeDirectory(path):
             make_directory(store.fs, path)
@@ -110,7 +110,7 @@ def _carry_out(store: Store, fix: Fix) -> str:
 
 
 def _make_lease(store: Store, above: int) -> str:
-    """Names carry most epochs; the journals know of a leader that admitted nothing and left no snapshot."""
+    """Names carry most epochs; only the journals know a leader that admitted nothing and left no snapshot."""
     told = (event.epoch or 0 for event in journal.Reader(store.fs).read())
     epoch = max([above, *(epoch for epoch in told if epoch < EPOCH_MAX - 1)]) + 1
     path = layout.join(layout.MASTER, LeaseName(epoch, 0, NOBODY).encode())
@@ -126,7 +126,7 @@ def _set_aside(store: Store, fix: SetAside) -> str:
         "at": store.stamp(),
         "file": fix.path,
         "field": "id",
-        "problem": f"a second token of task {fix.id}; {fix.kept} was further along.",
+        "problem": f"a second token of task {fix.id}; {fix.kept} is further along.",
         "mend": "compare the two; drop this one again under another id if both are meant.",
     }
     target = layout.join(layout.REJECTED, name)
@@ -152,7 +152,7 @@ def _to_waiting(store: Store, path: str, lane: str, name: TaskName) -> str:
 
 
 def _rerun(store: Store, fix: Rerun) -> str:
-    """A later attempt than any that left a result, so that its own result cannot meet one that is there."""
+    """A later attempt than any that left a result, so that its own result has a free name."""
     results = (parse_ended(name) for name in store.fs.list(layout.RESULTS))
     last = max([fix.name.attempt, *(r.attempt for r in results if r is not None and r.id == fix.name.id)])
     name = TaskName(
@@ -182,7 +182,7 @@ def _fail(store: Store, fix: Fail) -> str:
 
 
 def _move(store: Store, path: str, target: str) -> None:
-    """Move a token to a free name. Errors: OSError, also for a lost race: nobody else is to be at work."""
+    """Move a token to a free name. Errors: OSError, also for a lost race: no other process should be at work."""
     if listed(store.fs, target):
         raise FileExistsError(errno.EEXIST, "the name is taken already", target)
     moved = store.move(Mover.FSCK, "REPAIRED", path, target)

@@ -1,4 +1,4 @@
-"""The doctor's reports in doctor/, as others read them; whatever else is there is a trial under way."""
+"""The doctor's reports in doctor/, for readers; any other entry there belongs to a trial under way."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spoold.system.filesystem import FileSystem
 
 
 def list_reports(fs: FileSystem) -> list[ReportName]:
-    """In the order of their numbers; none where the directory is not there. Errors: OSError."""
+    """The reports in the order of their numbers; none if the directory is missing. Errors: OSError."""
     try:
         names = fs.list(layout.DOCTOR)
     except (FileNotFoundError, NotADirectoryError):
@@ -18,12 +18,12 @@ def list_reports(fs: FileSystem) -> list[ReportName]:
 
 
 def read_reports(fs: FileSystem) -> dict[ReportName, Report]:
-    """Every report that can be read, in the order of their numbers. Errors: OSError when they cannot be listed."""
+    """Every report that can be read, in the order of their numbers. Errors: OSError if they cannot be listed."""
     found = {}
     for name in list_reports(fs):
         path = layout.join(layout.DOCTOR, name.encode())
         try:
             found[name] = codec.load_model(Report, fs.read(path), path)
         except (OSError, BadFile):
-            continue  # superseded meanwhile, or somebody else's file
+            continue  # superseded meanwhile, or not the doctor's file
     return found

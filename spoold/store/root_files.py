@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def read_settings(data: bytes, file: str) -> tuple[Callable[[], Settings], Basics]:
-    """What reads the settings, and the basics of them. Errors: BadFile that names the key."""
+    """A function that reads all settings, and the basics of them. Errors: BadFile that names the key."""
     if says_nothing(data):
         table: dict[str, Any] = {}
     else:
@@ -33,12 +33,12 @@ def read_settings(data: bytes, file: str) -> tuple[Callable[[], Settings], Basic
 
 
 def read_marker(data: bytes, file: str) -> Identity:
-    """The marker, if this version knows what it asks for. Errors: BadFile."""
+    """The marker, if this version knows its format and claim strategy. Errors: BadFile."""
     try:
         return _known_marker(codec.load_object(data, file), file)
     except BadFile as error:
         if error.field in ("format", "claim"):
-            raise  # whole, and of another version
+            raise  # intact, and of another version
         mend = (
             "put back a copy of it; or, while no node runs, write "
             f'{{"format": {layout.FORMAT_VERSION}, "spool_id": "NAME", "claim": "rename"}} into it, '
@@ -48,13 +48,13 @@ def read_marker(data: bytes, file: str) -> Identity:
 
 
 def _known_marker(found: dict[str, Any], file: str) -> Identity:
-    # Before all else, since of a later format nothing else is known.
+    # First of all, since of a later format nothing else is known.
     form, claim = found.get("format", layout.FORMAT_VERSION), found.get("claim", "rename")
     if form != layout.FORMAT_VERSION:
         problem = f"is {form!r}; this spoold knows format {layout.FORMAT_VERSION}."
         raise BadFile(file, "format", problem, "upgrade spoold on this machine.")
     if claim not in CLAIMS:
         problem = f"is {claim!r}; this spoold knows {' and '.join(map(repr, CLAIMS))}."
-        mend = "upgrade spoold on this machine: nodes that claim in different ways protect nobody."
+        mend = "upgrade spoold on this machine: nodes that claim in different ways do not exclude each other."
         raise BadFile(file, "claim", problem, mend)
     return identity(found) or codec.check_marker(found, file)

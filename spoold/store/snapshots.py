@@ -1,4 +1,4 @@
-"""Status snapshots: a new name for each, the highest counts, the leader takes old ones away."""
+"""Status snapshots: a new name for each, the highest counts, the leader removes old ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEPT = 2
 
 
 def publish(store: Store, name: SnapshotName, snapshot: Snapshot) -> None:
-    """Publish a snapshot, and take away all but the last few. Errors: OSError."""
+    """Publish a snapshot, and remove all but the last few. Errors: OSError."""
     store.publish(layout.join(layout.STATUS, name.encode()), codec.dump(snapshot), durable=False)
     old = SnapshotName(name.epoch, name.seq - KEPT)
     if old.seq >= 0:
@@ -30,7 +30,7 @@ def publish(store: Store, name: SnapshotName, snapshot: Snapshot) -> None:
 
 
 def list_snapshots(fs: FileSystem) -> list[SnapshotName]:
-    """All snapshots there are, the newest first. Errors: OSError."""
+    """All snapshots, the newest first. Errors: OSError."""
     parsed = (parse_snapshot(name) for name in names_unless_blocked(fs, layout.STATUS))
     return sorted((name for name in parsed if name is not None), reverse=True)
 

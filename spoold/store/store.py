@@ -38,10 +38,10 @@ LOCK_WAIT_S = 2.5
 
 
 class Store:
-    """One spool, one writer. `writer` is a node id, unique per start: nobody else writes under tmp/<writer>/.
+    """One spool, one writer. `writer` is a node id, unique per start: only this writer writes under tmp/<writer>/.
 
-    common: the time by which deadlines are judged. marker, basics: what every command needs of spool.json and
-    spool.toml.
+    common: the time that decides about deadlines. marker, basics: the parts of spool.json and spool.toml that every
+    command needs.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Store:
 
     @property
     def durable(self) -> bool:
-        """Whether what must survive a power cut is waited for."""
+        """Whether to wait until important files would survive a power cut."""
         return self.basics.fsync
 
     def stamp(self) -> str:
@@ -86,11 +86,11 @@ class Store:
         return stamp(self.clock.wall())
 
     def room(self) -> disk.Room:
-        """How much room is on the share. Errors: OSError."""
+        """The room on the share. Errors: OSError."""
         return disk.room(*self._figures(self.fs.usage()))
 
     def room_warnings(self) -> list[str]:
-        """What people are told of the room on the share: nothing where there is enough. Errors: OSError."""
+        """The warnings about the room on the share: none if there is enough. Errors: OSError."""
         usage = self.fs.usage()
         warnings = disk.warnings(*self._figures(usage))
         return [disk.READ_ONLY, *warnings] if usage.read_only else warnings
@@ -106,7 +106,7 @@ class Store:
     def move(self, role: Mover, event: str, src: str, dst: str) -> Moved:
         """Move a token, by the line of the lifecycle table that has this mover and this event.
 
-        Errors: LawBroken where there is no such line.
+        Errors: LawBroken if there is no such line.
         """
         insist(role, event, src, dst)
         return mover.move(self.fs, src, dst)
@@ -114,8 +114,8 @@ class Store:
     def attempt(self, role: Mover, event: str, src: str, dst: str) -> OSError | None:
         """One rename of a token, by such a line of the lifecycle table; the error if there was one.
 
-        It may have been carried out all the same, or be carried out yet: for who looks at the destination anyway.
-        Errors: LawBroken as `move`.
+        After an error the rename may have happened all the same, or may still happen: for callers that look at the
+        destination anyway. Errors: LawBroken as `move`.
         """
         insist(role, event, src, dst)
         try:
@@ -125,7 +125,7 @@ class Store:
         return None
 
     def open_tmp(self) -> None:
-        """Make this writer's tmp directory. Once per start: if it goes, somebody has shut this writer out."""
+        """Make this writer's tmp directory. Once per start: if it vanishes, this writer has been shut out."""
         make_directory(self.fs, layout.join(layout.TMP, self.writer))
 
     def close_tmp(self) -> None:
@@ -145,18 +145,18 @@ class Store:
         return path
 
     def check_kept(self, above: str) -> None:
-        """Find out why my own directory in `above` was not found: ShutOut if it was removed, else nothing.
+        """Find out why my own directory in `above` was not found: raise ShutOut if it was removed, else return.
 
-        The directory above has to say so: a share that is not mounted has neither. Errors: OSError.
+        The directory above must confirm that: an unmounted share has neither. Errors: OSError.
         """
         mine = layout.join(above, self.writer)
         if not absence.listed(self.fs, mine):
             raise ShutOut(f"{mine} is gone: this node was taken for dead")
         if self.fs.stat(mine).kind != "dir":
-            raise ShutOut(f"{mine} is no directory any more: somebody put a link or a file in its place")
+            raise ShutOut(f"{mine} is no directory any more: a link or a file stands in its place")
 
     def publish(self, dst: str, data: bytes, *, durable: bool) -> str:
-        """Make a file appear whole under a name that nobody else makes; returns where it was before.
+        """Make a file appear whole under a name that only this writer makes; return its path before.
 
         Errors: OSError, with nothing left behind; ShutOut.
         """
@@ -172,11 +172,11 @@ class Store:
             raise moved.error or OSError(f"{dst}: publishing ended as {moved.fate}")
 
     def settle(self, directory: str, published: Mapping[str, str]) -> None:
-        """Make all that was moved into a directory until now survive a power cut. Errors: OSError, ShutOut.
+        """Make everything moved into a directory until now survive a power cut. Errors: OSError, ShutOut.
 
-        published: what this writer published there, by where it was before. Where a server may forget, nothing asks
-        it about a directory; but its disk keeps the order of all changes, so what comes before a durable file is
-        durable, too. What was forgotten before that is where it was, and is published again.
+        published: the names that this writer published there, by their path before. If a server may forget, it cannot
+        be asked about a directory. But its disk keeps the order of all changes, so everything before a durable file
+        is durable, too. A file that was forgotten before that is back at its old path, and is published again.
         """
         self.fs.sync(directory)
         while self.fs.forgets:
@@ -197,15 +197,15 @@ def stamp(wall: float) -> str:
 
 @lru_cache(maxsize=16)
 def _second(whole: int) -> str:
-    """All but the fraction, which is all that differs between most stamps."""
+    """The stamp without its fraction: most stamps differ in the fraction alone. Cached."""
     return datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def open_store(fs: FileSystem, clock: Clock, writer: str, where: str, lock: Lock | None = None) -> Store:
-    """Open an existing spool. Errors: Unavailable when it is none (not mounted?), BadFile for its settings.
+    """Open an existing spool. Errors: Unavailable if it is not a spool (not mounted?), BadFile for its settings.
 
-    where: its directory. lock: what keeps others out while a move is made, in a spool that claims by lock; None: the
-    kernel's lock on the file that this spool has for it.
+    where: its directory. lock: excludes other nodes while a move is made, in a spool that claims by lock; None: the
+    kernel's lock on the spool's lock file.
     """
     try:
         names = set(fs.list(""))
@@ -231,7 +231,7 @@ def open_store(fs: FileSystem, clock: Clock, writer: str, where: str, lock: Lock
 
 
 def advice_to_open(error: OSError) -> str:
-    """What to do about a directory or file of a spool that cannot be opened; the advice of `errnos` is for moves."""
+    """The advice for a directory or file of a spool that cannot be opened; the advice of `errnos` is for moves."""
     match classify(error):
         case Meaning.BUSY:
             return "Check that this user may read and write there."
@@ -246,7 +246,7 @@ def advice_to_open(error: OSError) -> str:
 
 
 def _read(fs: FileSystem, name: str, where: str) -> bytes:
-    """A file at the root of the spool. Errors: Unavailable that names it; BadFile for what is no file."""
+    """A file at the root of the spool. Errors: Unavailable that names it; BadFile if it is not a file."""
     file = f"{where}/{name}"
     try:
         with regular(file):
@@ -256,7 +256,7 @@ def _read(fs: FileSystem, name: str, where: str) -> bytes:
 
 
 def make_directory(fs: FileSystem, path: str) -> None:
-    """Make a directory that may be there. A server that replays a request answers EEXIST to its own success."""
+    """Make a directory that may exist already. A server that replays a request answers EEXIST to its own success."""
     with contextlib.suppress(FileExistsError):
         fs.mkdir(path)
 
@@ -264,9 +264,9 @@ def make_directory(fs: FileSystem, path: str) -> None:
 def clear_directory(fs: FileSystem, path: str, take: Callable[[str], object] | None = None) -> bool:
     """Remove a directory of plain files, contents and all; True once it is gone. Errors: OSError, those of `take`.
 
-    Removing the directory is what shuts the door: a writer that was thought dead can no longer put anything there.
-    take: takes away, or moves elsewhere, what is at a path in it; without it every file is removed. A link in its
-    place is removed itself, and what it leads to is left alone. One that this user may not list is removed if it is
+    Removing the directory shuts the door: a writer that was thought dead can no longer put anything there. take: is
+    called with each path in it, and removes or moves the file; by default every file is removed. A link in its place
+    is removed itself, and its target is left alone. A directory that this user may not list is removed if it is
     empty.
     """
 
@@ -289,7 +289,7 @@ def clear_directory(fs: FileSystem, path: str, take: Callable[[str], object] | N
         except OSError as error:
             if path in closed:
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path) from error
-            continue  # something came in meanwhile: list again
+            continue  # a file came in meanwhile: list again
         else:
             return True
     return False

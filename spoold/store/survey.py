@@ -1,8 +1,8 @@
-"""The whole tree as values: for `spool fsck`, and for `spool status` where nobody leads.
+"""The whole tree as values: for `spool fsck`, and for `spool status` while no node leads.
 
 Law: looks and never touches; works offline, without a leader, on a spool with a broken token. Directories are listed
-in the order in which tokens flow and results after the tasks that need them, so that a token that moves meanwhile is
-seen twice rather than not at all; `rules.tree.audit.confirmed` tells the two apart. Archived files are known by
+in the order in which tokens flow, and results after the tasks that need them, so that a token that moves meanwhile is
+seen twice rather than not at all; `rules.tree.audit.confirmed` distinguishes the two. Archived files are known by
 name only.
 """
 
@@ -71,7 +71,7 @@ class _Notes:
     epoch: int = 0
 
     def list(self, path: str) -> list[str]:
-        """The names in a directory; one that is missing or unreadable is noted and empty."""
+        """The names in a directory; a missing or unreadable directory is noted and empty."""
         try:
             return sorted(self.store.fs.list(path))
         except FileNotFoundError:
@@ -88,7 +88,7 @@ class _Notes:
         return []
 
     def read(self, path: str) -> bytes | None:
-        """A file's content; None where it has moved on, or cannot be read, which is noted."""
+        """A file's content; None if it has moved on, or cannot be read, which is noted."""
         try:
             return self.store.fs.read(path)
         except FileNotFoundError:
@@ -98,7 +98,7 @@ class _Notes:
             return None
 
     def may_read(self, path: str) -> bool:
-        """Whether it is a file that can be read; what is none, and what cannot, is noted."""
+        """Whether the entry is a readable file; any other entry is noted."""
         try:
             self.store.fs.read(path, 1)
         except FileNotFoundError:
@@ -112,11 +112,11 @@ class _Notes:
         return False
 
     def saw(self, order: str) -> None:
-        """Orders carry the epoch of the leader that gave them."""
+        """Note the epoch of the leader that gave this order."""
         self.saw_epoch(int(order.partition("-")[2], 36))
 
     def saw_epoch(self, epoch: int) -> None:
-        """An epoch after which no other has a name is nobody's."""
+        """Note an epoch. One that is too high to be followed by another was no leader's, and is ignored."""
         if epoch < EPOCH_MAX - 1:
             self.epoch = max(self.epoch, epoch)
 
@@ -253,7 +253,7 @@ def _archived(notes: _Notes) -> None:
 
 
 def _standing(notes: _Notes) -> list[str]:
-    """What is being admitted: paths of batches and tasks in the doors of leaders."""
+    """The files being admitted: paths of batches and tasks in the doors of leaders."""
     doors = notes.list(layout.ADMITTING)
     notes.foreign.extend(layout.join(layout.ADMITTING, name) for name in doors if parse_door(name) is None)
     closed: set[str] = set()

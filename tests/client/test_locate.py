@@ -106,7 +106,7 @@ def test_the_beginning_of_an_id_will_do_if_there_is_only_one(tree: Tree) -> None
     tree.waits("review-2b2b")
     with pytest.raises(NotFound, match="2 ids: review-1f3a, review-2b2b"):
         locate(store, "review")
-    with pytest.raises(NotFound, match=r"no task 'rev'.* a beginning needs 4 characters"):
+    with pytest.raises(NotFound, match=r"no task 'rev'.* a prefix needs 4 characters"):
         locate(store, "rev")
     with pytest.raises(NotFound, match=r"no task 'rex'.*spool ls"):
         locate(store, "rex")

@@ -285,7 +285,7 @@ def test_a_worker_says_what_stands_in_the_place_of_its_file_or_directory() -> No
     made.settle()
     made.advance(5)
     (told,) = [note for note in made.nodes["w1"].worker.notes if "cannot be written" in note]
-    assert f"{name} is no file that may be written" in told
+    assert f"{name} is not a file that may be written" in told
     made.nodes["w1"].fs.faults.clear()
     made.fs.unlink(name)
     replace(made, "results")
