@@ -31,7 +31,7 @@ def post(
     """
     request = Request(verb, target, unique)
     body = RequestBody(by=by or store.writer, at=store.stamp(), reason=reason, until=until)
-        # Without `until` the content is what releases that do not know that field have always read.
+    # Without `until` the content is what releases that do not know that field have always read.
     content = body.model_dump(mode="json", exclude_none=True)
     store.publish(path(request), codec.dump(content), durable=False)
     return request

@@ -1,6 +1,6 @@
-"""What a loop sleeps on: a bell that any thread may ring, and whatever else is worth waking up for.
+"""A bell that a loop sleeps on: any thread may ring it, and other descriptors may end the wait, too.
 
-Law: nobody blocks longer than asked, and ringing never blocks. Touches pipes of its own and poll(2).
+Law: no call blocks longer than asked, and ringing never blocks. Touches pipes of its own and poll(2).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from contextlib import suppress
 
 
 def readable(timeout_s: float, *descriptors: int) -> set[int]:
-    """Wait until one of the descriptors is readable, at most that long; which are. Negative ones are none."""
+    """Wait at most that long until a descriptor is readable; return the readable ones. Negative ones do not count."""
     poll = select.poll()
     for descriptor in descriptors:
         if descriptor >= 0:
             poll.register(descriptor, select.POLLIN)
-    # Rounded up, so that it does not wake just before the time and spin.
+    # Rounded up, so that the call does not wake just before the time and spin.
     return {descriptor for descriptor, _ in poll.poll(int(timeout_s * 1000) + 1 if timeout_s > 0 else 0)}
 
 
@@ -30,7 +30,7 @@ class Bell:
 
     def ring(self) -> None:
         """End a wait."""
-        # An error means that the pipe is full, so it rings already, or closed, so nobody waits.
+        # An error means that the pipe is full, so it rings already, or closed, so no loop waits.
         with suppress(OSError):
             os.write(self._rope, b"\0")
 
@@ -39,12 +39,12 @@ class Bell:
         return self._bell
 
     def hush(self) -> None:
-        """It was heard."""
+        """Stop ringing: the loop has heard it."""
         with suppress(BlockingIOError):
             os.read(self._bell, 4096)
 
     def close(self) -> None:
-        """Nobody waits any more. A late ring must not write to whatever gets this number next."""
+        """Close the bell: no loop waits any more. A late ring must not write to whatever gets this number next."""
         rope, self._rope = self._rope, -1
         os.close(rope)
         os.close(self._bell)

@@ -1,10 +1,10 @@
-"""Ways to what lies below a directory, on which no link is followed.
+"""Paths below a directory, on which no link is followed.
 
-Whoever may write to a share may put a link in any place at any moment, so a look beforehand proves nothing: each
-directory on the way is opened from the one before it, and the last name is used by the system call itself. How the
-root is reached is its owner's choice: links above it count.
+Anyone who may write to a share may put a link in any place at any moment, so a look beforehand proves nothing: each
+directory on the way is opened from its parent, and the system call itself uses the last name. The way to the root is
+its owner's choice: links above the root count.
 
-Law: nothing stays open, since on NFS a directory that is held goes stale. Touches `os` and nothing else.
+Law: nothing stays open, since on NFS a held directory goes stale. Touches `os` and nothing else.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ T = TypeVar("T")
 # A link is refused with ENOTDIR, as a file would be. O_PATH asks an NFS server nothing that a path would not ask.
 _REAL = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 STEP = getattr(os, "O_PATH", os.O_RDONLY) | _REAL
-# To open it for reading makes an NFS client ask whether it still is the one that has this name.
+# An open for reading makes an NFS client ask whether the directory still has this name.
 _FRESH = os.O_RDONLY | os.O_NONBLOCK | _REAL
 LISTED = _FRESH
 
 
 class Beneath:
-    """What is below `root`, an absolute path.
+    """The tree below `root`, an absolute path.
 
-    doubt: asked about the path of a call that was denied, whether it is worth another try.
+    doubt: called with the path of a denied call; returns whether another try is worthwhile.
     """
 
     def __init__(self, root: str, doubt: Callable[[str], bool] = lambda path: False) -> None:
@@ -47,7 +47,7 @@ class Beneath:
         return self._at(path, act, again)
 
     def names(self, path: str) -> list[str]:
-        """What a directory lists. Errors: as for `at`; of one that is removed while it is listed, that it is gone."""
+        """The names in a directory. Errors: as for `at`; ENOENT if it is removed during the listing."""
         return self.at(path, _names)
 
     def between(self, src: str, dst: str, act: Callable[[str, str, int | None, int | None], T]) -> T:
@@ -61,7 +61,7 @@ class Beneath:
         return self._between(src, dst, act, again)
 
     def _again(self, error: OSError, *paths: str) -> int | None:
-        """With which flags to go the whole way once more; None where that would come to the same."""
+        """The flags for a second walk of the whole path; None if the result would be the same."""
         if error.errno == errno.ESTALE:
             return _FRESH
         asked = [self._doubt(path) for path in paths] if error.errno == errno.EACCES else ()
@@ -95,9 +95,7 @@ class Beneath:
                     os.close(descriptor)
 
     def _above(self, path: str, flags: int) -> tuple[int | None, str]:
-        """The directory that a path lies in, open, and its last name; right below the root no directory, and all of
-        the path.
-        """
+        """The directory of a path, open, and its last name; None and the path if it is directly below the root."""
         parts = components(path)
         if len(parts) < 2:
             return None, self._prefix + path
@@ -112,7 +110,7 @@ class Beneath:
 
 
 def unless_stale(act: Callable[[], T]) -> T:
-    """Do it; once more if what it had opened was removed on the server meanwhile: what has the name now counts."""
+    """Do it; repeat once if the object that it opened was removed on the server meanwhile: the name counts anew."""
     try:
         return act()
     except OSError as error:

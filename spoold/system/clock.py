@@ -1,4 +1,4 @@
-"""The clock port: three clocks, because they answer three questions.
+"""The clock port: three clocks for three questions.
 
 Law: nothing above this room calls `time` itself. Intervals are measured with `monotonic`, self-fencing with
 `boottime` (the monotonic clock stands still while a laptop sleeps, its lease does not), and `wall` is for
@@ -41,10 +41,10 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves only when told to, for tests and the simulator.
+    """A clock that moves only on request, for tests and the simulator.
 
     `advance` is time spent awake; `suspend` is a closed lid, in which the monotonic clock stands still;
-    `set_wall` is somebody setting the date.
+    `set_wall` is a user setting the date.
     """
 
     def __init__(self, *, monotonic: float = 1000.0, boottime: float = 1000.0, wall: float = 1_760_000_000.0) -> None:

@@ -1,13 +1,13 @@
 """Permission denied on NFS: does the server say so now, or does the client remember it?
 
-An NFS client keeps what a user may do in a directory for as long as it keeps the directory's attributes, which is 30
-to 60 s by default (acdirmin, acdirmax). A path that leads through the directory asks nobody meanwhile: measured on
+An NFS client keeps a user's permissions for a directory as long as it keeps the directory's attributes, which is 30
+to 60 s by default (acdirmin, acdirmax). Meanwhile a path through the directory does not ask the server: measured on
 Linux 6.1 and NFS 4.2, EACCES went on for 19 and 25 s after the server had allowed everything again. stat, access,
 chdir and O_PATH change nothing. statx with AT_STATX_FORCE_SYNC ends it with the next call, and so does opening the
 directory itself for reading.
 
-Law: only a call that was denied makes anybody ask, and for each directory not more often than once a second: what is
-denied for good costs little. No link below the root is followed. Changes nothing.
+Law: only a denied call makes the client ask, and for each directory at most once a second, so permanent denials cost
+little. No link below the root is followed. Changes nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DIRECTORIES_MAX = 4096
 
 
 class Denials:
-    """What was denied below `root`, an absolute path. nfs: whether that lies on NFS now."""
+    """The denials below `root`, an absolute path. nfs: whether that is on NFS now."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Denials:
         self._asked: dict[str, float] = {}
 
     def doubt(self, path: str) -> bool:
-        """Have the server asked about every directory on the way to `path`, also those above the root. True where
+        """Have the server asked about every directory on the way to `path`, also those above the root. Return True if
         that was done, so that the call is worth another try.
         """
         if not self._nfs():

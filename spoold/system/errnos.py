@@ -1,6 +1,6 @@
-"""What an OSError says about a rename (or another change of a name), and what to tell the user.
+"""The meaning of an OSError for a rename (or another change of a name), and the advice to the user.
 
-Law: an errno is evidence, never a verdict, save the last three. After any other the caller looks, by listing; the
+Law: an errno is evidence, never a verdict, except the last three. After any other the caller looks, by listing; the
 meaning says how long looking is worthwhile. Pure: touches nothing.
 
     Meaning   errnos                                      what happened          what the caller does
@@ -28,7 +28,7 @@ ERESTARTSYS = 512
 
 
 class Meaning(Enum):
-    """How an error of a rename is to be taken."""
+    """The meaning of a rename's error."""
 
     GONE = "gone"
     UNKNOWN = "unknown"
@@ -70,7 +70,7 @@ _MEANINGS: dict[Meaning, tuple[int, ...]] = {
 _MEANING_OF = {code: meaning for meaning, codes in _MEANINGS.items() for code in codes}
 
 _ADVICE_BY_MEANING = {
-    Meaning.GONE: "Somebody else moved the file first, or the spool is not mounted; nothing needs to be done "
+    Meaning.GONE: "Another process moved the file first, or the spool is not mounted; nothing needs to be done "
     "if this does not repeat.",
     Meaning.UNKNOWN: "The file server did not answer clearly, so the change may or may not have happened; spoold "
     "looks again until it knows. Check the network and the server if this goes on.",
@@ -81,7 +81,7 @@ _ADVICE_BY_MEANING = {
     Meaning.FULL: "The file system or the quota is full; nothing was lost. Free some room, for instance with a "
     "shorter retention.",
     Meaning.CONFIG: "The mount cannot do what a spool needs; run `spool doctor` to see what is wrong.",
-    Meaning.BROKEN: "Something that is not spoold's stands where a file of spoold's should be; run `spool fsck` and "
+    Meaning.BROKEN: "A foreign file stands where a file of spoold's should be; run `spool fsck` and "
     "move it away by hand.",
 }
 
@@ -112,30 +112,30 @@ _ADVICE_BY_ERRNO = {
 }
 
 
-# What one file or directory says of itself: its mode, its owner, its kind, that somebody has it open. A share that is
-# away says none of these.
+# Errors about one file or directory: its mode, its owner, its kind, that a process has it open. A share that is away
+# raises none of these.
 _OF_ONE_FILE = frozenset(
     (errno.EACCES, errno.EPERM, errno.EBUSY, errno.ETXTBSY, errno.EISDIR, errno.ENOTDIR, errno.ELOOP)
 )
 
 
 def concerns_one_file(error: OSError) -> bool:
-    """Whether the error is about the one file that was asked for, so that work on others can go on."""
+    """Whether the error is about one file only, so that work on others can go on."""
     return isinstance(error, (NotRegularError, DamagedError)) or error.errno in _OF_ONE_FILE
 
 
 def meaning(code: int | None) -> Meaning:
-    """The meaning of an errno. None, and whatever is not in the table, is UNKNOWN: the one that promises nothing."""
+    """The meaning of an errno. None, and any errno not in the table, is UNKNOWN: that meaning promises nothing."""
     return _MEANING_OF.get(code, Meaning.UNKNOWN) if code is not None else Meaning.UNKNOWN
 
 
 def classify(error: OSError) -> Meaning:
-    """The meaning of an error that a rename, unlink, mkdir or rmdir raised."""
+    """The meaning of an error of rename, unlink, mkdir or rmdir."""
     return meaning(error.errno)
 
 
 def advice(error: OSError) -> str:
-    """A sentence or two for the user: what happened and what to do. Never empty."""
+    """A sentence or two for the user: the event and the fix. Never empty."""
     if isinstance(error, NotRegularError):
         return _ADVICE_BY_MEANING[Meaning.BROKEN]
     code = error.errno

@@ -6,15 +6,15 @@ Law of the port:
   components are a ValueError (and so are absolute paths), so that nothing above can leave the root by
   accident and each file has one spelling. Bytes of a name that are not UTF-8 travel as surrogate escapes and
   come back as the same bytes.
-* Every failure is an `OSError` whose `errno` is what POSIX gives; `errnos` says what it means.
+* Every failure is an `OSError` with the `errno` of POSIX; `errnos` has the meanings.
 * No verb follows a link below the root, be it the last name or a directory on the way (ENOTDIR, as below a file):
-  whoever may write to the share may put one anywhere, at any moment. The root itself may be reached through links.
+  anyone who may write to the share may put one anywhere, at any moment. The root itself may be reached through links.
 * Every verb works by path and keeps nothing open. A held directory descriptor never sees another NFS client's
   new names; opening a directory afresh does.
 
 Thirteen verbs, because each one more is one more thing that must be right on NFS, on SMB, in memory and under
-fault injection. What is missing is missing on purpose. There is no `exists()`: on NFS a name once seen absent
-stays absent for half a minute, and one once seen present stays present after it has moved, so the answer
+fault injection. Other verbs are missing on purpose. There is no `exists()`: on NFS a name once seen absent
+stays absent for half a minute, and a name once seen present stays present after it has moved, so the answer
 would be a rumour; list the directory instead. There is no `open()`: a handle outlives the truth, hides the
 errors of `close`, and cannot be replayed; whole files in, whole files out. There is no `link`, no lock, no
 exclusive create: rename is the one primitive that decides anything.
@@ -31,13 +31,13 @@ Kind = Literal["file", "dir", "symlink", "other"]
 
 
 class DamagedError(PermissionError):
-    """A file that cannot be read, again and again, though the share answers for all else, as on a damaged disk."""
+    """A file that repeatedly cannot be read although the share answers for all others, as on a damaged disk."""
 
 
 class NotRegularError(OSError):
-    """A read of what is no regular file: a directory, symlink, FIFO, socket or device. `errno` is EINVAL.
+    """A read of an entry that is not a regular file: a directory, symlink, FIFO, socket or device. `errno` is EINVAL.
 
-    A class of its own, because SMB also says EINVAL for a moment while a peer renames the file: that one is
+    A separate class, because SMB also raises EINVAL for a moment while a peer renames the file: that error is
     worth another look, this one is not.
     """
 
@@ -46,7 +46,7 @@ class NotRegularError(OSError):
 
 
 def check_regular(path: str, mode: int) -> None:
-    """Refuse what is open and no regular file. mode: as fstat(2) tells it. Errors: NotRegularError."""
+    """Refuse an open file that is not regular. mode: from fstat(2). Errors: NotRegularError."""
     if not S_ISREG(mode):
         raise NotRegularError(path, "a directory" if S_ISDIR(mode) else "a FIFO or device")
 
@@ -69,7 +69,7 @@ def components(path: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What `lstat` says. `size` is in bytes, `mtime_ns` in nanoseconds since 1970 by the server's or client's
+    """The result of `lstat`. `size` is in bytes, `mtime_ns` in nanoseconds since 1970 by the server's or client's
     clock.
 
     Only `kind` may decide anything: mtime and inode are neither identity nor lease across machines. `shut` is for
@@ -87,7 +87,7 @@ class Stat:
 class Usage:
     """Room on the file system that holds the root: bytes in all, bytes and inodes free to an ordinary user.
 
-    `free_inodes` is None where the file system does not count them (btrfs, many SMB servers). `read_only`: nothing
+    `free_inodes` is None if the file system does not count them (btrfs, many SMB servers). `read_only`: nothing
     can be written through this mount.
     """
 
@@ -102,20 +102,20 @@ class FileSystem(Protocol):
 
     @property
     def remote(self) -> bool:
-        """Whether a server holds the files. Then every look costs a round trip, and `flush` does not reach what was
-        closed before: the server's own cache is out of reach, so there each file has to be written durable.
+        """Whether a server holds the files. Then every look costs a round trip, and `flush` does not reach files that
+        were closed before: they may be in the server's own cache, so each file has to be written durable.
         """
         ...
 
     @property
     def forgets(self) -> bool:
-        """Whether a server, with its power, may forget renames and removals that it has answered for, while those
-        who asked live on. An SMB server may, for some seconds; an NFS server must not (RFC 1813, 4.8).
+        """Whether a server that loses power may forget renames and removals that it has confirmed, while its clients
+        live on. An SMB server may, for some seconds; an NFS server must not (RFC 1813, 4.8).
         """
         ...
 
     def list(self, path: str) -> list[str]:
-        """Names in the directory, in no promised order. Opens the directory anew, which is what makes it
+        """Names in the directory, in no promised order. Opens the directory anew, so that the listing is
         fresh.
         """
         ...
@@ -123,9 +123,9 @@ class FileSystem(Protocol):
     def read(self, path: str, limit: int | None = None, *, offset: int = 0) -> bytes:
         """The content of a regular file from `offset` on, at most `limit` bytes of it.
 
-        Without a limit it is as much as any file but a batch or a log may hold. JSON that is cut there is damaged.
+        Without a limit: the most that a file may hold, batches and logs apart. JSON that is cut there is damaged.
 
-        Never follows a symlink and never blocks on a FIFO; whatever is not a regular file is
+        Never follows a symlink and never blocks on a FIFO; any entry that is not a regular file is
         `NotRegularError` (EINVAL), so a stranger's drop can neither hang a leader nor show it another file.
         """
         ...
@@ -134,23 +134,23 @@ class FileSystem(Protocol):
         """Create or truncate the file and write all of `data`; with `durable`, fsync it before close.
 
         An error may first show at fsync or at close, and only once; on any error the file is removed and the
-        error raised, so that a later rename cannot publish half a file. A hard link is refused as EMLINK, since its
-        other name is somebody's file; so does `append`.
+        error raised, so that a later rename cannot publish half a file. `write` and `append` refuse a hard link as
+        EMLINK, since its other name is another program's file.
         """
         ...
 
     def append(self, path: str, data: bytes) -> None:
         """Add `data` at the end of the file, creating it if need be. One writer per file: NFS appends do not
-        mix. What went in before an error is taken back, as far as that is seen and can be done.
+        mix. After an error the data already appended is taken back, if that is seen and possible.
         """
         ...
 
     def rename(self, src: str, dst: str) -> None:
-        """rename(2). Replaces an existing file without a word, so destinations must be names nobody else
-        makes.
+        """rename(2). Replaces an existing file without a word, so destinations must be names that only the
+        caller makes.
 
-        Where the server `forgets`, FileExistsError for a destination that is there, or that this client believes in
-        since it has made it once: POSIX would call it done there, and nothing would have happened.
+        On a server that `forgets`, raises FileExistsError for a destination that exists, or that this client believes
+        in since it once made it: POSIX would report success there, and nothing would have happened.
         """
         ...
 
@@ -163,7 +163,7 @@ class FileSystem(Protocol):
         ...
 
     def rmdir(self, path: str) -> None:
-        """Remove an empty directory. ENOTEMPTY tells truly that something is still inside."""
+        """Remove an empty directory. ENOTEMPTY reliably means that it is not empty."""
         ...
 
     def stat(self, path: str) -> Stat:
@@ -173,28 +173,28 @@ class FileSystem(Protocol):
         ...
 
     def persist(self, path: str) -> None:
-        """Make the content of a file durable that somebody else wrote and has closed.
+        """Make the content of a file durable that another process wrote and has closed.
 
-        On NFS that asks nothing: what another client can read there is on the server, and its writer waited for the
-        server's disk when it closed the file. Elsewhere the server, or the local disk, is asked for it. Errors as
-        for `read`; PermissionError where only a handle that may write could ask, and none is granted.
+        On NFS that asks nothing: content that another client can read is on the server, and its writer waited for the
+        server's disk when it closed the file. Elsewhere the server, or the local disk, is asked. Errors as for
+        `read`; PermissionError if only a handle that may write could ask, and none is granted.
         """
         ...
 
     def has_writer(self, path: str) -> bool | None:
-        """Whether any process has the file open for writing. None where that cannot be told: a server holds the
-        file, it belongs to another user, or the file system cannot say. Errors as for `read`.
+        """Whether any process has the file open for writing. None if that is unknown: a server holds the file, it
+        belongs to another user, or the file system cannot say. Errors as for `read`.
         """
         ...
 
     def sync(self, path: str) -> None:
-        """Make the entries of a directory durable. A file system that cannot (EINVAL) is no error."""
+        """Make the entries of a directory durable. A file system that cannot (EINVAL) raises no error."""
         ...
 
     def flush(self) -> None:
         """Make everything written through this client so far durable at once (syncfs): many files, one wait.
 
-        Worth something only where the files are not `remote`.
+        Useful only if the files are not `remote`.
         """
         ...
 

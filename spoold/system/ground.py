@@ -1,10 +1,10 @@
-"""What a spool's root lies on, and what follows from it, looked up anew when something was mounted or unmounted.
+"""The mount below a spool's root, and its consequences, looked up anew when something was mounted or unmounted.
 
 A node may start before the share is mounted over its directory, an automount mounts it at the first look, and a share
-may come back as another kind. The kernel says of its table of mounts when it has changed, and no server is asked.
+may come back as another kind. The kernel reports when its table of mounts has changed, and no server is asked.
 
-Law: only the table of mounts is read, as in `mounts`. Until something is known of it, a directory counts as one of a
-server that forgets, where the least can be relied on.
+Law: only the table of mounts is read, as in `mounts`. Until it is known, a directory counts as one on a server that
+forgets, which promises the least.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Ground:
 
     @property
     def mount(self) -> Mount | None:
-        """What the directory lies on now; None where that cannot be told."""
+        """The mount of the directory now; None if it is unknown."""
         seen = self._look()
         if seen != self._seen:
             found = self._find(self._root)
@@ -65,22 +65,22 @@ class Ground:
 
     @property
     def forgets(self) -> bool:
-        """Whether a server may forget, with its power, what it has answered for."""
+        """Whether a server that loses power may forget changes that it has confirmed."""
         return self.remote and not self.nfs
 
     @property
     def unbuffered(self) -> int:
-        """The flag with which a file is opened that is read once.
+        """The open(2) flag for a file that is read once.
 
-        Linux asks an NFS 4.1 server for a delegation with every other open. Whoever then moves the file has it called
-        back first: a round trip more for each reader, and a wait for who moves it.
+        Linux asks an NFS 4.1 server for a delegation with every other open. A client that then moves the file has the
+        delegation called back first: one more round trip for each reader, and a wait for the mover.
         """
         mount = self.mount
         return os.O_DIRECT if mount is not None and mount.fstype == "nfs4" and sys.platform == "linux" else 0
 
     @property
     def touching(self) -> Touching | None:
-        """What is to be touched when it is polled; None where nothing is."""
+        """The directories to touch when they are polled; None if none are."""
         return self._touching if self.nfs else None
 
 
@@ -106,5 +106,5 @@ _table = cache(_Table)
 
 
 def changes() -> int:
-    """How often the table of mounts has changed, as far as this process has seen. It is asked twice a second."""
+    """How often the table of mounts has changed, as far as this process has seen. Checked twice a second."""
     return _table().changes()

@@ -1,8 +1,8 @@
 """Wake-ups when something comes into a directory: a hint, never the truth.
 
 Law: nothing may depend on a hint. Events get lost, and on a network file system those of other machines never come;
-the listing of the next poll finds the same. So an event does no more than ring a bell, and note whether there may be
-other directories to watch. No link is followed. Touches what `watching` watches with, the mount table, and a pipe.
+the listing of the next poll finds the same. So an event only rings a bell, and notes whether there may be other
+directories to watch. No link is followed. Touches the watcher of `watching`, the mount table, and a pipe.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from spoold.system.bell import Bell
 from spoold.system.ground import Ground
 from spoold.system.watching import Watching, open_watching
 
-# What is beyond this many is found by polling: the kernel's limit is for all programs of this user together.
+# More directories than this are found by polling: the kernel's limit is for all programs of this user together.
 MAX_WATCHES = 512
 
 
 class Hints:
-    """Its descriptor is readable soon after a name has come into a watched directory below `root`.
+    """Watches directories; its descriptor is readable soon after a name has come into one of them below `root`.
 
     `reason` is None while hints work, else a sentence that says why there are none, or why not for every directory.
-    No method raises for what is wrong with the file system. For one thread.
+    No method raises for an error of the file system. For one thread.
     """
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
@@ -51,7 +51,7 @@ class Hints:
             self.reason = _why(error)
 
     def fileno(self) -> int:
-        """What to wait for, to be asked for before each wait; −1 where there are no hints."""
+        """The descriptor to wait for, to be fetched before each wait; −1 if there are no hints."""
         if self._watching is None:
             return -1
         self._watching.listen()
@@ -60,7 +60,7 @@ class Hints:
     def watch(self, relative_dirs: Iterable[str]) -> None:
         """Watch these directories too, without what is below them. May be called at any time with all of them.
 
-        One that is missing, or behind a link, is left out until a later call finds it; so is one that was removed
+        A missing directory, or one behind a link, is left out until a later call finds it; so is one that was removed
         and made again.
         """
         if self._watching is None:
@@ -70,8 +70,8 @@ class Hints:
                 self._add(self._watching, directory)
 
     def clear(self) -> bool:
-        """What has come is known. True if a directory came or went, so that there may be others to watch; also when
-        something was mounted there, and what was watched is hidden.
+        """Take note of all events so far. True if a directory came or went, so that there may be others to watch;
+        also if something was mounted there, and hides the watched directories.
         """
         if self._ground.mount != self._mount:
             self.close()
@@ -79,7 +79,7 @@ class Hints:
             self._begin()
             return True
         if self._rung:
-            # In this order: what comes in between rings no more, and the listing that follows finds it.
+            # In this order: a file that comes in between does not ring, and the following listing finds it.
             self._bell.hush()
             self._rung = False
         if not self._changed:
@@ -106,7 +106,7 @@ class Hints:
             raise
 
     def _notice(self, changed: bool, gone: object | None) -> bool:
-        """Events came; called by the watching thread. changed: of a directory; gone: the watch that is no more.
+        """Events came; called by the watching thread. changed: of a directory; gone: the watch that has ended.
 
         False if the bell has been rung before and not been heard.
         """

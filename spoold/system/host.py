@@ -1,8 +1,8 @@
-"""Who this machine and this process are, whether another process still lives, and how much there is to work with.
+"""The identity of this machine and process, whether another process still lives, and the machine's capacity.
 
-Law: "dead" is said only where it is certain. A process number alone names nobody, since numbers are used again: only
-together with the start time, on the same boot of the same kernel and in the same process table, does it name one
-process. Whatever cannot be known counts as alive. Touches /proc, /etc/machine-id and what `probe` touches.
+Law: "dead" is said only if it is certain. A process number alone identifies nothing, since numbers are used again:
+only together with the start time, on the same boot of the same kernel and in the same process table, does it identify
+a process. If in doubt, it counts as alive. Touches /proc, /etc/machine-id and the files of `probe`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from spoold.system import power, probe
 # The kernel's constant for the process table outside all containers (PROC_PID_INIT_INO).
 _INITIAL_PID_NAMESPACE = "4026531836"
 
-# The clock and the unit of a process's start in /proc; elsewhere nothing is read from there.
+# The clock and the unit of a process's start in /proc; on other systems /proc is not read.
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _TICKS = os.sysconf("SC_CLK_TCK")
 
-# State letters of a process that runs no more: a zombie, waiting for its parent, and one just leaving.
+# State letters of a process that has ended: a zombie, waiting for its parent, and one just ending.
 _ENDED = "ZX"
 
 
 @dataclass(frozen=True, slots=True)
 class HostIdentity:
-    """One boot of one machine, seen from one process table. '' where something cannot be told.
+    """One boot of one machine, seen from one process table. '' for an unknown value.
 
-    `machine_id` is a hash of systemd's, which is not meant to be written where others read it.
+    `machine_id` is a hash of systemd's, which should not be written where other users read it.
     """
 
     hostname: str
@@ -52,7 +52,7 @@ class ProcessIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What a machine has: CPUs (a quota may be a fraction), memory in MiB, GPUs."""
+    """A machine's resources: CPUs (a quota may be a fraction), memory in MiB, GPUs."""
 
     cpus: float
     mem_mb: int
@@ -61,7 +61,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How busy it is: the one-minute load average, available memory and free disk in MiB."""
+    """How busy a machine is: the one-minute load average, available memory and free disk in MiB."""
 
     load1: float
     mem_available_mb: int
@@ -84,7 +84,7 @@ class Host(Protocol):
         ...
 
     def capacity(self) -> Capacity:
-        """What may be used. May start a program and take seconds: ask once, at start."""
+        """The usable resources. May start a program and take seconds: ask once, at start."""
         ...
 
     def load(self, path: str) -> Load:
@@ -92,14 +92,14 @@ class Host(Protocol):
         ...
 
     def battery(self) -> power.Battery | None:
-        """What the machine runs on; None without a battery."""
+        """The battery's state; None without a battery."""
         ...
 
 
 def same_host(one: HostIdentity, other: HostIdentity) -> bool:
     """Whether a process number of one can be looked up on the other: same boot, same process table.
 
-    A boot id is drawn at random at each boot, so it tells even machines apart that were cloned with their machine id.
+    A boot id is drawn at random at each boot, so it distinguishes even cloned machines that share a machine id.
     """
     return (
         one.boot_id == other.boot_id != ""
@@ -142,7 +142,7 @@ def this_host() -> HostIdentity:
 
 
 def process_of(pid: int) -> ProcessIdentity | None:
-    """The process that has this number now; None if there is none, or if it has ended and only waits to be reaped."""
+    """The process that has this number now; None if there is none, or if it has ended and only awaits reaping."""
     found = _state_and_start(pid)
     if found is None or found[0] in _ENDED:
         return None
@@ -165,9 +165,9 @@ def alive(process: ProcessIdentity) -> bool:
     if found is not None:
         state, start_time = found
         if process.start_time > time.clock_gettime(_BOOTTIME) * _TICKS:
-            return state not in _ENDED  # written in another unit, such as seconds since 1970: the number alone counts
+            return state not in _ENDED  # written in another unit, such as seconds since 1970: only the number counts
         return state not in _ENDED and start_time == process.start_time
-    # No entry in /proc: gone, or hidden from this user (hidepid). Only the kernel's answer to a signal tells.
+    # No entry in /proc: gone, or hidden from this user (hidepid). Only the kernel's answer to a signal is certain.
     try:
         os.kill(process.pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -201,7 +201,7 @@ class SystemHost:
 
 @dataclass(slots=True)
 class FakeMachine:
-    """A machine of the simulator: what it has, how busy it is, and who runs on it. All may be set."""
+    """A machine of the simulator: its resources, load and processes. All may be set."""
 
     identity: HostIdentity
     capacity: Capacity = Capacity(cpus=4, mem_mb=8192, gpus=0)

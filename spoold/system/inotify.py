@@ -1,9 +1,9 @@
-"""inotify by way of watchdog's lowest layer: one thread that reads, with a mask of our own.
+"""inotify by way of watchdog's lowest layer: one thread that reads, with its own mask.
 
-A wake of that thread costs a busy loop more than reading inotify itself did: it takes the interpreter away from it.
-So all that comes in one read is one notice, and the thread rests from a notice too many until somebody waits again.
+A wake of that thread costs a busy loop more than reading inotify did, because it takes the interpreter from the loop.
+So all events of one read are one notice, and after an unneeded notice the thread rests until the loop waits again.
 
-Law: as for `watching`. A lost event is nobody's loss: an overflow is noticed as any other event.
+Law: as for `watching`. A lost event does no harm: an overflow is noticed as any other event.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from watchdog.observers.inotify_c import (
 
 from spoold.system.notice import Notice
 
-# What leaves a directory is news for nobody: whoever took it has put it somewhere.
+# A file that leaves a directory is no news: the process that moved it knows.
 _CAME = Mask(
     InotifyConstants.IN_CREATE
     | InotifyConstants.IN_MOVED_TO
@@ -33,7 +33,7 @@ _CAME = Mask(
     | InotifyConstants.IN_DONT_FOLLOW
 )
 _DIRECTORY = InotifyConstants.IN_ISDIR
-# What is for watchdog itself to follow, too.
+# Events that watchdog itself must follow, too.
 _OWN = InotifyConstants.IN_IGNORED | InotifyConstants.IN_UNMOUNT | InotifyConstants.IN_Q_OVERFLOW
 _LEAVE_WITHIN_S = 5.0
 
@@ -43,7 +43,7 @@ class Inotify:
 
     def __init__(self, notice: Notice) -> None:
         """Start its thread. Errors: OSError."""
-        # It warns of events that were lost, which people need not know.
+        # It warns of lost events, which people need not know.
         logging.getLogger(InotifyFD.__module__).setLevel(logging.ERROR)
         self._notice = notice
         self._ids = itertools.count()
@@ -55,16 +55,16 @@ class Inotify:
             raise OSError(errno.EAGAIN, f"{error}") from error
 
     def add(self, path: str) -> object:
-        """Watch one more; what it is called in a notice. Errors: OSError."""
+        """Watch one more directory; return its id in notices. Errors: OSError."""
         number = CallbackId(next(self._ids))
         watch = self._fd.add_callback(os.fsencode(path), _CAME, self, number)
-        if watch < 0:  # as it answers where this user may not read the directory
+        if watch < 0:  # if this user may not read the directory
             self._fd.remove_callbacks([(watch, number)])
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return watch
 
     def listen(self) -> None:
-        """Somebody is about to wait for a notice."""
+        """A loop is about to wait for a notice."""
         self._fd.resume()
 
     def close(self) -> None:
@@ -75,16 +75,16 @@ class Inotify:
         self._fd.join(_LEAVE_WITHIN_S)
 
     def on_event(self, event: InotifyEvent) -> None:
-        """Called by its thread for what it does not notice by itself."""
+        """Called by its thread for events that it does not notice by itself."""
         self._notice(bool(event.mask & _DIRECTORY), None)
 
     def on_watch_deleted(self, wd: WatchDescriptor) -> None:
-        """Called by its thread when a directory is gone, and for each one when it is closed."""
+        """Called by its thread when a directory is gone, and for each directory at close."""
         if not self._closing.is_set():
             self._notice(True, wd)
 
     def on_queue_overflow(self) -> None:
-        """Called by its thread: what was lost may have been a directory."""
+        """Called by its thread: a lost event may have been a directory."""
         self._notice(True, None)
 
 
@@ -100,7 +100,7 @@ class _Reader(InotifyFD):
         self._gate.acquire()
 
     def run(self) -> None:
-        """Notice what comes; called in the thread."""
+        """Notice events; called in the thread."""
         while self.should_keep_running():
             seen = 0
             for event in self.read_events():
@@ -112,9 +112,9 @@ class _Reader(InotifyFD):
                 self._rest()
 
     def _rest(self) -> None:
-        """Until `resume`: the notice before has not been heard yet."""
+        """Wait until `resume`: the last notice has not been heard yet."""
         self._resting = True
-        # It may have been heard just now, by somebody who then saw nobody rest: this is for the wait that follows.
+        # The loop may have heard it just now, before it could see this thread rest: notify for the wait that follows.
         self._notice(False, None)
         if self.should_keep_running():
             self._gate.acquire()

@@ -1,10 +1,10 @@
 """The file-system port in memory, with the errnos of Linux: for tests and for the simulator.
 
-Law: what the contract suite says of `posix` is true here, errno for errno; on top of that it is deterministic.
+Law: everything that the contract suite says of `posix` is true here, errno for errno, and this port is deterministic.
 Touches nothing outside the process.
 
-A snapshot costs nothing until one side changes a directory: both share the tree, and a directory is copied by whoever
-first writes to it (`Dir.owner` says whose it is). A simulator may therefore keep a snapshot of every step.
+A snapshot costs nothing until one side changes a directory: both share the tree, and the side that first writes to a
+directory copies it (`Dir.owner` names its side). A simulator may therefore keep a snapshot of every step.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class MemoryFileSystem:
     """A spool in memory. Each verb is atomic between threads, as between processes on a real file system.
 
     `clock` gives mtimes (its `wall`); `capacity` is the room for file contents in bytes, None for no bound.
-    `writers`: inodes of the files that are open for writing; `shut`: of another user's directories, which this
-    one may not write, so that they cannot be moved to another directory.
+    `writers`: inodes of the files that are open for writing; `shut`: inodes of another user's directories, which this
+    user may not write, so that they cannot be moved to another directory.
     """
 
     def __init__(self, clock: Clock | None = None, *, capacity: int | None = None) -> None:
@@ -40,7 +40,7 @@ class MemoryFileSystem:
         self._root = Dir(self._owner, 1, self._now())
 
     def list(self, path: str) -> list[str]:
-        """Newest first: deterministic, and never by chance the order a caller forgot to sort into."""
+        """Newest first: deterministic, and never by chance the order that a caller forgot to sort into."""
         with self._lock:
             return [*reversed(self._directory(components(path), path).entries)]
 
@@ -144,24 +144,24 @@ class MemoryFileSystem:
             total = _UNBOUNDED if self.capacity is None else self.capacity
             return Usage(total_bytes=total, free_bytes=max(self._free(), 0), free_inodes=None)
 
-    # What a test or a simulator needs beyond the port.
+    # Helpers for a test or a simulator, beyond the port.
 
     def snapshot(self) -> MemoryFileSystem:
         """An independent copy of the whole tree, in constant time, with the same clock and capacity."""
         copy = MemoryFileSystem(self._clock, capacity=self.capacity)
         with self._lock:
             copy._root, copy._used, copy._last_inode = self._root, self._used, self._last_inode
-            # From now on neither side owns what they share, so either one's first change copies.
+            # From now on neither side owns the shared directories, so either side's first change copies.
             self._owner = object()
         return copy
 
     def make_symlink(self, path: str, target: str = "nowhere") -> None:
-        """A symlink, which nobody follows: below it is ENOTDIR, as below a file. Errors as for mkdir."""
+        """A symlink, which is never followed: below it is ENOTDIR, as below a file. Errors as for mkdir."""
         with self._lock:
             self._make(path, Leaf("symlink", self._next_inode(), self._now(), os.fsencode(target)))
 
     def make_fifo(self, path: str) -> None:
-        """A FIFO that nobody reads or writes. Errors as for mkdir."""
+        """A FIFO without a reader or writer. Errors as for mkdir."""
         with self._lock:
             self._make(path, Leaf("other", self._next_inode(), self._now()))
 
@@ -205,7 +205,7 @@ class MemoryFileSystem:
         return node
 
     def _directory(self, parts: tuple[str, ...], *paths: str, own: bool = False) -> Dir:
-        """The directory at `parts`; with `own`, all on the way become this file system\'s to change."""
+        """The directory at `parts`; with `own`, all on the way may then be changed by this file system."""
         if own and self._root.owner is not self._owner:
             self._root = self._copy(self._root)
         here = self._root
@@ -233,7 +233,7 @@ class MemoryFileSystem:
         return self._directory(tuple(parts), path, own=True), name
 
     def _writable(self, path: str) -> tuple[Dir, str, Leaf | None]:
-        """What open(2) for writing decides: where the file goes, and the regular file already there."""
+        """As open(2) for writing: the file's directory and name, and the regular file already there."""
         if not path:
             raise error(errno.EISDIR, path)
         parent, name = self._parent(path)

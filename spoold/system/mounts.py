@@ -1,7 +1,7 @@
-"""On which file system a path lies, as the kernel tells it.
+"""The file system of a path, from the kernel.
 
 Law: only /proc/self/mountinfo is read. Asking the file system itself could hang on a server that is away, and
-this is what somebody reads to find out why something hangs.
+this is read to find out why something hangs.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 MOUNTINFO = "/proc/self/mountinfo"
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 
-# What is served from elsewhere: other machines change it, and inotify does not say so. An automount that nobody has
-# looked into yet (autofs) will be, more likely than not.
+# Served from elsewhere: other machines change it, and inotify does not report that. An automount that is not mounted
+# yet (autofs) will be, more likely than not.
 _NETWORK = frozenset(
     "9p afs autofs beegfs ceph cifs coda gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 "  # noqa: SIM905 - a column is no easier
     "ocfs2 orangefs pvfs2 smb2 smb3 smbfs vboxsf virtiofs".split()
@@ -55,7 +55,7 @@ def is_network(fstype: str) -> bool:
 
 
 def parse(mountinfo: bytes) -> list[Mount]:
-    """The mounts in /proc/self/mountinfo's format (proc(5)), in its order. Lines that are not in it are left
+    """The mounts in /proc/self/mountinfo's format (proc(5)), in its order. Other lines are left
     out.
     """
     mounts = []
@@ -87,7 +87,7 @@ def lying_on(path: str, mounts: list[Mount]) -> Mount | None:
 
 
 def mount_of(path: str | os.PathLike[str]) -> Mount | None:
-    """The mount `path` lies on; None where that cannot be told (no /proc).
+    """The mount `path` lies on; None if that is unknown (no /proc).
 
     Symlinks are resolved, which looks at every component of the path.
     """

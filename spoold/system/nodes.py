@@ -1,4 +1,4 @@
-"""What a file system in memory is made of: directories and what is in them, and what rename(2) refuses there.
+"""The parts of a file system in memory: directories and their entries, and the refusals of rename(2) there.
 
 Touches nothing outside the process.
 """
@@ -25,7 +25,7 @@ class Leaf:
 
 @dataclass(slots=True)
 class Dir:
-    """A directory, and whose it is to change; entries: what is in it, by name."""
+    """A directory. owner: the side that may change it; entries: its contents, by name."""
 
     owner: object
     inode: int
@@ -34,7 +34,7 @@ class Dir:
 
 
 def error(code: int, path: str, second: str | None = None) -> OSError:
-    """As the system would raise it."""
+    """The OSError that the system would raise."""
     return OSError(code, os.strerror(code), path, None, second)
 
 
@@ -53,7 +53,7 @@ def check_rename(node: Dir | Leaf, old: Dir | Leaf | None, src: str, dst: str) -
 
 
 def walk(directory: Dir, path: str) -> Iterator[tuple[str, bytes]]:
-    """Every regular file below, with its content, by path."""
+    """Every regular file below, by path, with its content."""
     for name, node in directory.entries.items():
         inside = f"{path}/{name}" if path else name
         if isinstance(node, Dir):

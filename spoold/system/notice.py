@@ -1,4 +1,4 @@
-"""What a watcher calls when something came into a directory.
+"""The callback of a watcher, for a change in a directory.
 
 Law: a type alone; it is called in a thread of the watcher, is quick and never raises.
 """
@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-# Arguments: whether a directory came or went; the watch that is no more, None for any other event. It returns whether
-# that was news: False while nobody has read the notice before.
+# Arguments: whether a directory came or went; the watch that has ended, None for any other event. Returns whether
+# that was news: False while the last notice is unread.
 Notice = Callable[[bool, object | None], bool]

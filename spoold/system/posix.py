@@ -1,6 +1,6 @@
 """The file-system port on a mounted directory, whatever serves it.
 
-Law: every call goes its whole way anew, through directories and never through a link, and leaves nothing open; only
+Law: every call walks its whole path anew, through directories and never through a link, and leaves nothing open; only
 that is fresh on NFS, and safe where others may write. Every error of write, fsync and close is raised, since a full
 server may report it only once. Touches `os` and nothing else.
 """
@@ -28,12 +28,12 @@ from spoold.system.sharing import Sharing, is_shut
 # file.
 _WARY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CHUNK = 1 << 20
-# Bytes that are read of a file without another limit: a member may put one there that no memory holds.
+# Most bytes that a read without a limit takes: a member may put a file there that no memory holds.
 WHOLE = 64 << 20
 _Names = list[str]  # inside the class, `list` is the verb
 
 
-# syncfs(2) makes one file system durable; without it, all of them have to be.
+# syncfs(2) makes one file system durable; without it, all of them must be made durable.
 _SYNCFS = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
 
 
@@ -41,7 +41,7 @@ class PosixFileSystem:
     """The spool under `root`, an existing directory. Safe for use by several threads."""
 
     def __init__(self, root: str | os.PathLike[str], private: Collection[str] = ()) -> None:
-        """private: directories right below the root that are to be closed to others when they are made."""
+        """private: directories right below the root that are made closed to others."""
         self.root = os.path.abspath(root)
         self._ground = ground = Ground(self.root)
         self._beneath = Beneath(self.root, Denials(self.root, lambda: ground.nfs).doubt)
@@ -62,7 +62,7 @@ class PosixFileSystem:
             return self._names(path)
         now = time.monotonic()
         if touching.due(path, now):
-            with suppress(OSError):  # a reader who may not write sees late what the others see
+            with suppress(OSError):  # a reader without write permission sees changes later
                 self._beneath.at(path, _touch)
         names = self._names(path)
         touching.after(path, now, names)
@@ -92,14 +92,14 @@ class PosixFileSystem:
         except OSError as error:
             if error.errno != errno.EINVAL or not unbuffered or isinstance(error, NotRegularError):
                 raise
-            return self._open_wary(path, os.O_RDONLY)  # what has no data of its own is never unbuffered
+            return self._open_wary(path, os.O_RDONLY)  # an entry without data of its own cannot be read unbuffered
 
     def _open_wary(self, path: str, flags: int) -> int:
         try:
             return self._open(path, flags | _WARY)
         except OSError as error:
-            # ELOOP is how NOFOLLOW refuses a symlink, ENXIO how a socket or an absent device refuses
-            # everybody.
+            # NOFOLLOW refuses a symlink with ELOOP; a socket or an absent device refuses every open
+            # with ENXIO.
             if error.errno == errno.ELOOP:
                 raise NotRegularError(path, "a symlink") from error
             if error.errno == errno.ENXIO:
@@ -120,7 +120,7 @@ class PosixFileSystem:
                 if durable:
                     os.fsync(fd)
             finally:
-                # Without fsync this is where NFS tells of a full disk or a broken connection.
+                # Without fsync, NFS reports a full disk or a broken connection here.
                 os.close(fd)
         except BaseException:
             with suppress(OSError):
@@ -128,8 +128,8 @@ class PosixFileSystem:
             raise
 
     def _own(self, fd: int, path: str) -> int:
-        """The size of a file that is to be written. Errors: NotRegularError; EMLINK for one that has another name: it
-        may be anywhere on this file system, and is somebody else's file.
+        """The size of a file that is to be written. Errors: NotRegularError; EMLINK for a file with another name:
+        that name may be anywhere on this file system, and belongs to another program.
         """
         status = os.fstat(fd)
         check_regular(path, status.st_mode)
@@ -145,7 +145,7 @@ class PosixFileSystem:
             try:
                 _write_all(fd, data)
             except OSError:
-                # What went in before the disk was full would come once more with the next try.
+                # The next try would append the part that fitted on the full disk once more.
                 with suppress(OSError):
                     os.ftruncate(fd, before)
                 raise
@@ -177,7 +177,7 @@ class PosixFileSystem:
     def persist(self, path: str) -> None:
         if self._ground.nfs:
             return
-        # A server flushes only through a handle that may write (SMB), a disk through any.
+        # A server flushes only through a writable handle (SMB), a disk through any.
         fd = self._open_wary(path, os.O_RDWR if self.remote else os.O_RDONLY)
         try:
             os.fsync(fd)
@@ -197,7 +197,7 @@ class PosixFileSystem:
 
     def sync(self, path: str) -> None:
         if self.remote:
-            return  # a server has answered for every entry by itself; there is no call that would ask it again
+            return  # a server has confirmed each entry; no call could ask it again
         fd = self._beneath.at(path, _open_listed) if path else os.open(self.root, LISTED & ~os.O_NOFOLLOW)
         try:
             os.fsync(fd)
@@ -257,14 +257,14 @@ def _read_all(fd: int, size: int, left: int) -> bytes:
         chunk = os.read(fd, want)
         chunks.append(chunk)
         if len(chunk) < want:
-            break  # less than was asked for is the end of a regular file: asking again would be a call for nothing
+            break  # a short read is the end of a regular file: another call would be for nothing
         left -= len(chunk)
         want = min(left, _CHUNK)
     return b"".join(chunks)
 
 
 def _write_all(fd: int, data: bytes) -> None:
-    """write(2) may take less than it was given, near a full disk above all; the next call then tells why."""
+    """write(2) may write less than it was given, mostly near a full disk; the next call then returns the error."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]

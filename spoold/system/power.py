@@ -1,7 +1,7 @@
-"""The machine's power: what its battery says, and keeping it from falling asleep while tasks run.
+"""The machine's power: its battery, and keeping it awake while tasks run.
 
-Law: a machine without a battery, without systemd, or whose policy says no, works on all the same: nothing here
-raises, and what is not possible is told once, in words. Touches psutil's view of the battery and systemd-inhibit.
+Law: a machine without a battery, without systemd, or whose policy refuses, works on all the same: nothing here
+raises, and an impossible action is reported once, in words. Touches psutil's view of the battery and systemd-inhibit.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _END_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Battery:
-    """plugged: whether it is on mains; percent: its charge. None for what the driver does not say."""
+    """plugged: whether it is on mains; percent: its charge. None if the driver does not say."""
 
     plugged: bool | None = None
     percent: float | None = None
 
 
 def battery() -> Battery | None:
-    """The battery of this machine; None when it has none, or none that can be read."""
+    """The battery of this machine; None if it has no readable one."""
     import psutil
 
     try:
@@ -39,25 +39,25 @@ class Inhibitor(Protocol):
     """Keeps the machine awake. None of the methods raises."""
 
     def hold(self) -> None:
-        """From now on, if that is not so already. Cheap enough to be called at every step."""
+        """Keep the machine awake from now on. Cheap enough to be called at every step."""
         ...
 
     def release(self) -> None:
-        """No longer."""
+        """Stop keeping it awake."""
         ...
 
     @property
     def trouble(self) -> str | None:
-        """Why it cannot be done; None as far as is known."""
+        """Why the machine cannot be kept awake; None as far as is known."""
         ...
 
 
 class SystemInhibitor:
     """A lock of systemd-logind, held by a child that ends with this process, however it ends.
 
-    The child is `systemd-inhibit … cat`, and what `cat` reads is a pipe that only this process holds open: when the
-    kernel closes it, be it after SIGKILL, the lock is gone as well. A refusal is final for this process, since what
-    refuses is a policy that somebody has to change.
+    The child is `systemd-inhibit … cat`, and `cat` reads a pipe that only this process holds open: when the kernel
+    closes it, even after SIGKILL, the lock is gone as well. A refusal is final for this process, since it comes from
+    a policy that a person has to change.
     """
 
     def __init__(self, program: str = "systemd-inhibit", why: str = "spoold runs tasks") -> None:
@@ -83,7 +83,7 @@ class SystemInhibitor:
 
     def _start(self) -> None:
         try:
-            # A group of its own, in our session: Ctrl-C is for us, and what we start for ourselves is no orphan task.
+            # A group of its own, in our session: Ctrl-C is for us, and our own child is not an orphan of a task.
             self._child = subprocess.Popen(
                 self._command,
                 stdin=subprocess.PIPE,
@@ -95,7 +95,7 @@ class SystemInhibitor:
             self._trouble = f"sleep cannot be inhibited: {self._program}: {error.strerror}"
 
     def _look(self, child: subprocess.Popen[bytes]) -> None:
-        """A child that ended by itself was refused; what it said is why."""
+        """Note the refusal if the child ended by itself; its last words are the reason."""
         if child.poll() is None:
             return
         assert child.stderr is not None
@@ -107,7 +107,7 @@ class SystemInhibitor:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Close the pipe, and see the child off; killed if it does not go, so that no lock is forgotten."""
+    """Close the pipe and wait for the child's end; kill a child that does not end, so that no lock stays."""
     assert child.stdin is not None
     assert child.stderr is not None
     with suppress(OSError):

@@ -1,6 +1,6 @@
 """How big this machine is for this process, and how busy.
 
-Law: what a container may use counts, not what the machine has: the smallest of hardware, affinity and cgroup limits.
+Law: the container's share counts, not the machine's total: the smallest of hardware, affinity and cgroup limits.
 Nothing here raises for a missing file or tool; absent means unlimited, or none. Touches /proc, /sys, psutil and
 nvidia-smi.
 """
@@ -47,7 +47,7 @@ def memory_available_mb() -> int:
 
 
 def disk_free_mb(path: str) -> int:
-    """Room in MiB for an ordinary user where `path` lies; 0 if that cannot be told. Blocks as the disk does."""
+    """Room in MiB for an ordinary user where `path` lies; 0 if unknown. Blocks as the disk does."""
     try:
         import psutil
 
@@ -57,7 +57,7 @@ def disk_free_mb(path: str) -> int:
 
 
 def load1() -> float:
-    """Processes that ran or waited for a CPU or a disk, on average of the last minute."""
+    """Processes that ran or waited for a CPU or a disk, averaged over the last minute."""
     return os.getloadavg()[0]
 
 
@@ -83,7 +83,7 @@ def gpus() -> int:
 
 
 def _cgroup_values(name: str) -> Iterator[str]:
-    """What the file `name` says in this process's cgroup (v2) and in each one above it, '' where there is none."""
+    """The contents of the file `name` in this process's cgroup (v2) and in each one above it, '' if it has none."""
     path = ""
     with suppress(OSError), open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as file:
         for line in file:

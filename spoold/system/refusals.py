@@ -1,6 +1,6 @@
-"""Whose fault is it that a process could not be started? What an attempt costs follows from it.
+"""The cause of a process that could not be started, which decides what the attempt is charged.
 
-Law: only what fails on every machine is the task's own fault; an error that is not known may be the machine's alone.
+Law: only an error that occurs on every machine is the task's own fault; an unknown error may be the machine's alone.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Fault(StrEnum):
 
 _TASK = frozenset({0, errno.E2BIG, errno.ENAMETOOLONG, errno.EINVAL})
 _MACHINE = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC})
-# A program that is just being written, or a signal that came between.
+# A program that is just being written, or a signal in between.
 _NOBODY = frozenset({errno.ETXTBSY, errno.EINTR})
 
 
 def fault_of(number: int) -> Fault:
-    """Whose fault an errno is; 0 stands for values that no program can be given."""
+    """The fault behind an errno; 0 stands for values that no program can be given."""
     if number in _TASK:
         return Fault.TASK
     if number in _MACHINE:

@@ -1,10 +1,10 @@
-"""rename(2) where the server may forget what it has answered for: only a rename that happened succeeds.
+"""rename(2) on a server that may forget confirmed changes: only a rename that happened succeeds.
 
-An SMB client keeps the entry of every name that it has made. When a server loses its power and with it a rename, the
-file has its old name again, and the client believes in both names of one file. POSIX calls a rename from one to the
-other done, and nothing happens at the server; as long as the file is looked at, that belief stays fresh (measured:
-after 2.5 s without a look, too). With RENAME_NOREPLACE the kernel refuses a name that it believes in, without a
-request more; then the server is asked about that name, which drops the belief, and the rename is made.
+An SMB client keeps the entry of every name that it has made. When a server loses power and with it a rename, the file
+has its old name again, and the client believes in both names of one file. POSIX calls a rename from one to the other
+done, and nothing happens at the server. As long as the file is looked at, that belief stays fresh (measured: after
+2.5 s without a look, too). With RENAME_NOREPLACE the kernel refuses a name that it believes in, without another
+request. Then the server is asked about that name, which drops the belief, and the rename is made.
 
 Law: an existing destination is refused (EEXIST) and never replaced. Touches two names and nothing else.
 """
@@ -29,10 +29,10 @@ def rename_plainly(src: str, dst: str, giver: int | None = None, taker: int | No
 
 
 def rename_known(src: str, dst: str, giver: int | None = None, taker: int | None = None) -> None:
-    """Rename, unless dst is there; where the file system cannot make that difference, rename(2).
+    """Rename, unless dst exists; rename(2) if the file system cannot make that difference.
 
-    giver, taker: descriptors of the directories in which the names are. Errors: OSError; FileExistsError where dst is
-    there, or is still believed to be.
+    giver, taker: descriptors of the directories of the names. Errors: OSError; FileExistsError if dst exists, or is
+    still believed to.
     """
     try:
         _rename_noreplace(src, dst, giver, taker)
@@ -58,8 +58,8 @@ def _rename_noreplace(src: str, dst: str, giver: int | None, taker: int | None) 
 def _there(name: str, above: int | None) -> bool:
     """Whether the server has that name. Errors: OSError.
 
-    The first question is answered by the server, but leaves the client's entry as it is; after it the entry counts as
-    old, so the second one drops it if the server does not know the name (measured, Linux 6.1).
+    The server answers the first question, but the client's entry stays as it is. After that the entry counts as old,
+    so the second question drops it if the server does not know the name (measured, Linux 6.1).
     """
     ask_server(name, above)
     try:

@@ -1,6 +1,6 @@
 """The scratch port: a worker's own local directory, one folder per attempt, gone when the attempt is committed.
 
-Law: it lies on a local disk and never on the share, since processes write here that must not hang with the share.
+Law: it is on a local disk and never on the share, since processes that write here must not hang with the share.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spoold.system.host import Host, HostIdentity, ProcessIdentity, surely_gone
 
 _PREFIX = "spoold-scratch-"
 _OWNER = "owner.json"
-# Anybody may put a file of that name into a directory that is everybody's; ours has some hundred bytes.
+# Anyone may put a file of that name into a public directory; ours has some hundred bytes.
 _OWNER_MAX = 1 << 16
 WORK = "work"
 DEPS = "deps"
@@ -34,7 +34,7 @@ class Scratch(Protocol):
     """Folders by key; the key is a legal file name. Raises OSError as POSIX would."""
 
     def open(self, key: str) -> str:
-        """The path of a folder with `work/` and `deps/` inside, both empty; a `task.json` of before may be there."""
+        """The path of a folder with empty `work/` and `deps/` inside; the last attempt's `task.json` may be there."""
         ...
 
     def write(self, key: str, name: str, data: bytes) -> None:
@@ -42,11 +42,11 @@ class Scratch(Protocol):
         ...
 
     def read(self, key: str, name: str, offset: int = 0, limit: int = -1) -> bytes:
-        """A part of a file inside the folder; empty when it is not there or no regular file."""
+        """A part of a file inside the folder; empty if it is missing or not a regular file."""
         ...
 
     def close(self, key: str) -> None:
-        """Remove the folder and all that a task left in it. Never raises."""
+        """Remove the folder and everything that a task left in it. Never raises."""
         ...
 
     def remove(self) -> None:
@@ -57,8 +57,8 @@ class Scratch(Protocol):
 class LocalScratch:
     """Folders under a fresh private directory of the machine's temporary directory.
 
-    A folder in which nothing was left is used again: making and removing three directories for each attempt would
-    cost more than all else that is done here.
+    A folder that an attempt left empty is used again: making and removing three directories for each attempt would
+    cost more than everything else here.
     """
 
     def __init__(self, worker: str, spool: str, host: Host) -> None:
@@ -81,7 +81,7 @@ class LocalScratch:
         return folder.path
 
     def _untouched(self) -> _Folder | None:
-        """A folder that nothing has touched since it was left clean: what clears /tmp of old files knows no owner."""
+        """A folder that nothing has touched since it was left clean: programs that clear /tmp know no owner."""
         while self._clean:
             folder = self._clean.pop()
             if folder.stands():
@@ -94,7 +94,7 @@ class LocalScratch:
         try:
             return _Folder(f"{self.root}/{self._made}")
         except FileNotFoundError:
-            # The whole root was cleared away; under its old name, which is known, anybody might make a trap.
+            # The whole root was cleared away; under its old, known name anyone might make a trap.
             self.root = self._make_root()
             return _Folder(f"{self.root}/{self._made}")
 
@@ -104,7 +104,7 @@ class LocalScratch:
             with open(os.path.join(root, _OWNER), "w", encoding="utf-8") as file:
                 json.dump(self._owner, file)
         except OSError:
-            shutil.rmtree(root, ignore_errors=True)  # without an owner nobody would ever remove it
+            shutil.rmtree(root, ignore_errors=True)  # without an owner record it would never be removed
             raise
         return root
 
@@ -115,7 +115,7 @@ class LocalScratch:
             while rest:
                 rest = rest[os.write(fd, rest) :]
             if before > len(data):
-                # Not to nothing beforehand: of a file that was emptied and written anew, ext4 waits for the disk.
+                # Do not truncate to 0 first: if a file was emptied and written anew, ext4 waits for the disk.
                 os.ftruncate(fd, len(data))
         finally:
             os.close(fd)
@@ -149,10 +149,10 @@ class LocalScratch:
 
 
 class _Folder:
-    """One attempt's folder after the other.
+    """The folder of one attempt after another.
 
-    Whether an attempt left anything is told by the times at which its directories changed last; nothing that is done
-    to a directory leaves them as they were, if they are older than a tick of the clock that gives them.
+    The directories' change times show whether an attempt left anything: every operation on a directory changes them,
+    if they are older than a tick of the clock that sets them.
     """
 
     def __init__(self, path: str) -> None:
@@ -165,20 +165,20 @@ class _Folder:
         self._telling = False
 
     def stands(self) -> bool:
-        """Whether it still is as it was when it was last clear. Never raises."""
+        """Whether the folder is as it was when it was last clear. Never raises."""
         try:
             return self._changed() == self._times
         except OSError:
             return False
 
     def begin(self) -> None:
-        """An attempt is about to use it."""
+        """Note that an attempt is about to use it."""
         self._telling = time.time_ns() - max(self._times) > _TICK_NS
 
     def create(self, name: str) -> tuple[int, int]:
-        """A descriptor to write a file anew, and how long it was before. Errors: OSError.
+        """A descriptor to write a file anew, and the file's old length. Errors: OSError.
 
-        The one that the attempt before was given is used again, unless it was kept elsewhere or made unusable.
+        The last attempt's file is used again, unless it was kept elsewhere or made unusable.
         """
         path = f"{self.path}/{name}"
         try:
@@ -196,7 +196,7 @@ class _Folder:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), 0
 
     def clear(self) -> bool:
-        """Whether it is as it was made, once files beside its two directories are gone. Never raises."""
+        """Remove files beside its two directories; return whether it is as it was made. Never raises."""
         try:
             if self._telling and self._changed() == self._times:
                 return True
@@ -231,7 +231,7 @@ class Abandoned:
 
 
 def find_abandoned(host: Host) -> list[Abandoned]:
-    """Scratch directories of this user whose workers are gone; what cannot be read is somebody else's."""
+    """Scratch directories of this user whose workers are gone; an unreadable one belongs to another user."""
     found: list[Abandoned] = []
     for root in sorted(glob.glob(os.path.join(tempfile.gettempdir(), f"{_PREFIX}*"))):
         try:
@@ -248,7 +248,7 @@ def find_abandoned(host: Host) -> list[Abandoned]:
 
 
 def _open_warily(path: str, flags: int) -> int:
-    """Anybody may make a pipe under this name in a directory that is everybody's."""
+    """In a public directory anyone may make a pipe under this name."""
     return os.open(path, flags | _WARY)
 
 

@@ -1,8 +1,9 @@
-"""Whom what is made in a spool is for: its owner, a group, or everybody; by the permissions of its directories.
+"""Who may use new files in a spool: their owner, a group, or everybody; by the permissions of its directories.
 
-Law: what is made below one of the spool's directories gets what that directory gives. In one that a group shares (it
-is setgid, and the group may write) the group may use every directory and read every file, whatever umask made it; in
-one that is closed to others everything is closed to them. Only what this process made is touched.
+Law: a new entry below one of the spool's directories gets the permissions that the directory gives. If a group shares
+a directory (it is setgid, and the group may write), the group may use every directory and read every file in it,
+whatever umask made them. In a directory that is closed to others, everything is closed to them. Only entries that
+this process made are touched.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ _CANNOT = (errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EROFS)
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How things are made below a directory. group: for all of its group; closed: not for others."""
+    """The permissions of new entries below a directory. group: for all of its group; closed: not for others."""
 
     group: bool
     closed: bool
 
     @property
     def file_mode(self) -> int:
-        """What open(2) is asked for; the umask then takes away."""
+        """The mode for open(2); the umask then takes bits away."""
         return 0o660 if self.closed else 0o666
 
     @property
     def directory_mode(self) -> int:
-        """What mkdir(2) is asked for."""
+        """The mode for mkdir(2)."""
         return 0o770 if self.closed else 0o777
 
 
 def way_of(mode: int) -> Way:
-    """How things are made below a directory of this mode."""
+    """The permissions of new entries below a directory of this mode."""
     return Way(group=mode & _SHARED == _SHARED, closed=not mode & S_IRWXO)
 
 
@@ -54,7 +55,7 @@ def is_shut(status: os.stat_result) -> bool:
 
 
 class Sharing:
-    """How things are made below each of the directories of a root, looked up once for each on one mount.
+    """The permissions of new entries below each directory of a root, looked up once for each on one mount.
 
     private: directories right below the root that are made closed to others.
     """
@@ -67,7 +68,7 @@ class Sharing:
         self._ways: dict[str, Way] = {}
 
     def way(self, path: str) -> Way:
-        """How what is at `path` is made. Errors: OSError."""
+        """The permissions of a new entry at `path`. Errors: OSError."""
         first, slash, _ = path.partition("/")
         if not slash:
             way = self._look("")
@@ -87,7 +88,7 @@ class Sharing:
         return found
 
     def give_directory(self, path: str) -> None:
-        """A directory was made: its group may use it where a group shares the spool. Errors: OSError."""
+        """Let the group use a directory just made, if a group shares the spool. Errors: OSError."""
         if not self.way(path).group:
             return
         fd = self._beneath.at(path, _open)
@@ -100,9 +101,9 @@ class Sharing:
             os.close(fd)
 
     def give_file(self, fd: int, status: os.stat_result, path: str) -> None:
-        """A file is about to be written: its group may read it where a group shares the spool. Errors: OSError.
+        """Let the group read a file about to be written, if a group shares the spool. Errors: OSError.
 
-        What lies in the root is the spool's own, for all of the group to edit and to lock. All else is written once.
+        Files in the root are the spool's: all of the group may edit and lock them. All others are written once.
         """
         wanted = _READ if "/" in path else _BOTH
         if status.st_mode & wanted != wanted and self.way(path).group:
@@ -121,8 +122,8 @@ def give_to_group(root: str, gid: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """Who owns a spool's root and who this process is. root_mode: its permissions; member: of the root's group, which
-    is the primary one of this process, or not. unshared: directories in it that its group does not share as it does.
+    """The owner of a spool's root, and this process's user. root_mode: its permissions; member: of the root's group,
+    which is the primary one of this process, or not. unshared: directories in it that its group does not share alike.
     """
 
     uid: int
@@ -146,7 +147,7 @@ def owners_of(root: str, below: Iterable[str] = ()) -> Owners:
 
 
 def _shares(directory: str, group: int) -> bool:
-    """Whether that group may write in the directory, and what is made there is the group's; also if nothing is there.
+    """Whether that group may write in the directory and owns new entries in it; also if the directory is missing.
 
     Errors: OSError.
     """
@@ -158,7 +159,7 @@ def _shares(directory: str, group: int) -> bool:
 
 
 def umask() -> int | None:
-    """As the kernel tells it: asking with umask(2) would change it for a moment, for every thread. None: unknown."""
+    """The umask, from /proc: asking with umask(2) would change it for a moment, for every thread. None: unknown."""
     try:
         with open("/proc/self/status", encoding="utf-8") as lines:
             return next((int(line.split()[1], 8) for line in lines if line.startswith("Umask:")), None)
@@ -167,7 +168,7 @@ def umask() -> int | None:
 
 
 def user_name() -> str:
-    """What this process's user is called; the number where it has no name."""
+    """The name of this process's user; the number if it has no name."""
     import pwd
 
     try:
@@ -186,7 +187,7 @@ def _name(gid: int) -> str:
 
 
 def _chmod(fd: int, mode: int) -> None:
-    """Some mounts know no modes (SMB), and a stranger's file is his to open."""
+    """Set the mode if possible: some mounts know no modes (SMB), and a stranger's file is the stranger's to open."""
     try:
         os.fchmod(fd, mode)
     except OSError as error:

@@ -1,12 +1,12 @@
-"""Touching what is polled on NFS, so that a client does not keep an old listing for ever.
+"""Touching polled directories on NFS, so that a client does not keep an old listing for ever.
 
-An NFS 3 client tells by a directory's times whether the listing that it keeps is still good; so does one of version 4
+An NFS 3 client judges by a directory's times whether its cached listing is still good; so does a version 4 client
 whose server has no change counter. Of two changes within one tick of the server's clock (1 to 10 ms) it may miss the
 second until the next: seen on real clients, nine times of sixty. New times on the directory show it to every client.
 
-Law: nothing is touched here; this room only says when. What is missed came right after something that was seen, and
-the next change shows it too. So on version 3 a directory is touched once its names have stood still for a while, then
-ever more rarely, down to once a minute; on version 4 just that.
+Law: nothing is touched here; this room only says when. A missed change came right after one that was seen, and the
+next change shows it too. So on version 3 a directory is touched once its names have stood still for a while, then
+ever more rarely, down to once a minute; on version 4 only once a minute.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DIRECTORIES_MAX = 4096
 
 @dataclass(slots=True)
 class _Polled:
-    """A directory: when (monotonic, s) it was touched or changed, how long that is good for, a hash of its names."""
+    """A directory: when (monotonic, s) it was touched or changed, for how long that counts, a hash of its names."""
 
     at: float
     every_s: float
@@ -30,7 +30,7 @@ class _Polled:
 
 
 class Touching:
-    """The directories that one process polls. by_times: the client has nothing else to tell changes by."""
+    """The directories that one process polls. by_times: the client can see changes only by times."""
 
     def __init__(self, by_times: bool) -> None:
         self._by_times = by_times
@@ -51,7 +51,7 @@ class Touching:
         return True
 
     def after(self, path: str, now: float, names: Iterable[str]) -> None:
-        """The directory was listed, with these names. now: as before."""
+        """Take in that the directory was listed, with these names. now: as before."""
         polled = self._polled.get(path)
         if polled is not None and self._by_times:
             seen = hash(frozenset(names))

@@ -1,10 +1,10 @@
-"""Watching directories with watchdog: what comes into one is noticed in a thread, which then calls back.
+"""Watching directories with watchdog: a thread notices new entries, and calls back.
 
-Its lowest layer is enough on Linux: one thread that reads inotify, with a mask of our own. What lies above would hand
-each event through two more threads, which costs as much as all the rest of a short task. Where there is no inotify,
-the public Observer does.
+On Linux its lowest layer is enough: one thread that reads inotify, with its own mask. The layers above would pass
+each event through two more threads, which costs as much as all the rest of a short task. Without inotify the public
+Observer is used.
 
-Law: the callback is quick and never raises; no link is followed. Touches inotify, or what the Observer touches.
+Law: the callback is quick and never raises; no link is followed. Touches inotify, or whatever the Observer touches.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _LEAVE_WITHIN_S = 5.0
 
 
 class Watching(Protocol):
-    """Watches directories, each without what is below it."""
+    """Watches directories, each without its subdirectories."""
 
     def add(self, path: str) -> object:
-        """Watch one more; what it is called in a notice. Errors: OSError."""
+        """Watch one more directory; return its id in notices. Errors: OSError."""
 
     def listen(self) -> None:
-        """Somebody is about to wait for a notice; until then what comes may stay unnoticed."""
+        """A loop is about to wait for a notice; until then events may stay unnoticed."""
 
     def close(self) -> None:
         """Stop; nothing is noticed any more."""
 
 
 def open_watching(notice: Notice) -> Watching:
-    """The best that this system has. Errors: OSError."""
+    """The best watcher that this system has. Errors: OSError."""
     try:
-        # Here, since a node on a network share needs none of it.
+        # Here, since a node on a network share does not need it.
         from spoold.system.inotify import Inotify
 
         return Inotify(notice)
@@ -75,7 +75,7 @@ class Observing:
         return path
 
     def listen(self) -> None:
-        pass  # it notices all the time
+        pass  # it always listens
 
     def close(self) -> None:
         self._observer.stop()

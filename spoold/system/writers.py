@@ -1,9 +1,9 @@
 """Does any process have a file open for writing? The kernel says so of local files, by refusing a lease.
 
-Law: what an NFS server writes for its clients is nobody's open file: NFS 3 has no word for opening and closing. So on
-a machine that serves NFS, that no process has a file open says nothing. (A Samba server opens files as clients do.)
+Law: a file that an NFS server writes for its clients is no process's open file: NFS 3 has no word for opening and
+closing. So on a machine that serves NFS, a "no" proves nothing. (A Samba server opens files as clients do.)
 
-Touches one open file, for a moment, and reads what the kernel says of its NFS server.
+Touches one open file, for a moment, and reads the kernel's counters of its NFS server.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import signal
 import sys
 from pathlib import Path
 
-# What the kernel's NFS server counts; the line `th` begins with its threads. Not there while it was never started.
+# The counters of the kernel's NFS server; the line `th` begins with its threads. Missing if it was never started.
 SERVER = Path("/proc/net/rpc/nfsd")
 
 
 def has_writer(fd: int) -> bool | None:
-    """Whether any process has the file open for writing, which is open here for reading. None: that cannot be told,
-    since it belongs to another user, the file system or the system has no leases, or this machine serves NFS.
+    """Whether any process has the file open for writing, which is open here for reading. None if that is unknown: it
+    belongs to another user, the file system or the system has no leases, or this machine serves NFS.
     """
     if sys.platform != "linux":
         return None
     try:
-        # A read lease is granted only while nobody has the file open for writing. A writer that comes meanwhile
+        # A read lease is granted only while no process has the file open for writing. A writer that comes meanwhile
         # waits for that moment, and the signal of it must not be SIGIO, which would end this process.
         fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
@@ -36,7 +36,7 @@ def has_writer(fd: int) -> bool | None:
 
 
 def serves_nfs() -> bool:
-    """Whether this machine's kernel serves NFS to anybody, be it this directory or another one."""
+    """Whether this machine's kernel serves NFS to any client, be it this directory or another one."""
     try:
         lines = SERVER.read_text("ascii").splitlines()
     except OSError:
