@@ -15,7 +15,7 @@ def test_a_task_that_waits_for_nobody(tmp_path: Path) -> None:
     result = spool(directory, "explain", "a")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
-        "a (waiting, attempt 1): it waits for ghost, which nobody has submitted yet",
+        "a (waiting, attempt 1): it waits for ghost, not submitted yet",
         "  what would change it (dependencies): submit ghost, or cancel this task and submit it without",
         "  workers: no worker is alive",
         "  what would change it (workers): start one that can run type=review",
@@ -25,11 +25,11 @@ def test_a_task_that_waits_for_nobody(tmp_path: Path) -> None:
         "id": "a",
         "state": "waiting",
         "attempt": 1,
-        "verdict": "it waits for ghost, which nobody has submitted yet",
+        "verdict": "it waits for ghost, not submitted yet",
         "reasons": [
             {
                 "gate": "dependencies",
-                "reason": "it waits for ghost, which nobody has submitted yet",
+                "reason": "it waits for ghost, not submitted yet",
                 "change": "submit ghost, or cancel this task and submit it without",
                 "until": None,
             },

@@ -13,7 +13,7 @@ from spoold.faces.cli import patience
 from tests.cli.command import make, opened
 from tests.cli.commands import spool
 
-WHY = "spool: a has not begun: nobody leads the spool"
+WHY = "spool: a has not begun: no node leads the spool"
 
 
 class AtOnce(threading.Timer):
@@ -42,7 +42,7 @@ def test_a_wait_in_vain_says_why_in_one_line_and_what_would_change_it(root: Path
 def test_a_command_that_nobody_runs_says_why(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SpoolClient, "logs", lambda *_, **__: iter(()))  # as if it had been waited for
     done = spool("run", "--", "true", root=root)
-    assert "has not begun: nobody leads the spool" in done.err
+    assert "has not begun: no node leads the spool" in done.err
     assert done.out == ""
 
 

@@ -52,7 +52,7 @@ def test_dependencies_unknown_open_and_done() -> None:
     cluster.end("b", "completed")
     cluster.steps(master)
     answer = ask(cluster, "c")
-    assert answer.verdict == "it waits for ghost, which nobody has submitted yet"
+    assert answer.verdict == "it waits for ghost, not submitted yet"
     assert answer.reasons[1].change == "a is claimed by w-0001 (`spool explain a`)"
     assert gates(answer) == ["dependencies", "dependencies"]
 
@@ -222,7 +222,7 @@ def test_a_failure_is_followed_to_the_task_with_which_it_began() -> None:
     cluster.claim("root")
     cluster.end("root", "failed", status="failure", error={"code": "EXIT_NONZERO", "message": "exit code 65"})
     cluster.steps(master, 4)
-    change = "`spool retry root`, then what failed because of it, then `spool retry top`"
+    change = "`spool retry root`, then the tasks that failed because of it, then `spool retry top`"
     assert ask(cluster, "top").reasons[0].change == change
     for path in cluster.tree("results"):
         if "/left" in path or "/right" in path:
@@ -231,7 +231,7 @@ def test_a_failure_is_followed_to_the_task_with_which_it_began() -> None:
     for path in cluster.tree("failed"):
         if "/top" in path:
             cluster.fs.write(path, b"?", durable=False)
-    assert ask(cluster, "top").reasons[0].change == "mend what it depends on, then `spool retry top`"
+    assert ask(cluster, "top").reasons[0].change == "fix its dependencies, then `spool retry top`"
 
 
 def test_drops_that_are_young_wrong_well_and_rejected() -> None:

@@ -159,7 +159,7 @@ def test_a_spool_without_any_token_of_leadership_can_still_be_counted() -> None:
     picture, _ = look(cluster)
     assert (picture.source, picture.master.epoch) == ("listing", 0)
     (warning,) = picture.warnings
-    assert warning.startswith("master/ has no token, so nobody can lead, and nothing is admitted")
+    assert warning.startswith("master/ has no token, so no master can lead, and nothing is admitted")
     assert warning.endswith("Stop all nodes and run `spool fsck --repair`")
 
 

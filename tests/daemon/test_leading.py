@@ -36,7 +36,7 @@ def test_a_standby_says_who_leads_or_that_nobody_can(tmp_path: Path) -> None:
         while "no token" not in said() and time.monotonic() < until:
             time.sleep(0.02)
             actor.step()
-        assert said() == f"{me} stands by; master/ has no token, so nobody can lead"
+        assert said() == f"{me} stands by; master/ has no token, so no master can lead"
     finally:
         actor.close()
 

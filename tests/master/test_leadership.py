@@ -250,7 +250,7 @@ def test_a_spool_without_a_token_is_told_once_and_not_for_a_moment(caplog: pytes
     made.advance(2)
     assert "fsck" not in caplog.text
     made.advance(100)
-    assert caplog.text.count("master/ has no token, so nobody can lead") == 2
+    assert caplog.text.count("master/ has no token, so no master can lead") == 2
     made.fs.write("master/9.nobody.0", b"", durable=False)
     made.settle()
     assert any(node.master.leading for node in made.nodes.values())

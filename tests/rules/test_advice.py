@@ -72,7 +72,7 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "nobody leads",
         replace(WAITING, leader=None),
         "leader",
-        "start `spool master` or `spool up` on any machine that mounts it",
+        "start `spool master` or `spool up` on a machine that mounts it",
     ),
     ("read-only", replace(WAITING, leader=None, read_only=True), "leader", "mount it read-write"),
     ("no token", replace(WAITING, leader=None, token=False), "leader", MISSING_MEND),
@@ -116,7 +116,7 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "a failed parent",
         replace(WAITING, conditions=Conditions(needs=("p",)), parents={"p": Parent.FAILED}),
         "dependencies",
-        "the leader fails it as DEPENDENCY_FAILED; mend the cause, then `spool retry t`",
+        "the leader fails it as DEPENDENCY_FAILED; fix the cause, then `spool retry t`",
     ),
     ("halted", replace(WAITING, type=TypeFacts(halted=True)), "halt", "`spool resume`"),
     (
@@ -165,7 +165,7 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "left to others",
         replace(READY, workers=(replace(WORKER, avoids={"t": "no program"}),)),
         "left",
-        "each tries again within ten minutes; fix what it says, or start another worker",
+        "each tries again within ten minutes; fix the cause, or start another worker",
     ),
     (
         "all busy",
@@ -179,7 +179,7 @@ ADVICE: list[tuple[str, Case, str, str]] = [
             READY, lane=Lane("review", cpus=3), workers=(replace(WORKER, running=1, lanes=(Lane("review", cpus=2),)),)
         ),
         "room",
-        "it goes on when what runs there ends",
+        "it goes on when tasks there end",
     ),
     ("notes", replace(READY, workers=(replace(WORKER, notes=("on battery",)),)), "notes", "see `spool workers`"),
     ("a queue", replace(READY, ahead=2), "queue", "a higher priority puts a task before them"),
@@ -187,7 +187,7 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "progress",
         replace(CLAIMED, claim=Claim("w-1", progress=7)),
         "progress",
-        "`spool logs -f t` follows what it prints",
+        "`spool logs -f t` follows its output",
     ),
     ("frozen", replace(CLAIMED, claim=Claim("w-1", frozen_s=7)), "frozen", "its timeouts do not count that time"),
     (
@@ -215,7 +215,7 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "silent",
         (
             "the leader takes it back after 15 s of silence, and it runs again elsewhere; "
-            "if the share was silent for everybody, the worker has as long again to come back"
+            "if the share was silent for all nodes, the worker has as long again to come back"
         ),
     ),
     (
@@ -229,7 +229,7 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "it asked for what no worker grants",
         failed(Code.SPAWN_FAILED),
         "failed",
-        "fix what it says, then `spool retry t`; or submit t again, corrected and under another id",
+        "fix the cause, then `spool retry t`; or submit t again, corrected and under another id",
     ),
     ("a failure", failed(Code.TIMEOUT), "failed", "`spool retry t` gives it a fresh budget"),
     (
@@ -254,9 +254,9 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "a grandparent failed",
         failed(Code.DEPENDENCY_FAILED, origins={"g": Code.TIMEOUT}),
         "failed",
-        "`spool retry g`, then what failed because of it, then `spool retry t`",
+        "`spool retry g`, then the tasks that failed because of it, then `spool retry t`",
     ),
-    ("the origin is lost", failed(Code.DEPENDENCY_FAILED), "failed", "mend what it depends on, then `spool retry t`"),
+    ("the origin is lost", failed(Code.DEPENDENCY_FAILED), "failed", "fix its dependencies, then `spool retry t`"),
     (
         "a parent is no task",
         failed(Code.DEPENDENCY_FAILED, origins={"p": Code.INVALID_TASK}),

@@ -189,7 +189,7 @@ def test_a_task_that_failed_with_a_success_was_moved_there_by_somebody() -> None
     finding = only(survey)
     assert (finding.severity, finding.law, finding.fix) == (E, "result", None)
     assert finding.problem == "it failed, but its result says success"
-    assert finding.mend.startswith("if somebody moved it here, move it back to completed/; else `spool retry t`")
+    assert finding.mend.startswith("if it was moved here by hand, move it back to completed/; else `spool retry t`")
     assert audit(replace(survey, results=(record(name, "timeout"),))) == []
 
 

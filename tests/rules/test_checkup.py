@@ -59,7 +59,7 @@ def test_a_healthy_machine_is_called_so() -> None:
         ("locks", {"flock": "granted twice"}, "bad", ("lock",), "granted twice at once"),
         ("clock", {"offset_s": -7200.0}, "warning", (), "7200 s apart"),
         ("race", {"doubled": 1}, "bad", ("rename",), "1 were won twice"),
-        ("race", {"lost": 2}, "bad", ("rename",), "2 by nobody"),
+        ("race", {"lost": 2}, "bad", ("rename",), "2 by no thread"),
         ("pace", {"read": {"p50_ms": 800.0}, "write": {"p50_ms": 900.0}}, "warning", (), "write takes 900 ms"),
         ("names", {"error": "EIO (x)"}, "bad", ("rename", "lock"), "ended with EIO"),
     ],

@@ -110,17 +110,17 @@ def test_an_unknown_dependency_is_named_and_an_open_one_says_where_it_is() -> No
         places={"busy": "claimed by w-9", "lost": "rejected"},
     )
     answer = explain(case)
-    assert answer.verdict == "it waits for ghost, which nobody has submitted yet"
+    assert answer.verdict == "it waits for ghost, not submitted yet"
     assert [(r.gate, r.reason, r.change) for r in answer.reasons] == [
         (
             "dependencies",
-            "it waits for ghost, which nobody has submitted yet",
+            "it waits for ghost, not submitted yet",
             "submit ghost, or cancel this task and submit it without",
         ),
         ("dependencies", "it waits for busy to complete", "busy is claimed by w-9 (`spool explain busy`)"),
         (
             "after_any",
-            "it waits for lost, which nobody has submitted yet",
+            "it waits for lost, not submitted yet",
             "submit lost (it was rejected), or cancel this task and submit it without",
         ),
         ("after_any", "it waits for late to end", "late is open (`spool explain late`)"),
@@ -137,7 +137,7 @@ def test_what_the_leader_will_refuse_is_said_before_anything_else() -> None:
     answer = explain(case)
     assert answer.verdict == "dependency bad failed"
     assert answer.reasons[0].change == (
-        "the leader fails it as DEPENDENCY_FAILED; mend the cause, then `spool retry t`"
+        "the leader fails it as DEPENDENCY_FAILED; fix the cause, then `spool retry t`"
     )
     assert gates(answer) == ["dependencies", "dependencies", "retry_delay"]
 
@@ -229,7 +229,9 @@ def test_without_a_leader_what_waits_or_is_dropped_stays_and_what_is_ready_runs(
 
 def test_a_spool_without_its_token_is_not_mended_by_another_master() -> None:
     (reason,) = explain(replace(WAITING, leader=None, token=False)).reasons
-    assert reason.reason == "master/ has no token, so nobody can lead, and nothing is admitted, retried or taken back"
+    assert (
+        reason.reason == "master/ has no token, so no master can lead, and nothing is admitted, retried or taken back"
+    )
     assert (reason.gate, reason.change) == ("leader", "stop all nodes and run `spool fsck --repair`")
 
 
@@ -353,7 +355,7 @@ def test_a_claim_says_who_since_when_and_how_far() -> None:
     assert answer.verdict == "it runs on w-1 since 2025-10-09T08:00:00Z, attempt 1"
     assert [reason.reason for reason in answer.reasons] == [
         'it last reported: done 3, of 10, files ["a.py", null]',
-        "somebody asked to cancel it, and w-1 has not stopped it yet",
+        "a user asked to cancel it, and w-1 has not stopped it yet",
     ]
 
 
@@ -425,7 +427,7 @@ def test_what_ended_says_how() -> None:
     assert answer.reasons[0].change == "`spool retry t` gives it a fresh budget"
     refused = replace(failed, last=EndedAttempt(1, "failure", "w-1", code="SPAWN_FAILED", message="add allow_cwd"))
     assert explain(refused).reasons[0].change == (
-        "fix what it says, then `spool retry t`; or submit t again, corrected and under another id"
+        "fix the cause, then `spool retry t`; or submit t again, corrected and under another id"
     )
     assert (
         explain(replace(failed, last=EndedAttempt(1, "failure", "w-1"))).verdict
@@ -454,12 +456,15 @@ def test_the_dependency_with_which_it_began_is_to_be_mended_first() -> None:
 
     assert change({"bad": "EXIT_NONZERO"}) == "`spool retry bad`, then `spool retry t`"
     assert change({"bad": "", "worse": "TIMEOUT"}) == "`spool retry bad`; `spool retry worse`, then `spool retry t`"
-    assert change({"root": "TIMEOUT"}) == "`spool retry root`, then what failed because of it, then `spool retry t`"
+    assert (
+        change({"root": "TIMEOUT"})
+        == "`spool retry root`, then the tasks that failed because of it, then `spool retry t`"
+    )
     assert change({"bad": "DEADLINE"}) == (
         "submit bad again, corrected and under another id; "
         "then this one, under another id too, with the new one among its dependencies"
     )
-    assert change({}) == "mend what it depends on, then `spool retry t`"
+    assert change({}) == "fix its dependencies, then `spool retry t`"
 
 
 def test_sleepers_are_named_only_where_nobody_awake_can_run_it() -> None:

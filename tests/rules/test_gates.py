@@ -76,7 +76,7 @@ def test_a_rest_waits_until_it_is_over() -> None:
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        (Parent.UNKNOWN, ("nobody has submitted yet", "nobody has submitted yet")),
+        (Parent.UNKNOWN, ("not submitted yet", "not submitted yet")),
         (Parent.OPEN, ("it waits for p to complete", "it waits for p to end")),
     ],
 )
@@ -233,7 +233,7 @@ def test_every_gate_that_waits_says_what_a_person_can_do_and_is_asked_again() ->
 
 def test_a_gate_of_a_later_release_is_no_error() -> None:
     told = change(HELD, Wait("moon", "the moon is not full"))
-    assert told == "nothing is known here of the gate moon; ask with the release of spoold that the leader runs"
+    assert told == "the gate moon is not known here; ask with the release of spoold that the leader runs"
 
 
 def words(held: Held, wait: Wait, about: tuple[str, ...]) -> str:

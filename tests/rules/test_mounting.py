@@ -123,7 +123,7 @@ def test_locks_that_stay_on_a_machine_matter_only_to_a_spool_that_locks() -> Non
     three = facts("nfs", NFS3)
     assert disapproved({"w-1": three}, [report(three)], "rename") == []
     (warning,) = disapproved({"w-1": three}, [report(three)], "lock")
-    assert "protects nobody" in warning
+    assert "excludes no node" in warning
 
 
 def test_a_report_against_the_strategy_is_quoted_but_not_what_was_wrong_with_another_machine() -> None:
@@ -146,7 +146,7 @@ def test_the_newest_report_counts_but_one_machine_does_not_outweigh_two() -> Non
     [
         (NFS, "rename", None),
         (NFS, "lock", "do not see each other"),
-        (CIFS, "rename", "Samba does not tell"),
+        (CIFS, "rename", "Samba does not notify"),
         (CIFS, "lock", "do not see each other"),
     ],
 )

@@ -50,7 +50,7 @@ def test_a_umask_that_keeps_the_group_out_of_a_spool_that_it_may_write_is_told()
 def test_a_group_that_is_not_inherited_is_told() -> None:
     told = remark(0o775, 0o002, primary=False)
     assert told is not None
-    assert "belongs to another group" in told
+    assert "belong to another group" in told
 
 
 def test_a_node_of_another_user_is_told() -> None:

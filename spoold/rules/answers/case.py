@@ -1,6 +1,6 @@
-"""What is known of one task at one moment: the question that `explain` answers, and the form of the answer.
+"""The known facts about one task at one moment: the question that `explain` answers, and the form of the answer.
 
-Law: values only, gathered by listing; what nobody gathered has a default that blames nothing.
+Law: values only, gathered by listing; a fact that was not gathered has a default that blames nothing.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from spoold.rules.share.disk import Room
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A worker as its heartbeat shows it; lanes are the demands of what it runs, as far as they were read.
+    """A worker as its heartbeat shows it; lanes are the demands of its running tasks, as far as they were read.
 
-    asleep: since when (RFC 3339) its machine sleeps, '' for one that is awake; avoids: keys of tasks that it leaves
+    asleep: since when (RFC 3339) its machine sleeps, '' if it is awake; avoids: keys of tasks that it leaves
     to others for a while, each with the reason.
     """
 
@@ -51,17 +51,17 @@ class EndedAttempt:
 
     @property
     def ending(self) -> str:
-        """How it ended, as part of a sentence."""
+        """How the attempt ended, as part of a sentence."""
         return f"{self.code or self.status}{f': {self.message}' if self.message else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who runs the task, since when (RFC 3339), what it reports of itself, whether somebody asked to cancel it.
+    """Who runs the task, since when (RFC 3339), its last report, and whether a user asked to cancel it.
 
     frozen_s: how long (s) it was frozen while the share was silent.
-    silent_s: how long ago (s) its worker was last heard of, None where that is within a lease.
-    stuck: why the leader cannot take it back, in its own words; '' where it can.
+    silent_s: how long ago (s) its worker was last heard of, None if that is within a lease.
+    stuck: why the leader cannot take it back, in the leader's words; '' if it can.
     """
 
     worker: str
@@ -78,14 +78,14 @@ class Claim:
 class Case:
     """One task. now in seconds since 1970; rest_s: how long (s) the retry delay still lasts at most.
 
-    leader: who leads, None for nobody; token: whether master/ has the token, without which nobody can; parents: what
-    is known of each dependency, places: in words; type: the facts of its type; ahead: tasks before it in its lane;
-    window and standing: how many may stand ready there, and do; last: the attempt before this one, or the one that
-    ended it; origins: the tasks with which a failure by dependency began → the code of each, '' where that is lost;
-    mute: workers that live and do not say what they can run;
-    problem: what is wrong with a drop, young while it may still become good; hidden: why this user cannot see what it
-    says; awaits: what is known of the batch that a drop waits for, or is a line of; disk: the room on the share;
-    blocked: what stands in the place of results/, with the fix; read_only: the machine that asks has mounted it so;
+    leader: who leads, None for no node; token: whether master/ has the token, without which no node can lead;
+    parents: the known state of each dependency, places: in words; type: the facts of its type; ahead: tasks before it
+    in its lane; window and standing: how many tasks its lane in ready/ may hold, and does; last: the attempt before
+    this one, or the one that ended it; origins: the tasks with which a failure by dependency began → the code of
+    each, '' if it is lost; mute: live workers that do not say what they can run;
+    problem: the fault of a drop, young while the drop may still become good; hidden: why this user cannot read it;
+    awaits: the known facts about the batch that a drop waits for, or is a line of; disk: the room on the share;
+    blocked: the obstacle in the place of results/, with the fix; read_only: the machine that asks has mounted it so;
     twin: why the last drop was rejected that wanted this task's id, and was another task.
     """
 
@@ -125,7 +125,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One thing that stands in the way: which gate, what, what would change it, until when (s since 1970)."""
+    """One obstacle: the gate, the words, the change that would help, and its end (s since 1970)."""
 
     gate: str
     reason: str

@@ -1,8 +1,8 @@
-"""Why a task is not running, in words, and what would change it.
+"""Why a task is not running, in words, and the change that would help.
 
-Law: the gates and the matching that leaders and workers decide by are asked here too, so that what is explained is
-what will be done. Every reason names its gate and its fix; the first one is the verdict. No gate is named here: what
-is said of one comes from the gate.
+Law: leaders and workers decide by the gates and the matching, and the same are asked here, so that the explanation is
+what will be done. Every reason names its gate and its fix; the first one is the verdict. No gate is named here: a
+gate's words come from the gate.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from spoold.rules.gates.facts import Facts, Held, Parent
 from spoold.rules.gates.registry import change, detail, judge, judge_ready, judge_type, parts
 from spoold.rules.gates.verdicts import Pass, Refuse, Verdict, Wait
 
-# West of Greenwich a task may name a moment that is beyond the years which can be written in UTC.
+# West of Greenwich a task may name a moment beyond the years that UTC can write.
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
-# What the task itself says ended it, so that the same task can only end so again.
+# Ends that the task itself causes, so that the same task would only end so again.
 _SPENT = frozenset((Code.DEADLINE, Code.INVALID_TASK))
 _FROZEN_THERE = "the task is frozen there if its lease is over"
 _SHOWN_AS = {State.RETURNED: State.WAITING}
 
 
 def explain(case: Case) -> Explanation:
-    """Why the task is where it is."""
+    """The reasons for the task's state."""
     answers = {
         State.PENDING: _pending,
         State.WAITING: _waiting,
@@ -59,7 +59,7 @@ def _pending(case: Case) -> Answer:
         text = "a program has the file open for writing"
         reasons.append(Reason("writer", text, "it is judged when that program closes the file or ends"))
     if case.hidden is not None:
-        text = f"the drop {case.hidden.told(case.id)} So nobody can say here whether it is a task"
+        text = f"the drop {case.hidden.told(case.id)} So it is not known here whether it is a task"
         reasons.append(Reason("hidden", text, case.hidden.mend))
     if case.problem is not None:
         wrong = f"the drop {case.problem.told(case.id)}"
@@ -78,7 +78,7 @@ def _pending(case: Case) -> Answer:
 
 
 def _unread(case: Case) -> Iterator[Reason]:
-    """What is wrong with the task's own file."""
+    """The fault of the task's own file."""
     if case.problem is not None:
         yield Reason("file", f"its file {case.problem.told(case.id)}", case.problem.mend)
 
@@ -107,7 +107,7 @@ def _ready(case: Case) -> Answer:
 
 
 def _handed_back(case: Case, reasons: list[Reason]) -> Iterator[Reason]:
-    """Why a task that a worker had is here again, unless a gate has said so already."""
+    """Why a task has come back from a worker, unless a gate has said so already."""
     last = case.last
     if last is None or last.status != Status.HANDED_BACK or any(_before(case) in r.reason for r in reasons):
         return
@@ -116,7 +116,7 @@ def _handed_back(case: Case, reasons: list[Reason]) -> Iterator[Reason]:
 
 
 def _reported(progress: Any) -> str:
-    """What a program reported of its progress, as a line for people: the fields of an object one after the other."""
+    """A program's report of its progress, as a line for people: the fields of an object in a row."""
     if isinstance(progress, dict):
         return ", ".join(f"{name} {_reported(value)}" for name, value in progress.items())
     return progress if isinstance(progress, str) else json.dumps(progress, ensure_ascii=False)
@@ -130,12 +130,12 @@ def _claimed(case: Case) -> Answer:
     reasons = []
     if claim.progress is not None:
         text = f"it last reported: {_reported(claim.progress)}"
-        reasons.append(Reason("progress", text, f"`spool logs -f {case.id}` follows what it prints"))
+        reasons.append(Reason("progress", text, f"`spool logs -f {case.id}` follows its output"))
     if claim.frozen_s:
         text = f"it was frozen for {length(claim.frozen_s)}, while the share was silent"
         reasons.append(Reason("frozen", text, "its timeouts do not count that time"))
     if claim.cancel:
-        text = f"somebody asked to cancel it, and {claim.worker} has not stopped it yet"
+        text = f"a user asked to cancel it, and {claim.worker} has not stopped it yet"
         reasons.append(Reason("cancel", text, "its worker stops it within a beat"))
     if claim.alive and not claim.stuck and claim.silent_s is not None:
         text = f"{claim.worker} holds it{since}, attempt {case.attempt}"
@@ -159,7 +159,7 @@ def _claimed(case: Case) -> Answer:
         return text, [Reason("denied", text, change), *_leadership(case), *reasons]
     text += f"; {_FROZEN_THERE}" if claim.silent_s is not None else ""
     change = f"the leader takes it back after {case.dead_after_s:g} s of silence, and it runs again elsewhere"
-    change = f"{change}; if the share was silent for everybody, the worker has as long again to come back"
+    change = f"{change}; if the share was silent for all nodes, the worker has as long again to come back"
     return text, [Reason("silent", text, change), *_leadership(case), *reasons]
 
 
@@ -179,7 +179,7 @@ def _failed(case: Case) -> Answer:
     elif last.code in _SPENT:
         change = f"{_anew(case.id)}, since a retry would fail as well"
     elif last.code == Code.SPAWN_FAILED:
-        change = f"fix what it says, then `spool retry {case.id}`; or {_anew(case.id)}"
+        change = f"fix the cause, then `spool retry {case.id}`; or {_anew(case.id)}"
     else:
         change = f"`spool retry {case.id}` gives it a fresh budget"
     text = f"it failed{_by(case)}, attempt {case.attempt}{_frozen(case)}: {last.ending}"
@@ -187,13 +187,13 @@ def _failed(case: Case) -> Answer:
 
 
 def _about_origins(case: Case) -> str:
-    """What to do about a task that failed since others did: first about those with which it began."""
+    """The fix for a task that failed because others did: first for those with which the failure began."""
     named = dict(list(case.origins.items())[:NAMED])
     first = "; ".join(_anew(task) if code in _SPENT else f"`spool retry {task}`" for task, code in named.items())
     if any(code in _SPENT for code in named.values()):
         return f"{first}; then this one, under another id too, with the new one among its dependencies"
-    between = "" if set(named) <= set(case.conditions.needs) else "what failed because of it, then "
-    return f"{first or 'mend what it depends on'}, then {between}`spool retry {case.id}`"
+    between = "" if set(named) <= set(case.conditions.needs) else "the tasks that failed because of it, then "
+    return f"{first or 'fix its dependencies'}, then {between}`spool retry {case.id}`"
 
 
 def _anew(task: str) -> str:
@@ -229,18 +229,18 @@ def _first(reasons: list[Reason], otherwise: str) -> str:
 
 def _leadership(case: Case) -> Iterator[Reason]:
     if case.leader is None:
-        why, change = "nobody leads the spool, so", "start `spool master` or `spool up` on any machine that mounts it"
+        why, change = "no node leads the spool, so", "start `spool master` or `spool up` on a machine that mounts it"
         if not case.token:
             why, change = f"{MISSING}, and", MISSING_MEND
         elif case.read_only:
-            why, change = "nobody leads the spool, which is mounted read-only here, so", "mount it read-write"
+            why, change = "no node leads the spool, which is mounted read-only here, so", "mount it read-write"
         yield Reason("leader", f"{why} nothing is admitted, retried or taken back", change)
 
 
 def _task_gates(case: Case) -> Iterator[Reason]:
-    """What the leader's own verdict is first, then each part that would still hold if that were gone."""
+    """The leader's own verdict first, then each part that would still hold without it."""
     conditions, facts = case.conditions, _facts(case)
-    # The whole verdict comes first; its parts say more exactly which parents it is about.
+    # The whole verdict comes first; its parts name the parents more exactly.
     found: dict[Verdict, tuple[str, ...]] = {judge(conditions, facts): (), **dict(parts(conditions, facts))}
     for verdict, about in found.items():
         if not isinstance(verdict, Pass):
@@ -271,9 +271,9 @@ def _before(case: Case) -> str:
 
 
 def _reason(case: Case, verdict: Wait | Refuse, about: tuple[str, ...] = ()) -> Reason:
-    """A gate's verdict with its fix; about are the parents that it is about."""
+    """A gate's verdict with its fix; about: the parents concerned."""
     if isinstance(verdict, Refuse):
-        then = _anew(case.id) if verdict.code in _SPENT else f"mend the cause, then `spool retry {case.id}`"
+        then = _anew(case.id) if verdict.code in _SPENT else f"fix the cause, then `spool retry {case.id}`"
         return Reason(verdict.gate, verdict.reason, f"the leader fails it as {verdict.code}; {then}")
     held = Held(case.id, _kind(case), case.type, case.parents, case.places, case.asked, _before(case))
     text, until = verdict.reason, verdict.until

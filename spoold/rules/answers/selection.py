@@ -1,4 +1,4 @@
-"""Which tasks somebody means who gives no ids, and which word a wrong one was meant to be."""
+"""The tasks that a person means who gives no ids, and the word that a wrong one was meant to be."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spoold.protocol.lifecycle import State
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A task fits when its state, its type and its batch are each among those that are said; none said: any."""
+    """A task fits when its state, its type and its batch are each among the given ones; none given: any."""
 
     states: tuple[State, ...] = ()
     types: tuple[str, ...] = ()
@@ -20,11 +20,11 @@ class Selection:
         return bool(self.states or self.types or self.batches)
 
     def fits(self, kind: str, batch: str) -> bool:
-        """Whether a task in one of the states fits. kind: its type; '' where it cannot be read, which fits none."""
+        """Whether a task in one of the states fits. kind: its type; '' if it cannot be read, which fits none."""
         return (not self.types or kind in self.types) and (not self.batches or batch in self.batches)
 
     def words(self) -> Iterator[str]:
-        """The selection as the options that state it."""
+        """The selection as command-line options."""
         if self.states:
             yield f"--state {','.join(self.states)}"
         if self.types:
@@ -34,14 +34,14 @@ class Selection:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word that somebody may have meant; '' where none is like it."""
+    """The known word that a person may have meant; '' if none is similar."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(word, sorted(set(known)), 1)), "")
 
 
 def suggestion(word: str, known: Iterable[str], named: int = 8) -> str:
-    """What to write in place of an unknown word: the known one that is like it, else the first few."""
+    """The advice for an unknown word: the similar known one, else the first few."""
     words = list(known)
     close = nearest(word, words)
     if close:

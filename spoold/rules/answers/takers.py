@@ -1,6 +1,6 @@
-"""Which workers could take a task, and what keeps them from it: the part of `explain` that looks at machines.
+"""Which workers could take a task, and their obstacles: the part of `explain` that looks at machines.
 
-Law: `matching` decides, as it does for the workers themselves; workers for which the same is true are named together.
+Law: `matching` decides, as for the workers themselves; workers in the same situation are named together.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MUTE = "its heartbeat does not say what it can run (`capabilities`)"
 
 
 def suitable(case: Case) -> tuple[list[Seen], list[Reason]]:
-    """The workers that can run the task at all, and what stands in the way where there is none."""
+    """The workers that can run the task at all, and the obstacles if there are none."""
     if case.lane is None:
         return [], []
     alive = [worker for worker in case.workers if worker.alive and not worker.asleep]
@@ -44,7 +44,7 @@ def suitable(case: Case) -> tuple[list[Seen], list[Reason]]:
 
 
 def _remedy(lane: Lane, alive: list[Seen]) -> str:
-    """What makes a worker able to run it: what its handler lacks, where that is all; else another worker."""
+    """The change that makes a worker able to run it: install what it lacks, if that is all; else another worker."""
     lacking = [w.node for w in alive if lane.type in w.capabilities.lacks and unfit(lane, _equipped(w, lane)) is None]
     if lacking:
         look = "looks" if len(lacking) == 1 else "look"
@@ -56,13 +56,13 @@ def _remedy(lane: Lane, alive: list[Seen]) -> str:
 
 
 def _equipped(worker: Seen, lane: Lane) -> Capabilities:
-    """What the worker could do with the program for the lane's type."""
+    """The worker's capabilities as if it had the program for the lane's type."""
     can = worker.capabilities
     return can.model_copy(update={"lacks": {}, "handlers": (*can.handlers, lane.type)})
 
 
 def room_now(case: Case, able: list[Seen]) -> list[Reason]:
-    """What keeps the workers that could run it from taking it now."""
+    """Why the workers that could run it do not take it now."""
     assert case.lane is not None
     awake = [worker for worker in able if not worker.draining]
     if not awake:
@@ -75,9 +75,7 @@ def room_now(case: Case, able: list[Seen]) -> list[Reason]:
     if not willing:
         each = some([f"{node}: {why}" for node, why in left.items()])
         text = f"every worker that can run it leaves it to others for now: {each}"
-        return [
-            Reason("left", text, "each tries again within ten minutes; fix what it says, or start another worker")
-        ]
+        return [Reason("left", text, "each tries again within ten minutes; fix the cause, or start another worker")]
     idle = [worker for worker in willing if worker.running < worker.slots]
     if not idle:
         each = some([f"{w.node} ({w.running} of {amount(w.slots, 'slot')})" for w in willing])
@@ -87,7 +85,7 @@ def room_now(case: Case, able: list[Seen]) -> list[Reason]:
     if not roomy:
         nodes = some([worker.node for worker in idle])
         text = f"no worker has {_demand(case.lane)} free just now: {nodes}{_queue(case)}"
-        return [Reason("room", text, "it goes on when what runs there ends")]
+        return [Reason("room", text, "it goes on when tasks there end")]
     notes = sorted({note for worker in roomy for note in worker.notes})
     if notes:
         return [Reason("notes", f"its workers say: {some(notes)}", "see `spool workers`")]
@@ -98,7 +96,7 @@ def room_now(case: Case, able: list[Seen]) -> list[Reason]:
 
 
 def _leaves(case: Case, worker: Seen) -> str | None:
-    """Why this worker leaves the task to others for a while; None when it does not."""
+    """Why this worker leaves the task to others for a while; None if it does not."""
     assert case.lane is not None
     return worker.avoids.get(key(case.id)) or shuns(case.lane, worker.capabilities)
 
@@ -108,5 +106,5 @@ def _queue(case: Case) -> str:
 
 
 def _demand(lane: Lane) -> str:
-    """What the task requires, as the name of its lane says it."""
+    """The task's requirements, in the form of its lane's name."""
     return lane.encode().replace(",", " ")

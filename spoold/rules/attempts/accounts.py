@@ -1,4 +1,4 @@
-"""What attempts cost: the sum over those of one task, and an estimate for one whose worker cannot say it any more."""
+"""The cost of attempts: the sum over those of one task, and an estimate for one whose worker cannot report it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import BeatName, key
 from spoold.protocol.result import Result, Total
 
-# Counts of strangers may be as large as 64 bits, and no sum of them may be more than a record can hold.
+# Counts in foreign records may be as large as 64 bits, and no sum may exceed the most that a record can hold.
 MOST, MOST_REAL = 1 << 53, 1.7e308
 # A node beats this often, as a fraction of its interval.
 BEAT_EVERY = 2 / 3
 
 
 def total_of(results: Iterable[Result]) -> Total | None:
-    """What the records of one task's attempts come to; None without any. A figure that no record has is null.
+    """The sum over the records of one task's attempts; None without any. A figure that no record has is null.
 
-    A record with a total speaks for all attempts before it: those need not be read, and are not counted twice.
+    A record with a total covers all attempts before it: those need not be read, and are not counted twice.
     """
     total, spoken = None, 0
     for result in sorted(results, key=lambda one: (one.attempt, one.total is not None), reverse=True):
@@ -42,7 +42,7 @@ def total_of(results: Iterable[Result]) -> Total | None:
 
 
 def plus(one: Total, other: Total) -> Total:
-    """The sum of two. What only one of them knows is what is known."""
+    """The sum of two. A figure that only one of them has is taken as it is."""
     return Total(
         attempts=min(one.attempts + other.attempts, MOST),
         duration_s=min(round(one.duration_s + other.duration_s, 6), MOST_REAL),
@@ -53,7 +53,7 @@ def plus(one: Total, other: Total) -> Total:
 
 
 def spent_by(workers: Iterable[Heartbeat]) -> Total | None:
-    """What these workers have committed since each of them started; None where none says it."""
+    """The sum over the commits of these workers since each of them started; None if none reports it."""
     said = [worker.spent for worker in workers if worker.spent is not None]
     return reduce(plus, said) if said else None
 
@@ -68,7 +68,7 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 
 class Ran(NamedTuple):
-    """An attempt as it was last seen: since when (RFC 3339), for how long (s) it ran and was frozen at least."""
+    """An attempt as last seen: since when (RFC 3339), for how long (s) it ran and was frozen at least."""
 
     since: str
     ran_s: float
@@ -76,9 +76,9 @@ class Ran(NamedTuple):
 
 
 def last_seen(beat: Heartbeat, name: BeatName, task_id: str, attempt: int) -> Ran | None:
-    """How far an attempt came at least, as its worker's last beat shows it.
+    """The least progress of an attempt, as its worker's last beat shows it.
 
-    None where the beat does not show it. Both stamps are of one clock; beats renewed since then count, too.
+    None if the beat does not show it. Both stamps are of one clock; beats renewed since then count, too.
     """
     for run in beat.running:
         if key(run.id) == key(task_id) and run.attempt == attempt:

@@ -1,8 +1,8 @@
-"""What becomes of an attempt that its worker cannot run: another worker is asked first, and only then it is charged.
+"""An attempt that its worker cannot run: other workers try first, and only then it is charged.
 
 Law: such an attempt charges nothing as long as a live worker that could run it has not tried. So no task fails for
-good because of a worker that cannot run it, while one lives that can; and a program that is nowhere fails its task
-after every worker has looked. Told from names and beats alone: whoever restarts comes to the same answer.
+good because of a worker that cannot run it, while one lives that can; and if no machine has the program, the task
+fails after every worker has looked. Decided from names and beats alone: a restarted node gets the same answer.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from spoold.protocol.names import TaskName
 from spoold.rules.attempts.outcome import Charge, Outcome
 from spoold.rules.scheduling.matching import unfit
 
-# A worker in this standing takes nothing new, and may never again.
+# A worker in one of these states takes nothing new, and may never again.
 LEAVING = ("draining", "asleep")
-# How long (s) a worker keeps away from what it could not run: after the first time, and at most.
+# How long (s) a worker avoids a task that it could not run: after the first time, and at most.
 FIRST_S, MOST_S = 5.0, 600.0
 
 
 def able(me: str, lane: Lane, claiming: Collection[str], beats: Mapping[str, Heartbeat]) -> set[str]:
-    """The other live workers that could run the lane, as far as anybody knows.
+    """The other live workers that could run the lane, as far as is known.
 
-    claiming: who has a claim directory, which stands still while beats come and go; beats: the newest of each node.
-    Of a worker whose beat was missed nothing is known, so it could. One that only rests from a type could, too.
+    claiming: the nodes with a claim directory, which stays while beats come and go; beats: the newest of each node. A
+    worker whose beat was missed counts, since nothing is known of it. So does one that only avoids a type for now.
     """
     found = set()
     for node in claiming:
@@ -39,12 +39,12 @@ def able(me: str, lane: Lane, claiming: Collection[str], beats: Mapping[str, Hea
 
 
 def surely_untried(name: TaskName, others: Collection[str]) -> bool:
-    """Whether the attempt's name alone shows that one of the others has not tried: too few have charged nothing."""
+    """Whether the attempt's name alone proves that one of the others has not tried: too few have charged nothing."""
     return name.attempt - 1 - name.failures - name.crashes < len(others)
 
 
 def passed_on(outcome: Outcome, others: Collection[str]) -> Outcome:
-    """The outcome when one of the others is to try."""
+    """The outcome if one of the others is to try."""
     named = ", ".join(sorted(others)[:3])
     return replace(outcome, charge=Charge.NOTHING, final=False, message=f"{outcome.message}; left to {named}")
 

@@ -1,6 +1,6 @@
-"""What an attempt may say in its result file beside its output: what it cost, and how long it wants to be left alone.
+"""The figures that an attempt may put in its result file beside its output: its cost, and the backoff that it wants.
 
-These names belong to us wherever the result is an object, and are part of its output all the same.
+spoold reads these names in every result that is an object; they stay part of its output.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _COUNTS = ("tokens_used", "cost_usd")
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """None for what it did not say. retry_after_s in seconds; below 0 it means at once."""
+    """None for a figure that is missing. retry_after_s in seconds; below 0 means at once."""
 
     tokens_used: float | None = None
     cost_usd: float | None = None
@@ -25,7 +25,7 @@ NONE = Figures()
 
 
 def figures_in(result: Any) -> tuple[Figures, str | None]:
-    """The figures in what an attempt wrote as its result, and what is wrong with a count of it."""
+    """The figures in an attempt's result, and the fault of a wrong count among them."""
     if not isinstance(result, dict):
         return NONE, None
     counts = {name: result[name] for name in _COUNTS if result.get(name) is not None}

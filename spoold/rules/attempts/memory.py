@@ -1,7 +1,7 @@
-"""How much memory an attempt asks for, after attempts that ran out of it.
+"""The memory that an attempt asks for, after attempts that ran out of it.
 
-Law: what the next attempt asks for follows from the task's content, the charges in its name and the records of its
-earlier attempts, so that every node comes to the same, and again after any crash. The lane says it to workers.
+Law: the demand of the next attempt follows from the task's content, the charges in its name and the records of its
+earlier attempts, so that every node computes the same, even after a crash. The lane states it to workers.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from spoold.protocol.task import Task
 from spoold.rules.attempts.outcome import Outcome
 from spoold.rules.attempts.policy import RetryPolicy
 
-# The most that a lane's name can say (MiB).
+# The most memory that a lane's name can state (MiB).
 MOST_MB = 999_999_999
 
 
 def may_be_raised(task: Task, name: TaskName, policy: RetryPolicy) -> bool:
-    """Whether earlier attempts may have raised what this one asks for, so that their records are worth a look."""
+    """Whether earlier attempts may have raised the demand of this one, so that their records are worth a look."""
     return policy.memory_factor > 1 and task.requires.mem_mb > 0 and name.failures > task.retry_count
 
 
 def raised(task: Task, name: TaskName, policy: RetryPolicy, records: Iterable[Result]) -> Lane:
-    """What this attempt asks for. records: those of the attempts before it.
+    """The demand of this attempt. records: those of the attempts before it.
 
-    Each attempt that ran out of memory makes it `memory_factor` times as much; those before a `spool retry` do not
+    Each attempt that ran out of memory multiplies it by `memory_factor`. Attempts before a `spool retry` do not
     count, since with it the charges begin anew.
     """
     if not may_be_raised(task, name, policy):
@@ -52,9 +52,9 @@ def ran_out(records: Iterable[Result]) -> int:
 
 
 def in_vain(task: Task, name: TaskName, policy: RetryPolicy, outcome: Outcome, records: Iterable[Result]) -> Outcome:
-    """The outcome of an attempt, which is the last where it ran out of memory as another did, and had no more.
+    """The outcome of an attempt, made final if it ran out of memory as an earlier one did, with no more memory.
 
-    A single time may have been chance: what runs beside it, or an input that is read in another order.
+    A single time may have been chance: another program on the machine, or an input that is read in another order.
     """
     if outcome.code is not Code.OOM_KILLED or name.failures <= task.retry_count:
         return outcome

@@ -17,7 +17,7 @@ CANNOT_RUN = frozenset({126, 127})
 
 
 class Charge(StrEnum):
-    """What an attempt costs of the task's retry budget."""
+    """The cost of an attempt to the task's retry budget."""
 
     NOTHING = "nothing"
     FAILURE = "failure"
@@ -28,9 +28,9 @@ class Charge(StrEnum):
 class Outcome:
     """One ended attempt: final says that another try will not help, whatever the budget holds.
 
-    rests: it goes on after the backoff though it charges nothing, since at once it might well end the same way.
-    retry_after_s is how long the attempt itself asked to be left alone. elsewhere: this worker cannot run it, another
-    may; what it charges then holds only if no other could (see `rules.attempts.elsewhere`).
+    rests: the next attempt waits for the backoff though this one charges nothing, since at once it might end the same
+    way. retry_after_s: the backoff that the attempt itself asked for. elsewhere: this worker cannot run it, another
+    may; its charge then holds only if no other could (see `rules.attempts.elsewhere`).
     """
 
     status: Status
@@ -47,7 +47,7 @@ SUCCESS = Outcome(Status.SUCCESS)
 
 
 def of_exit(exit_code: int, on: frozenset[int], never: frozenset[int], retry_after_s: float | None = None) -> Outcome:
-    """The outcome of a command that ended by itself. on and never are the task's own classes of exit codes."""
+    """The outcome of a command that ended by itself. on and never: the task's own classes of exit codes."""
     if exit_code == 0:
         return SUCCESS
     if exit_code == TRY_LATER and exit_code not in never:
@@ -84,27 +84,27 @@ def unable(message: str) -> Outcome:
 
 
 def unable_here(message: str) -> Outcome:
-    """As `unable`, for a reason of this worker's own: it charges nothing where no other worker can run it either."""
+    """As `unable`, for a reason of this worker's own: it charges nothing, even if no other worker can run it."""
     return Outcome(Status.HANDED_BACK, Code.HANDED_BACK, message, rests=True, elsewhere=True)
 
 
 def worker_died(message: str) -> Outcome:
-    """The worker, or what it runs tasks in, vanished under the attempt."""
+    """The worker, or its task host, vanished under the attempt."""
     return Outcome(Status.WORKER_DIED, Code.WORKER_DIED, message, Charge.CRASH)
 
 
 def handed_back(message: str) -> Outcome:
-    """Nobody's fault: drained, fenced by its own lease, halted. Charges nothing."""
+    """The task is not at fault: drained, fenced by the worker's own lease, halted. Charges nothing."""
     return Outcome(Status.HANDED_BACK, Code.HANDED_BACK, message)
 
 
 def not_started(message: str) -> Outcome:
-    """The worker, its machine or the share stood in the way before anything began. Charges nothing, and rests."""
+    """The worker, its machine or the share failed before the task began. Charges nothing, and rests."""
     return Outcome(Status.HANDED_BACK, Code.HANDED_BACK, message, rests=True)
 
 
 def cancelled(told: str) -> Outcome:
-    """Somebody asked for it; told: who, and why."""
+    """A user asked for it; told: who, and why."""
     return Outcome(Status.CANCELLED, Code.CANCELLED, f"cancelled while it ran, as {told}", final=True)
 
 

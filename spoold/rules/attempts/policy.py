@@ -1,4 +1,4 @@
-"""What holds for one task: its own wishes, over the settings of its type, over the spool's."""
+"""The settings of one task: its own wishes, over the settings of its type, over the spool's."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from spoold.protocol.task import Task
 class RetryPolicy:
     """How often and how soon to try again. Times in seconds; on and never are exit codes.
 
-    memory_factor: how many times as much memory the next attempt gets after one that ran out of it.
+    memory_factor: the memory of the next attempt, relative to one that ran out of it.
     max_later: after so many attempts that charged nothing, exit code 75 is the end; max_retry_after_s: the longest
-    rest that an attempt may ask for.
+    backoff that an attempt may ask for.
     """
 
     max: int

@@ -1,7 +1,7 @@
 """The retry rule: an outcome becomes another attempt, or the end.
 
-Failures and crashes have budgets of their own: a task that kills its workers is stopped by the crash limit even
-if it may fail often, and a laptop that is closed costs a task nothing of its failures.
+Failures and crashes have separate budgets: a task that kills its workers is stopped by the crash limit even
+if it may fail often, and a laptop that is closed costs a task no failures.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class End:
 
 
 def decide(name: TaskName, outcome: Outcome, policy: RetryPolicy) -> Again | End:
-    """What becomes of a task whose attempt `name` ended as `outcome`."""
+    """The next step for a task whose attempt `name` ended as `outcome`."""
     if outcome.status is Status.SUCCESS:
         return End(State.COMPLETED, None)
     code = outcome.code or Code.EXIT_NONZERO
@@ -51,7 +51,7 @@ def decide(name: TaskName, outcome: Outcome, policy: RetryPolicy) -> Again | End
             return End(State.FAILED, Error(code=code, message=f"{message}{policy.crash_limit} (retry.crash_limit)"))
         return Again(name.again(crashes=1, delay_ms=_delay(name, name.crashes + 1, outcome, policy)), error)
     if outcome.rests:
-        # At least one: a task may begin with failures that it brought along (retry_count).
+        # At least one: a task may begin with earlier failures (retry_count).
         free = max(1, name.attempt - name.failures - name.crashes)
         if code is Code.TRY_LATER and free > policy.max_later:
             tried = f"{amount(free, 'attempt')} charged nothing, {policy.max_later} may (retry.max_later)"
@@ -61,7 +61,7 @@ def decide(name: TaskName, outcome: Outcome, policy: RetryPolicy) -> Again | End
 
 
 def delay_s(task_id: str, attempt: int, count: int, policy: RetryPolicy) -> float:
-    """Seconds to rest before the attempt after `attempt`, the count-th of its kind: exponential, ± jitter.
+    """Seconds of backoff before the attempt after `attempt`, the count-th of its kind: exponential, ± jitter.
 
     The jitter comes from a hash of id and attempt: it spreads a crowd, and needs no stored state.
     """
@@ -75,12 +75,12 @@ def delay_s(task_id: str, attempt: int, count: int, policy: RetryPolicy) -> floa
 def _delay(name: TaskName, count: int, outcome: Outcome, policy: RetryPolicy) -> int:
     own = delay_s(name.id, name.attempt, count, policy)
     asked = None if outcome.retry_after_s is None else min(outcome.retry_after_s, policy.max_retry_after_s)
-    # A delay that does not fit the name's grammar would hide the task from everybody.
+    # A delay that does not fit the name's grammar would hide the task from all nodes.
     return round(min(1000 * (own if asked is None else max(0.0, asked)), DELAY_MAX_MS))
 
 
 def _shortened(outcome: Outcome, policy: RetryPolicy) -> str:
-    """What is to be said where an attempt asked for a longer rest than it may get."""
+    """The note for an attempt that asked for a longer backoff than it may get."""
     asked, most = outcome.retry_after_s, policy.max_retry_after_s
     if asked is None or asked <= most:
         return ""

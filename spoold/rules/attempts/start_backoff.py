@@ -1,6 +1,6 @@
-"""How long a worker claims nothing whose machine could not start a task.
+"""How long a worker claims nothing when its machine could not start a task.
 
-Starts that fail are the quickest of all, so without a pause it would take every task that there is.
+Failed starts are the quickest of all, so without a pause the worker would take every task.
 """
 
 from __future__ import annotations
@@ -9,5 +9,5 @@ FIRST_S, MOST_S = 1.0, 60.0
 
 
 def pause_s(failed: int) -> float:
-    """Seconds, after so many starts in a row that failed: twice as long each time, to a bound."""
+    """Seconds, after so many failed starts in a row: twice as long each time, to a bound."""
     return min(FIRST_S * 2.0 ** min(failed - 1, 64), MOST_S)

@@ -1,9 +1,9 @@
-"""What time it is for `deadline` and `not_before`, where the clocks of several machines disagree.
+"""The right time for `deadline` and `not_before`, when the clocks of several machines disagree.
 
-Law: the clock that most machines share is right, the file server's among them. Where no group of clocks has more
+Law: the clock that most machines share is right, the file server's among them. If no group of clocks has more
 members than the server's own, the server is right. One wrong clock, the leader's above all, decides nothing.
 
-A clock is given by how far (s) it is ahead of the file server's, which is the one clock that all can see.
+A clock is given by how far (s) it is ahead of the file server's, the one clock that all can see.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ def agreed(ahead: Sequence[float]) -> float:
     """How far the right time is ahead of the file server's. ahead: the clocks of the machines, one for each."""
     clocks = [0.0, *ahead]
     groups = [sorted(clock for clock in clocks if abs(clock - middle) < EQUAL_S) for middle in clocks]
-    # Of equal groups the first is taken: the server's, and after it the one nearest to the server.
+    # Of equal groups the first counts: the server's, and after it the one nearest to the server.
     best = max([groups[0], *sorted(groups[1:], key=_off)], key=len)
     return 0.0 if best is groups[0] else best[len(best) // 2]
 
 
 def correction(ahead: float, right: float) -> float:
-    """What a machine has to add to its own clock. right: as `agreed`. Nothing where the two are equal."""
+    """The seconds that a machine has to add to its own clock, 0 if it is right. right: as `agreed`."""
     off = right - ahead
     return off if abs(off) >= EQUAL_S else 0.0
 
@@ -33,14 +33,14 @@ def correction(ahead: float, right: float) -> float:
 def is_fresh(age_s: float, *, theirs_s: float, mine_s: float, patience_s: float) -> bool:
     """Whether a stamp of another machine is of the last `patience_s`, by the clock of the file server.
 
-    age_s: by the two machines' own clocks; theirs_s, mine_s: how far these are ahead of the server's, 0 where that is
-    not known. One that is still to come proves that they disagree, and nothing else.
+    age_s: by the two machines' own clocks; theirs_s, mine_s: how far these are ahead of the server's, 0 if unknown. A
+    stamp from the future proves only that the clocks disagree.
     """
     return -EQUAL_S < age_s + theirs_s - mine_s < patience_s
 
 
 def warnings(ahead: Mapping[str, float]) -> list[str]:
-    """What people should know of these machines' clocks: those that are wrong, the file server's if it is."""
+    """Warnings about these machines' clocks: the wrong ones, and the file server's if it is wrong."""
     right = agreed([ahead[host] for host in sorted(ahead)])
     others = "the other machines'" if right or len(ahead) > 1 else "the file server's"
     told = [

@@ -1,4 +1,4 @@
-"""Whom a drain, or an undrain, is meant for. Worker, leader, `spool drain` and `spool explain` all ask here."""
+"""Which nodes a drain, or an undrain, means. Worker, leader, `spool drain` and `spool explain` all ask here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spoold.protocol.request import EVERYTHING, Request, Verb
 def is_meant(target: str, node: str, role: str = "worker") -> bool:
     """Whether the target means this node: by its id, by its own name (the id up to the last `-`), or with all others.
 
-    Never a master: it runs no task, and leaves when its process is told to.
+    Never a master: it runs no task, and ends when its process is stopped.
     """
     return role == "worker" and (target == EVERYTHING or key(target) in (node, node.rpartition("-")[0]))
 

@@ -1,11 +1,11 @@
 """Which nodes are dead. Beats are compared, never clocks.
 
 Law: a node is dead when its beat has not changed for `dead_after_s`, counted on the observer's monotonic clock and
-only over looks that the observer could trust: each look counts for at most one interval, so an observer that was
-itself asleep or cut off has proved nothing about anybody. A beat may have come just before the end of the look that
-first showed it; from there it is counted, to the begin of the last look. After a silence of the share that the
-observer noticed, the others have as long again to come back: a lost connection is tried anew at doubling intervals.
-A node that was dead before that silence stays dead: one call on a file that a dead SMB client held can take seconds.
+only over looks that the observer could trust. Each look counts for at most one interval: an observer that was itself
+suspended or disconnected must not count that time. A beat may have come just before the end of the look that first
+showed it; the count runs from there to the start of the last look. After a silence of the share that the observer
+noticed, the others have as long again to come back: a client retries a lost connection at doubling intervals. A node
+that was dead before that silence stays dead: one call on a file that a dead SMB client held can take seconds.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-# Linux tries a lost NFS connection anew after 3, 6, 12 … s, at most this long apart: net/sunrpc/xprtsock.c,
+# Linux retries a lost NFS connection after 3, 6, 12 … s, at most this long apart: net/sunrpc/xprtsock.c,
 # XS_TCP_INIT_REEST_TO and XS_TCP_MAX_REEST_TO. Seen: a client that came back 38 s after the others, from 184 s.
 LONGEST_PAUSE_S = 300.0
 
 
 class Absence:
-    """What an observer knows of the times when it saw nothing of the share. Times in seconds, monotonic.
+    """The times when an observer saw nothing of the share. Times in seconds, monotonic.
 
-    away_s: how long the last of them was; 0 if none was longer than looks are apart.
+    away_s: the length of the last of them; 0 if none was longer than the time between looks.
     """
 
     def __init__(self, interval_s: float, dead_after_s: float) -> None:
         self.away_s = 0.0
         self._longest_s = max(2 * interval_s, dead_after_s - interval_s)
         self._patience_s = dead_after_s
-        self._waits: list[tuple[float, float]] = []  # when it was back, and until when the others may come back
+        self._waits: list[tuple[float, float]] = []  # the end of the silence, and until when the others may come back
         self._looked_at: float | None = None
 
     def look(self, now: float) -> None:
@@ -47,8 +47,8 @@ class Absence:
 
 @dataclass(slots=True)
 class _Silence:
-    """beat: the last one; seen: it came earlier than this; begun: it came later than this, 0 where it was there at
-    the first look; dead: it was long enough at a look, and nothing said that the node may be on the way back.
+    """beat: the last one; seen: it came earlier than this; begun: it came later than this, 0 if it was there at the
+    first look; dead: at some look it was silent for long enough, without a sign of being on the way back.
     """
 
     beat: int
@@ -75,7 +75,7 @@ class Watch:
     def look(
         self, beats: Mapping[str, int], present: Iterable[str], began: float, ended: float | None = None
     ) -> None:
-        """A trusted look (monotonic; ended: at once, if None): the beat of each node; present are nodes known by
+        """A trusted look (monotonic; ended: at once, if None). beats: the beat of each node; present: nodes known by
         other signs.
 
         A node that left a claim directory but has no heartbeat is watched too, as one whose beat stands still.
@@ -97,16 +97,16 @@ class Watch:
         self._looked_at = began
 
     def untrusted(self) -> None:
-        """A look that failed: the time since the last one proves nothing."""
+        """Note a failed look: the time since the last one proves nothing."""
         self._last_look = None
 
     def silent_s(self, node: str) -> float:
-        """Seconds of trusted looking since the node's beat last changed; 0 for one never seen."""
+        """Seconds of trusted looking since the node's beat last changed; 0 for a node never seen."""
         known = self._silent.get(node)
         return known.seconds if known else 0.0
 
     def dead(self) -> list[str]:
-        """The nodes that are to be reaped."""
+        """The nodes to reap."""
         return sorted(node for node, silence in self._silent.items() if silence.dead)
 
     def returning(self) -> list[str]:

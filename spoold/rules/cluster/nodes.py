@@ -1,4 +1,4 @@
-"""Heartbeats as `spool status` shows them: one line per worker, and how many are in which state."""
+"""Heartbeats as `spool status` shows them: one line per worker, and the counts by state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ASLEEP = "asleep"
 
 
 def node_of(beat: Heartbeat, claims: Iterable[TaskName], *, dead: bool = False) -> Node:
-    """A worker as status shows it: what it says of itself, and what the listing says it holds right now."""
+    """A worker as status shows it: its own report, and its claims by the listing."""
     can = beat.capabilities
     said = {(run.id, run.attempt): run.model_dump(mode="json") for run in beat.running}
     tasks = tuple(said.get((c.id, c.attempt), {"id": c.id, "attempt": c.attempt}) for c in claims)
@@ -39,7 +39,7 @@ def node_of(beat: Heartbeat, claims: Iterable[TaskName], *, dead: bool = False) 
 
 
 def _withheld(can: Capabilities | None) -> Iterator[str]:
-    """What a worker would serve and does not, in words."""
+    """The services that a worker would offer and does not, in words."""
     for kind, why in sorted({**can.lacks, **can.shuns}.items()) if can else ():
         what = f"module {kind.removeprefix(MODULE)}" if kind.startswith(MODULE) else f"type {kind}"
         yield f"takes no tasks of {what}: {why}"

@@ -1,4 +1,4 @@
-"""What a battery lets a worker do: go on as always, finish what runs and take nothing new, or hand back what runs."""
+"""The effect of a battery on a worker: go on as always, finish what runs and take nothing new, or hand it back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ RunOnBattery = bool | Literal["finish"]
 
 
 class Course(Enum):
-    """What becomes of tasks."""
+    """The treatment of tasks."""
 
     RUN = "run"
     FINISH = "finish"
@@ -19,7 +19,7 @@ class Course(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PowerVerdict:
-    """The course, and why in words where it is not to run."""
+    """The course, and the reason in words unless it is to run."""
 
     course: Course = Course.RUN
     why: str = ""
@@ -30,8 +30,8 @@ def judge(
 ) -> PowerVerdict:
     """The verdict on a battery that is charged to `percent`.
 
-    None is what cannot be told, and is no reason to stop: a machine without a battery, or one whose driver is silent,
-    works as if it were plugged in and full.
+    None means unknown, and is no reason to stop: a machine without a battery, or one whose driver is silent, works as
+    if it were plugged in and full.
     """
     if plugged is not False:
         return PowerVerdict()

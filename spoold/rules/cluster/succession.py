@@ -1,6 +1,6 @@
-"""Who leads: what to do about the one token in master/, as it was just seen.
+"""Who leads: the action on the one token in master/, as it was just seen.
 
-Compare-and-swap by name: a renewal and a takeover both rename exactly the name that was seen, so one of them wins.
+Compare-and-swap by name: a renewal and a takeover both rename the very name that was seen, so only one of them wins.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from spoold.protocol.names import NOBODY, LeaseName
 
-# What people are told of a spool without a token: no master that is started can mend it.
-MISSING = "master/ has no token, so nobody can lead"
+# The warning for a spool without a token: no master that is started can fix it.
+MISSING = "master/ has no token, so no master can lead"
 MISSING_MEND = "stop all nodes and run `spool fsck --repair`"
 
 
@@ -28,7 +28,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """Somebody else leads: stand by."""
+    """Another master leads: stand by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ Decision = Swap | Keep | Stand | Missing
 
 
 def decide(tokens: list[LeaseName], me: str, *, silent_s: float, lease_s: float, renew: bool, gone: bool) -> Decision:
-    """What `me` does about the tokens seen.
+    """Decide how `me` acts on the tokens seen.
 
     silent_s: how long (s) the highest token has stood still under trusted looks; renew: my renewal is due;
     gone: the holder's process is known to be dead (it ran on this host).
@@ -56,5 +56,5 @@ def decide(tokens: list[LeaseName], me: str, *, silent_s: float, lease_s: float,
 
 
 def resigned(token: LeaseName) -> LeaseName:
-    """The name a leader gives the token when it goes."""
+    """The name that a leader gives the token when it resigns."""
     return LeaseName(token.epoch, token.beat + 1, NOBODY)

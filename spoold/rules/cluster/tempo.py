@@ -1,7 +1,7 @@
-"""How fast tasks end, when the rest will have ended, and what went wrong lately: never more than was seen.
+"""How fast tasks end, when the rest will have ended, and recent failures: never more than was seen.
 
-Law: a rate that nothing has confirmed for two minutes is no rate. An end is foretold only where enough tasks have
-ended, nothing is held, something is ready or runs, and some worker that is awake can run each task that is left. All
+Law: a rate that nothing has confirmed for two minutes is no rate. An end is foretold only if enough tasks have
+ended, nothing is held, some task is ready or runs, and some worker that is awake can run each task that is left. All
 times are of one monotonic clock, in seconds.
 """
 
@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from spoold.protocol.amount import amount
 from spoold.protocol.snapshot import Rates, Recent
 
-# Rates are over so long, at least a minute, so that one quick task does not promise a rate; and stale after so long.
+# Rates cover so long, at least a minute, so that one quick task does not promise a rate; stale after so long.
 WINDOW_S, AT_LEAST_S, STALE_S = 300.0, 60.0, 120.0
-# An end is foretold from so many tasks on, and not before each slot has ended one, so to speak.
+# An end is foretold after so many ended tasks, and not before there is about one for each slot.
 SAMPLES = 5
 RECENT_S = 600.0
-# So long a piece of time is one entry, and so many causes are told.
+# Each entry covers so long, and so many causes are reported.
 PIECE_S, CAUSES = 10.0, 8
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What has not ended yet: tasks in all; unservable of them that no worker awake can run; held: why nothing of it
-    may start ('' where it may); slots of the workers that are awake."""
+    """The tasks that have not ended: how many in all; unservable: how many of them no awake worker can run; held: why
+    none of them may start ('' if they may); slots of the workers that are awake."""
 
     tasks: int = 0
     unservable: int = 0
@@ -43,7 +43,7 @@ class _Look:
 
 
 class Tempo:
-    """The counts of one leader, as it looked at them now and then."""
+    """The counts of one leader, as it took them now and then."""
 
     def __init__(self) -> None:
         self._looks: deque[_Look] = deque()
@@ -68,7 +68,7 @@ class Tempo:
         done = max(0, completed - first.completed) if now - self._completed_at < STALE_S else 0
         broken = max(0, failed - first.failed) if now - self._failed_at < STALE_S else 0
         why = _unknown(left, done, working)
-        # What was idle before this work began says nothing about its pace.
+        # Idle time before this work began says nothing about its pace.
         spent_s = max(now - max(first.at, self._busy_since), 1.0)
         return Rates(
             completed_per_min=round(done / minutes, 2),
@@ -79,7 +79,7 @@ class Tempo:
 
 
 def _unknown(left: Left, done: int, working: bool) -> str:
-    """Why nobody knows when what is left will have ended; '' where that is known."""
+    """Why it is unknown when the remaining tasks will have ended; '' if it is known."""
     if left.held:
         return left.held
     if left.unservable:
@@ -92,7 +92,7 @@ def _unknown(left: Left, done: int, working: bool) -> str:
 
 
 class Tally:
-    """What went wrong within the last ten minutes, by cause."""
+    """The failures of the last ten minutes, by cause."""
 
     def __init__(self) -> None:
         self._attempts: deque[tuple[float, Counter[str]]] = deque()
@@ -100,28 +100,28 @@ class Tally:
         self._told: dict[str, Mapping[str, int]] = {}
 
     def hear(self, now: float, node: str, beat: int, endings: Mapping[str, int]) -> None:
-        """A node says how many attempts have failed on it since it started, by code.
+        """Take in a node's report of how many attempts have failed on it since it started, by code.
 
-        What it counted before this leader first saw it is of no known time, unless it has only just begun.
+        Failures that it counted before this leader first saw it have no known time, unless it has only just begun.
         """
         before = self._told.get(node, endings if beat else {})
         _add(self._attempts, now, {code: count - before.get(code, 0) for code, count in endings.items()})
         self._told[node] = dict(endings)
 
     def forget(self, node: str) -> None:
-        """The node is gone; what it told is still counted."""
+        """Forget a node that is gone; the failures that it reported still count."""
         self._told.pop(node, None)
 
     def ended(self, now: float, codes: Mapping[str, int]) -> None:
-        """The leader itself ended attempts or tasks, by code."""
+        """Take in attempts or tasks that the leader itself ended, by code."""
         _add(self._attempts, now, codes)
 
     def rejected(self, now: float, problems: Mapping[str, int]) -> None:
-        """Drops were rejected, by problem."""
+        """Take in rejected drops, by problem."""
         _add(self._drops, now, problems)
 
     def recent(self, now: float) -> Recent:
-        """What is not older than ten minutes, the most frequent first."""
+        """The failures of the last ten minutes, the most frequent first."""
         return Recent(over_s=RECENT_S, failed_attempts=_sum(self._attempts, now), rejections=_sum(self._drops, now))
 
 

@@ -1,8 +1,8 @@
 """A drop as a task, a rejection, or not yet.
 
-Law: a half-copied file is not bad, only young. What can never become good (a link, a pipe, a directory, a file over
-the limit, JSON that is complete and wrong) is rejected at once; what may still be growing gets the drop grace since
-its last change. Nothing is ever judged by its clock.
+Law: a half-copied file is not bad, only young. A drop that can never become good (a link, a pipe, a directory, a file
+over the limit, JSON that is complete and wrong) is rejected at once; one that may still be growing gets the drop
+grace since its last change. Nothing is ever judged by its clock.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SHORT = re.compile(r"[A-Z0-9_]{1,6}~[A-Z0-9]{1,2}(?:\.[A-Z0-9]{1,3})?")
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What a task's lane and name say of it, beside its id and its age. Equal ones are one object."""
+    """The part of a task that its lane and name state, beside its id and its age. Equal ones are one object."""
 
     lane: str
     rank: int
@@ -35,7 +35,7 @@ class Outline:
     conditional: bool
 
     def name(self, order: str, task_id: str) -> TaskName:
-        """The name of a task that looks so."""
+        """The name of a task with this outline."""
         return TaskName(self.rank, order, task_id, failures=self.failures, conditional=self.conditional)
 
 
@@ -44,7 +44,7 @@ _outline = lru_cache(maxsize=4096)(Outline)
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """The drop is a task: its name and lane, and what it says."""
+    """The drop is a task: its name and lane, and its content."""
 
     name: TaskName
     lane: str
@@ -53,14 +53,14 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """The drop is no task; why, and the mend."""
+    """The drop is not a task: why, and the fix."""
 
     error: BadFile
 
 
 @dataclass(frozen=True, slots=True)
 class Young:
-    """The drop may still be on its way: look again."""
+    """The drop may still be on its way: look again later."""
 
     error: BadFile
 
@@ -76,9 +76,9 @@ Judgement = Admit | Reject | Young | Known
 
 
 def judge_kind(drop: str, kind: str, size: int, settings: Settings) -> Reject | Young | None:
-    """The verdict before the drop is opened, by what it is: file, dir, symlink or other; size in bytes.
+    """The verdict before the drop is opened, by its kind: file, dir, symlink or other; size in bytes.
 
-    A file of another name may be about to get its own: `sed -i` and editors write first and rename then.
+    A file of another name may be about to get its own: `sed -i` and editors write first, then rename.
     """
     what = {"dir": "a directory", "symlink": "a symbolic link", "other": "a pipe, socket or device"}.get(kind)
     if what:
@@ -106,8 +106,8 @@ def judge_kind(drop: str, kind: str, size: int, settings: Settings) -> Reject | 
 
 
 def too_large(file: str, size: int | None, key: str, limit: int) -> BadFile:
-    """What is to be said of a drop, or a line of one, with more bytes than the setting `key` allows. size: None where
-    nobody has counted them all.
+    """The error of a drop, or a line of one, with more bytes than the setting `key` allows. size: None if they were
+    not all counted.
     """
     problem = f"has more than {amount(limit, 'byte')}, which is the limit."
     if size is not None:
@@ -144,13 +144,13 @@ def judge_content(drop: str, data: bytes, order: str, made_id: str, settings: Se
 
 
 def admit(task: Task, order: str, made_id: str, settings: Settings, file: str) -> Admit:
-    """A valid task with its name and lane. Errors: BadFile when what it requires cannot be spelled as a lane."""
+    """A valid task with its name and lane. Errors: BadFile if its requirements cannot be spelled as a lane."""
     shape = outline(task, settings, file)
     return Admit(shape.name(order, task.id or made_id), shape.lane, task)
 
 
 def outline(task: Task, settings: Settings, file: str) -> Outline:
-    """How a valid task looks from outside. Errors: BadFile when what it requires cannot be spelled as a lane."""
+    """The outline of a valid task. Errors: BadFile if its requirements cannot be spelled as a lane."""
     try:
         return _outline(task.lane_name, rank(task, settings), task.retry_count, task.conditional)
     except BadName as error:
@@ -158,11 +158,11 @@ def outline(task: Task, settings: Settings, file: str) -> Outline:
 
 
 def judge_duplicate(drop: str, task_id: str, *, same: bool) -> Known | Reject:
-    """A drop whose id is taken: a no-op if it says the same, a rejection that says so if not."""
+    """A drop whose id is taken: a no-op if the content is the same, else a rejection that says so."""
     return Known(task_id) if same else Reject(taken(drop, task_id))
 
 
 def taken(drop: str, task_id: str) -> BadFile:
-    """The rejection of a drop whose id belongs to a task that says something else."""
+    """The rejection of a drop whose id belongs to a task with other content."""
     problem = f"{task_id!r} is taken by a task with other content (ids that differ by case alone count as one)."
     return BadFile(drop, "id", problem, "choose another id, or leave it out and one is made.")

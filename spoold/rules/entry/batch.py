@@ -1,8 +1,8 @@
 """A .jsonl drop as tasks: all of its lines, or none of them.
 
-Law: what a line becomes depends on the batch's own name and content alone, so that a leader that takes over a
-half-expanded batch comes to the very same names. Two passes over the text, so that a huge batch is never held as
-objects: `Check` judges the whole, `lines` gives one line after the other.
+Law: the task of a line depends on the batch's own name and content alone, so that a leader that takes over a
+half-expanded batch makes the very same names. Two passes over the text, so that a huge batch is never held as
+objects: `Check` judges the whole, `lines` yields one line after the other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from spoold.rules.entry.admission import Outline, Reject, Young, admit, outline,
 from spoold.rules.scheduling.graph import Graph
 
 NEWLINE = b"\n"
-# What bytes.strip() leaves.
+# The bytes that bytes.strip() keeps.
 _SOLID = re.compile(rb"[^ \t\n\r\v\f]")
 EACH = 10_000
 
@@ -32,7 +32,7 @@ EACH = 10_000
 class Line:
     """One task of a batch: its number from 1, its name and lane, the bytes of its file.
 
-    task: what it says; None for one without conditions of a batch that was judged before, since nobody asks.
+    task: its content; None for a task without conditions in a batch that was judged before, since it is not needed.
     """
 
     number: int
@@ -46,7 +46,7 @@ class Line:
 class Accepted:
     """The batch is sound. named: the keys of the ids that it names itself → line.
 
-    ids and outlines: of each task, in the order of the file; no id where it names none. digest: of the file's bytes.
+    ids and outlines: of each task, in the order of the file; None for a task without id. digest: of the bytes.
     """
 
     named: dict[str, int]
@@ -66,7 +66,7 @@ def lines(
 ) -> Iterator[Line]:
     """The tasks of a batch behind its first `done` bytes. Errors: BadFile that names the line.
 
-    sound: what was found when the batch was judged. If it is what it was then, no more is parsed twice than must be.
+    sound: the verdict on the batch. If the file is unchanged since then, nothing is parsed twice without need.
     """
     if sound is not None and sound.digest != _digest(data):
         sound = None
@@ -87,8 +87,8 @@ def _digest(data: bytes) -> bytes:
 
 
 def _texts(data: bytes, done: int) -> Iterator[tuple[int, bytes]]:
-    """The lines that hold a task, with their numbers. Those within the first `done` bytes are tasks already: of them
-    only the last, if something was added to it. No task is the beginning of another, so that is an error.
+    """The lines that hold a task, with their numbers. Lines within the first `done` bytes are tasks already. Of
+    those, the last one is returned if text was added to it: no task is the beginning of another, so that is an error.
     """
     for number, start, raw in split_lines(data):
         text = raw.strip()
@@ -100,8 +100,8 @@ def _texts(data: bytes, done: int) -> Iterator[tuple[int, bytes]]:
 def split_lines(data: bytes) -> Iterator[tuple[int, int, bytes]]:
     """The lines that are not blank, one by one: number, where it begins, content.
 
-    All at once would be as much again as a huge batch. Blank lines are passed over by searches, since a gigabyte of
-    them must not hold up a step.
+    All at once would take as much memory again as a huge batch. Blank lines are skipped by searches, since a gigabyte
+    of them must not hold up a step.
     """
     number, start = 1, len(codec.BOM) if data.startswith(codec.BOM) else 0
     while (solid := _SOLID.search(data, start)) is not None:
@@ -117,13 +117,13 @@ def split_lines(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 
 class Check:
-    """The verdict on a whole batch, some lines at a time: a million of them must not hold up all else.
+    """The verdict on a whole batch, some lines at a time: a million of them must not hold up other work.
 
     Every line has to be valid, no id may stand there twice, and the tasks must not wait for each other in a circle.
     """
 
     def __init__(self, data: bytes, file: str, settings: Settings, done: int = 0) -> None:
-        """done: how many bytes of it are tasks already."""
+        """done: how many bytes of the file are tasks already."""
         self._data = data
         self._file = file
         self._settings = settings
@@ -137,14 +137,14 @@ class Check:
         return len(self._found.ids)
 
     def go_on(self, most: int) -> Accepted | Reject | Young | None:
-        """Judge the next tasks, at most so many; None while there may be more."""
+        """Judge the next tasks, at most `most`; None while there may be more."""
         wanted, text = self.count + most, b""
         try:
             for number, text in islice(self._texts, most):
                 self._judge(number, text)
         except BadFile as error:
-            # Behind a final newline there is an empty line, so only a line that was not ended can be the last here.
-            # What an NFS client has not sent yet, before what it has sent already, reads as zeros.
+            # After a final newline there is an empty line, so only a line that was not ended can be the last here.
+            # If an NFS client sends a later part first, the missing part reads as zeros.
             cut = error.file.endswith(f" line {self._data.count(NEWLINE) + 1}") or b"\0" in text
             return Young(error) if cut else Reject(error)
         if self.count == wanted:
@@ -161,7 +161,7 @@ class Check:
         self._found.outlines.append(outline(task, self._settings, where))
         self._found.ids.append(task.id)
         if task.id is None:
-            return  # and nobody can wait for it
+            return  # and no task can wait for it
         task_key = key(task.id)
         if task_key in self._found.named:
             problem = f"{task.id!r} stands in line {self._found.named[task_key]} already."

@@ -1,12 +1,12 @@
-"""May this task run now? One file a gate, and the registry that asks them all.
+"""May this task run now? One file per gate, and the registry that asks them all.
 
-    facts         what a gate may look at: the task's conditions, its parents, its type; and what it brings itself
+    facts         the input of a gate: the task's conditions, its parents, its type; and facts that it gathers itself
     verdicts      Pass, Wait(reason, until), Refuse(reason)
-    gate          what every gate has: a name, a judge, what makes the leader ask again, its words for people
-    registry      all gates, in the order in which they speak, and the questions that are asked of them
+    gate          the parts of every gate: a name, a judge, the wakes that make the leader ask, its words for people
+    registry      all gates, in the order in which they speak, and the questions to them
     cycle, deadline, parents, not_before, retry_delay     gates of one task
     halt, pause, limit                                    gates of a whole type
 
 Law: the leader asks before it moves a task to ready/, and `spool explain` asks to say why. Both ask the registry,
-so what is explained is what will be done. A gate that is not in the registry does not exist.
+so the explanation is what will be done. A gate that is not in the registry does not exist.
 """

@@ -1,7 +1,7 @@
-"""What a gate may look at. Law: values only; the asker has gathered them.
+"""The input of a gate. Law: values only; the asker has gathered them.
 
-`more` is the open part: what a gate brings itself, by the gate's name. `Conditions.more` comes from its `asks`, the
-`more` of the facts from its `gather`. Where nobody has gathered yet, the name is missing.
+`more` is the open part: facts that a gate brings itself, by the gate's name. `Conditions.more` comes from its `asks`,
+the `more` of the facts from its `gather`. If they are not gathered yet, the name is missing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spoold.rules.scheduling.resources import Stock, Uses, uses_of
 
 
 class Parent(StrEnum):
-    """What is known of a dependency."""
+    """The known state of a dependency."""
 
     UNKNOWN = "unknown"
     OPEN = "open"
@@ -27,7 +27,7 @@ class Parent(StrEnum):
 
 
 def parent_in(state: State) -> Parent:
-    """What a dependency in that state is to its children; a rejected drop is no task."""
+    """The meaning of a dependency's state to its children; a rejected drop is not a task."""
     return _PARENTS.get(state, Parent.OPEN)
 
 
@@ -36,7 +36,7 @@ _PARENTS = {State.COMPLETED: Parent.COMPLETED, State.FAILED: Parent.FAILED, Stat
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a task itself asks for before it may run. Times in seconds since 1970 (wall clock)."""
+    """The task's own conditions for running. Times in seconds since 1970 (wall clock)."""
 
     needs: tuple[str, ...] = ()
     needs_ended: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Conditions:
     more: tuple[tuple[str, Hashable], ...] = ()
 
     def asks(self, gate: str) -> Hashable | None:
-        """What the task asks of a gate that has `asks`; None for nothing."""
+        """The task's demand on a gate that has `asks`; None if there is none."""
         return next((asked for name, asked in self.more if name == gate), None)
 
 
@@ -54,8 +54,8 @@ NO_CONDITIONS = Conditions()
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What every asker has, and gates may gather from. now in seconds since 1970; ends: of pauses that end by
-    themselves, as `paused_by` wants them.
+    """The facts that every asker has, and gates may gather from. now in seconds since 1970; ends: of pauses that end
+    by themselves, in the form for `paused_by`.
     """
 
     now: float
@@ -66,9 +66,9 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class TypeFacts:
-    """What the asker knows of a type. uses: what each task of it uses of the counted resources that are in stock.
+    """The known facts of a type. uses: how much each task of it uses of the counted resources in stock.
 
-    paused: the types that are paused, each with the moment (s since 1970) at which that ends by itself, if it does.
+    paused: the types that are paused, each with the moment (s since 1970) at which its pause ends by itself, if any.
     """
 
     paused: Mapping[str, float | None] = field(default_factory=dict)
@@ -83,11 +83,11 @@ NO_TYPE = TypeFacts()
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the asker knows of a task. now in seconds since 1970; rest_s: how long the retry delay still lasts.
+    """The known facts of a task. now in seconds since 1970; rest_s: how long the backoff still lasts.
 
-    The rest is a length and not a moment, because the leader counts it on a clock that nobody can set.
+    The backoff is a length and not a moment, because the leader counts it on a clock that cannot be set.
     key: the key of its id; kind: its type; ring: the ids of a dependency cycle that it is in.
-    type: the facts of its type, where they are known; gates that are asked in every step may rely on them.
+    type: the facts of its type, if known; gates that are asked in every step may rely on them.
     """
 
     now: float
@@ -102,9 +102,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the words for a person may name: the task, its type and its facts, where its parents are, in words.
+    """The names for the words to a person: the task, its type and its facts, the places of its parents, in words.
 
-    asked: what people said of each request that stands, by verb and target; before: how the attempt before ended.
+    asked: the words of each request that stands, by verb and target; before: how the last attempt ended.
     """
 
     id: str
@@ -117,6 +117,6 @@ class Held:
 
 
 def facts_of_type(kind: str, known: Known, stock: Stock, more: Mapping[str, Any]) -> TypeFacts:
-    """The facts of a type. more: what gates have gathered."""
+    """The facts of a type. more: the facts that gates have gathered."""
     paused = paused_by(known.requests, known.ends, known.now)
     return TypeFacts(paused, halted_by(known.requests), uses_of(kind), stock, more)

@@ -1,4 +1,4 @@
-"""What every gate has.
+"""The parts of every gate.
 
 Law: a gate is a value, and its functions are pure. The wakes of a gate say when the leader asks it again, and the
 leader asks it at no other time. A gate that can answer Wait has at least one.
@@ -17,7 +17,7 @@ from spoold.rules.gates.verdicts import Verdict, Wait
 
 
 class Wake(StrEnum):
-    """What makes the leader ask a gate again."""
+    """The events that make the leader ask a gate again."""
 
     TIME = "the moment that it named comes"
     PARENT = "one of the task's parents ends, or comes to life again"
@@ -25,7 +25,7 @@ class Wake(StrEnum):
 
 
 class Tasks(Enum):
-    """Which tasks a gate looks at. Most of a huge backlog ask for nothing and do not rest: they cost nothing."""
+    """The tasks that a gate looks at. Most of a huge backlog ask for nothing and do not rest: they cost nothing."""
 
     ASKING = "those that ask for something: whose `conditional` is true"
     RESTING = "those, and those that rest between two attempts"
@@ -36,10 +36,10 @@ class Tasks(Enum):
 class Gate:
     """name: as `explain` and the snapshot call it; document: its words in the section Gates of `spool_layout.md`.
 
-    change: what a person can do about a Wait of this gate; about: the parents that it is about, if any.
-    None where it never answers Wait. detail: what else a person wants to know, '' for nothing.
-    gather: what the gate brings to the `more` of all facts, once a step.
-    holds_ready: it also holds what stands in ready/. The leader takes the tasks of a closed type gate back from
+    change: the change that a person can make about a Wait of this gate; about: the parents concerned, if any. None if
+    it never answers Wait. detail: more facts for a person, '' for none.
+    gather: the facts that the gate brings to the `more` of all facts, once a step.
+    holds_ready: it also holds tasks in ready/. The leader takes the tasks of a closed type gate back from
     there; of the task gates it only knows the deadline.
     """
 
@@ -54,9 +54,9 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class TaskGate(Gate):
-    """A gate that looks at one task. parts: its verdict in pieces, each with the parents that it is about.
+    """A gate that looks at one task. parts: its verdict in pieces, each with the parents concerned.
 
-    asks: what a task with conditions asks of this gate, None for nothing; it comes into `Conditions.more`.
+    asks: the demand of a task with conditions on this gate, None for none; it comes into `Conditions.more`.
     parents: the tasks whose end wakes it. moment: when (s since 1970) its answer may change though it passes now.
     group: tasks with the same key get the same answer at the same moment, so that a gate with Wake.STEP is asked once
     for all of them; None: the gate does not look at this task. The key is taken when the task comes into the backlog.

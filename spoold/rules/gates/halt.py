@@ -9,7 +9,7 @@ from spoold.rules.gates.verdicts import PASS, Verdict, Wait
 
 
 def judge(kind: str, facts: TypeFacts) -> Verdict:
-    """Nothing starts while it stands."""
+    """Hold every task while a halt stands."""
     return Wait("halt", "the spool is halted; `spool resume` lets it go on") if facts.halted else PASS
 
 

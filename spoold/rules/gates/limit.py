@@ -1,4 +1,4 @@
-"""How much of each counted resource may be in use at once: of a type, as many tasks as `max_concurrent` says."""
+"""The units of each counted resource that may be in use at once: of a type, `max_concurrent` tasks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spoold.rules.gates.verdicts import PASS, Verdict, Wait
 
 
 def judge(kind: str, facts: TypeFacts) -> Verdict:
-    """What may be in use, and is in doubt, counts as used."""
+    """Hold the task while a resource that it uses is at its limit; units in doubt count as used."""
     name = facts.stock.short_of(facts.uses)
     if name is None:
         return PASS

@@ -8,7 +8,7 @@ from spoold.rules.gates.verdicts import PASS, Verdict, Wait
 
 
 def judge(conditions: Conditions, facts: Facts) -> Verdict:
-    """It waits until its moment."""
+    """Hold the task until its moment."""
     if conditions.not_before is not None and facts.now < conditions.not_before:
         return Wait("not_before", "its not_before has not come yet", conditions.not_before)
     return PASS

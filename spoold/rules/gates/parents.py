@@ -1,4 +1,4 @@
-"""What must have ended before: `dependencies` with success, `after_any` in either way."""
+"""The tasks that must have ended before: `dependencies` with success, `after_any` in either way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WAKES = frozenset({Wake.PARENT})
 
 
 def judge_completed(conditions: Conditions, facts: Facts) -> Verdict:
-    """Every dependency has completed; one that failed fails this task."""
+    """Hold the task until every dependency has completed; one that failed fails this task."""
     failed = [p for p in conditions.needs if facts.parent(p) is Parent.FAILED]
     if failed:
         return Refuse("dependencies", Code.DEPENDENCY_FAILED, f"dependency {some(failed, NAMED)} failed")
@@ -23,7 +23,7 @@ def judge_completed(conditions: Conditions, facts: Facts) -> Verdict:
 
 
 def judge_ended(conditions: Conditions, facts: Facts) -> Verdict:
-    """Every `after_any` task has ended, either way."""
+    """Hold the task until every `after_any` task has ended, either way."""
     return _still_open("after_any", conditions.needs_ended, facts, {Parent.COMPLETED, Parent.FAILED}, "end")
 
 
@@ -32,7 +32,7 @@ def _still_open(gate: str, parents: tuple[str, ...], facts: Facts, done: set[Par
     unknown = [p for p, state in states.items() if state is Parent.UNKNOWN]
     still = [p for p, state in states.items() if state not in done and state is not Parent.UNKNOWN]
     if unknown:
-        return Wait(gate, f"it waits for {some(unknown, NAMED)}, which nobody has submitted yet")
+        return Wait(gate, f"it waits for {some(unknown, NAMED)}, not submitted yet")
     return Wait(gate, f"it waits for {some(still, NAMED)} to {verb}") if still else PASS
 
 
@@ -47,13 +47,13 @@ def _ended_by_kind(conditions: Conditions, facts: Facts) -> Iterator[tuple[Verdi
 
 
 def _by_kind(parents: tuple[str, ...], facts: Facts) -> Iterator[tuple[str, ...]]:
-    """Those that nobody has submitted, then those that are still open: a person does another thing about each."""
+    """The unknown parents, then the open ones: a person has a different fix for each."""
     for kind in (Parent.UNKNOWN, Parent.OPEN):
         yield tuple(p for p in parents if facts.parent(p) is kind)
 
 
 def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
-    """What to do about parents that are all unknown, or all still open."""
+    """The fix for parents that are all unknown, or all still open."""
     if any(held.parents.get(p) is Parent.OPEN for p in about):
         return some([f"{p} is {held.places.get(p, 'open')} (`spool explain {p}`)" for p in about])
     named = [f"{p} (it was {held.places[p]})" if p in held.places else p for p in about]

@@ -12,13 +12,13 @@ from spoold.rules.gates.verdicts import PASS, Verdict, Wait
 
 
 def holder(kind: str, paused: Mapping[str, float | None]) -> str | None:
-    """What pauses the type: it, +all, or None. Of both the one that lasts longer."""
+    """The target that pauses the type: the type, +all, or None. If both do, the longer pause."""
     standing = [target for target in (EVERYTHING, kind) if target in paused]
     return max(standing, key=lambda target: _end(paused[target]), default=None)
 
 
 def judge(kind: str, facts: TypeFacts) -> Verdict:
-    """Nothing of the type starts while it stands."""
+    """Hold every task of the type while a pause stands."""
     target = holder(kind, facts.paused)
     if target is None:
         return PASS
@@ -33,7 +33,7 @@ def _end(until: float | None) -> float:
 
 
 def _resume(kind: str, paused: Mapping[str, float | None]) -> str:
-    """What lifts every pause of the type."""
+    """The command that lifts every pause of the type."""
     return "`spool resume`" if EVERYTHING in paused else f"`spool resume {kind}`"
 
 

@@ -1,6 +1,6 @@
-"""All gates, in the order in which they speak, and the questions that the leader and `explain` ask of them.
+"""All gates, in the order in which they speak, and the questions of the leader and `explain` to them.
 
-Law: nobody asks a gate but through here. The order counts: the first gate to refuse speaks, else the first to wait.
+Law: gates are asked only through here. The order counts: the first gate to refuse speaks, else the first to wait.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ TYPE_GATES: list[TypeGate] = [
     pause.GATE,
     limit.GATE,
 ]
-# Those of TASK_GATES that look at every task. While there is none, a task that asks for nothing costs nothing.
+# The members of TASK_GATES that look at every task. While there is none, a task without conditions costs nothing.
 OF_EVERY_TASK: list[TaskGate] = []
-# Those that are asked in every step. While there is none, no task is in a group.
+# The gates that are asked in every step. While there is none, no task is in a group.
 OF_EVERY_STEP: list[TaskGate] = []
 
-# The gates that are asked for a task in every step, each with the key of the group that the task is in.
+# The gates that are asked for a task in every step, each with the task's group.
 Groups = tuple[tuple[str, Hashable], ...]
 
 
 def register(gate: TaskGate | TypeGate) -> None:
-    """Add a gate behind the others. Do it before a node starts: what a leader knows already is not grouped again.
+    """Add a gate behind the others. Do it before a node starts: tasks that a leader knows are not grouped again.
 
-    Errors: ValueError for a name that is taken, or for a gate that nothing would ask again.
+    Errors: ValueError if the name is taken, or if nothing would ask the gate again.
     """
     if gate.name in {other.name for other in (*TASK_GATES, *TYPE_GATES)}:
         raise ValueError(f"there is a gate {gate.name} already; give this one another name")
@@ -53,14 +53,14 @@ def register(gate: TaskGate | TypeGate) -> None:
         TYPE_GATES.append(gate)
         return
     if Wake.PARENT in gate.wakes and gate.parents is None:
-        raise ValueError(f"the gate {gate.name} wakes with its parents; give it `parents`, which says who they are")
+        raise ValueError(f"the gate {gate.name} wakes with its parents; give it `parents`, which names them")
     TASK_GATES.append(gate)
     for some in _lists_of(gate):
         some.append(gate)
 
 
 def unregister(gate: TaskGate | TypeGate) -> None:
-    """Take a gate out again. Errors: ValueError when it is not there."""
+    """Take a gate out again. Errors: ValueError if it is not registered."""
     if isinstance(gate, TypeGate):
         TYPE_GATES.remove(gate)
         return
@@ -78,7 +78,7 @@ def _lists_of(gate: TaskGate) -> Iterator[list[TaskGate]]:
 
 @contextmanager
 def registered(*gates: TaskGate | TypeGate) -> Iterator[None]:
-    """For as long as the block lasts, there are these gates as well."""
+    """Register these gates, too, for the time of the block."""
     done: list[TaskGate | TypeGate] = []
     try:
         for gate in gates:
@@ -91,7 +91,7 @@ def registered(*gates: TaskGate | TypeGate) -> Iterator[None]:
 
 
 def conditions_of(task: Task) -> Conditions:
-    """What a task asks for before it may run."""
+    """The task's own conditions for running."""
     if not task.conditional:
         return NO_CONDITIONS
     asked = ((gate.name, gate.asks(task)) for gate in TASK_GATES if gate.asks is not None)
@@ -105,7 +105,7 @@ def conditions_of(task: Task) -> Conditions:
 
 
 def gather(known: Known) -> Mapping[str, Any]:
-    """What the gates bring to the `more` of all facts."""
+    """The facts that the gates bring to the `more` of all facts."""
     gates: list[Gate] = [*TASK_GATES, *TYPE_GATES]
     return {gate.name: gate.gather(known) for gate in gates if gate.gather is not None}
 
@@ -116,7 +116,7 @@ def judge(conditions: Conditions, facts: Facts) -> Verdict:
 
 
 def judge_arrived(conditions: Conditions, facts: Facts) -> Verdict:
-    """The same of those gates that are not asked in every step, but at a time or when a parent ends."""
+    """As `judge`, by the gates that are not asked in every step, but at a time or when a parent ends."""
     gates = _looking_at(conditions, facts)
     if OF_EVERY_STEP:
         gates = [gate for gate in gates if Wake.STEP not in gate.wakes]
@@ -124,7 +124,7 @@ def judge_arrived(conditions: Conditions, facts: Facts) -> Verdict:
 
 
 def judge_step(groups: Groups, conditions: Conditions, facts: Facts) -> Verdict:
-    """The same of those gates that are asked for a task of these groups in every step."""
+    """As `judge`, by the gates that are asked for a task of these groups in every step."""
     names = {name for name, _ in groups}
     return _verdict([gate for gate in TASK_GATES if gate.name in names], conditions, facts)
 
@@ -136,13 +136,13 @@ def _verdict(gates: list[TaskGate], conditions: Conditions, facts: Facts) -> Ver
 
 
 def judge_ready(conditions: Conditions, facts: Facts) -> Verdict:
-    """The same of a task that stands in ready/, where only some gates still hold it."""
+    """As `judge`, for a task in ready/, where only some gates still hold it."""
     verdicts = (gate.judge(conditions, facts) for gate in _looking_at(conditions, facts) if gate.holds_ready)
     return next((verdict for verdict in verdicts if not isinstance(verdict, Pass)), PASS)
 
 
 def parts(conditions: Conditions, facts: Facts) -> Iterator[tuple[Verdict, tuple[str, ...]]]:
-    """Each gate's own verdict on the task, in pieces where it has them, with the parents that it is about."""
+    """Each gate's own verdict on the task, in pieces if it has them, with the parents concerned."""
     for gate in _looking_at(conditions, facts):
         if gate.parts is None:
             yield gate.judge(conditions, facts), ()
@@ -151,7 +151,7 @@ def parts(conditions: Conditions, facts: Facts) -> Iterator[tuple[Verdict, tuple
 
 
 def _looking_at(conditions: Conditions, facts: Facts) -> list[TaskGate]:
-    """The gates that look at a task: nearly every task of a huge backlog asks for nothing, and none looks at it."""
+    """The gates that look at a task: nearly every task of a huge backlog has no conditions, and none looks at it."""
     if conditions is not NO_CONDITIONS:
         gates = TASK_GATES
     elif facts.rest_s <= 0:
@@ -191,7 +191,7 @@ def moments(conditions: Conditions) -> Iterator[float]:
 def judge_type(kind: str, facts: TypeFacts, *, ready: bool = False) -> Verdict:
     """The verdict of the gates that look at a whole type: the first that does not pass speaks.
 
-    ready: ask only the gates that also hold what stands in ready/ already.
+    ready: ask only the gates that also hold tasks that are in ready/ already.
     """
     for gate in TYPE_GATES:
         verdict = gate.judge(kind, facts) if gate.holds_ready or not ready else PASS
@@ -201,15 +201,15 @@ def judge_type(kind: str, facts: TypeFacts, *, ready: bool = False) -> Verdict:
 
 
 def change(held: Held, wait: Wait, about: tuple[str, ...] = ()) -> str:
-    """What a person can do about a gate that says not now; also about one that only a later release knows."""
+    """The change that a person can make about a gate that says not now, even one that only a later release knows."""
     gate = _named(wait.gate)
     if gate is None or gate.change is None:
-        return f"nothing is known here of the gate {wait.gate}; ask with the release of spoold that the leader runs"
+        return f"the gate {wait.gate} is not known here; ask with the release of spoold that the leader runs"
     return gate.change(held, wait, about)
 
 
 def detail(held: Held, wait: Wait) -> str:
-    """What else a person wants to know about a gate that says not now; '' for nothing."""
+    """More facts for a person about a gate that says not now; '' for none."""
     gate = _named(wait.gate)
     return "" if gate is None or gate.detail is None else gate.detail(held, wait)
 

@@ -1,4 +1,4 @@
-"""The rest between two attempts."""
+"""The backoff between two attempts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spoold.rules.gates.verdicts import PASS, Verdict, Wait
 
 
 def judge(conditions: Conditions, facts: Facts) -> Verdict:
-    """It waits as long as the rest lasts."""
+    """Hold the task until its backoff is over."""
     if facts.rest_s > 0:
         return Wait("retry_delay", "it rests before its next attempt", facts.now + facts.rest_s)
     return PASS
@@ -19,7 +19,7 @@ def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
 
 
 def _detail(held: Held, wait: Wait) -> str:
-    """How the attempt before ended."""
+    """How the last attempt ended."""
     return held.before
 
 

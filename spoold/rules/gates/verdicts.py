@@ -1,4 +1,4 @@
-"""What a gate answers."""
+"""The answers of a gate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Not now. gate names which one; until is a moment on the asker's wall clock (s since 1970) if known."""
+    """Not now. gate: the gate's name; until: a moment on the asker's wall clock (s since 1970), if known."""
 
     gate: str
     reason: str

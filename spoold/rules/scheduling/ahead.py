@@ -1,20 +1,20 @@
 """How many tasks a worker may claim before a slot is free for them.
 
-A task that is over within a millisecond costs less than the way of the next one into its slot. So while a worker's
-tasks are that short, many in a row, each of its slots is given the next few before it is free.
+A task that ends within a millisecond costs less than moving the next one into its slot. So while a worker's tasks are
+that short, many in a row, each of its slots is given the next few before it is free.
 
-Law: what waits in a slot waits for short tasks only; behind one that turns out to be long it is given back, for
-others to run. That costs it an attempt's number, so nothing is claimed ahead after a few short tasks, or old ones.
+Law: a task waits in a slot for short tasks only. Behind a task that turns out to be long it is handed back, for
+other workers to run. That costs it an attempt's number, so none are claimed ahead after few short tasks, or old ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-# So many of the tasks that ended last are looked at; they count for so long (s) after the last of them.
+# Look at so many of the latest ended tasks; they count for so long (s) after the last of them.
 LATELY = 64
 FORGET_S = 1.0
-# So long (s) a task may wait for those before it, if they are as the longest of those, and so many may wait at most.
+# A task may wait so long (s) for those before it, if each is as long as the longest, and so many may wait at most.
 PATIENCE_S = 0.1
 DEPTH = 16
 

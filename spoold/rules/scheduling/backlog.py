@@ -1,6 +1,6 @@
-"""What is waiting, in order, and when the gates are asked again.
+"""The waiting tasks, in order, and when the gates are asked again.
 
-Law: no call costs more than the change it handles. The wakes of a gate say when it is asked: when a time that was
+Law: no call costs more than the change it handles. The wakes of a gate say when it is asked: when a time that it
 named comes, when one of the task's parents ends, or in every step that has room, and then once for a whole group.
 Wakes only say *when* to ask; the answer always comes from `gates`.
 """
@@ -23,9 +23,9 @@ from spoold.rules.gates.verdicts import Pass, Refuse, Verdict, Wait
 from spoold.rules.scheduling.graph import Graph
 from spoold.rules.scheduling.queues import Queues
 
-# A wall clock can be set under a timer; looking again at least this often (s) bounds what that may cost.
+# A wall clock can be set under a timer; looking again at least this often (s) bounds the delay.
 LOOK_AGAIN_S = 300.0
-# What remains of a wait can be too short to show on a wall clock held in a float: a timer is never due at once again.
+# The rest of a wait can be too short to show on a wall clock held in a float: a timer is never due at once again.
 LOOK_AGAIN_MIN_S = 0.001
 _ENDED = frozenset({Parent.COMPLETED, Parent.FAILED})
 
@@ -33,9 +33,8 @@ _ENDED = frozenset({Parent.COMPLETED, Parent.FAILED})
 @dataclass(slots=True)
 class Entry:
     """One waiting task. rest_until is on the leader's monotonic clock (s), 0 for none.
-
-    file: its name as it stands in waiting/. Of a million tasks nothing more is kept; and names sort by urgency.
-    runnable: every gate passes but those that are asked in every step; groups: those, with the task's group of each.
+    file: its name in waiting/. Nothing more is kept, since there may be a million tasks; and names sort by urgency.
+    runnable: all gates pass except those that are asked in every step; groups: those, with the task's group of each.
     """
 
     file: str
@@ -80,7 +79,7 @@ class Backlog:
         self._timers: list[tuple[float, str]] = []
         self._refused: dict[str, Refuse] = {}
         self._rings: dict[str, tuple[str, ...]] = {}
-        # Which groups a gate keeps waiting in this step, and when (monotonic, s) it said that it may open.
+        # The groups that a gate keeps waiting in this step, and when (monotonic, s) it said that it may open.
         self._shut: set[tuple[str, Hashable]] = set()
         self._opens: float | None = None
         self.gathered: Mapping[str, Any] = {}
@@ -114,8 +113,8 @@ class Backlog:
         return {lane: count for lane, count in sorted(self._per_lane.items()) if count}
 
     def add(self, entry: Entry, now: Now) -> str:
-        """Take a task in; returns its key. If it closes dependency cycles, all their members are refused, naming one
-        of them.
+        """Take a task in; return its key. If it closes dependency cycles, all their members are refused, naming one
+        of the cycles.
         """
         task_key = key_in(entry.file)
         self.remove(task_key)
@@ -123,7 +122,7 @@ class Backlog:
         self._per_lane[entry.lane] += 1
         conditions = entry.conditions
         if conditions is NO_CONDITIONS and not entry.rest_until and not registry.OF_EVERY_TASK:
-            entry.runnable = True  # as the gates would say; nearly every task of a huge backlog is one of these
+            entry.runnable = True  # as the gates would answer; true of nearly every task of a huge backlog
             self.put_back(entry)
             return task_key
         if registry.OF_EVERY_STEP:
@@ -141,7 +140,7 @@ class Backlog:
         return task_key
 
     def remove(self, task_key: str) -> Entry | None:
-        """The task waits no longer. Heaps and timers forget it when they come to it."""
+        """Remove a task that no longer waits. Heaps and timers forget it when they come to it."""
         entry = self._entries.pop(task_key, None)
         if entry is not None:
             self._per_lane[entry.lane] -= 1
@@ -152,10 +151,10 @@ class Backlog:
         return entry
 
     def parent_changed(self, parent_key: str, now: Now) -> None:
-        """A task ended, or came to life again: ask anew for those that wait for it and for nobody else.
+        """Ask anew for the children of a task that ended, or came to life again, and for no other task.
 
-        A child with more parents still open goes on waiting when one completes, so that joining many costs one
-        question and not as many as there are parents.
+        A child with more parents still open goes on waiting when one completes, so that a child of many parents costs
+        one question and not one for each parent.
         """
         state = self._parent(parent_key)
         for child in self._graph.children(parent_key):
@@ -164,7 +163,7 @@ class Backlog:
                 self._judge(child, self._entries[child], now)
 
     def tick(self, now: Now) -> None:
-        """A step begins: ask anew for all whose time has come, and let `lets` ask again."""
+        """Begin a step: ask anew for all tasks whose time has come, and let `lets` ask again."""
         self._shut.clear()
         self._opens = None
         while self._timers and self._timers[0][0] <= now.monotonic:
@@ -180,7 +179,7 @@ class Backlog:
 
     @property
     def refusals(self) -> int:
-        """How many there are in `refused`."""
+        """The number of tasks in `refused`."""
         return len(self._refused)
 
     def refused(self) -> list[tuple[Entry, Refuse]]:
@@ -188,7 +187,7 @@ class Backlog:
         return [(self._entries[k], self._refused[k]) for k in sorted(self._refused)]
 
     def heads(self, lane: str) -> Iterator[tuple[str, Groups]]:
-        """The file of the most urgent runnable task of each queue of a lane, with the groups that the queue is of."""
+        """The file of the most urgent runnable task of each queue of a lane, with the queue's groups."""
         return self._queues.heads(lane)
 
     def head(self, lane: str, groups: Groups = ()) -> str | None:
@@ -196,24 +195,24 @@ class Backlog:
         return self._queues.head(lane, groups)
 
     def best(self, lane: str) -> Entry | None:
-        """The most urgent runnable task of a lane that no gate kept waiting when it was last asked; it stays."""
+        """The most urgent runnable task of a lane that no gate held when it was last asked; it stays in its queue."""
         file = self._queues.best(lane, self._shut)
         return None if file is None else self._entries[key_in(file)]
 
     def take(self, lane: str, groups: Groups = ()) -> Entry | None:
-        """The most urgent runnable task of a queue, off its order: the caller removes it, or puts it back."""
+        """Take the most urgent runnable task off its queue: the caller removes it, or puts it back."""
         file = self._queues.take(lane, groups)
         return None if file is None else self._entries[key_in(file)]
 
     def put_back(self, entry: Entry) -> None:
-        """A task that `take` gave and that is still waiting."""
+        """Put back a task from `take` that still waits."""
         self._queues.push(entry.lane, entry.groups, entry.file)
 
     def lets(self, entry: Entry, facts: TypeFacts, now: Now) -> bool:
         """Whether the gates that are asked in every step let a runnable task go; facts: those of its type.
 
-        A gate that answers Wait is not asked again in this step for any task of the group; one that refuses ends this
-        task alone.
+        A gate that answers Wait is not asked again in this step for any task of the group; a gate that refuses ends
+        this task alone.
         """
         if not entry.groups:
             return True
@@ -236,19 +235,19 @@ class Backlog:
         return isinstance(registry.judge(entry.conditions, self._facts(key_in(entry.file), entry, now, facts)), Pass)
 
     def refuse(self, entry: Entry, verdict: Verdict) -> None:
-        """A runnable task that a gate refuses now can never run; any other verdict changes nothing."""
+        """Mark a runnable task that a gate refuses now as never runnable; any other verdict changes nothing."""
         if isinstance(verdict, Refuse):
             entry.runnable = False
             self._refused[key_in(entry.file)] = verdict
 
     def look_again(self, verdict: Verdict, now: Now) -> None:
-        """A gate that is asked in every step may have named a moment: then there must be a step."""
+        """Note the moment that a gate asked in every step may have named: then there must be a step."""
         if isinstance(verdict, Wait) and verdict.until is not None:
             due = now.monotonic + _in_s(verdict.until, now)
             self._opens = due if self._opens is None else min(due, self._opens)
 
     def verdict(self, entry: Entry, now: Now) -> Wait | Refuse | None:
-        """What the gates say that are asked for this task alone; None when they all pass."""
+        """The verdict of the gates that are asked for this task alone; None if they all pass."""
         verdict = registry.judge_arrived(entry.conditions, self._facts(key_in(entry.file), entry, now))
         return None if isinstance(verdict, Pass) else verdict
 
@@ -259,7 +258,7 @@ class Backlog:
         return entry.file == file and entry.lane == lane and entry.groups == groups
 
     def _close_ring(self, cycle: list[str], now: Now) -> None:
-        """Members of a cycle know it for as long as they wait: one that fails must not hide from the next why."""
+        """Members keep the cycle for as long as they wait: one that fails must not hide the reason from the next."""
         ids = tuple(self._entries[member].name.id for member in cycle)
         for member in self._graph.knot(cycle[0]):
             self._rings[member] = ids
@@ -285,10 +284,10 @@ class Backlog:
         if upcoming:
             heapq.heappush(self._timers, (now.monotonic + _in_s(min(upcoming), now), task_key))
         elif verdict is not None and task_key not in self._graph:
-            # It waits for a moment that its gate did not name.
+            # The task waits for a moment that its gate did not name.
             heapq.heappush(self._timers, (now.monotonic + LOOK_AGAIN_S, task_key))
 
 
 def _in_s(moment: float, now: Now) -> float:
-    """How long (s) until a moment (s since 1970) is looked at."""
+    """Seconds until the look at a moment (s since 1970)."""
     return min(max(moment - now.wall, LOOK_AGAIN_MIN_S), LOOK_AGAIN_S)

@@ -1,4 +1,4 @@
-"""Which tasks wait for which. Holds only what is still open: an edge goes when its child no longer waits.
+"""Which tasks wait for which. Holds only open edges: an edge goes when its child no longer waits.
 
 An edge child → parent exists from the child's admission, whether or not the parent is known yet, so that tasks may
 arrive in any order. Ids are compared by their key (see `names.key`); callers pass keys.
@@ -40,16 +40,16 @@ class Graph:
                 del self._children[parent]
 
     def children(self, parent: str) -> list[str]:
-        """Who waits for the parent, in a settled order."""
+        """The tasks that wait for the parent, in a settled order."""
         return sorted(self._children.get(parent, ()))
 
     def settle(self, child: str, parent: str, *, ended: bool) -> bool:
-        """One of the child's parents has ended, or is open again; True while any of them is open."""
+        """Note that one of the child's parents has ended, or is open again; True while any of them is open."""
         (self._open[child].discard if ended else self._open[child].add)(parent)
         return bool(self._open[child])
 
     def knot(self, start: str) -> list[str]:
-        """Everybody who is on some cycle through `start`, in a settled order."""
+        """Every task on some cycle through `start`, in a settled order."""
         return sorted(self._reach(start, self._parents) & self._reach(start, self._children))
 
     @staticmethod
@@ -64,8 +64,8 @@ class Graph:
     def cycle(self, start: str) -> list[str]:
         """The members of a cycle through `start`, in order of dependency, or [].
 
-        Asked when `start` is added: a new cycle must go through it, and can only do so when somebody already waits
-        for it; a chain that arrives in order therefore costs nothing here.
+        Asked when `start` is added: a new cycle must go through it, and can only do so if a task already waits for
+        it; a chain that arrives in order therefore costs nothing here.
         """
         if start not in self._children:
             return []

@@ -1,4 +1,4 @@
-"""May this worker run what is in this lane, and has it room for it now? Asked by workers and by `spool explain`."""
+"""May this worker run the tasks in this lane, and has it room for one now? Workers and `spool explain` ask here."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from dataclasses import dataclass
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
 
-# No type begins so.
+# No type begins with it.
 MODULE = "py="
 
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """What a worker has left: cores, MiB, devices."""
+    """A worker's free resources: cores, MiB, devices."""
 
     cpus: float
     mem_mb: int
     gpus: int
 
     def without(self, lane: Lane) -> Free:
-        """What is left when a task of this lane runs, too."""
+        """The free resources while a task of this lane runs, too."""
         return Free(self.cpus - lane.cpus, self.mem_mb - lane.mem_mb, self.gpus - lane.gpus)
 
 
 def unfit(lane: Lane, worker: Capabilities) -> str | None:
-    """Why this worker can never serve the lane, and what would change that; None when it can."""
+    """Why this worker can never serve the lane, and the change that would help; None if it can."""
     reasons = (
         _wrong_kind(lane, worker),
         _wrong_run(lane, worker),
@@ -60,13 +60,13 @@ def _wrong_run(lane: Lane, worker: Capabilities) -> str | None:
 
 
 def shuns(lane: Lane, worker: Capabilities) -> str | None:
-    """Why this worker keeps away from the lane for a while, though it could serve it; None when it does not."""
+    """Why this worker leaves the lane to others for a while, though it could serve it; None if it does not."""
     return worker.shuns.get(left_as(lane))
 
 
 def left_as(lane: Lane) -> str:
-    """As what a worker leaves such tasks to others: the type of a handler, a module as lanes name it; '' for a raw
-    command, since each is another program.
+    """The key under which a worker leaves such tasks to others: a handler's type, a module as lanes name it; '' for a
+    raw command, since each is another program.
     """
     if lane.run == "python":
         return f"{MODULE}{lane.module.lower()}"
@@ -85,13 +85,13 @@ def _too_small(lane: Lane, worker: Capabilities) -> str | None:
 
 
 def fits(lane: Lane, free: Free) -> bool:
-    """Whether what the lane demands is free at this moment."""
-    # Cores come in fractions: what is left of them is not to the last bit what was asked for.
+    """Whether the lane's demand is free at this moment."""
+    # Cores are fractions: the rest may differ in the last bits from the demand.
     return lane.cpus <= free.cpus + 1e-6 and lane.mem_mb <= free.mem_mb and lane.gpus <= free.gpus
 
 
 def free(worker: Capabilities, running: list[Lane]) -> Free:
-    """What is left of a worker when these lanes' demands are taken off it."""
+    """The free resources of a worker after the demands of these lanes."""
     return Free(
         cpus=worker.cpus - sum(lane.cpus for lane in running),
         mem_mb=worker.mem_mb - sum(lane.mem_mb for lane in running),
@@ -105,5 +105,5 @@ def allows(module: str, prefixes: tuple[str, ...]) -> bool:
 
 
 def promises(module: str, prefixes: tuple[str, ...]) -> bool:
-    """Whether it is on the list but for its case, which no lane tells: only the task itself does."""
+    """Whether it is on the list but for its case, which no lane shows: only the task itself does."""
     return allows(module.lower(), tuple(prefix.lower() for prefix in prefixes))

@@ -1,7 +1,7 @@
-"""Which waiting tasks go to ready/ next, and which go back: urgent first, within the limits, a window for each lane.
+"""The tasks that go to ready/ next, and those that go back: urgent first, within the limits, a window for each lane.
 
 Law: ready/ holds a window per lane, however long the backlog. The gates that are asked in every step are asked here,
-for the head of a queue alone, and only where there is room for it.
+for the head of a queue alone, and only if there is room for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spoold.rules.scheduling.backlog import Backlog, Entry, Now
 
 @dataclass(frozen=True, slots=True)
 class LaneView:
-    """A lane as it stands in ready/: its type and the ranks of the tasks in it."""
+    """A lane in ready/: its type and the ranks of the tasks in it."""
 
     kind: str
     ranks: tuple[int, ...]
@@ -29,7 +29,7 @@ class LaneView:
 def promotions(
     backlog: Backlog, lanes: Mapping[str, LaneView], types: Mapping[str, TypeFacts], window: int, now: Now
 ) -> list[Entry]:
-    """Which waiting tasks go to ready/ now, most urgent first over all lanes. types: all over one and the same stock.
+    """The waiting tasks that go to ready/ now, most urgent first over all lanes. types: all share one stock.
 
     A lane is filled up to `window`; a task more urgent than the least urgent one there still goes in, up to twice the
     window, so that a full lane never makes an urgent task wait. A limit holds over all lanes. The tasks named leave
@@ -48,7 +48,7 @@ def promotions(
         _, lane, number = heapq.heappop(heads)
         groups, kind = queues[number][2], lanes[lane].kind
         entry = backlog.take(lane, groups)
-        assert entry is not None  # the best of the queue stood in heads, and nothing happened since
+        assert entry is not None  # the best of the queue was in heads, and nothing changed since
         fits = sizes[lane] < window or (entry.rank < worst[lane] and sizes[lane] < 2 * window)
         if fits and _let(backlog, entry, kind, types[kind], now):
             chosen.append(entry)
@@ -65,7 +65,7 @@ def promotions(
 
 
 def _let(backlog: Backlog, entry: Entry, kind: str, facts: TypeFacts, now: Now) -> bool:
-    """Whether every gate that is asked in each step passes; what one of them refuses is runnable no more."""
+    """Whether every gate that is asked in each step passes; a task that one of them refuses is runnable no more."""
     verdict = judge_type(kind, facts)
     if isinstance(verdict, Pass):
         return backlog.lets(entry, facts, now)
@@ -75,7 +75,7 @@ def _let(backlog: Backlog, entry: Entry, kind: str, facts: TypeFacts, now: Now) 
 
 
 def holdbacks(ready: list[TaskName], facts: TypeFacts, kind: str) -> list[TaskName]:
-    """Which tasks of a type go back from ready/ to waiting/ because a gate closed again, least urgent first."""
+    """The tasks of a type that go back from ready/ to waiting/ because a gate closed again, least urgent first."""
     if not isinstance(judge_type(kind, facts, ready=True), Pass):
         return _least_urgent(ready, len(ready))
     return _least_urgent(ready, facts.stock.beyond(facts.uses))
@@ -84,9 +84,9 @@ def holdbacks(ready: list[TaskName], facts: TypeFacts, kind: str) -> list[TaskNa
 def displaced(
     ready: list[TaskName], backlog: Backlog, lane: str, facts: TypeFacts, window: int, now: Now
 ) -> list[TaskName]:
-    """Which tasks of a lane make room for a more urgent one that waits, once even twice the window is full.
+    """The tasks of a lane that make room for a more urgent waiting one, once even twice the window is full.
 
-    All beyond the window at once, so that however many urgent tasks come, each costs no more than one move back.
+    All tasks beyond the window at once, so that each of many urgent tasks costs no more than one move back.
     """
     if len(ready) < 2 * window:
         return []

@@ -1,9 +1,9 @@
-"""The files of the tasks that may run, by lane, and in a lane by group; each in order of urgency.
+"""The files of runnable tasks, by lane, and in a lane by group; each in order of urgency.
 
-A group is what the gates that are asked in every step can tell apart. Those that pass or wait together stand in one
-queue, so that a closed gate costs one question however many tasks are behind it, and the others flow past.
+A group is a set of tasks that the gates asked in every step cannot distinguish. They pass or wait together in one
+queue, so that a closed gate costs one question for all tasks behind it, and the others flow past.
 
-Law: an order and no truth. A file stays until it comes to the head of its queue; `stands` says whether it counts.
+Law: an order, not the truth. A file stays until it comes to the head of its queue; `stands` says whether it counts.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Queues:
         self._heaps: dict[str, dict[Groups, list[str]]] = {}
 
     def push(self, lane: str, groups: Groups, file: str) -> None:
-        """Into the order; more than once is no harm."""
+        """Add a file to the order; adding it twice does no harm."""
         heapq.heappush(self._heaps.setdefault(lane, {}).setdefault(groups, []), file)
 
     def lanes(self) -> list[str]:
-        """Lanes in which something may stand, in a settled order."""
+        """Lanes that may hold a file, in a settled order."""
         return sorted(self._heaps)
 
     def heads(self, lane: str) -> Iterator[tuple[str, Groups]]:
@@ -48,17 +48,17 @@ class Queues:
         return None
 
     def take(self, lane: str, groups: Groups) -> str | None:
-        """The most urgent file of one queue, off it."""
+        """Take the most urgent file off one queue."""
         file = self.head(lane, groups)
         if file is not None:
             heap = self._heaps[lane][groups]
             while heap and heap[0] == file:
-                heapq.heappop(heap)  # more than once: a task that came, went and came again stands there twice
+                heapq.heappop(heap)  # repeatedly: a task that came, went and came again is in the heap twice
             self._tidy(lane, groups)
         return file
 
     def best(self, lane: str, shut: Set[tuple[str, Hashable]]) -> str | None:
-        """The most urgent file of a lane that is in none of the groups that are shut."""
+        """The most urgent file of a lane that is in none of the shut groups."""
         best = None
         for groups in tuple(self._heaps.get(lane, ())):
             file = self.head(lane, groups) if shut.isdisjoint(groups) else None
@@ -67,7 +67,7 @@ class Queues:
         return best
 
     def _tidy(self, lane: str, groups: Groups) -> None:
-        """Forget a queue with nothing in it, and a lane without queues."""
+        """Forget an empty queue, and a lane without queues."""
         queues = self._heaps.get(lane, {})
         if not queues.get(groups, True):
             del queues[groups]

@@ -1,4 +1,4 @@
-"""Counted resources: how much of each one task uses, how much there is, and which of them has too little left.
+"""Counted resources: how much of each one task uses, how much there is, and which are short.
 
 A resource is a name. Every task that is ready or claimed uses some units of it. The first instance is the type of a
 task: `max_concurrent` is the capacity of `type:NAME`, and each task of the type uses one unit.
@@ -16,14 +16,14 @@ from spoold.protocol.settings import Settings
 
 # Units by the name of the resource; each is at least 1.
 Uses = Mapping[str, int]
-# What a task uses whose type is not known: it may use any resource.
+# The use of a task whose type is not known: it may use any resource.
 UNKNOWN = ""
 _TYPE = "type:"
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """units: how many may be in use at once. whose and setting: what people call it, and where they change it.
+    """units: how many may be in use at once. whose and setting: its name for people, and the setting to change.
 
     most: the most units that one task can use; a task of unknown type counts for so many.
     """
@@ -38,7 +38,7 @@ class Capacity:
 class Stock:
     """Every counted resource at one moment. A resource without a capacity has no limit.
 
-    used: units that are seen in use; doubtful: units that may be in use as well.
+    used: units seen in use; doubtful: units that may be in use as well.
     """
 
     capacity: Mapping[str, Capacity] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Stock:
     doubtful: Mapping[str, int] = field(default_factory=dict)
 
     def short_of(self, uses: Uses) -> str | None:
-        """The first resource that has too little left for one more such task; None when there is enough of all."""
+        """The first resource that has too little left for one more such task; None if there is enough of all."""
         for name, units in uses.items():
             there = self.capacity.get(name)
             if there is not None and self.used.get(name, 0) + self.doubtful.get(name, 0) + units > there.units:
@@ -56,7 +56,7 @@ class Stock:
     def beyond(self, uses: Uses) -> int:
         """How many such tasks must give theirs back until no resource is used beyond its capacity.
 
-        What is in doubt sends nothing back.
+        Units in doubt send nothing back.
         """
         over = (
             -((there.units - self.used.get(name, 0)) // units)
@@ -68,7 +68,7 @@ class Stock:
 
 @lru_cache(maxsize=4096)
 def uses_of(kind: str) -> Uses:
-    """What one task of a type uses; '' for a task whose type is not known."""
+    """The use of one task of a type; '' for a task of unknown type."""
     return {f"{_TYPE}{kind}" if kind else UNKNOWN: 1}
 
 

@@ -1,7 +1,7 @@
-"""What the figures of one machine mean. Measurements in, remarks out.
+"""The meaning of one machine's figures. Measurements in, remarks out.
 
-Law: a figure that is missing proves nothing and is no finding, unless its probe ended in an error; what spoold never
-does (replace a file, rely on a lock in `rename`, create exclusively) is at most a note. The figures:
+Law: a missing figure proves nothing and is no finding, unless its probe ended in an error; operations that spoold
+never uses (replace a file, rely on a lock in `rename`, create exclusively) yield at most a note. The figures:
 
     marker      present, spool_id, claim
     space       free_mb, free_inodes (null: not counted)
@@ -34,7 +34,7 @@ NO_ANSWER = "no answer"
 
 
 def judge_machine(measured: Mapping[str, Figures]) -> list[Remark]:
-    """Everything that one machine's figures say; the mount's options are judged in `mounting`."""
+    """The remarks on one machine's figures; the mount's options are judged in `mount_options`."""
     return judged(measured, _JUDGES)
 
 
@@ -127,7 +127,7 @@ def _durability(figures: Figures) -> list[Remark]:
     if figures["file"] == "done":
         return []
     problem = f"fsync gives {figures['file']}: results may not survive a power cut of the server"
-    return [warning("durability", problem, "mend the server, or set [durability] fsync = false and accept that")]
+    return [warning("durability", problem, "fix the server, or set [durability] fsync = false and accept that")]
 
 
 def _locks(figures: Figures) -> list[Remark]:
@@ -157,7 +157,7 @@ def _race(figures: Figures) -> list[Remark]:
     if not figures["doubled"] and not figures["lost"]:
         return []
     tried = amount(figures["files"], "rename")
-    problem = f"of {tried}, {figures['doubled']} were won twice and {figures['lost']} by nobody"
+    problem = f"of {tried}, {figures['doubled']} were won twice and {figures['lost']} by no thread"
     mend = "use `spool init --claim lock` if locks work here, else another file system"
     return [Remark(grade="bad", probe="race", problem=problem, mend=mend, against=("rename",))]
 

@@ -1,6 +1,6 @@
-"""Is there room on the share? A warning first, then no new starts, so that what runs can still commit.
+"""Is there room on the share? A warning first, then no new starts, so that running tasks can still commit.
 
-Room is space, and inodes where the file system counts them: each new file needs one, whatever space is left.
+Room is space, and inodes if the file system counts them: each new file needs one, whatever space is left.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Protocol
 
 from spoold.protocol.amount import amount
 
-# So few more files (inodes) can be made that people are warned; so few that they are left for results and beats.
+# Free inodes below which people are warned; below which the rest is reserved for results and beats.
 FEW_INODES, NO_INODES = 1000, 100
 # How each warning begins.
 _ABOUT = "the share is "
@@ -54,7 +54,7 @@ class Room(Enum):
 
     @property
     def mend(self) -> str:
-        """What a person can do."""
+        """The advice to a person."""
         if self in _OF_INODES:
             return "remove files from the share, or let it have more inodes"
         return "free some room, or set [disk] in spool.toml"
@@ -64,7 +64,7 @@ _OF_INODES = (Room.FEW_FILES, Room.NO_FILES)
 
 
 def room(total_bytes: int, free_bytes: int, free_inodes: int | None, settings: Limits) -> Room:
-    """The verdict on a file system of that size with that much free; free_inodes: None where none are counted.
+    """The verdict on a file system of that size with that much free; free_inodes: None if they are not counted.
 
     A fraction alone would stop a huge disk with hundreds of GiB to spare, so that much free is always enough.
     """
@@ -81,7 +81,7 @@ def room(total_bytes: int, free_bytes: int, free_inodes: int | None, settings: L
 
 
 def warnings(total_bytes: int, free_bytes: int, free_inodes: int | None, settings: Limits) -> list[str]:
-    """What people are told of it: nothing where there is enough room."""
+    """The warnings about the room: none if there is enough."""
     verdict = room(total_bytes, free_bytes, free_inodes, settings)
     if verdict is Room.ENOUGH:
         return []
@@ -94,5 +94,5 @@ def warnings(total_bytes: int, free_bytes: int, free_inodes: int | None, setting
 
 
 def is_warning(text: str) -> bool:
-    """Whether this is one of these warnings, which whoever looks later knows better."""
+    """Whether this is one of these warnings, which a later look replaces."""
     return text.startswith(_ABOUT)

@@ -1,14 +1,14 @@
-"""What the figures of several machines mean that made trials together. Measurements in, remarks out.
+"""The meaning of the figures of several machines that ran trials together. Measurements in, remarks out.
 
-Law: as in `checkup`. Only what spoold relies on can rule a strategy out. The figures, all of them over all machines:
+Law: as in `checkup`. Only operations that spoold relies on can rule a strategy out. The figures, over all machines:
 
     freshness         rounds, late (listings that lacked what must be in them), touched (of those, that came only
                       when the directory was touched), worst_s (of the others), ping_p50_ms, ping_max_ms
     absent            seen_by_stat_s (up to limit_s): how long stat believed in an absence; seen_after_listing
     moved             stat_still_sees, open_still_works, still_listed (once touched): counts of observers;
                       inode_kept
-    read_rename       rounds, refused, stuck, errors, longest_s: renames of what a peer had just read
-    replaced          errors, target_there: renames over what a peer held open
+    read_rename       rounds, refused, stuck, errors, longest_s: renames of a file that a peer had just read
+    replaced          errors, target_there: renames over a file that a peer held open
     beats             beats, seen, last_seen, longest_gap_s
     claims            files, doubled, lost, left where they were, won per machine, errors
     handover          moves, overlaps, miscounted
@@ -33,12 +33,12 @@ LONG_ABSENT_S = 1.0
 
 
 def judge_gathering(together: Mapping[str, Figures]) -> list[Remark]:
-    """Everything that the common trials say."""
+    """The remarks on the common trials."""
     return judged(together, _JUDGES)
 
 
 def judge_company(hosts: Sequence[HostId], mounts: Mapping[str, MountFacts]) -> list[Remark]:
-    """What follows from who takes part. mounts: per node, of those that could tell."""
+    """The remarks that follow from who takes part. mounts: by node, as far as known."""
     found = []
     boots: dict[str, set[str]] = {}
     for host in hosts:
@@ -75,7 +75,7 @@ def _freshness(figures: Figures) -> list[Remark]:
         problem += f"for up to {figures['worst_s']:.1f} s"
         return [bad("freshness", problem, f"make listings fresh ({_FRESH})", BOTH)]
     if touched:
-        problem += f"{touched} of them until the directory was touched, as spoold does with what it polls on NFS"
+        problem += f"{touched} of them until the directory was touched, as spoold does when it polls on NFS"
     else:
         problem += f"for up to {figures['worst_s']:.1f} s"
     return [warning("freshness", problem, f"to see tasks sooner: {_FRESH}")]
@@ -132,7 +132,7 @@ def _beats(figures: Figures) -> list[Remark]:
         return [bad("beats", problem, f"make listings fresh ({_FRESH})", BOTH)]
     if figures["longest_gap_s"] >= LONG_GAP_S:
         problem = f"heartbeats that came every 0.1 s were not seen for {figures['longest_gap_s']:.1f} s"
-        mend = "raise [heartbeat] interval_s in spool.toml, or mend the network"
+        mend = "raise [heartbeat] interval_s in spool.toml, or fix the network"
         return [warning("beats", problem, mend)]
     return []
 
@@ -177,7 +177,7 @@ def _locks(figures: Figures) -> list[Remark]:
 
 
 def _informed(probe: str, what: str) -> Callable[[Figures], list[Remark]]:
-    """Races that spoold never runs: told, since it is why it does not."""
+    """Judge a race that spoold never runs: reported, since it is the reason why."""
 
     def judge(figures: Figures) -> list[Remark]:
         if not figures["doubled"]:

@@ -1,12 +1,12 @@
 """Which mount options make a spool unsafe, and whether a node mounts as the doctor approved.
 
-Law: options are judged by what real clients were seen to do with them; what is not known here is no finding, since
+Law: options are judged by the behaviour of real clients; an option that is not listed here is no finding, since
 the doctor's trials speak for themselves. Sources: nfs(5), mount.cifs(8), and trials with Linux 6.1 and 6.12 clients.
 
-A node that works on a local file system beside nodes that mount over the network is on the server itself: nobody else
-could see its heartbeat. NFS clients see its renames like anybody's. But its flock is the kernel's own and theirs is a
-byte range, so `lock` protects nobody there; and Samba does not know what happened behind its back, so that an SMB
-client may believe an old listing.
+A node that works on a local file system beside nodes that mount over the network is on the server itself: no other
+machine could see its heartbeat. NFS clients see its renames like any others. But its flock is the kernel's own and
+theirs is a byte range, so `lock` excludes no node there; and Samba does not see local changes, so that an SMB client
+may believe an old listing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def family(fstype: str) -> str:
 
 
 def facts_of(fstype: str, options: Iterable[str], *, network: bool) -> MountFacts:
-    """What matters of a mount, in one spelling."""
+    """The facts of a mount that affect safety, in one spelling."""
     listed = list(options)
     named = dict(option.partition("=")[::2] for option in listed)
     kind = family(fstype)
@@ -55,7 +55,7 @@ def describe(mount: MountFacts) -> str:
 
 
 def judge_mount(mount: MountFacts) -> list[Remark]:
-    """What the options alone say."""
+    """The remarks on the options alone."""
     found = []
     if "ro" in mount.options:
         found.append(bad("mount", "the spool is mounted read-only", "mount it read-write (rw)", BOTH))
@@ -78,7 +78,7 @@ def _judge_nfs(mount: MountFacts) -> list[Remark]:
         problem = "with nocto a file that another machine has just written may be read as it was before, or empty"
         found.append(bad("mount", problem, "mount without nocto", BOTH))
     if has & {"nolock", "local_lock=all", "local_lock=flock"}:
-        problem = "locks stay on this machine (nolock or local_lock); `rename` needs none, but `lock` protects nobody"
+        problem = "locks stay on this machine (nolock, local_lock); `rename` needs none, but `lock` excludes no node"
         found.append(
             bad("mount", problem, "mount without nolock and local_lock, if the spool is to use `lock`", LOCK)
         )
@@ -87,7 +87,7 @@ def _judge_nfs(mount: MountFacts) -> list[Remark]:
         found.append(warning("mount", problem, "mount without noac; lookupcache=positive,actimeo=3 is enough"))
     if mount.version in ("2", "3"):
         problem = (
-            f"NFS {mount.version} tells a directory's changes by its time, so of two within one tick of the server's "
+            f"NFS {mount.version} shows a directory's changes by its time, so of two within one tick of the server's "
             "clock (1 to 10 ms) the second may stay unseen until spoold touches the directory, after ten seconds"
         )
         found.append(
@@ -106,7 +106,7 @@ def _judge_smb(mount: MountFacts) -> list[Remark]:
         problem = "cache=loose believes its own copy of files that other machines change"
         found.append(bad("mount", problem, "mount with cache=strict", BOTH))
     if "nobrl" in has:
-        problem = "with nobrl locks never reach the server; `rename` needs none, but `lock` protects nobody"
+        problem = "with nobrl locks never reach the server; `rename` needs none, but `lock` excludes no node"
         found.append(bad("mount", problem, "mount without nobrl, if the spool is to use `lock`", LOCK))
     if not has & {"nolease", "closetimeo=0"}:
         problem = "this machine holds on to files for a second after reading them, so renames by others wait or fail"
@@ -118,7 +118,7 @@ def _judge_smb(mount: MountFacts) -> list[Remark]:
 
 def _judge_other(mount: MountFacts) -> list[Remark]:
     if mount.fstype == "9p" and any(option.startswith("cache=") for option in mount.options):
-        problem = "9p with a cache shows what other machines did only much later"
+        problem = "9p with a cache shows other machines' changes only much later"
         return [bad("mount", problem, "mount with cache=none", BOTH)]
     if mount.fstype == "fuse.sshfs":
         problem = "sshfs remembers listings for many seconds, and its locks stay on this machine"
@@ -128,15 +128,15 @@ def _judge_other(mount: MountFacts) -> list[Remark]:
             )
         ]
     if mount.fstype.startswith("fuse"):
-        problem = f"what {mount.fstype} promises is not known here"
+        problem = f"the guarantees of {mount.fstype} are not known here"
         return [warning("mount", problem, "let two machines run the doctor at once before you trust it")]
     return []
 
 
 def disapproved(mounts: Mapping[str, MountFacts], reports: Iterable[Report], claim: Strategy) -> list[str]:
-    """Warnings for `status`, by name of node: mounts that what is known of their kind does not call safe.
+    """Warnings for `status`, by name of node: mounts that the known facts about their kind do not call safe.
 
-    mounts: of every living node that told it; reports: in the order of their numbers; claim: how moves are made in
+    mounts: of every living node that reports it; reports: in the order of their numbers; claim: how moves are made in
     this spool. Nodes that all work on local file systems share a machine, and need no approval.
     """
     known = in_force(reports)
@@ -158,7 +158,7 @@ Kind = tuple[str, str, tuple[str, ...], bool]
 def in_force(reports: Iterable[Report]) -> dict[Kind, Report]:
     """The report that counts for each kind of mount: the newest, but several machines outweigh one.
 
-    Else a look by one machine, which cannot see a race, would wipe out that two machines did.
+    Otherwise a look by one machine, which cannot see a race, would erase the finding of two machines.
     """
     known: dict[Kind, Report] = {}
     for report in reports:
@@ -170,19 +170,19 @@ def in_force(reports: Iterable[Report]) -> dict[Kind, Report]:
 
 
 def _kind(mount: MountFacts) -> Kind:
-    """Mounts of one kind behave alike; where they lead is not compared, since one server has many names."""
+    """Mounts of one kind behave alike; their targets are not compared, since one server has many names."""
     return mount.fstype, mount.version, mount.options, mount.network
 
 
 def beside(shared: Iterable[MountFacts], claim: Strategy) -> tuple[str, str]:
-    """What is wrong with working on the server's own disk while others mount it like this, and the mend; or ''."""
+    """The fault of working on the server's own disk while others mount it like this, and the fix; or ''."""
     families = {family(mount.fstype) for mount in shared}
     mend = "mount the share on the server too, and start the node on that"
     if families and claim == "lock":
         problem = "works on the server's own disk, where its locks and those of other machines do not see each other"
         return problem, mend
     if "smb" in families:
-        return "works on the server's own disk, and Samba does not tell its clients what happens there", mend
+        return "works on the server's own disk, and Samba does not notify its clients of changes there", mend
     return "", ""
 
 
@@ -192,7 +192,7 @@ def _unapproved(mount: MountFacts, report: Report | None, claim: Strategy) -> st
     if against is None and report is None:
         return f"{how}, which no doctor has seen; run `spool doctor` there"
     if against is None and report is not None:
-        # What was wrong with another machine that took part says nothing of this kind of mount.
+        # A fault of another machine that took part says nothing of this kind of mount.
         own = (remark for remark in report.remarks if not remark.host)
         against = next((remark for remark in own if claim in remark.against), None)
     return f"{how}: {against.problem}; {against.mend}" if against is not None else ""

@@ -1,6 +1,6 @@
-"""How remarks are made, and how figures become them. Remarks in words, and which strategies each rules out.
+"""The making of remarks, also from figures. Remarks in words, and which strategies each rules out.
 
-Law: only what spoold relies on can rule a strategy out; a trial that ended in an error rules out both.
+Law: only operations that spoold relies on can rule a strategy out; a trial that ended in an error rules out both.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ LOCK: tuple[Strategy, ...] = ("lock",)
 
 
 def bad(probe: str, problem: str, mend: str, against: tuple[Strategy, ...] = BOTH) -> Remark:
-    """What rules strategies out."""
+    """A finding that rules strategies out."""
     return Remark(grade="bad", probe=probe, problem=problem, mend=mend, against=against)
 
 
 def warning(probe: str, problem: str, mend: str) -> Remark:
-    """What people should change, and can live with."""
+    """A finding that people should fix, and can live with."""
     return Remark(grade="warning", probe=probe, problem=problem, mend=mend)
 
 
 def note(probe: str, problem: str, mend: str = "") -> Remark:
-    """What is good to know."""
+    """A finding that is good to know."""
     return Remark(grade="note", probe=probe, problem=problem, mend=mend)
 
 
 def judged(measured: Mapping[str, Figures], judges: Judges) -> list[Remark]:
-    """What the figures of all probes say, each by its judge; probes without one are only kept."""
+    """The remarks on the figures of all probes, each by its judge; probes without a judge are only kept."""
     found = []
     for probe, figures in measured.items():
         if "error" in figures:
@@ -47,4 +47,4 @@ def judged(measured: Mapping[str, Figures], judges: Judges) -> list[Remark]:
 def _mend(figures: Figures) -> str:
     if figures.get("hung"):
         return "check the network and the file server; a hard mount goes on by itself when the server is back"
-    return "check the permissions of the share and what the server says of this in its log"
+    return "check the permissions of the share and the server's log about this"

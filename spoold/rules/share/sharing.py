@@ -19,17 +19,17 @@ def node_remark(
     primary: bool,
     where: str,
 ) -> str | None:
-    """What is wrong with a node's user, as far as moving each other's files goes; None for nothing.
+    """The remark if this node's user and the others cannot move each other's files; None if they can.
 
-    uid: of the node; owner: of the spool's directory `where`; member: of its group; primary: which is the group that
-    the node's files get by themselves; umask: None where it is not known; unshared: directories of the spool that the
-    group does not share as it shares the root.
+    uid: of the node; owner: of the spool's directory `where`; member: of its group; primary: whether that group is
+    the one that the node's files get by themselves; umask: None if unknown; unshared: directories of the spool that
+    the group does not share as it shares the root.
     """
     share = f"let the group share the spool (`chmod g+ws {where} {where}/*/`)"
     if root_mode & GROUP_WRITES and root_mode & SETGID:
         if member or uid == owner:
             return _unshared_remark(group, unshared, where) if unshared else None
-        said = f"user {uid} is no member of group {group}, which shares this spool: others cannot move what it makes"
+        said = f"user {uid} is no member of group {group}, which shares this spool: others cannot move its files"
         return f"{said}; add the user to the group, and start the node again"
     if root_mode & GROUP_WRITES:
         if umask is not None and umask & GROUP_WRITES:
@@ -37,9 +37,9 @@ def node_remark(
             return f"{said}; start it with umask 002, or {share}"
         if primary:
             return None
-        return f"group {group} may write to this spool, but what this node makes belongs to another group; {share}"
+        return f"group {group} may write to this spool, but this node's files belong to another group; {share}"
     if uid != owner:
-        said = f"this node runs as user {uid}, and user {owner}, who owns the spool, cannot move what it makes"
+        said = f"this node runs as user {uid}, and user {owner}, who owns the spool, cannot move its files"
         share = f"share the spool by a group (`chgrp -R GROUP {where}; chmod g+ws {where} {where}/*/`)"
         return f"{said}; start it as that user, or {share}"
     return None
@@ -48,11 +48,11 @@ def node_remark(
 def _unshared_remark(group: str, unshared: tuple[str, ...], where: str) -> str:
     said = f"group {group} shares this spool, but not {some([f'{name}/' for name in unshared])}"
     fix = f"the owner runs `chgrp {group} {where}/*/; chmod g+ws {where}/*/`"
-    return f"{said}: others cannot move what this node makes there; {fix}"
+    return f"{said}: others cannot move this node's files there; {fix}"
 
 
 def init_remark(user: str, group: str | None, umask: int | None) -> str:
-    """What `spool init` says of who can use the new spool. group: that shares it, or None."""
+    """The remark of `spool init` on who can use the new spool. group: the group that shares it, or None."""
     if group is not None:
         return f"members of group {group} can use this spool, with any umask; only they can read results or logs"
     if umask is not None and not umask & GROUP_WRITES:

@@ -1,6 +1,6 @@
 """The end of an examination: safe with `rename`, safe with `lock`, or not safe; why; and all of it in one line.
 
-Law: a strategy is safe unless something that was found rules it out; what one machine cannot see is said.
+Law: a strategy is safe unless a finding rules it out; the limits of a look by one machine are stated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ORDER = {"bad": 0, "warning": 1, "note": 2}
 
 
 def ordered(remarks: Sequence[Remark]) -> tuple[Remark, ...]:
-    """The worst first; of equals, what rules out more."""
+    """The worst first; of equals, the one that rules out more."""
     return tuple(sorted(remarks, key=lambda remark: (_ORDER[remark.grade], -len(remark.against))))
 
 
@@ -26,7 +26,7 @@ def conclude(
 ) -> tuple[Safety, str]:
     """The verdict and its reason, a sentence each. machines: how many took part; network: others serve the mount.
 
-    directory: as a shell takes it.
+    directory: in the form for a shell.
     """
     against: dict[Strategy, list[Remark]] = {
         strategy: [remark for remark in remarks if strategy in remark.against] for strategy in ("rename", "lock")
@@ -36,13 +36,13 @@ def conclude(
     reason = _because(against["rename"][0])
     if not against["lock"]:
         return "safe with lock", f"rename alone does not do, {reason}; {_proof(machines, directory, network=network)}"
-    # What rules out both says more than what rules out either.
+    # A remark that rules out both says more than remarks that rule out either.
     both = next((remark for remark in remarks if len(remark.against) > 1), None)
     return "not safe", _because(both) if both else f"{reason}; and no lock either, {_because(against['lock'][0])}"
 
 
 def chosen(remarks: Sequence[Remark]) -> Strategy | None:
-    """The strategy for a new spool; None where neither is safe."""
+    """The strategy for a new spool; None if neither is safe."""
     for strategy in ("rename", "lock"):
         if not any(strategy in remark.against for remark in remarks):
             return strategy
@@ -70,7 +70,7 @@ def line(
     together: Mapping[str, Mapping[str, Any]],
     system: str,
 ) -> str:
-    """What a bug report should begin with. system: versions of spoold, the kernel and so on, in words."""
+    """The line that a bug report should begin with. system: versions of spoold, the kernel and so on, in words."""
     parts = [system, describe(mount) if mount else "unknown mount"]
     pace = measured.get("pace", {})
     timed = [(name, pace[name]) for name in ("rename", "list", "read") if name in pace]

@@ -1,7 +1,7 @@
 """The tree of a spool as a whole.
 
-sighting    what a survey of it saw
+sighting    the content of one survey
 audit       is the one-token law true of it?
-finding     what is wrong, and the fix
-retention   what moves to the archive
+finding     a fault, and its fix
+retention   the files that move to the archive
 """

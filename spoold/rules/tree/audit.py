@@ -1,8 +1,8 @@
-"""Is the one-token law true of this tree? A survey goes in, findings come out, each with its mend.
+"""Is the one-token law true of this tree? A survey goes in, findings come out, each with its fix.
 
-Law: an error is what the protocol rules out, whoever crashed when; a warning is what a person should look at; what is
-merely left over, or under way, is information. A finding that can be mended without guessing carries its fix, and
-nothing else is ever mended. A spool that lives changes under the survey: `confirmed` keeps what two surveys show.
+Law: an error is a state that the protocol rules out, whichever node crashed when; a warning is for a person to look
+at; leftovers, and work under way, are information. A finding that can be fixed without guessing carries its fix, and
+nothing else is ever fixed. A spool that lives changes under the survey: `confirmed` keeps what two surveys show.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def audit(survey: Survey) -> list[Finding]:
 
 
 def confirmed(before: list[Finding], after: list[Finding]) -> list[Finding]:
-    """What a second survey shows again; what has gone meanwhile was only on the move. Information needs no proof."""
+    """The findings that a second survey shows again; the others were only on the move. Information needs no proof."""
     seen = {(finding.law, finding.paths) for finding in before}
     return [f for f in after if f.severity is Severity.INFO or (f.law, f.paths) in seen]
 
@@ -90,7 +90,7 @@ def _directories(survey: Survey) -> Iterator[Finding]:
 
 def _leadership(survey: Survey) -> Iterator[Finding]:
     if not survey.leases:
-        problem = "there is no token of leadership, so nobody can lead"
+        problem = "there is no token of leadership, so no master can lead"
         mend = f"a token of epoch {survey.epoch + 1} is made"
         yield Finding(Severity.ERROR, "leadership", (layout.MASTER,), problem, mend, MakeLease(survey.epoch))
     for lease in sorted(survey.leases)[:-1]:
@@ -100,7 +100,7 @@ def _leadership(survey: Survey) -> Iterator[Finding]:
 
 
 def _tokens(survey: Survey) -> Iterator[Finding]:
-    """One token per id; the one that was committed, or else is furthest along, is the task."""
+    """One token per id: the task is the one that was committed, or else is furthest along."""
     tokens: dict[str, list[Token]] = {}
     for token in survey.tokens:
         tokens.setdefault(key(token.name.id), []).append(token)
@@ -114,7 +114,7 @@ def _tokens(survey: Survey) -> Iterator[Finding]:
 
 
 def _standing(token: Token) -> tuple[int, int, str, str]:
-    """Sorts the token that is to stay first: furthest along, latest attempt, admitted first."""
+    """Sorts the token to keep first: furthest along, latest attempt, admitted first."""
     order = token.name.order if isinstance(token.name, TaskName) else ""
     return (-_ORDER.index(token.ended or token.state), -token.name.attempt, order, token.path)
 
@@ -127,7 +127,7 @@ def _contents(survey: Survey) -> Iterator[Finding]:
         if content.problem:
             problem = f"its content is no task: {content.problem}"
             if isinstance(name, TaskName):
-                mend = "it fails as INVALID_TASK, and what depends on it with it"
+                mend = "it fails as INVALID_TASK, and so do the tasks that depend on it"
                 yield Finding(
                     Severity.ERROR, "content", (token.path,), problem, mend, Fail(token.path, name, problem)
                 )
@@ -136,14 +136,14 @@ def _contents(survey: Survey) -> Iterator[Finding]:
                 yield Finding(Severity.ERROR, "content", (token.path,), problem, mend)
         elif content.id is not None and content.id != name.id:
             problem = f"its name says {name.id}, its content says {content.id}"
-            mend = "somebody renamed it or changed it by hand: give it back its name"
+            mend = "the name or the content was changed by hand: give it back its name"
             yield Finding(Severity.ERROR, "content", (token.path,), problem, mend)
         elif isinstance(name, TaskName):
             yield from _placing(token, name)
 
 
 def _placing(token: Token, name: TaskName) -> Iterator[Finding]:
-    """Lane and flag must say what the content says, since they are what workers and leaders go by."""
+    """Lane and flag must say the same as the content, since workers and leaders use them."""
     content = token.content
     assert content is not None
     wrong = []
@@ -165,7 +165,7 @@ def _placing(token: Token, name: TaskName) -> Iterator[Finding]:
 
 
 def _results(survey: Survey) -> Iterator[Finding]:
-    """What completed or failed has its result, under the same name, and the result is of this very attempt."""
+    """Every task in completed/ or failed/ has its result, under the same name, and the result is of this attempt."""
     records = {record.name: record for record in survey.results}
     for token in survey.tokens:
         if token.ended is None or not isinstance(token.name, EndedName):
@@ -186,7 +186,7 @@ def _results(survey: Survey) -> Iterator[Finding]:
         elif token.state is State.FAILED:
             mend = f"`spool retry {token.name.id}` lets it run again, or leave it failed"
             if problem == _SUCCEEDED:
-                mend = f"if somebody moved it here, move it back to {State.COMPLETED}/; else {mend}"
+                mend = f"if it was moved here by hand, move it back to {State.COMPLETED}/; else {mend}"
             yield Finding(Severity.ERROR, "result", paths, problem, mend)
         elif content is None or content.problem:
             mend = "nothing is left to run it from: submit the task again under another id"
@@ -214,7 +214,7 @@ def _result_problem(token: Token, name: EndedName, record: Record | None) -> str
 
 
 def _orphans(survey: Survey) -> Iterator[Finding]:
-    """Results of earlier attempts are history; those of no task at all are left over from one that was removed."""
+    """Results of earlier attempts are history; results of no task at all are left over from a removed task."""
     known = {key(token.name.id) for token in survey.tokens}
     orphans = [record.path for record in survey.results if key(record.name.id) not in known]
     yield from _several(
@@ -278,7 +278,7 @@ def _leftovers(survey: Survey) -> Iterator[Finding]:
 
 
 def _strayed(path: str, name: str, tokens: Mapping[str, str]) -> Finding | None:
-    """A task file where no task may stand: everybody passes it over, so for the spool that task is gone."""
+    """A task file where no task may stand: every node passes it over, so for the spool that task is gone."""
     returned, archived = parse_returned(name) or (None,), parse_archived(name) or (None,)
     task, ended = parse_task(name) or returned[0], parse_ended(name) or archived[0]
     if (strayed := task or ended) is None:
@@ -288,13 +288,13 @@ def _strayed(path: str, name: str, tokens: Mapping[str, str]) -> Finding | None:
     if token is not None:
         mend = f"{token} is that task: move this one away"
     problem = f"a task file in the wrong place (id {strayed.id})"
-    if task is None:  # whose name is also that of its result
+    if task is None:  # the name is also that of its result
         problem = problem.replace("file", "file or a result", 1)
         mend = f"{mend}; a result belongs into {layout.RESULTS}/"
     return Finding(Severity.WARNING, "names", (path,), problem, mend)
 
 
 def _several(law: str, paths: list[str], one: str, many: str, mend: str) -> Iterator[Finding]:
-    """Many things that are alike are one piece of information."""
+    """Many similar things are one piece of information."""
     if paths:
         yield Finding(Severity.INFO, law, tuple(paths[:SHOWN]), amount(len(paths), one, many), mend)

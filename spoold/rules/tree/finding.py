@@ -1,6 +1,6 @@
-"""What an audit finds: how bad it is, which law it breaks, where, the mend in words, and the fix as a value.
+"""The findings of an audit: severity, broken law, place, the fix in words, and the fix as a value.
 
-Law: a fix is what `--repair` does and it is chosen by `audit` alone; whoever carries it out decides nothing.
+Law: a fix is the action of `--repair`, and `audit` alone chooses it; the code that carries it out decides nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Rerun:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """End a token whose content is no task, so that whoever waits for it hears of it."""
+    """End a token whose content is no task, so that the tasks that wait for it get an answer."""
 
     path: str
     name: TaskName
@@ -59,7 +59,7 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class MakeLease:
-    """Make the token of leadership, with an epoch above all that were."""
+    """Make the token of leadership, with an epoch above all earlier ones."""
 
     above: int
 
@@ -83,7 +83,7 @@ Fix = SetAside | Relane | Rerun | Fail | MakeLease | DropLease | MakeDirectory
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong, where, by which law, and the mend in words; fix is what `--repair` does, None for nothing."""
+    """The fault, its place, its law, and the fix in words; fix is the action of `--repair`, None for nothing."""
 
     severity: Severity
     law: str

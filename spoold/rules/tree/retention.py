@@ -32,9 +32,9 @@ def stay(state: State, settings: RetentionSettings, *, clear_all: bool) -> Stay:
 
 
 def due(seen: Mapping[str, float], now: float, max_age_s: float, keep: int) -> list[str]:
-    """Names that are to be archived now, oldest first.
+    """Names to be archived now, oldest first.
 
-    seen: name → when it was first seen ended (monotonic, s), in the order of being seen.
+    seen: name → when it was first seen ended (monotonic, s), in the order in which they were seen.
     """
     excess = max(0, len(seen) - keep)
     names: list[str] = []

@@ -1,7 +1,7 @@
-"""What a survey of a whole tree saw, as values: the question that `audit` answers.
+"""The content of a survey of a whole tree, as values: the question that `audit` answers.
 
-Law: a sighting says what stood where and nothing of what it means. Files that went away between being listed and
-being read are sighted without content; they moved on, and the next survey sees them where they are then.
+Law: a sighting says what stood where, and not its meaning. Files that vanished between listing and reading are
+sighted without content; they moved on, and the next survey sees them at their new place.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from spoold.rules.attempts.memory import is_raised
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What matters of a task file's content; problem says why it is no task, '' when it is one.
+    """The facts of a task file's content; problem says why it is not a task, '' if it is one.
 
-    raises: attempts that run out of memory raise what the next one asks for.
+    raises: attempts that run out of memory raise the demand of the next one.
     """
 
     id: str | None = None
@@ -28,7 +28,7 @@ class Content:
     raises: bool = False
 
     def may_stand_in(self, lane: str) -> bool:
-        """Whether its token may: in its own lane, or in one with more memory after attempts that ran out of it."""
+        """Whether its token may be in a lane: its own, or one with more memory after attempts that ran out of it."""
         return lane == self.lane or (self.raises and is_raised(lane, self.lane))
 
 
@@ -36,7 +36,7 @@ class Content:
 class Token:
     """One task file: its state, its path, the lane or worker it stands under ('' for none), its name.
 
-    ended is what it ended as, for archived ones too; content is None where it was not read (archived, or moved on).
+    ended: the state that it ended in, archived or not; content is None if it was not read (archived, or moved on).
     """
 
     state: State
@@ -49,7 +49,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One result. What is inside is read only where a task file of the same name counts on it."""
+    """One result. Its content is read only if a task file of the same name counts on it."""
 
     path: str
     name: EndedName
@@ -64,10 +64,10 @@ class Record:
 class Survey:
     """The tree. nodes have a heartbeat, workers a claim directory, writers a tmp directory.
 
-    epoch: the highest that any name speaks of; foreign: paths whose names are of no grammar; missing: directories of
-    the layout that are not there; unreadable: paths with what the system said; blocked: directories of the layout in
-    whose place something else stands, with what it is; rejected: the names in rejected/; drops: how many in pending/;
-    standing: paths of what leaders are admitting; irregular: of what is no file among that, with its kind.
+    epoch: the highest in any name; foreign: paths whose names are of no grammar; missing: missing directories of the
+    layout; unreadable: paths with the system's error; blocked: directories of the layout in whose place something
+    else stands, with its kind; rejected: the names in rejected/; drops: how many in pending/; standing: paths that
+    leaders are admitting; irregular: those of them that are not files, with their kind.
     """
 
     tokens: tuple[Token, ...] = ()
