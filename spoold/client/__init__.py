@@ -1,7 +1,7 @@
-"""What a program uses: submit, wait, result, events.
+"""The interface for programs: submit, wait, result, events.
 
     spool_client SpoolClient: one object for one spool, everything a program can do with it
-    reading      what a program sees: status, explain, tasks in pages, events, changes
+    reading      questions about a spool: status, explain, tasks in pages, events, changes
     connection   an open spool: publishing, posting requests, leaving it clean
     location     which directory is meant when none is said
     awaited      which batch a drop waits for
@@ -10,23 +10,23 @@
     selecting    tasks by their ids, or by what they have in common
     asking       whether a task can be cancelled or tried again
     listing      the long form of a list of tasks
-    info         all that can be said of one task
+    info         everything that is known of one task
     inquiry      why a task is not running
-    pauses       who paused what, why and until when
-    rejections   which drop was rejected since a task has its id
-    origins      with which tasks a failure by dependency began
+    pauses       pauses and halts: who asked, why, and until when
+    rejections   the drop that was rejected because a task has its id
+    origins      the tasks with which a dependency failure began
     status       the picture of the cluster, also without a leader
-    counted     that picture where nobody leads, made by listing
-    batches      how far one batch is
-    living       which nodes live, by their process or by a beat that comes
+    counted      the picture without a leader, made by listing
+    batches      the progress of one batch
+    living       the nodes that are alive, by their process or by a new beat
     hearing      how long a worker has been silent
-    fsck         audits a spool, and has it mended
+    fsck         audits a spool, and has it repaired
     waiting      results as they come in, found by listing
     pace         how often to look
     logs         what attempts wrote, read and followed
     executor     SpoolExecutor: concurrent.futures over a spool; chunks: many calls of its `map` as one task
     arguments    callables and JSON arguments, checked before they travel
-    failures     what goes wrong for a caller: TaskFailed, NotFinished
+    failures     errors for a caller: TaskFailed, NotFinished
 
 Law: a client owns nothing but its tmp directory. It drops tasks, posts requests and looks; it moves no token.
 """

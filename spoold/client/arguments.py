@@ -15,7 +15,7 @@ SHOWN_MAX = 60
 
 
 def target_of(function: Callable[..., Any]) -> str:
-    """A callable as "module:qualname". Errors: TypeError for one that no other process can import, with the mend."""
+    """Return a callable as "module:qualname". Errors: TypeError, with the fix, if no other process can import it."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     if not module or not name:
         raise TypeError(f"{function!r} has no name to import it by; pass a function that a module defines.")
@@ -41,7 +41,7 @@ def target_of(function: Callable[..., Any]) -> str:
 
 
 def mapping_of(task: Any, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The task if it is a mapping, an empty one for None. Errors: TypeError that names the right call."""
+    """Return the task if it is a mapping, an empty one for None. Errors: TypeError that names the right call."""
     if task is None or isinstance(task, Mapping):
         return task or {}
     right = f"submit(command={short(task)})"
@@ -56,7 +56,7 @@ def mapping_of(task: Any, fields: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def mappings(tasks: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
-    """The tasks, each of which is a mapping. Errors: TypeError that names the one that is none."""
+    """Yield the tasks, each a mapping. Errors: TypeError that names the first task that is not."""
     if isinstance(tasks, Mapping):
         raise TypeError("submit_many takes several tasks, not one mapping; write submit(task) for one.")
     for number, task in enumerate(tasks, 1):
@@ -67,13 +67,13 @@ def mappings(tasks: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def short(value: Any) -> str:
-    """The value as Python writes it, cut where it gets long."""
+    """Return the value's repr, cut to SHOWN_MAX characters."""
     text = repr(value)
     return text if len(text) <= SHOWN_MAX else f"{text[: SHOWN_MAX - 1]}…"
 
 
 def check_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Refuse what JSON cannot say. Errors: TypeError that names the argument. A tuple arrives as a list."""
+    """Refuse values that JSON cannot hold. Errors: TypeError that names the argument. A tuple arrives as a list."""
     for number, value in enumerate(args, 1):
         _check(value, f"argument {number}", 0)
     for name, value in kwargs.items():
@@ -83,7 +83,7 @@ def check_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
 def _check(value: Any, where: str, depth: int) -> None:
     if depth > DEPTH_MAX:
         raise TypeError(f"{where} is nested deeper than {DEPTH_MAX} levels, or holds itself.")
-    # Exact types: of a subclass (an enum, a named tuple) the worker would see only the base.
+    # Exact types: the worker would see only the base of a subclass (an enum, a named tuple).
     kind = type(value)
     if kind in (list, tuple):
         for index, item in enumerate(value):

@@ -1,4 +1,4 @@
-"""Whether a task can be cancelled or tried again, a worker drained: what nobody could do is refused at once."""
+"""Whether a task can be cancelled or retried, or a worker drained: an impossible request is refused at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spoold.system.filesystem import FileSystem
 
 
 def refuses_cancel(located: Located) -> SpoolError | None:
-    """Why this task cannot be cancelled; None where it can, or where it has ended, which needs nothing more."""
+    """Return why this task cannot be cancelled; None where it can, or where it has ended already."""
     if located.state is State.REJECTED:
         return SpoolError(f"rejected/{located.drop} was rejected: there is nothing to cancel.")
     if located.state is State.PENDING and located.id == located.drop:
@@ -22,19 +22,19 @@ def refuses_cancel(located: Located) -> SpoolError | None:
 
 
 def refuses_retry(located: Located) -> SpoolError | None:
-    """Why this task cannot be tried again; None where it can."""
+    """Return why this task cannot be retried; None where it can."""
     if located.state is State.REJECTED:
-        return SpoolError(f"{located.id} was rejected: mend the file and submit it again.")
+        return SpoolError(f"{located.id} was rejected: fix the file and submit it again.")
     if located.state is not State.FAILED:
         return SpoolError(f"task {located.id} is {located.state}; only a failed task can be retried.")
     return None
 
 
 def workers_meant(fs: FileSystem, worker: str) -> list[str]:
-    """The workers with this id, or that were started with this name. Errors: OSError; NotFound; SpoolError for a
+    """Return the workers with this id, or started with this name. Errors: OSError; NotFound; SpoolError for a
     master.
     """
-    roles = dict.fromkeys(beats.list_beats(fs), "worker")  # one whose beat cannot be read, too
+    roles = dict.fromkeys(beats.list_beats(fs), "worker")  # also one with an unreadable beat
     roles |= {node: beat.role for node, beat in beats.read_all(fs).items()}
     meant = [node for node, role in sorted(roles.items()) if is_meant(worker, node, role)]
     masters = [node for node, role in sorted(roles.items()) if role == "master" and is_meant(worker, node)]
@@ -46,7 +46,7 @@ def workers_meant(fs: FileSystem, worker: str) -> list[str]:
 
 
 def insist(tasks: Iterable[Located], refuses: Callable[[Located], SpoolError | None]) -> None:
-    """Errors: what `refuses` says of the first of these tasks that it refuses."""
+    """Raise the error that `refuses` returns for the first task that it refuses."""
     for located in tasks:
         if (error := refuses(located)) is not None:
             raise error

@@ -1,7 +1,7 @@
-"""Which batch in a leader's door a drop waits for, as far as whoever asks can see that.
+"""The batch in a leader's door that a drop waits for, as far as a client can see it.
 
-Law: looks and never touches. Which ids a leader knows of a batch is written nowhere, so it is told that one may have
-the id of the drop.
+Law: looks and never touches. No file lists the ids that a leader knows of a batch, so the answer is that the batch
+may have the drop's id.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from spoold.system.filesystem import FileSystem
 
 
 def awaited(fs: FileSystem, drop: str, verdict: object, warnings: Iterable[str]) -> str:
-    """What is known of the batch that a sound drop waits for; '' where there is none. Errors: OSError.
+    """Return a sentence on the batch that a sound drop waits for; '' where there is none. Errors: OSError.
 
-    warnings: those of the leader, who says there which batch it cannot read.
+    warnings: those of the leader; they name the batch that it cannot read.
     """
     if not _names_ids(drop, verdict):
         return ""
@@ -36,7 +36,7 @@ def awaited(fs: FileSystem, drop: str, verdict: object, warnings: Iterable[str])
 
 
 def told_of(path: str, warnings: Iterable[str]) -> str:
-    """What a leader says of what stands in its door; '' where it says nothing."""
+    """Return the leader's warning about a path in its door; '' where it has none."""
     return next((said for said in warnings if path in said), "")
 
 

@@ -1,6 +1,6 @@
-"""How far one batch is: its tasks by state, why those failed that did, and what it cost so far.
+"""The progress of one batch: its tasks by state, the causes of its failures, and its cost so far.
 
-Law: looks and never touches. A look again reads only the tasks and results that are new.
+Law: looks and never touches. A later look reads only the tasks and results that are new.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ENDED = (State.COMPLETED, State.FAILED, State.REJECTED)
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Tasks that failed for one cause: its code, the message of the first of them, how many, the first few ids."""
+    """Tasks that failed for one cause: its code, the message of the first task, the count, the first few ids."""
 
     code: str
     message: str
@@ -36,8 +36,8 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One batch. tasks: how many are in which state; ended: completed, failed or rejected; causes: the most frequent
-    first; spent: by all attempts of tasks that ended, None where none has."""
+    """One batch. tasks: count by state; ended: completed, failed or rejected; causes: the most frequent first;
+    spent: by all attempts of tasks that ended, None where none has."""
 
     batch: str
     tasks: dict[str, int]
@@ -57,7 +57,7 @@ class Batch:
         self._results: dict[str, Result] = {}
 
     def look(self) -> Progress:
-        """How far it is now, without archived tasks. Errors: NotFound where no task is of the batch; OSError."""
+        """Return the progress now, without archived tasks. Errors: NotFound where the batch has no task; OSError."""
         tasks = dict.fromkeys((state.value for state in SHOWN), 0)
         failed: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
         spent: list[Total] = []
@@ -82,7 +82,7 @@ class Batch:
         return Progress(self._selection.batches[0], tasks, total, ended, tuple(causes), together)
 
     def _result(self, located: Located) -> Result | None:
-        """The result that counts; None where there is none, or it cannot be read."""
+        """Return the result that counts; None where there is none, or it cannot be read."""
         if located.result is None:
             return None
         if located.path not in self._results:

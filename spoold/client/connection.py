@@ -1,4 +1,4 @@
-"""A client's hold on one spool: opened, written to through its own tmp directory, left clean."""
+"""A client's connection to one spool: opened, written to through its own tmp directory, left clean."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from spoold.protocol.request import Verb
 
 T = TypeVar("T")
-# So many of the ids that callers chose.
+# At most so many ids that callers chose are remembered.
 REMEMBERED = 10_000
 
 
 class Connection:
-    """An open spool. Use it in a `with`, or call `close`. Serves several threads, save in `close`."""
+    """An open spool. Use it in a `with`, or call `close`. Thread-safe, except `close`."""
 
     def __init__(
         self,
@@ -43,10 +43,10 @@ class Connection:
         filesystem: FileSystem | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Open the spool in a directory; without one, the one that SPOOL_DIR or a configuration names.
+        """Open the spool in this directory, or else in the one that SPOOL_DIR or a configuration names.
 
         Errors: Unavailable when there is no spool (is the share mounted?), NoSpoolNamed, BadFile for its settings.
-        filesystem and clock take the place of the real ones, for tests and simulators.
+        filesystem and clock replace the real ones, for tests and simulators.
         """
         if filesystem is None:
             from spoold.system.posix import PosixFileSystem
@@ -58,9 +58,9 @@ class Connection:
         self.store: Store = open_store(filesystem, clock or SystemClock(), writer_id(), self.directory)
         self._writing = threading.Lock()
         self._tmp_open = False
-        self.dropped: dict[str, str] = {}  # under which name, by key of the ids that a caller chose, the last ones
+        self.dropped: dict[str, str] = {}  # drop names by key, for the last ids that callers chose
         self._last_micros = 0
-        # What is left in tmp/ when a program ends without `close` is taken away as well.
+        # Also removes the files in tmp/ when a program ends without `close`.
         self._finalizer = weakref.finalize(self, self.store.close_tmp)
         _open.add(self)
 
@@ -71,11 +71,11 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Leave nothing behind in the spool but what was submitted. May be called twice."""
+        """Leave only submitted tasks behind in the spool. May be called twice."""
         self._finalizer()
 
     def forked(self) -> None:
-        """In a child of fork: under the parent's name, both would write the same files in tmp/."""
+        """Take a new name in a child of fork: under one name, both would write the same files in tmp/."""
         self._finalizer.detach()
         self._writing = threading.Lock()
         self._begin_anew()
@@ -83,24 +83,24 @@ class Connection:
 
     @contextmanager
     def reaching(self) -> Iterator[None]:
-        """Turns an OSError of the spool into Unavailable with advice."""
+        """Turn an OSError of the spool into Unavailable with advice."""
         try:
             yield
         except BrokenPipeError:
-            raise  # no file system says this; it is the program's own pipe
+            raise  # no file system raises this; it is the program's own pipe
         except OSError as error:
             where = f"{error.filename}: " if isinstance(error.filename, str) else ""
             raise Unavailable(f"{self.directory}: {where}{error.strerror or error}. {advice(error)}") from error
 
     def micros(self, count: int = 1) -> int:
-        """Microseconds since 1970, never the same twice; with count, that many in a row are taken."""
+        """Return microseconds since 1970, never the same number twice; count reserves that many in a row."""
         with self._writing:
             first = max(int(self.store.clock.wall() * 1e6), self._last_micros + 1)
             self._last_micros = first + count - 1
             return first
 
     def publish(self, drops: Iterable[submission.Drop]) -> None:
-        """Make drops appear in pending/, safe from a power cut if the settings ask for that."""
+        """Publish drops in pending/; they survive a power cut if the settings ask for it."""
         durable, published = self.store.durable, {}
         with self.reaching(), self._writing:
             for drop in drops:
@@ -109,11 +109,11 @@ class Connection:
                 published[staged] = path
                 self._remember(drop)
             if durable:
-                with suppress(ShutOut):  # what was published is out of reach, and not lost
+                with suppress(ShutOut):  # the published drops are out of reach, and not lost
                     self.store.settle(layout.PENDING, published)
 
     def _remember(self, drop: submission.Drop) -> None:
-        """Where an id was chosen, another task may have it, and what becomes of the drop is to be told from that."""
+        """Remember the drop of a chosen id: another task may have that id, and is not the drop."""
         for task_id in drop.chosen:
             self.dropped.pop(key(task_id), None)
             self.dropped[key(task_id)] = drop.name
@@ -121,8 +121,8 @@ class Connection:
             del self.dropped[next(iter(self.dropped))]
 
     def post(self, verb: Verb, target: str, reason: str, *, until: datetime | None = None) -> None:
-        """Put a request into control/. until: when a pause ends by itself. Errors: BadName for a target that cannot
-        stand in a name.
+        """Put a request into control/. until: when a pause ends by itself. Errors: BadName for a target that no
+        file name can hold.
         """
         from spoold.store import control
 
@@ -132,7 +132,7 @@ class Connection:
             self._through_tmp(write)
 
     def pool_time(self) -> float:
-        """The time (s since 1970) by which leaders judge moments: no single machine's clock decides it."""
+        """Return the time (s since 1970) by which leaders judge deadlines: no single machine's clock decides it."""
         from spoold.store import beats, clocks
 
         common = self.store.common
@@ -142,11 +142,11 @@ class Connection:
         return common.wall()
 
     def _through_tmp(self, write: Callable[[], T]) -> T:
-        """Write something that is staged first. Only for that a tmp directory is needed: looking works on a share
-        that is mounted read-only.
+        """Write a file that is staged first. Only this needs a tmp directory: reading works on a share mounted
+        read-only.
 
-        The leader takes away the directory of a client that has not written for long; then nothing was written now,
-        and it begins again under a new name.
+        The leader removes the directory of a client that has not written for long. Then the write failed and left
+        nothing, and the client tries again under a new name.
         """
         try:
             self._open_tmp()
@@ -177,14 +177,14 @@ os.register_at_fork(after_in_child=_tell_forked)
 
 
 def writer_id() -> str:
-    """A node id for one client: where it runs, and a few characters of chance."""
+    """Return a node id for one client: its host and a few random characters."""
     host = slug(socket.gethostname().lower().partition(".")[0], 20)
     legal = "".join(char if char.isalnum() or char == "-" else "-" for char in host)
     return f"cli-{legal}-{base36(chance.below(36**6), 6)}"
 
 
 def _caller() -> str:
-    """Who asks, for the record."""
+    """Return USER@HOST, for the record of a request."""
     import getpass
 
     try:

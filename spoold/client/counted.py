@@ -1,6 +1,6 @@
-"""The picture of the cluster where no leader's is at hand: made by listing, with a warning that says why.
+"""The picture of the cluster where the leader has none: made by listing, with a warning that says why.
 
-Law: looks and never touches, and no task file is opened.
+Law: looks and never touches, and opens no task file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from spoold.store.store import Store
 
 
 def as_models(nodes: Mapping[str, Any]) -> dict[str, Heartbeat]:
-    """The same beats as models, of which some may have been read plainly."""
+    """Return the same beats, all as models; some may have been read plainly."""
     return {
         node: beat if isinstance(beat, Heartbeat) else Heartbeat.model_validate(beat.model_dump(mode="json"))
         for node, beat in nodes.items()
@@ -41,8 +41,8 @@ def listing(
     now: float,
     why: str = "",
 ) -> Snapshot:
-    """The picture made by listing, and a warning that says why. leads: whether the lease's holder does; now: the time
-    (s since 1970) by which pauses end.
+    """Return a picture made by listing, with a warning that says why. leads: whether the lease's holder leads; now:
+    the time (s since 1970) by which pauses end.
     """
     counted, blocked = census(store.fs), obstacles(store.fs)
     requests = control.list_requests(store.fs)
@@ -81,16 +81,16 @@ def listing(
 
 
 def _why_listed(leader: str | None, lease: LeaseName | None, read_only: bool, *, mend_first: bool) -> str:
-    """mend_first: a directory of the spool is none, which keeps a master that runs from leading."""
+    """mend_first: a directory of the spool is not a directory, which keeps a running master from leading."""
     if leader is not None:
-        return f"{leader} leads but has told nothing new; these figures were counted just now"
+        return f"{leader} leads but has reported nothing new; these figures were counted just now"
     why, mend = "no leader is seen, so", "start `spool master` or `spool up` on any machine that mounts the spool"
     if lease is None:
         why, mend = f"{MISSING}, and", MISSING_MEND
     counted = "these figures were counted just now"
-    if read_only:  # no master could lead here, and one elsewhere may be as badly off
+    if read_only:  # no master could lead here, and perhaps none elsewhere
         return f"{why} nothing is admitted, retried or taken back; {counted}"
     if mend_first:
         alone = "; then" if lease is None else ": a master that runs leads again by itself. If none runs,"
-        mend = f"mend first what is named above{alone} {mend}"
+        mend = f"first fix the directories named above{alone} {mend}"
     return f"{why} nothing is admitted, retried or taken back; {counted}. {mend[0].upper()}{mend[1:]}"

@@ -1,6 +1,6 @@
 """SpoolExecutor: concurrent.futures over a spool, for functions that the workers can import too.
 
-Law: a future is only ever finished by whoever takes it out of the table, so that a result and a cancel that come
+Law: only the thread that takes a future out of the table finishes it, so that a result and a cancel that come
 together do not both finish it. Touches one thread of its own.
 """
 
@@ -42,7 +42,7 @@ class SpoolFuture(Future[T]):
         return self._cancel(self) or self.cancelled()
 
     def mark_cancelled(self) -> None:
-        """Finish as cancelled; for who took the future out of the executor's table."""
+        """Finish as cancelled; only for the thread that took the future out of the executor's table."""
         super().cancel()
         self.set_running_or_notify_cancel()
 
@@ -53,21 +53,21 @@ _OF_EACH_CALL = {"id", "python", "args", "kwargs", "calls", "command"}
 class SpoolExecutor(Executor):
     """Runs functions on the workers of a spool: `with SpoolExecutor("/mnt/spool") as pool: pool.map(f, xs)`.
 
-    Functions are found by name, so they live in a module that the workers may import (`python` in their
-    configuration); arguments and results are JSON. Other keywords are fields of every task: type, timeout, requires …
+    Functions are found by name, so they must be in a module that the workers may import (`python` in their
+    configuration). Arguments and results are JSON. Other keywords are fields of every task: type, timeout, requires …
     A future whose task failed raises TaskFailed. The tasks outlive this program, unless they are cancelled.
     """
 
     def __init__(self, spool: SpoolClient | str | os.PathLike[str] | None = None, **fields: Any) -> None:
-        """Errors: those of Spool; TypeError for a field that each call has of its own.
+        """Open the spool, or use an open one, which stays open at shutdown.
 
-        A Spool that is handed in stays open at shutdown.
+        Errors: those of Spool; TypeError for a field that each call sets itself.
         """
         if own := sorted(_OF_EACH_CALL & fields.keys()):
             raise TypeError(f"{', '.join(own)}: each call has its own, so it cannot be said for all of them")
         self._spool = spool if isinstance(spool, SpoolClient) else SpoolClient(spool)
         self._own = self._spool is not spool
-        # An exception is an answer, as with any other executor; a worker that dies under a call is no answer.
+        # An exception is an answer, as with any other executor. The death of a worker is not.
         self._fields = {"max_retries": 0, **fields}
         self._futures: dict[str, SpoolFuture[Any]] = {}
         self._new: list[str] = []
@@ -77,7 +77,7 @@ class SpoolExecutor(Executor):
         self._thread: threading.Thread | None = None
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> SpoolFuture[T]:
-        """Drop a call as a task. Errors: TypeError for what cannot travel, RuntimeError after shutdown, BadFile."""
+        """Drop a call as a task. Errors: TypeError if it cannot travel, RuntimeError after shutdown, BadFile."""
         target = target_of(fn)
         check_arguments(args, kwargs)
         task = {**self._fields, "python": target, "args": list(args), "kwargs": kwargs}
@@ -122,7 +122,7 @@ class SpoolExecutor(Executor):
         return futures
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more calls. cancel_futures cancels what has not ended; wait waits for the rest."""
+        """Take no more calls. cancel_futures cancels calls that have not ended; wait waits for the rest."""
         with self._lock:
             self._shut = True
             futures = list(self._futures.values())
@@ -147,12 +147,12 @@ class SpoolExecutor(Executor):
         return True
 
     def _take(self, task_id: str) -> SpoolFuture[Any] | None:
-        """Take a future out of the table; who gets it finishes it."""
+        """Take a future out of the table; the thread that gets it finishes it."""
         with self._lock:
             return self._futures.pop(key(task_id), None)
 
     def _watch(self) -> None:
-        """The thread: results to futures, until there are no more and none can come."""
+        """Run the thread: pass results to futures, until there are none and no new ones can come."""
         waiter = Waiter(self._spool.store)
         while True:
             with self._lock:
@@ -166,7 +166,7 @@ class SpoolExecutor(Executor):
                 for task_id, result in waiter.poll().items():
                     self._finish(task_id, result)
             except (OSError, SpoolError) as error:
-                # The share may be away for a while; the tasks are not.
+                # The share may be away for a while; the tasks are still there.
                 _log.warning("results cannot be read just now: %s", error)
                 pause_s = AFTER_AN_ERROR_S
             self._wake.wait(pause_s)

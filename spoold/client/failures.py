@@ -1,4 +1,4 @@
-"""What goes wrong for a caller, beyond what `protocol.errors` has."""
+"""Errors for a caller, beyond those in `protocol.errors`."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ _SIGNAL = re.compile(r"\(signal (\d{1,3})\)")
 
 
 def shell_code(result: Result) -> int | None:
-    """What a shell would answer for the attempt: its exit code, or 128 and its signal; None where nobody knows."""
+    """Return the attempt's exit code as a shell gives it: 128 plus the signal for a killed one; None if unknown."""
     error = result.error
     if result.exit_code is not None or error is None or Code.SIGNALED not in (error.code, error.cause):
         return result.exit_code
-    # Only the sentence names the signal.
+    # Only the message names the signal.
     found = _SIGNAL.search(error.message)
     return 128 + int(found[1]) if found else None
 
 
 class NotFinished(NotFound):
-    """The task is known and has no result yet."""
+    """The task exists and has no result yet."""
 
 
 class TaskFailed(SpoolError):
-    """A task ended and not well: its id, the error's code and message, its Result, the end of its log."""
+    """A task did not succeed: its id, the error's code and message, its Result, the end of its log."""
 
     def __init__(self, result: Result, log_tail: str = "") -> None:
         self.id = result.task_id

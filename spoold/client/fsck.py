@@ -1,7 +1,7 @@
-"""Audits a spool, alive or not, and has it mended where that is safe.
+"""Audits a spool, alive or not, and has it repaired where that is safe.
 
-Law: what one look shows may only be on the move, so whatever is suspicious is looked at twice; and nothing is mended
-under a node that lives, since the tree is theirs.
+Law: a finding of one look may only be a file on the move, so each finding must show in two looks. Nothing is
+repaired while a node lives, since the tree belongs to the nodes.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from spoold.system.host import Host
 
 
 class StillAlive(SpoolError):
-    """A spool in use is not to be repaired."""
+    """The spool is in use, so it must not be repaired."""
 
 
 @dataclass(frozen=True, slots=True)
 class FsckReport:
-    """What an audit found: the verdict in a few words, every finding, how many tasks are in which directory."""
+    """The report of an audit: the verdict in a few words, every finding, the number of tasks in each directory."""
 
     verdict: str
     findings: tuple[Finding, ...]
@@ -36,12 +36,12 @@ class FsckReport:
 
     @property
     def broken(self) -> bool:
-        """Whether a law is broken; warnings do not count."""
+        """Return whether a law is broken; warnings do not count."""
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
 
 def check(store: Store, *, sleep: Sleep = time.sleep) -> FsckReport:
-    """Audit the whole tree; looks twice where the first look shows anything wrong. Errors: OSError."""
+    """Audit the whole tree, a second time where the first look shows anything wrong. Errors: OSError."""
     seen = survey(store)
     findings = audit(seen)
     if any(finding.severity is not Severity.INFO for finding in findings):
@@ -55,7 +55,7 @@ def mend(
     store: Store, host: Host, clock: Clock, report: FsckReport, *, force: bool = False, sleep: Sleep = time.sleep
 ) -> list[Mended]:
     """Carry out the fixes of a report. Errors: StillAlive while a leader or worker lives, unless forced; Unavailable
-    where a directory of the tree is none, since nobody knows then which tasks there are; OSError.
+    where a directory of the tree is not one, since its tasks are then unknown; OSError.
     """
     if blocked := obstacles(store.fs):
         raise Unavailable(f"nothing was repaired: {'; '.join(blocked)}. Then run fsck again.")
@@ -65,8 +65,8 @@ def mend(
     alive = [] if force else living(store, host, clock, sleep=sleep, slow=slow)
     if running := [node for node in alive if node not in slow]:
         raise StillAlive(
-            f"{', '.join(running)} still runs on this spool. Stop masters and workers first; --force repairs all the "
-            "same and may take a task from under its worker."
+            f"{', '.join(running)} still runs on this spool. Stop masters and workers first; --force repairs anyway "
+            "and may take a running task from its worker."
         )
     if slow:
         raise StillAlive(
@@ -77,7 +77,7 @@ def mend(
 
 def _unknown(node: str, every_s: float, watched_s: float) -> str:
     return (
-        f"{node} may still run: its heartbeat says that it beats every {every_s:,.0f} s, and none came in the "
+        f"{node} may still run: its heartbeat says that it beats every {every_s:,.0f} s, and no beat came in the "
         f"{watched_s:,.0f} s for which it was watched. Stop that node, or remove heartbeats/{node}.*.json if it does "
-        "not run; --force repairs all the same and may take a task from under its worker."
+        "not run; --force repairs anyway and may take a running task from its worker."
     )

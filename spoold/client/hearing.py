@@ -1,7 +1,7 @@
-"""How long ago a worker was last heard of, where that is longer than its lease: what it runs may be frozen by now.
+"""How long a worker has been silent, where that is longer than its lease: its attempts may be frozen by now.
 
-Law: no state is told from a stamp alone. A beat that was renewed since it was written counts from its last renewal.
-The stamp of a node on this host is of our own clock; a node elsewhere is watched, and one that beats is not silent.
+Law: no state is derived from a stamp alone. A beat that was renewed since it was written counts from its last
+renewal. A node on this host stamps with our own clock. A node elsewhere is watched, and one that beats is not silent.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from spoold.system.host import Host
 def with_silence(
     case: Case, store: Store, host: Host, clock: Clock, nodes: dict[str, Heartbeat], *, sleep: Sleep = time.sleep
 ) -> Case:
-    """The case, with how long its worker has been silent, where that is longer than a lease. Errors: OSError."""
+    """Return the case, with its worker's silence where that is longer than a lease. Errors: OSError."""
     claim = case.claim
     silent_s = None if claim is None else _silences(store, host, clock, nodes).get(claim.worker)
     if claim is None or silent_s is None or provably_gone(nodes[claim.worker], host):
         return case
     node = {claim.worker: nodes[claim.worker]}
-    # One that is taken for dead was watched for that.
+    # A worker that counts as dead was watched already.
     if claim.alive and not runs_here(node[claim.worker], host) and beating(store, clock, node, sleep):
         return case
     return replace(case, claim=replace(claim, silent_s=silent_s))
@@ -44,7 +44,7 @@ def with_silence(
 def silence_warnings(
     store: Store, host: Host, clock: Clock, nodes: dict[str, Heartbeat], dead: Container[str]
 ) -> Iterator[str]:
-    """What to think of workers that are silent where nobody leads. dead: watched, and not seen to beat."""
+    """Yield the warning about silent workers, where no node leads. dead: watched, and not seen to beat."""
     silences = _silences(store, host, clock, nodes)
     silent = sorted(
         node
@@ -56,14 +56,14 @@ def silence_warnings(
     if silent:
         since = min((silences[node] for node in silent if node in silences), default=0.0)
         ago = f" for {length(since)}" if since else ""
-        have, then = "have", "what they run is frozen there if their leases are over"
+        have, then = "have", "their attempts are frozen there if their leases are over"
         if len(silent) == 1:
-            have, then = "has", "what it runs is frozen there if its lease is over"
+            have, then = "has", "its attempts are frozen there if its lease is over"
         yield f"{amount(len(silent), 'worker')} {have} not been heard of{ago} ({some(silent)}): {then}"
 
 
 def _silences(store: Store, host: Host, clock: Clock, nodes: dict[str, Heartbeat]) -> dict[str, float]:
-    """The workers whose last beat seems older than a lease, and how old (s) it seems."""
+    """Return the workers whose last beat seems older than a lease, with its apparent age (s)."""
     ahead = by_host(nodes.values())
     mine_s = ahead.get(host.identity().hostname, 0.0)
     ages: dict[str, float] = {}

@@ -1,7 +1,7 @@
-"""All that can be said of one task, gathered from the places where it is written.
+"""Everything that is known of one task, gathered from its files.
 
-Law: where the task file is and what it is called is the truth; results, heartbeat and content only add to it, and
-what cannot be read is left out.
+Law: the place and the name of the task file are the truth; results, heartbeat and content only add to it, and a file
+that cannot be read is left out.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ UNEXPLAINED = "rejected without a reason beside it. Fix: put it into pending/ ag
 
 @dataclass(frozen=True, slots=True)
 class TaskInfo:
-    """One task. attempt: the start that is next, under way or was the last, 0 before admission; times are RFC 3339.
+    """One task. attempt: the next, running or last attempt, 0 before admission; times are RFC 3339.
 
-    reason: why it is where it is, '' where nothing needs a reason; worker: who holds it, or decided it last;
-    failures and crashes: what its retry budget is charged with; attempts: all that ended, oldest first; total: what
-    they came to together; task: what was submitted; path: its file, below the spool.
+    reason: why it is in its state, '' where that needs none; worker: the node that holds it or decided it last;
+    failures and crashes: the charges on its retry budget; attempts: all that ended, oldest first; total: their sums;
+    task: as submitted; path: its file, below the spool.
     """
 
     id: str
@@ -60,12 +60,12 @@ class TaskInfo:
 
 
 def describe(store: Store, ref: str) -> TaskInfo:
-    """All about the task with this id. Errors: NotFound; OSError."""
+    """Return everything about the task with this id. Errors: NotFound; OSError."""
     return described(store, locate.locate(store, ref))
 
 
 def described(store: Store, located: Located) -> TaskInfo:
-    """All about a task that was found. Errors: OSError."""
+    """Return everything about a task that was located. Errors: OSError."""
     attempts = list_attempts(store, located)
     content = read_content(store, located)
     running = _running(store, located)
@@ -99,7 +99,7 @@ def described(store: Store, located: Located) -> TaskInfo:
 
 
 def list_attempts(store: Store, located: Located) -> list[Result]:
-    """What every attempt that ended left, oldest first; the one that counts comes last. Errors: OSError."""
+    """Return the results of all attempts that ended, oldest first; the one that counts is last. Errors: OSError."""
     if located.state in (State.PENDING, State.REJECTED):
         return []
     directory = layout.bucket(located.id) if located.archived else layout.RESULTS
@@ -118,7 +118,7 @@ def list_attempts(store: Store, located: Located) -> list[Result]:
 
 
 def read_content(store: Store, located: Located) -> dict[str, Any]:
-    """The task as it was submitted; empty when it cannot be read. Errors: none."""
+    """Return the task as it was submitted; empty when it cannot be read. Errors: none."""
     path = located.path
     if located.state is State.REJECTED:
         path = path.removesuffix(layout.REASON)
@@ -132,14 +132,14 @@ def read_content(store: Store, located: Located) -> dict[str, Any]:
 
 
 def kind_of(content: dict[str, Any]) -> str:
-    """The type of a task, or what stands for it; '' where its content does not say."""
+    """Return the type of a task, or "command" or "python" where it has none; '' where its content has neither."""
     return text_in(content, "type") or (
         "command" if content.get("command") else "python" if "python" in content else ""
     )
 
 
 def reason_of(store: Store, located: Located, last: Result | None) -> str:
-    """Why a task is where it is, as its last result or its rejection says it; '' where neither says anything."""
+    """Return why a task is in its state, from its last result or its rejection; '' where neither has a reason."""
     if located.state is State.REJECTED:
         problem = drop_search.problem_in(locate.reason_of(store, located))
         return f"{problem.told(located.id)} Fix: {problem.mend}" if problem is not None else UNEXPLAINED
@@ -150,7 +150,7 @@ def reason_of(store: Store, located: Located, last: Result | None) -> str:
 
 
 def _running(store: Store, located: Located) -> Running | None:
-    """What the worker that holds the task says of it."""
+    """Return what the heartbeat of the task's worker says of it."""
     if located.state is not State.CLAIMED:
         return None
     with contextlib.suppress(OSError, SpoolError):
@@ -163,19 +163,19 @@ def _running(store: Store, located: Located) -> Running | None:
 
 
 def text_in(content: dict[str, Any], name: str) -> str:
-    """A field of a task that should be text; '' where it is none."""
+    """Return a text field of a task; '' where it is not text."""
     value = content.get(name)
     return value if isinstance(value, str) else ""
 
 
 def not_ended(located: Located) -> str:
-    """The sentence for a task that has no result yet."""
+    """Return the sentence for a task that has no result yet."""
     doing = {State.CLAIMED: f"running on {located.node}", State.PENDING: "not admitted yet"}
     return f"task {located.id} is {doing.get(located.state, located.state.value)}: not finished yet."
 
 
 def result_of(store: Store, ref: str) -> Result | None:
-    """The result of a task; None while it has none. Errors: NotFound when there is no such task; OSError, BadFile."""
+    """Return the result of a task; None while it has none. Errors: NotFound for no such task; OSError, BadFile."""
     from spoold.client.waiting import read_result, rejection
 
     for last in (False, False, True):

@@ -1,7 +1,7 @@
-"""Gathers what is known of one task, so that `rules.answers.reasons` can say why it is not running.
+"""Gathers the facts about one task, so that `rules.answers.reasons` can say why it is not running.
 
 Law: looks and never touches. Reads are bounded: the task, its own results, the claims of workers that might take it;
-everything else is told by listings. What moved on while it was looked at is looked for once more.
+everything else comes from listings. A task that moves during the look is looked for again.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ CLAIMS_READ, TRIES = 64, 3
 
 
 def explain(store: Store, host: Host, clock: Clock, ref: str, *, sleep: Sleep = time.sleep) -> Explanation:
-    """Why the task is where it is, and what would change it. Errors: NotFound, OSError."""
+    """Return why the task is in its state, and what would change that. Errors: NotFound, OSError."""
     return judge_case(gather(store, host, clock, ref, sleep=sleep))
 
 
 def gather(store: Store, host: Host, clock: Clock, ref: str, *, sleep: Sleep = time.sleep) -> Case:
-    """What is known of the task. Errors: NotFound, OSError."""
+    """Return the facts about the task. Errors: NotFound, OSError."""
     picture = status(store, host, clock, sleep=sleep)
     nodes, leads = beats.read_all(store.fs), picture.master.leader is not None
     token = leads or sure_lease(store.fs, sleep) is not None
@@ -129,7 +129,7 @@ class _Gathering:
         return replace(self._base, awaits=awaited(fs, drop, verdict, self._picture.warnings))
 
     def _judge(self, drop: str) -> object:
-        """As the leader does. Errors: Unreadable, OSError."""
+        """Judge the drop as the leader does. Errors: Unreadable, OSError."""
         settings, path = self._store.settings, self._located.path
         with readable(path):
             data = self._store.fs.read(path, settings.drop.max_batch_bytes + 1)
@@ -156,7 +156,7 @@ class _Gathering:
         beat = beats.read_all(fs).get(worker)
         claim = Claim(
             worker,
-            # Who sleeps holds nothing; a claim that the network carried out there after all is taken back.
+            # A node that sleeps holds nothing; a claim that the network delivered late is taken back.
             alive=beat is not None and beat.status != ASLEEP and worker not in self._dead,
             cancel=any(r.verb is Verb.CANCEL and key(r.target) == key(task_id) for r in self._requests),
             stuck=refused_of(task_id, self._located.path, self._picture.warnings),
@@ -165,7 +165,7 @@ class _Gathering:
         if run := next((r for r in running if (key(r.id), r.attempt) == (key(task_id), attempt)), None):
             claim = replace(claim, since=run.since, progress=run.progress, frozen_s=run.frozen_s)
         elif self._located.name is not None:
-            # Beats are some seconds apart; the worker's journal knows of a claim at once.
+            # Beats are some seconds apart; the worker's journal has a claim at once.
             claim = replace(claim, since=self._told_at(worker, "CLAIMED", self._located.name))
         return replace(self._base, claim=claim, disk=self._store.room(), blocked=obstacle(fs, layout.RESULTS))
 
@@ -176,7 +176,7 @@ class _Gathering:
         try:
             task = self._read()
             case = self._with_parents(case, task)
-            lane = lane or task.lane  # attempts that ran out of memory may have raised what it asks for
+            lane = lane or task.lane  # attempts that ran out of memory may have raised its demand
         except Unreadable as error:
             case = replace(case, problem=error)
         except (BadFile, BadName):
@@ -202,7 +202,7 @@ class _Gathering:
             return codec.load_task(self._store.fs.read(path), path)
 
     def _with_parents(self, case: Case, task: Task) -> Case:
-        """The state of everything that the task waits for."""
+        """Return the case with the state of all tasks that this one waits for."""
         conditions = conditions_of(task)
         wanted = parents_of(conditions)
         found = locate_many(self._store, wanted) if wanted else {}
@@ -228,8 +228,8 @@ class _Gathering:
         return None
 
     def _rest_s(self, name: TaskName, last: Result | None) -> float:
-        """How long the retry delay still lasts, by the stamp of whoever ended the last attempt: nearly what the
-        leader's own clock says, which counts from when it saw the hand-back."""
+        """Return how long (s) the retry delay still lasts, by the stamp of the node that ended the last attempt. The
+        leader's clock says nearly the same; it counts from the moment when the leader saw the hand-back."""
         if not name.delay_ms:
             return 0.0
         stamp = last.completed_at if last is not None else self._told_at(self._base.leader or "", "WAITING", name)
@@ -240,7 +240,7 @@ class _Gathering:
         return max(0.0, since + name.delay_ms / 1000 - self._base.now)
 
     def _told_at(self, writer: str, event: str, name: TaskName) -> str:
-        """When a node wrote that event of this attempt; '' when its newest journal does not say."""
+        """Return when a node wrote that event of this attempt; '' when its newest journal does not have it."""
         listed = (parse_events(file) for file in self._store.fs.list(layout.EVENTS))
         newest = max((events for events in listed if events is not None and events.writer == writer), default=None)
         if newest is None:

@@ -1,7 +1,7 @@
-"""What `spool ls --long` says of each task: its age, who runs it, what it wrote last, what it cost, why it waits.
+"""The rows of `spool ls --long`: each task's age, worker, last line of output, cost, and why it waits.
 
-Law: looks and never touches. What serves all rows (heartbeats, listings, requests, the leader's counts) is read once,
-and only if a row needs it; of each row at most its task, its last result and the end of its last log.
+Law: looks and never touches. The facts for all rows (heartbeats, listings, requests, the leader's counts) are read
+once, and only if a row needs them. Each row reads at most its task, its last result and the end of its last log.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TAIL_BYTES = 4096
 @dataclass(frozen=True, slots=True)
 class Row:
     """One task. age_s: since it was admitted, or submitted; running_s: of the attempt that runs; silence_s: since the
-    last beat of its worker, as far as clocks agree. failures and crashes: what its retries are charged with.
+    last beat of its worker, as far as clocks agree. failures and crashes: the charges on its retry budget.
 
     tokens_used and cost_usd: of all attempts that ended. reason: why it waits or failed; last_line: of its last log.
     """
@@ -137,20 +137,20 @@ class _Listing:
         return reason_of(self._store, located, last)
 
     def _type_facts(self, kind: str, *, counted: bool) -> TypeFacts:
-        """counted: with the stock of the resources that it uses, for which the snapshot is read."""
+        """counted: with the stock of the resources that the type uses, which needs the snapshot."""
         known, gathered = self._gathered
         wanted = counted and not self._capacities.keys().isdisjoint(uses_of(kind))
         return facts_of_type(kind, known, self._stock if wanted else Stock(), gathered)
 
     def _rest_s(self, located: Located, last: Result | None) -> float:
-        """How long its retry delay still lasts, from when the attempt before ended."""
+        """Return how long (s) its retry delay still lasts, counted from the end of the attempt before."""
         delay_s = located.name.delay_ms / 1000 if located.name else 0.0
         since_s = self._since(last.completed_at) if last is not None and delay_s else None
         return delay_s if since_s is None else max(0.0, delay_s - since_s)
 
     @cached_property
     def _conditions(self) -> dict[str, Conditions]:
-        """What those that wait ask for, by key; only files whose names say that they ask are read."""
+        """The conditions of tasks that wait, by key; only files whose names say that they have any are read."""
         found = {}
         for one in self._tasks:
             if one.state is State.WAITING and one.name is not None and one.name.conditional:
@@ -197,7 +197,7 @@ class _Listing:
         return dict(by_host(self._beats.values()))
 
     def _ahead(self, node: str) -> float:
-        """How far (s) the clock of this node's machine is ahead of ours; 0 where that is not known."""
+        """Return how far (s) the clock of this node's machine is ahead of ours; 0 where that is unknown."""
         beat = self._beats.get(node)
         theirs = self._clocks.get(beat.host.hostname, 0.0) if beat is not None else 0.0
         return theirs - self._clocks.get(self._hostname, 0.0)
@@ -214,7 +214,7 @@ class _Listing:
         return _positive(self._since(self._beats[located.node].at, self._ahead(located.node)))
 
     def _since(self, stamp: str, ahead_s: float = 0.0) -> float | None:
-        """How long ago (s) a stamp was by a clock that is so far ahead; None for what is no stamp."""
+        """Return the age (s) of a stamp by a clock that is so far ahead; None for text that is no stamp."""
         try:
             return self._now - datetime.fromisoformat(stamp).timestamp() + ahead_s
         except ValueError:
@@ -254,7 +254,7 @@ class _Listing:
         return found
 
     def _last_line(self, located: Located) -> str:
-        """What stands last in its log; of an archived task that is not looked for."""
+        """Return the last line of its log; '' for an archived task, whose log is not read."""
         if located.attempt == 0 or located.archived or (log := self._logs.get(key(located.id))) is None:
             return ""
         try:

@@ -1,7 +1,7 @@
-"""Which nodes live, for a person who asks: a process on this host is looked up, a node elsewhere is watched.
+"""The nodes that are alive, for a person who asks: a process on this host is looked up, a node elsewhere is watched.
 
-Law: a beat may claim any interval, and nobody waits for it longer than a minute, or than the spool's own settings
-ask for. A node that was watched for less than it asks for is neither dead nor alive, and the answer says so.
+Law: a beat may claim any interval; a client waits for it at most 60 s, or 1.5 intervals of the spool's settings.
+A node that was watched for less than its own interval demands is neither dead nor alive, and the answer says so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spoold.protocol.heartbeat import Heartbeat
 
 LOOK_EVERY_S = 0.1
-# A node is watched for so many of its intervals; but for so long (s) at most, or so many of the spool's own.
+# A node is watched for so many of its intervals, but at most for so long (s), or for so many of the spool's own.
 WATCHED = 1.5
 WATCH_MOST_S = 60.0
 
@@ -30,10 +30,10 @@ Sleep = Callable[[float], None]
 def living(
     store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep, slow: dict[str, float] | None = None
 ) -> list[str]:
-    """The nodes that live: on this host by their process, elsewhere by a beat that comes. Errors: OSError.
+    """Return the nodes that are alive: on this host by their process, elsewhere by a new beat. Errors: OSError.
 
-    Takes up to one and a half heartbeat intervals where there are nodes of other hosts. One whose beat says that this
-    is too short a watch counts as alive. slow: keeps those, with how often (s) they say that they beat.
+    Takes up to 1.5 heartbeat intervals where there are nodes of other hosts. A node whose beat claims a longer
+    interval than this watch covers counts as alive. slow: receives those nodes, with the interval (s) they claim.
     """
     nodes = beats.read_all(store.fs)
     alive = {node for node, beat in nodes.items() if runs_here(beat, host)}
@@ -50,12 +50,12 @@ def living(
 
 
 def watch_most_s(store: Store) -> float:
-    """How long nodes are watched at most."""
+    """Return how long (s) nodes are watched at most."""
     return max(WATCH_MOST_S, WATCHED * store.settings.heartbeat.interval_s)
 
 
 def beating(store: Store, clock: Clock, nodes: dict[str, Heartbeat], sleep: Sleep) -> set[str]:
-    """Those of these nodes whose beat changes while it is watched for one and a half intervals. Errors: OSError."""
+    """Return the nodes whose beat changes in a watch of 1.5 intervals. Errors: OSError."""
     before = beats.list_beats(store.fs) if nodes else {}
     alive: set[str] = set()
     watch_s = WATCHED * max((beat.interval_s for beat in nodes.values()), default=0.0)

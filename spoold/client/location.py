@@ -1,4 +1,4 @@
-"""Which directory is the spool: said, or found in the environment or a configuration file.
+"""Finds the spool's directory: as given, from the environment, or from a configuration file.
 
 Touches: the environment, ~/.config/spoold/config.toml, /etc/spoold/*.toml.
 """
@@ -14,13 +14,13 @@ from typing import Any
 from spoold.protocol.errors import BadFile, SpoolError
 
 VARIABLE = "SPOOL_DIR"
-# What each attempt has in its environment: a task that submits means the spool that it came from.
+# Each attempt has this in its environment: a task that submits means its own spool.
 OF_A_TASK = "SPOOL_ROOT"
 SYSTEM = "/etc/spoold"
 
 
 class NoSpoolNamed(SpoolError):
-    """Nothing says which spool is meant, or several things do."""
+    """No setting names the spool, or several name different ones."""
 
 
 def spool_directory(
@@ -30,11 +30,11 @@ def spool_directory(
     environ: Mapping[str, str] = os.environ,
     system: str = SYSTEM,
 ) -> str:
-    """The absolute path of the spool; whether it is there is for `open_store` to say.
+    """Return the absolute path of the spool; `open_store` checks that it exists.
 
     In this order: given, SPOOL_DIR, configured (by the node's own file), SPOOL_ROOT, `spool` in the user's
     config.toml, `spool` in the only file of /etc/spoold that has one. Errors: NoSpoolNamed, BadFile for a
-    configuration that is no TOML.
+    configuration that is not TOML.
     """
     said = given or environ.get(VARIABLE) or configured or environ.get(OF_A_TASK)
     said = said or _from_user(environ) or _from_system(system)
@@ -57,18 +57,18 @@ def _from_user(environ: Mapping[str, str]) -> str | None:
 
 
 def _written(environ: Mapping[str, str]) -> str:
-    """The keys that the user's file has in place of `spool`; '' where it has none or is not there."""
+    """Return ", which has only …": the keys in the user's file beside `spool`; '' where it has none or is missing."""
     keys = sorted(_users_table(environ))
     return f", which has only {', '.join(map(repr, keys))}" if keys else ""
 
 
 def _users_table(environ: Mapping[str, str]) -> dict[str, Any]:
-    """What the user's own file says; nothing where there is none. Errors: BadFile, also for what is no file."""
+    """Return the table of the user's own file; an empty one without a file. Errors: BadFile, also for a directory."""
     path = user_file(environ)
     try:
         return _table(path)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return {}  # a HOME that is not there, or that `sudo -u` left over from another user
+        return {}  # a HOME that does not exist, or that `sudo -u` kept from another user
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise BadFile(
@@ -84,7 +84,7 @@ def _from_system(directory: str) -> str | None:
     paths = [os.path.join(directory, name) for name in names if name.endswith(".toml")]
     found: dict[str, str] = {}
     for path in paths:
-        with suppress(OSError, ValueError):  # a worker's own, with secrets that are not for us to read
+        with suppress(OSError, ValueError):  # a worker's own file, with secrets that we may not read
             if spool := _spool_key(_table(path), path):
                 found[path] = spool
     if len(set(found.values())) > 1:
@@ -95,10 +95,10 @@ def _from_system(directory: str) -> str | None:
 
 
 def _table(path: str) -> dict[str, Any]:
-    """What a configuration file says. Errors: OSError (IsADirectoryError and so on), ValueError for what is no file
-    or a path that can be none, BadFile for what is no TOML.
+    """Return the table of a configuration file. Errors: OSError (IsADirectoryError and so on), ValueError for a path
+    that is not or cannot be a regular file, BadFile for text that is not TOML.
     """
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not make anybody wait
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not block the program
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise ValueError("not a regular file")
@@ -112,7 +112,7 @@ def _table(path: str) -> dict[str, Any]:
 
 
 def _spool_key(table: Mapping[str, Any], path: str) -> str | None:
-    """The `spool` key of a file; None where it has none. Errors: BadFile for one that can be no directory."""
+    """Return the `spool` key of a file; None where it has none. Errors: BadFile for a value that is no path."""
     value = table.get("spool")
     if value is not None and (not isinstance(value, str) or "\0" in value):
         problem = "holds a NUL character." if isinstance(value, str) else "is not a string."

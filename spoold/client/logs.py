@@ -1,6 +1,6 @@
-"""What attempts wrote to stdout and stderr, read once or followed.
+"""The stdout and stderr of attempts, read once or followed.
 
-Law: a log is found by listing, and opened afresh each time, since only that shows what another machine wrote.
+Law: a log is found by listing, and opened anew each time, since only that shows the writes of another machine.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Log = tuple[EndedName, str]
 
 
 def list_logs(store: Store, ids: Collection[str], archived: Collection[str] | None = None) -> list[Log]:
-    """The logs of these tasks, by task, oldest attempt first: name and path, wherever they are now. Errors: OSError.
+    """Return the logs of these tasks, by task, oldest attempt first: name and path. Errors: OSError.
 
-    archived: for which of them the archive is looked into; None: for all.
+    archived: the tasks whose logs are looked for in the archive too; None: all.
     """
     keys = {key(task_id) for task_id in ids}
     found = []
@@ -53,7 +53,7 @@ def list_logs(store: Store, ids: Collection[str], archived: Collection[str] | No
 
 
 def read_log(store: Store, ref: str, attempt: int | None = None) -> list[Piece]:
-    """The log of one attempt, the last one if none is named; empty if it wrote nothing. Errors: NotFound, OSError."""
+    """Return the log of one attempt, by default the last; empty if it wrote nothing. Errors: NotFound, OSError."""
     task_id = locate.locate(store, ref).id
     logs = list_logs(store, [task_id])
     if attempt is None:
@@ -72,9 +72,9 @@ def read_log(store: Store, ref: str, attempt: int | None = None) -> list[Piece]:
 
 
 def read_logs(store: Store, ids: Sequence[str], attempt: int | None = None) -> Iterator[Piece]:
-    """The log of each task, in this order: of one attempt, the last one if none is named. Errors: OSError.
+    """Yield the log of each task, in this order: of one attempt, by default the last. Errors: OSError.
 
-    A task that has no such log is passed over.
+    A task that has no such log is skipped.
     """
     logs: dict[str, list[Log]] = {}
     for log in list_logs(store, ids):
@@ -91,7 +91,7 @@ def _read(store: Store, path: str, offset: int = 0) -> bytes:
 
 
 def tail(store: Store, task_id: str) -> str:
-    """The end of the last attempt's log, '' where there is none. Errors: none."""
+    """Return the end of the last attempt's log, '' where there is none. Errors: none."""
     try:
         pieces = read_log(store, task_id)
     except (OSError, NotFound):
@@ -100,10 +100,10 @@ def tail(store: Store, task_id: str) -> str:
 
 
 class Follower:
-    """Reads on where it left off, attempt after attempt, for one task or many."""
+    """Reads the new output of one task or many, attempt after attempt."""
 
     def __init__(self, store: Store, begin: Mapping[str, int]) -> None:
-        """begin: the first attempt that is of interest, by task."""
+        """begin: the first attempt to read, by task."""
         self._store = store
         self._begin = {key(task_id): attempt for task_id, attempt in begin.items()}
         self._ended: set[str] = set()
@@ -111,14 +111,14 @@ class Follower:
         self._read: dict[EndedName, int] = {}
 
     def end(self, ids: Iterable[str]) -> None:
-        """These tasks write nothing more: what they wrote is read once more, wherever it is, and then no longer."""
+        """Read these tasks once more, wherever their logs are, and then no longer: they write nothing more."""
         self._ended |= {key(task_id) for task_id in ids}
 
     def poll(self) -> list[Piece]:
-        """What was written since the last poll. Errors: OSError; what was missed comes with the next poll."""
+        """Return the output since the last poll. Errors: OSError; the next poll then returns what this one missed."""
         pieces = []
         read, ended = dict(self._read), set(self._ended)
-        # Only the log of a task that has ended goes to the archive, and who follows may come after that.
+        # Only logs of ended tasks go to the archive, and that may be before the first look.
         for name, path in list_logs(self._store, self._begin, ended if self._looked else None):
             if name.attempt < self._begin[key(name.id)]:
                 continue
@@ -139,9 +139,9 @@ class Follower:
 def follow(
     follower: Follower, ended: Callable[[], bool], pace: Pace, sleep: Callable[[float], None]
 ) -> Iterator[Piece]:
-    """Pieces as they come, until the task has ended and all of it was read. Errors: OSError, and those of sleep."""
+    """Yield pieces as they come, until the task has ended and all was read. Errors: OSError, and those of sleep."""
     while True:
-        # Asked before the log is read: what an attempt wrote is in its log before it ends.
+        # Asked before the log is read: an attempt's output is in its log before it ends.
         over = pace.forgiving(ended, False)
         pieces = pace.forgiving(follower.poll, None)
         yield from pieces or ()

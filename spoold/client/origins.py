@@ -1,6 +1,6 @@
-"""With which tasks a failure by dependency began: what has to be mended first is seldom the nearest.
+"""The tasks with which a dependency failure began: the task to fix first is seldom the nearest.
 
-Law: as in `explain`, it looks and never touches, and what cannot be read is where the trail ends.
+Law: looks and never touches, as `explain` does; the trail ends at a task that cannot be read.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ TASKS_READ = 64
 
 
 def origins(store: Store, located: Located) -> dict[str, str]:
-    """The failed tasks for which this one failed, and which did not fail for others: id → code, '' where it is lost.
+    """Return the failed tasks that made this one fail and failed by themselves: id → code, '' where it is lost.
 
-    At most TASKS_READ are looked at, those nearest first. Errors: OSError from listing.
+    Reads at most TASKS_READ tasks, the nearest first. Errors: OSError from listing.
     """
     found: dict[str, str] = {}
     trail, seen = [located], {key(located.id)}

@@ -1,4 +1,4 @@
-"""How often to look, and how long to bear with a share that does not answer."""
+"""The pauses between two looks, and how long to bear with a share that does not answer."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ T = TypeVar("T")
 
 # A pause may take this part of the time waited so far: short tasks are seen at once, and long ones cost little.
 PATIENCE = 0.1
-# A file server may restart while one waits for hours; after this long without one good look it is told.
+# A file server may restart during a wait of hours; only after so long without a good look is that an error.
 OUTAGE_S = 60.0
 
 
 class Pace:
-    """Pauses between the spool's `poll.busy_s` and `poll.idle_s`, by how long nothing has happened."""
+    """Pauses between the spool's `poll.busy_s` and `poll.idle_s`: longer, the longer nothing has happened."""
 
     def __init__(self, clock: Clock, poll: PollSettings) -> None:
         self._clock = clock
@@ -34,7 +34,7 @@ class Pace:
         return min(max(quiet_s * PATIENCE, self._poll.busy_s), self._poll.idle_s)
 
     def forgiving(self, look: Callable[[], T], otherwise: T) -> T:
-        """What the look found; `otherwise` if the share failed. Errors: OSError once that has lasted for OUTAGE_S."""
+        """Return the look's result; `otherwise` if the share failed. Errors: OSError after OUTAGE_S of failures."""
         try:
             found = look()
         except OSError:

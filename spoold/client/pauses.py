@@ -1,4 +1,4 @@
-"""Who paused what, why and until when: the content of the requests says so."""
+"""Pauses and halts, with who asked for them, why and until when: from the content of the requests."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class Pause:
 
     @property
     def ends(self) -> datetime | None:
-        """When it ends by itself; None where it does not."""
+        """The moment when it ends by itself; None where it does not."""
         return datetime.fromisoformat(self.until) if self.until else None
 
     @property
     def told(self) -> str:
-        """Who asked for it, when and why."""
+        """A sentence on who asked for it, when and why."""
         since = f" since {self.at}" if self.at else ""
         return f"asked for by {self.by or 'somebody'}{since}" + (f": {self.reason}" if self.reason else "")
 
 
 def end_of(until: datetime | None, for_s: float | None, pool_time: Callable[[], float]) -> datetime | None:
-    """The moment at which a new pause ends by itself, None for none. pool_time: see `Connection.pool_time`.
+    """Return the moment at which a new pause ends by itself, None for none. pool_time: see `Connection.pool_time`.
 
-    Errors: SpoolError for two moments, one without a zone, one that is over, and one that no calendar has.
+    Errors: SpoolError for two moments, and for one without a zone, in the past, or beyond the calendar.
     """
     if until is None and for_s is None:
         return None
@@ -63,7 +63,7 @@ def end_of(until: datetime | None, for_s: float | None, pool_time: Callable[[], 
 
 
 def list_pauses(store: Store, requests: Iterable[Request] | None = None) -> tuple[Pause, ...]:
-    """All that stand. requests: those that were listed already. Errors: OSError from listing."""
+    """Return all pauses and halts that stand. requests: as already listed. Errors: OSError from listing."""
     from spoold.store import control
 
     found = []
@@ -76,12 +76,12 @@ def list_pauses(store: Store, requests: Iterable[Request] | None = None) -> tupl
 
 
 def told(store: Store, requests: Iterable[Request]) -> dict[tuple[str, str], str]:
-    """What is said of each pause and halt, by verb and target; of several alike, of the first."""
+    """Return the sentence on each pause and halt, by verb and target; the first of several with the same key."""
     return {(pause.verb, pause.target): pause.told for pause in reversed(list_pauses(store, requests))}
 
 
 def with_pauses(store: Store, picture: Snapshot) -> Snapshot:
-    """The picture with who paused what; control/ is only listed where something is. Errors: OSError."""
+    """Return the picture with its pauses; control/ is listed only where a pause or a halt stands. Errors: OSError."""
     if not picture.paused and not picture.halted:
         return picture
     pauses = [{**asdict(pause), "told": pause.told} for pause in list_pauses(store)]

@@ -1,7 +1,7 @@
-"""What a program sees of a spool: the pool, why a task waits, its tasks in pages, what happened, and what changes.
+"""A program's questions about a spool: the pool, why a task waits, its tasks in pages, events, and changes.
 
 Law: looks and never touches. Each call looks anew, so a page is as true as the listing behind it: a task that moves
-on between two pages may come twice or not at all.
+between two pages may come twice or not at all.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BEGIN: _Position = (-1, "", 0)
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Some of many. cursor: what the next call is given to go on; '' where there are no more now."""
+    """Some of many. cursor: pass it to the next call to go on; '' where there are no more now."""
 
     items: list[T]
     cursor: str
@@ -47,11 +47,11 @@ class Page(Generic[T]):
 class Reading(Connection):
     """The questions that a program may ask of a spool, beside those about one task.
 
-    Each imports what it needs: a program that only submits pays for none of them.
+    Each method imports its own needs, so a program that only submits pays for none of them.
     """
 
     def status(self) -> Status:
-        """The pool now: tasks by state, workers, rates, warnings. Takes up to 3 s where no leader is seen."""
+        """Return the pool now: tasks by state, workers, rates, warnings. Takes up to 3 s where no leader is seen."""
         from spoold.client.status import status
         from spoold.system.host import SystemHost
 
@@ -76,7 +76,7 @@ class Reading(Connection):
             return roster(self.store, SystemHost(), self.store.clock)
 
     def explain(self, task_id: str) -> Explanation:
-        """Why a task is where it is, and what would change that. Errors: NotFound."""
+        """Return why a task is in its state, and what would change that. Errors: NotFound."""
         from spoold.client.inquiry import explain
         from spoold.system.host import SystemHost
 
@@ -93,10 +93,10 @@ class Reading(Connection):
         cursor: str = "",
         limit: int = PAGE,
     ) -> Page[Row]:
-        """The tasks that fit all that is said, `limit` at a time, in the order of their life: pending first.
+        """Return the tasks that fit all filters, `limit` at a time, ordered by state: pending first.
 
-        archived: those in the archive too. cursor: of the page before. Errors: BadFile for a cursor that is none,
-        ValueError for a state that is none.
+        archived: those in the archive too. cursor: of the page before. Errors: BadFile for an unknown cursor,
+        ValueError for an unknown state.
         """
         from spoold.client import listing, selecting
         from spoold.rules.answers.selection import Selection
@@ -112,9 +112,9 @@ class Reading(Connection):
         return Page(rows, more)
 
     def events(self, cursor: str = "") -> Page[Event]:
-        """What happened since the call that gave the cursor, or ever, by the writers' clocks; the cursor is never ''.
+        """Return the events since the call that gave the cursor, or all, by the writers' clocks. No new cursor is ''.
 
-        Errors: BadFile for a cursor that is none.
+        Errors: BadFile for an unknown cursor.
         """
         from spoold.store.journal import Reader
 
@@ -124,7 +124,7 @@ class Reading(Connection):
         return Page(found, orjson.dumps(reader.offsets).decode())
 
     def iter_events(self, *, follow: bool = False, sleep: Callable[[float], None] = time.sleep) -> Iterator[Event]:
-        """All events so far, by their writers' clocks; with follow, then those that come, until `sleep` raises."""
+        """Yield all events so far, by their writers' clocks; with follow, then new ones, until `sleep` raises."""
         from spoold.store.journal import Reader
 
         reader = Reader(self.store.fs)
@@ -139,7 +139,7 @@ class Reading(Connection):
     def watch(
         self, *, every_s: float = WATCH_EVERY_S, sleep: Callable[[float], None] = time.sleep
     ) -> Iterator[Status]:
-        """The pool now, and again whenever it has changed, until `sleep` raises; looks every `every_s` seconds."""
+        """Yield the pool now, and again after each change, until `sleep` raises; looks every `every_s` seconds."""
         last: Status | None = None
         while True:
             now = self.status()
@@ -186,4 +186,4 @@ def _decoded(cursor: str) -> object:
 
 
 def _no_cursor(cursor: str) -> BadFile:
-    return BadFile("cursor", "", f"is none that this call gave: {cursor[:40]!r}.", "begin without one.")
+    return BadFile("cursor", "", f"is not from this call: {cursor[:40]!r}.", "begin without one.")

@@ -1,7 +1,7 @@
-"""Which drop was rejected since a task has the id that it wanted.
+"""The drop that was rejected because a task has its id.
 
-Law: looks and never touches. Only drops whose names tell the id are looked at, as those of `spool submit` do: of the
-others each would have to be read.
+Law: looks and never touches. Only drops whose names hold the id are looked at, such as those of `spool submit`: all
+others would have to be read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from spoold.system.filesystem import FileSystem
 
 
 def twin(fs: FileSystem, located: Located) -> BadFile | None:
-    """Why the last drop with the id of this task was rejected; None where none was. Errors: OSError."""
+    """Return why the last drop with this task's id was rejected; None where none was. Errors: OSError."""
     if located.state in (State.PENDING, State.REJECTED):
         return None
     wanted = key(located.id)

@@ -1,6 +1,6 @@
-"""The tasks that somebody means, by their ids or by what they have in common.
+"""Selects tasks by their ids, or by state, type and batch.
 
-Law: looks and never touches. A task file is opened only where its name and lane do not say what is asked for.
+Law: looks and never touches. A task file is opened only where its name and lane do not answer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 
 # A task that moves on all the time is looked for again so often.
 TRIES = 2
-# Of so many unknown ids it is found out whether they are beginnings of others: each takes a look through the spool.
+# So many unknown ids are checked for being beginnings of others: each check lists the whole spool.
 LOOKED_INTO = 3
 
 Content = Callable[[], dict[str, Any]]
@@ -47,7 +47,7 @@ Content = Callable[[], dict[str, Any]]
 
 @dataclass(slots=True)
 class Words:
-    """The types and batches that a look met, to tell a slip of the finger from what only has no task now."""
+    """The types and batches that a look met, to distinguish a misspelt name from one that has no task now."""
 
     types: set[str] = field(default_factory=set)
     batches: set[str] = field(default_factory=set)
@@ -57,9 +57,9 @@ class Words:
 def select(
     store: Store, selection: Selection, *, archived: bool = False, met: Words | None = None
 ) -> Iterator[Located]:
-    """Every task that fits, in the order of `spool ls`, lines of batches that nobody has admitted yet last.
+    """Yield every task that fits, in the order of `spool ls`; lines of batches that are not admitted yet come last.
 
-    met: is told the types and batches of those that were looked at. Errors: OSError.
+    met: receives the types and batches of all tasks that were looked at. Errors: OSError.
     """
     met = Words() if met is None else met
     states = selection.states or SHOWN
@@ -70,7 +70,7 @@ def select(
             moved.append(located.id)
         elif fits:
             yield located
-    # What cannot be read has most likely been moved on since it was listed, and counts where it is now.
+    # A task that cannot be read has most likely moved since it was listed, and counts where it is now.
     for _ in range(TRIES):
         again, moved = (locate.locate_many(store, moved), []) if moved else ({}, [])
         for located in again.values():
@@ -82,7 +82,7 @@ def select(
 
 
 def _fits(selection: Selection, located: Located, content: Content, met: Words) -> bool | None:
-    """Whether a task fits; None where that cannot be read. A task's content never changes once it is admitted."""
+    """Return whether a task fits; None where it cannot be read. A task's content never changes after admission."""
     if not selection.types and not selection.batches:
         return True
     lane = parse_lane(located.lane) if located.lane and not selection.batches else None
@@ -101,9 +101,9 @@ def _fits(selection: Selection, located: Located, content: Content, met: Words) 
 
 
 def select_some(store: Store, selection: Selection) -> list[Located]:
-    """As `select`, of tasks that somebody wants to do something about.
+    """Return what `select` yields, at least one task.
 
-    Errors: NotFound where none fits; BadFile for a type that nothing in the spool knows; OSError.
+    Errors: NotFound where none fits; BadFile for a type that is unknown in the spool; OSError.
     """
     met = Words()
     found = list(select(store, selection, met=met))
@@ -114,7 +114,7 @@ def select_some(store: Store, selection: Selection) -> list[Located]:
 
 
 def nothing_fits(selection: Selection, met: Words) -> NotFound:
-    """The error where no task fits, with the batch that may have been meant."""
+    """Return the error where no task fits, with the batch that may have been meant."""
     wanted = " ".join(selection.words())
     for batch in selection.batches:
         close = nearest(batch, met.batches) if batch not in met.batches else ""
@@ -124,9 +124,9 @@ def nothing_fits(selection: Selection, met: Words) -> NotFound:
 
 
 def find(store: Store, refs: Iterable[str], *, exactly: bool) -> tuple[list[Located], dict[str, SpoolError]]:
-    """The tasks of these ids, each once, and why the other ids are none. Errors: OSError.
+    """Return the tasks of these ids, each once, and an error for each other id. Errors: OSError.
 
-    exactly: no beginnings of ids, since once job-1 is gone for good, job-10 is not meant.
+    exactly: accept no beginnings of ids: after job-1 was deleted, it would match job-10.
     """
     wanted = list(dict.fromkeys(refs))
     known = locate.locate_many(store, wanted)
@@ -146,7 +146,7 @@ def find(store: Store, refs: Iterable[str], *, exactly: bool) -> tuple[list[Loca
 
 
 def list_types(store: Store) -> set[str]:
-    """The types that lanes, settings and workers name; no task file is opened. Errors: OSError."""
+    """Return the types that lanes, settings and workers name; opens no task file. Errors: OSError."""
     lanes = (parse_lane(name) for state in (State.WAITING, State.READY) for name in list_lanes(store.fs, state))
     types = {lane.type for lane in lanes if lane is not None} | set(store.settings.types)
     for beat in beats.read_all(store.fs).values():
@@ -157,12 +157,12 @@ def list_types(store: Store) -> set[str]:
 
 
 def list_batches(store: Store, most: int) -> set[str]:
-    """The batches of the first `most` tasks, which are opened for that. Errors: OSError."""
+    """Return the batches of the first `most` tasks, which are read for that. Errors: OSError."""
     return {text_in(content(), "batch") for _, content in islice(_candidates(store, SHOWN), most)} - {""}
 
 
 def check_types(store: Store, types: Collection[str], met: Collection[str]) -> None:
-    """Errors: BadFile for a type that nobody knows; only before that is every task of the spool read. OSError.
+    """Raise BadFile for an unknown type; only before that is every task of the spool read. Errors: OSError.
 
     met: types of which there are tasks.
     """
@@ -179,7 +179,7 @@ def check_types(store: Store, types: Collection[str], met: Collection[str]) -> N
 def _candidates(
     store: Store, states: Collection[State], *, archived: bool = False
 ) -> Iterator[tuple[Located, Content]]:
-    """Every task in these states with how to read it; of a batch its lines, and not the file that holds them."""
+    """Yield every task in these states with its reader; a batch yields its lines, not its file."""
     lines = _lines(store) if State.PENDING in states else {}
     for located in locate.iter_tasks(store, states, archived=archived):
         if located.state is not State.PENDING or not located.drop.lower().endswith(".jsonl"):

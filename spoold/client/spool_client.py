@@ -13,7 +13,7 @@ from spoold.protocol.errors import WaitTimeout
 from spoold.protocol.lifecycle import State
 from spoold.protocol.request import EVERYTHING, Verb, kind_target
 
-# What only some methods need is imported by them, since to import all of it takes longer than a `spool submit`.
+# Methods import their own needs: importing everything here takes longer than a `spool submit`.
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 
 class SpoolClient(Reading):
-    """An open spool: `with Spool("/mnt/spool") as spool: …`. Serves several threads, save in `close`.
+    """An open spool: `with Spool("/mnt/spool") as spool: …`. Thread-safe, except `close`.
 
-    Every method that reaches the spool raises Unavailable when it cannot be reached, with what to do about it.
+    Every method that reaches the spool raises Unavailable, with advice, when it cannot be reached.
     """
 
     def submit(self, task: Mapping[str, Any] | None = None, /, **fields: Any) -> str:
         """Drop a task, given as a mapping, as fields, or both (fields win); returns its id at once.
 
-        It has survived a power cut by then, if the spool's settings ask for that. Without an `id` one is made;
-        with one, submitting the same task again changes nothing. Errors: BadFile, TypeError for what is no task.
+        By then the task survives a power cut, if the spool's settings ask for it. Without an `id` one is made;
+        with one, submitting the same task again changes nothing. Errors: BadFile, TypeError for a wrong argument.
         """
         return self.submit_from(submission.TASK, {**arguments.mapping_of(task, fields), **fields})
 
     def submit_from(self, file: str, task: Mapping[str, Any], *, stem: str = "") -> str:
-        """As `submit`, for a task that came from a file, by whose name errors call it; a made id begins with stem."""
+        """Submit a task that came from a file; errors name that file. A generated id begins with stem."""
         micros, stamp = self.micros(), self.store.stamp()
         drop = submission.plain(task, self.store.basics, micros, stamp, file=file, stem=stem)
         if drop is None:
@@ -47,10 +47,10 @@ class SpoolClient(Reading):
         return drop.ids[0]
 
     def submit_many(self, tasks: Iterable[Mapping[str, Any]], *, file: str = submission.TASKS) -> list[str]:
-        """Drop many tasks as one file, all of which are admitted or none; returns their ids in order.
+        """Drop many tasks as one file; all are admitted or none. Returns their ids in order.
 
-        More than `[drop] max_batch_bytes` of them become several files. Errors: BadFile that names the line, and
-        then nothing was dropped.
+        Above `[drop] max_batch_bytes` they become several files. Errors: BadFile that names the line; then nothing
+        was dropped.
         """
         drops = submission.many(tasks, self.store.settings, self.micros(), self.store.stamp(), file=file)
         if len(drops) > 1:
@@ -59,14 +59,14 @@ class SpoolClient(Reading):
         return [task_id for drop in drops for task_id in drop.ids]
 
     def locate(self, task_id: str) -> Located:
-        """Where a task is, by id, name of its drop, or a beginning of one id only. Errors: NotFound."""
+        """Return where a task is, by id, name of its drop, or a unique beginning of its id. Errors: NotFound."""
         from spoold.store import locate
 
         with self.reaching():
             return locate.locate(self.store, task_id)
 
     def locate_all(self, refs: str | Iterable[str]) -> list[Located]:
-        """As `locate`, for many in one look; each once. Errors: NotFound for the first that is missing."""
+        """Locate many tasks in one look; each once. Errors: NotFound for the first that is missing."""
         from spoold.store import locate
 
         wanted = [refs] if isinstance(refs, str) else list(dict.fromkeys(refs))
@@ -76,7 +76,7 @@ class SpoolClient(Reading):
         return list({one.path + str(one.line): one for one in located}.values())
 
     def _locate_exactly(self, refs: str | Iterable[str]) -> list[Located]:
-        """As `locate_all`, but no beginnings: once job-1 is gone for good, job-10 is not meant. Errors: NotFound."""
+        """Locate tasks by whole ids: after job-1 was deleted, a beginning would match job-10. Errors: NotFound."""
         from spoold.client import selecting
 
         wanted = [refs] if isinstance(refs, str) else list(refs)
@@ -87,18 +87,18 @@ class SpoolClient(Reading):
         return found
 
     def state(self, task_id: str) -> State:
-        """pending, waiting, ready, claimed, completed, failed or rejected. Errors: NotFound."""
+        """Return pending, waiting, ready, claimed, completed, failed or rejected. Errors: NotFound."""
         return self.locate(task_id).state
 
     def show(self, task_id: str) -> TaskInfo:
-        """All that is known of a task. Errors: NotFound."""
+        """Return everything that is known of a task. Errors: NotFound."""
         from spoold.client import info
 
         with self.reaching():
             return info.describe(self.store, task_id)
 
     def result(self, task_id: str) -> Result:
-        """What a task ended with, well or not. Errors: NotFinished while it has not, NotFound."""
+        """Return the result of a task, a success or not. Errors: NotFinished while it has none, NotFound."""
         from spoold.client import info
         from spoold.client.failures import NotFinished
         from spoold.store import locate
@@ -118,9 +118,9 @@ class SpoolClient(Reading):
     ) -> dict[str, Result]:
         """Wait until all the tasks have ended; returns their results in the order of the ids.
 
-        A rejected one counts as ended, with an error that says why; also where another task has the id that this
-        client chose. timeout in seconds; progress is told of results as they come. A share that is away for a minute
-        is borne with. Errors: NotFound for an unknown id, WaitTimeout (the tasks go on).
+        A rejected task counts as ended, with an error that says why, also where another task has the id that this
+        client chose. timeout: in seconds; progress: called with new results. Bears a share that is away for up to a
+        minute. Errors: NotFound for an unknown id, WaitTimeout (the tasks go on).
         """
         from spoold.client.waiting import Waiter
 
@@ -153,9 +153,10 @@ class SpoolClient(Reading):
             time.sleep(min(waiter.pace.pause_s(), left_s) if left_s is not None else waiter.pace.pause_s())
 
     def refusal(self, task_id: str) -> Result | None:
-        """Why what this client dropped last under this id was rejected; None when it was not.
+        """Return why this client's last drop with this id was rejected; None when it was not.
 
-        Waits until a leader has judged the drop, if its id was chosen: another task may have it. Errors: Unavailable.
+        If the caller chose the id, waits until a leader has judged the drop: another task may have the id.
+        Errors: Unavailable.
         """
         from spoold.client.waiting import Waiter
 
@@ -167,9 +168,9 @@ class SpoolClient(Reading):
             time.sleep(waiter.pace.pause_s())
 
     def cancel(self, ids: str | Iterable[str], *, reason: str = "") -> list[str]:
-        """Ask for tasks to be ended, running or not, by their whole ids; returns these.
+        """Request that tasks end, running or not, by their whole ids; returns these.
 
-        Errors: NotFound, SpoolError for a drop that was rejected; then none is asked for.
+        Errors: NotFound, SpoolError for a drop that was rejected; then nothing is requested.
         """
         from spoold.client import asking
 
@@ -178,9 +179,9 @@ class SpoolClient(Reading):
         return self._post_each(Verb.CANCEL, found, reason)
 
     def retry(self, ids: str | Iterable[str], *, reason: str = "") -> list[str]:
-        """Ask for failed tasks to be tried again with a fresh budget, by their whole ids; returns these.
+        """Request a retry of failed tasks with a fresh budget, by their whole ids; returns these.
 
-        Errors: NotFound, SpoolError for a task that has not failed; then none is asked for.
+        Errors: NotFound, SpoolError for a task that has not failed; then nothing is requested.
         """
         from spoold.client import asking
 
@@ -196,23 +197,23 @@ class SpoolClient(Reading):
         until: datetime | None = None,
         for_s: float | None = None,
     ) -> datetime | None:
-        """Start no more tasks of a type, or none at all; what runs goes on. It ends with a resume, or at a moment.
+        """Start no more tasks of a type, or of any; running tasks go on. A pause ends with a resume, or at a moment.
 
         until: the moment, with a zone; for_s: in so many seconds. Returns the moment, or None. Errors: BadName,
-        SpoolError for a moment that is over.
+        SpoolError for a moment in the past.
         """
         target, end = kind_target(kind), pauses.end_of(until, for_s, self.pool_time)
         self.post(Verb.PAUSE, target, reason, until=end)
         return end
 
     def resume(self, kind: str | None = None, *, reason: str = "") -> None:
-        """Take back a pause; without a type every pause, and a halt. Errors: BadName for what is no type."""
+        """Take back a pause; without a type every pause, and a halt. Errors: BadName for an invalid type."""
         self.post(Verb.RESUME, kind_target(kind), reason)
 
     def drain(self, worker: str | None = None, *, reason: str = "") -> list[str]:
-        """Let a worker (by id, or by the name it was started with), or all, finish what they have and take no more.
+        """Let a worker (by id, or by the name it was started with), or all, finish their tasks and claim no more.
 
-        Returns the ids of those that were asked; of all, none is named. Errors: NotFound; SpoolError for a master.
+        Returns the ids of the workers; an empty list for all. Errors: NotFound; SpoolError for a master.
         """
         return self._ask_workers(Verb.DRAIN, worker, reason)
 
@@ -221,11 +222,11 @@ class SpoolClient(Reading):
         return self._ask_workers(Verb.UNDRAIN, worker, reason)
 
     def halt(self, *, reason: str = "") -> None:
-        """Stop at once: what runs is killed and handed back uncharged, nothing starts until `resume`."""
+        """Stop at once: running tasks are killed and handed back uncharged, and nothing starts until `resume`."""
         self.post(Verb.HALT, EVERYTHING, reason)
 
     def gc(self) -> None:
-        """Apply retention now: ended tasks go to the archive, what was archived for long is deleted."""
+        """Apply retention now: ended tasks go to the archive, and old archived tasks are deleted."""
         self.post(Verb.GC, EVERYTHING, "")
 
     def logs(
@@ -236,7 +237,7 @@ class SpoolClient(Reading):
         attempt: int | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> Iterator[bytes]:
-        """What the task wrote to stdout and stderr: of one attempt, the last one if none is named.
+        """Yield the task's stdout and stderr: of one attempt, by default the last.
 
         With follow, goes on until the task has ended, with later attempts too; `sleep` waits between two looks, and
         may raise to end it. Errors: NotFound.
@@ -252,7 +253,7 @@ class SpoolClient(Reading):
         attempt: int | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> Iterator[Piece]:
-        """As `logs`, with the attempt and the worker that each piece is of."""
+        """Yield what `logs` yields, with the attempt and the worker of each piece."""
         from spoold.client import logs
 
         located = self.locate(task_id)
@@ -265,7 +266,7 @@ class SpoolClient(Reading):
     def follow_logs(
         self, tasks: Sequence[Located], *, attempt: int | None = None, sleep: Callable[[float], None] = time.sleep
     ) -> Iterator[Piece]:
-        """What these tasks write, as it comes, from the named or the present attempt on, until all have ended."""
+        """Yield these tasks' output as it comes, from the named or the present attempt on, until all have ended."""
         from spoold.client import logs
         from spoold.client.waiting import Waiter
 

@@ -1,8 +1,8 @@
 """The picture of the cluster: the leader's own, while it lives, else one made by listing.
 
-Law: a snapshot is only as good as the leader behind it. On its own host a process is looked up; elsewhere a snapshot
-that is fresh by the wall clock is believed, since it is for people; else the token of leadership is watched, which a
-live leader renames at least every 2.5 seconds. Nothing here decides a move, and no task file is opened.
+Law: a snapshot is only as good as the leader behind it. A leader on this host is looked up by its process. Elsewhere
+a snapshot that is fresh by the wall clock is believed, since it is for people. Otherwise the token of leadership is
+watched; a live leader renames it at least every 2.5 seconds. Nothing here decides a move or opens a task file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem
 from spoold.system.host import Host
 
-# The models are imported where they are needed: a look at a spool that is led needs none.
+# The models are imported where they are needed: a look at a spool with a leader needs none.
 if TYPE_CHECKING:
     from spoold.protocol.heartbeat import Heartbeat
     from spoold.protocol.snapshot import Node, Snapshot
@@ -38,20 +38,20 @@ FRESH_S = 15.0
 RENEWED_WITHIN_S = 3.0
 # Long enough for a move to be over on a slow share, and for its directories to be listed anew.
 LOOK_AGAIN_S = 0.5
-# Stamps are of other machines' clocks: a node whose stamp is so old, or still to come, is watched.
+# Stamps are from other machines' clocks: a node whose stamp is so old, or in the future, is watched.
 PATIENCE = 2.0
-# As the settings allow it; a beat that says more says nothing.
+# The most that the settings allow; a beat that claims more is not believed.
 INTERVAL_MOST_S = 3600.0
 
-_BLOCKED = "who leads and who works cannot be seen: a directory of the spool is none any more"
+_BLOCKED = "the leader and the workers cannot be seen: a directory of the spool is no longer a directory"
 
 
 def status(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep, plainly: bool = False) -> Snapshot:
-    """The cluster now; up to 0.3 s old where a leader lives, on a share a second or some. Errors: OSError.
+    """Return the cluster now; up to 0.3 s old where a leader lives, some seconds on a share. Errors: OSError.
 
-    Whether a leader lives may take 3 s to find out; and where none does, who else lives, one and a half intervals.
-    The room on the share is looked at here: on a full one no leader can publish what it sees. plainly: the picture is
-    only shown, so what surely fits its model is read without it, which starts faster.
+    Takes up to 3 s to find out whether a leader lives, and without one 1.5 intervals to find the living nodes.
+    The free space on the share is read here: on a full share no leader can publish. plainly: the picture is only
+    shown, so a file that surely fits its model is read without it, which starts faster.
     """
     try:
         found = _picture(store, host, clock, sleep, plainly=plainly)
@@ -87,7 +87,7 @@ def _picture(store: Store, host: Host, clock: Clock, sleep: Sleep, *, plainly: b
 def _leading(
     store: Store, host: Host, clock: Clock, nodes: dict[str, Heartbeat], sleep: Sleep, *, plainly: bool = False
 ) -> tuple[LeaseName | None, Snapshot | None, bool]:
-    """The token of leadership, what its holder told if that is of now, and whether the holder leads."""
+    """Return the token of leadership, its holder's snapshot if that is fresh, and whether the holder leads."""
     lease = sure_lease(store.fs, sleep)
     if lease is None or lease.holder == NOBODY:
         return lease, None, False
@@ -95,7 +95,7 @@ def _leading(
     if holder is not None and provably_gone(holder, host):
         return lease, None, False
     told = _told(store.fs, lease, plainly=plainly)
-    # On this host the stamp is of our own clock, and only says whether the leader has not stopped.
+    # On this host the stamp is from our own clock, and only shows that the leader has not stopped.
     patience_s = max(FRESH_S, 2 * holder.interval_s) if holder is not None and runs_here(holder, host) else FRESH_S
     if told is not None and _is_fresh(told.generated_at, holder, nodes, host, clock, patience_s):
         return lease, told, True
@@ -106,7 +106,7 @@ def _leading(
 
 
 def sure_lease(fs: FileSystem, sleep: Sleep) -> LeaseName | None:
-    """The token of leadership; None where two looks show none: one between two of its names may show neither."""
+    """Return the token of leadership; None where two looks show none: one during a rename may show neither name."""
     lease = read_lease(fs)
     if lease is None:
         sleep(LOOK_AGAIN_S)
@@ -117,11 +117,12 @@ def sure_lease(fs: FileSystem, sleep: Sleep) -> LeaseName | None:
 def silent(
     store: Store, host: Host, clock: Clock, nodes: dict[str, Heartbeat], *, leads: bool, sleep: Sleep = time.sleep
 ) -> set[str]:
-    """Which of these nodes are dead. Errors: OSError.
+    """Return the dead ones of these nodes. Errors: OSError.
 
-    A process that is gone from this host is dead. Of other hosts, where somebody leads, nobody is: the leader removes
-    the heartbeats of the dead. Where nobody leads, a stamp far from our own clock is a reason to watch for one and a
-    half intervals (see `living`), and no more: a node with a wrong clock is seen to beat. A sleeper is no dead node.
+    A node of this host is dead if its process is gone. While a leader lives, all nodes of other hosts count as alive:
+    the leader removes the heartbeats of dead nodes. Without a leader, a node with a stamp far from our own clock is
+    watched for 1.5 intervals (see `living`): a node that only has a wrong clock still beats. A sleeping node is not
+    dead.
     """
     from spoold.rules.cluster.nodes import ASLEEP
 
@@ -142,9 +143,9 @@ def silent(
 
 
 def judged_at(store: Store, clock: Clock, nodes: dict[str, Heartbeat]) -> float:
-    """The time by which a living leader judges deadlines, as far as that shows without a write. Errors: OSError.
+    """Return the time by which a living leader judges deadlines, estimated without a write. Errors: OSError.
 
-    The file server stamped the leader's newest snapshot some seconds ago. A clock of ours that is near that is right.
+    The file server stamped the leader's newest snapshot some seconds ago. Our clock is right if it is near that.
     """
     newest = next(iter(snapshots.list_snapshots(store.fs)), None)
     if newest is None:
@@ -174,7 +175,7 @@ class Roster:
 
 
 def roster(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep) -> Roster:
-    """The nodes as their own heartbeats show them; the silent ones are called dead. Errors: OSError."""
+    """Return the nodes as their own heartbeats show them; silent ones count as dead. Errors: OSError."""
     from spoold.rules.cluster.nodes import node_of
     from spoold.store.census import list_claims
 
@@ -194,7 +195,7 @@ def roster(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep)
 
 
 def _told(fs: FileSystem, lease: LeaseName, *, plainly: bool) -> Snapshot | None:
-    """What the holder of the token told last; None when it has told nothing in its epoch."""
+    """Return the last snapshot of the token's holder; None when it has published none in its epoch."""
     found = snapshots.latest(fs, picture.load_snapshot if plainly else snapshots.load)
     return found[1] if found is not None and found[0].epoch == lease.epoch else None
 
@@ -202,7 +203,7 @@ def _told(fs: FileSystem, lease: LeaseName, *, plainly: bool) -> Snapshot | None
 def _is_fresh(
     stamp: str, by: Heartbeat | None, nodes: dict[str, Heartbeat], host: Host, clock: Clock, patience_s: float
 ) -> bool:
-    """Whether a node has said something just now. Clocks that are known to be wrong are put right."""
+    """Return whether a stamp is fresh. Clocks that are known to be wrong are corrected."""
     ahead = by_host(nodes.values())
     theirs, mine = by.host.hostname if by is not None else "", host.identity().hostname
     age_s = _age_s(stamp, clock)
@@ -210,7 +211,7 @@ def _is_fresh(
 
 
 def _age_s(stamp: str, clock: Clock) -> float:
-    """How long ago (s) a stamp was, by this machine's wall clock; endless for one that is none."""
+    """Return the age (s) of a stamp by this machine's wall clock; infinite for text that is no stamp."""
     try:
         return clock.wall() - datetime.fromisoformat(stamp).timestamp()
     except ValueError:
@@ -218,7 +219,7 @@ def _age_s(stamp: str, clock: Clock) -> float:
 
 
 def _renewed(fs: FileSystem, lease: LeaseName, clock: Clock, sleep: Sleep) -> bool:
-    """Whether the token changes while it is watched."""
+    """Return whether the token changes while it is watched."""
     until = clock.monotonic() + RENEWED_WITHIN_S
     while clock.monotonic() < until:
         sleep(LOOK_EVERY_S)

@@ -1,7 +1,7 @@
-"""From what a caller wrote to what is dropped: ids, validation, batches.
+"""Turns a caller's tasks into drops: ids, validation, batches.
 
-Law: what the leader would reject is refused here, at once and with the same words; and what is written is what the
-caller said, so that saying it again is the same content.
+Law: a task that the leader would reject is refused here, at once and with the same words. A drop holds exactly the
+caller's fields, so that submitting the task again gives the same content.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 TASK = "the task"
 TASKS = "the tasks"
 STEM_MAX = 60
-# Only the form of an order is needed for a check; the leader gives the real one.
+# A check needs only the form of an order; the leader gives the real one.
 _ANY_ORDER = encode_order(0, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """One file for pending/: its name, its bytes, the ids in it, and which of them its caller chose."""
+    """One file for pending/: its name, its bytes, the ids in it, and the ids that the caller chose."""
 
     name: str
     data: bytes
@@ -47,7 +47,7 @@ class Drop:
 def plain(
     task: Mapping[str, Any], basics: Basics, micros: int, stamp: str, *, file: str = TASK, stem: str = ""
 ) -> Drop | None:
-    """As `one`, for a task that is surely right; None where only the model can tell. Errors: BadFile."""
+    """Do the same as `one` for a task that is surely valid; None where only the model can decide. Errors: BadFile."""
     draft = complete(task, f"{_stem(task, stem)}-{suffix()}", stamp)
     data = _dump(draft, file)
     if len(data) > basics.max_bytes or not is_task(codec.load(data, file), stamp):
@@ -58,10 +58,10 @@ def plain(
 def one(
     task: Mapping[str, Any], settings: Settings, micros: int, stamp: str, *, file: str = TASK, stem: str = ""
 ) -> Drop:
-    """A task as a drop. Errors: BadFile, in the words in which the leader would reject it.
+    """Return a task as a drop. Errors: BadFile, with the same words as the leader's rejection.
 
-    micros: microseconds since 1970; stamp: now, as people read it; file: what to call the task in errors; stem: how a
-    made id begins, if not as the task is called.
+    micros: microseconds since 1970; stamp: now, as people read it; file: the name of the task in errors; stem: the
+    beginning of a generated id, instead of the task's name.
     """
     from spoold.rules.entry import admission
 
@@ -80,11 +80,11 @@ def one(
 def many(
     tasks: Iterable[Mapping[str, Any]], settings: Settings, micros: int, stamp: str, *, file: str = TASKS
 ) -> list[Drop]:
-    """Tasks as batches, each as large as one drop may be; no tasks give no drop.
+    """Return tasks as batches, each as large as one drop may be; no tasks give no drop.
 
-    Errors: BadFile that names the line, TypeError for what is no mapping.
-    All tasks of a drop are admitted, or none. What is too much for one drop becomes several, which are not one
-    another's business: dependencies between them hold all the same.
+    Errors: BadFile that names the line, TypeError for a task that is no mapping.
+    All tasks of a drop are admitted, or none. Too many for one drop become several independent drops; dependencies
+    between them still hold.
     """
     drops: list[Drop] = []
     lines: list[bytes] = []
@@ -108,20 +108,20 @@ def many(
 
 
 def complete(task: Mapping[str, Any], made_id: str, stamp: str) -> dict[str, Any]:
-    """The task with an id. One that has an id is left as it is, so that submitting it again is a no-op."""
+    """Return the task with an id. A task that has one stays unchanged, so that submitting it again is a no-op."""
     if task.get("id") is not None:
         return dict(task)
     return {**task, "id": made_id, "created_at": task.get("created_at") or stamp}
 
 
 def suffix() -> str:
-    """What makes an id unique: eight base 36 digits of chance."""
+    """Return eight random base 36 digits, which make an id unique."""
     return base36(chance.below(36**8), 8)
 
 
 def _drop(task: Mapping[str, Any], task_id: str, data: bytes, micros: int) -> Drop:
     made = task.get("id") is None
-    # An id made here ends in chance, and is dropped once: nobody else can have it.
+    # An id made here ends in random digits, and is dropped once: no other drop can have it.
     return Drop(task_drop(micros, task_id, unique=made), data, (task_id,), () if made else (task_id,))
 
 
@@ -142,7 +142,7 @@ def _batch(
 
 
 def _stem(task: Mapping[str, Any], said: str = "") -> str:
-    """The readable part of an id that is made: what was said, else what the task is called, is, or runs."""
+    """Return the readable part of a generated id: `said`, or else the task's name, type, function or program."""
     command, python = task.get("command"), task.get("python")
     program = command[0] if isinstance(command, (list, tuple)) and command else command
     if isinstance(program, str) and program.split():
@@ -158,6 +158,6 @@ def _dump(draft: Mapping[str, Any], file: str) -> bytes:
     except TypeError as why:
         raise BadFile(file, "", f"cannot be written as JSON: {why}.", "use plain JSON values.") from why
     if b"null" in data:
-        # For nothing, or for a number that JSON does not have: this writer says which, and the reader refuses it.
+        # null stands for None, or for NaN and infinity: this writer keeps the latter, and the reader refuses them.
         codec.load(json.dumps(draft, default=str).encode(), file)
     return data

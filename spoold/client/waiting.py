@@ -1,7 +1,7 @@
-"""Results as they come in, found by listing: one listing of completed/ and failed/ serves however many are awaited.
+"""Results as they come in, found by listing: one listing of completed/ and failed/ serves any number of tasks.
 
-Law: no name is looked up before a listing showed it. A task that was rejected, or archived while nobody looked, is
-an answer too.
+Law: no name is looked up before a listing showed it. A task that was rejected, or archived between two looks, is an
+answer too.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from spoold.store.archive import list_archived
 from spoold.store.locate import Located, locate_many
 from spoold.store.store import Store
 
-# A task is archived long after it ended, unless somebody runs `spool gc`: looking there now and then is enough.
+# A task is archived long after it ended, except by `spool gc`: looking there now and then is enough.
 ARCHIVE_EVERY_S = 5.0
 
 
 class Waiter:
-    """Awaits tasks by id. `add` ids at any time, `poll` for results, rest for `pace`; not for several threads."""
+    """Awaits tasks by id. `add` ids at any time, `poll` for results, sleep for `pace`; not thread-safe."""
 
     def __init__(self, store: Store, ids: Iterable[str] = (), dropped: Mapping[str, str] | None = None) -> None:
-        """dropped: under which name this client dropped a task, by key of ids that it chose and others may have."""
+        """dropped: the names of this client's drops, by key, for ids that it chose and other tasks may have."""
         self._store = store
         self._dropped = {} if dropped is None else dropped
         self._wanted: dict[str, str] = {}
@@ -47,12 +47,12 @@ class Waiter:
         return list(self._wanted.values())
 
     def add(self, ids: Iterable[str]) -> None:
-        """Await these ids too; what ended before is found as well."""
+        """Await these ids too; tasks that ended before are found as well."""
         self._wanted.update((key(task_id), task_id) for task_id in ids)
         self.pace.something_happened()
 
     def poll(self) -> dict[str, Result]:
-        """The results that came since the last poll, by id. Errors: OSError; the next poll has what this one lost."""
+        """Return the results since the last poll, by id. Errors: OSError; the next poll has what this one lost."""
         if self._wanted:
             unjudged = self.unjudged()
             self._list_ended()
@@ -67,7 +67,7 @@ class Waiter:
         return came
 
     def unjudged(self) -> set[str]:
-        """The keys whose drop by this client still stands in pending/: a task that has the id may be another one.
+        """Return the keys whose drop by this client is still in pending/: a task that has the id may be another one.
 
         Errors: OSError.
         """
@@ -76,15 +76,15 @@ class Waiter:
         return {task_key for task_key in own if self._dropped[task_key] in standing}
 
     def refusals(self) -> dict[str, Result]:
-        """Those that were rejected, by id. Errors: OSError."""
+        """Return the rejections, by id. Errors: OSError."""
         self._look_rejected()
         came, self._came = self._came, {}
         return came
 
     def look_elsewhere(self) -> bool:
-        """Make sure that all ids still awaited are in the spool, and look in its archive, too. Always True.
+        """Check that all ids still awaited are in the spool, also in its archive. Always returns True.
 
-        Errors: NotFound that names those that are nowhere; OSError.
+        Errors: NotFound that names the missing ids; OSError.
         """
         found = locate_many(self._store, self.pending)
         missing = [task_id for task_id in self.pending if task_id not in found]
@@ -96,16 +96,16 @@ class Waiter:
         return True
 
     def look_in_archive(self) -> None:
-        """Have the next poll tell of what has been archived. Errors: OSError."""
+        """Let the next poll return archived results too. Errors: OSError."""
         self._archive_at = self._store.clock.monotonic() + ARCHIVE_EVERY_S
         unjudged = self.unjudged()
-        self._look_rejected()  # after that: a drop that is judged has its reason beside it before it is moved
+        self._look_rejected()  # after `unjudged`: a judged drop has its reason beside it before it is moved
         for path, name, kind in list_archived(self._store.fs, self.pending):
             if key(name.id) in self._wanted.keys() - unjudged:
                 self._take(Located(State(kind), path, name.id, name.attempt, name.decider, archived=True))
 
     def _list_ended(self) -> None:
-        """Bring what is known of completed/ and failed/ up to date, parsing only names that are new."""
+        """Update the known names of completed/ and failed/; parse only new ones."""
         for state, before in self._listed.items():
             now = set(self._store.fs.list(state))
             for file in before - now:
@@ -134,7 +134,7 @@ class Waiter:
         self._came[task_id] = rejection(task_id, drop_search.read_reason(self._store.fs, path))
 
     def _lives(self, task_id: str) -> bool:
-        """Whether a task has this id: then it was a second drop of the id that was rejected."""
+        """Return whether a task has this id: then a second drop with the id was rejected."""
         found = locate_many(self._store, [task_id]).get(task_id)
         return found is not None and found.state is not State.REJECTED
 
@@ -153,7 +153,7 @@ def _located(state: State, file: str, name: EndedName) -> Located:
 
 
 def read_result(store: Store, located: Located) -> Result:
-    """The result that counts for a task that ended. Errors: NotFound when it moved or is gone; BadFile; OSError."""
+    """Return the result that counts for an ended task. Errors: NotFound if it moved or is gone; BadFile; OSError."""
     path = located.result
     if path is None:
         raise NotFound(f"task {located.id} is {located.state}; it has no result.")
@@ -164,7 +164,7 @@ def read_result(store: Store, located: Located) -> Result:
 
 
 def rejection(task_id: str, reason: dict[str, object]) -> Result:
-    """A rejected drop as a result: no attempt was made, and the error says what to mend."""
+    """Return a rejected drop as a result: no attempt was made, and the error says how to fix it."""
     problem = BadFile(
         str(reason.get("file") or reason.get("drop") or ""),
         str(reason.get("field") or ""),
@@ -182,7 +182,7 @@ def rejection(task_id: str, reason: dict[str, object]) -> Result:
 
 
 def _unreadable(located: Located, error: SpoolError) -> Result:
-    """A task that ended, and whose result somebody deleted or damaged: nobody may wait for ever for that."""
+    """Return a failure for an ended task whose result was deleted or damaged, so that no caller waits for ever."""
     return Result(
         task_id=located.id,
         attempt=located.attempt,

@@ -66,7 +66,7 @@ def test_events_come_once_whoever_keeps_the_cursor() -> None:
 def test_a_cursor_that_is_none_says_so(cursor: str) -> None:
     with Tree().spool() as spool:
         for ask in (spool.events, lambda cursor: spool.tasks(cursor=cursor)):
-            with pytest.raises(BadFile, match=r"cursor.*is none that this call gave"):
+            with pytest.raises(BadFile, match=r"cursor.*is not from this call"):
                 ask(cursor)
 
 

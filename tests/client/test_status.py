@@ -187,7 +187,7 @@ def test_a_leader_that_has_told_nothing_yet_is_named_and_the_figures_are_counted
 
     picture = status(cluster.store, cluster.host, cluster.clock, sleep=sleep)
     assert (picture.source, picture.master.leader) == ("listing", "m-0001")
-    assert "m-0001 leads but has told nothing new" in picture.warnings[0]
+    assert "m-0001 leads but has reported nothing new" in picture.warnings[0]
     assert picture.master.standbys == ()
 
 
@@ -223,7 +223,7 @@ def test_a_leader_that_cannot_tell_what_is_new_is_not_believed_for_ever(monkeypa
     picture = status(cluster.store, cluster.host, cluster.clock, sleep=sleep)
     assert (picture.source, picture.master.leader, picture.tasks.pending) == ("listing", "m-0001", 1)
     assert picture.warnings[0].startswith("the share is out of inodes: 0 inodes left, one for each new file; no")
-    assert picture.warnings[1].startswith("m-0001 leads but has told nothing new")
+    assert picture.warnings[1].startswith("m-0001 leads but has reported nothing new")
 
 
 def test_what_was_counted_agrees_with_what_the_leader_said() -> None:
@@ -377,11 +377,11 @@ def test_workers_that_are_silent_where_nobody_leads_may_have_frozen_what_they_ru
     cluster.fs.unlink("master/" + cluster.fs.list("master")[0])
     (warning,) = (warning for warning in look(cluster)[0].warnings if "frozen" in warning)
     assert warning.startswith("1 worker has not been heard of for 1")
-    assert warning.endswith("s (w-0001): what it runs is frozen there if its lease is over")
+    assert warning.endswith("s (w-0001): its attempts are frozen there if its lease is over")
     cluster.worker("w-0002", FakeHost("yonder"))
     cluster.clock.advance(31)
     (warning,) = (warning for warning in look(cluster)[0].warnings if "frozen" in warning)
-    assert "(w-0001, w-0002): what they run is frozen there" in warning
+    assert "(w-0001, w-0002): their attempts are frozen there" in warning
     cluster.host.machine.running.clear()
     (warning,) = (warning for warning in look(cluster)[0].warnings if "frozen" in warning)
     assert "(w-0002)" in warning

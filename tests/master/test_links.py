@@ -109,7 +109,7 @@ def test_without_one_that_a_leader_needs_nobody_leads_and_the_first_advice_is_it
     told = warnings(made)
     assert told[0].startswith(f"{directory} is a link where a directory should be")
     (advice,) = [warning for warning in told if "nothing is admitted" in warning or "cannot be seen" in warning]
-    assert "start `spool master`" not in advice.partition("Mend first what is named above")[0].lower()
+    assert "start `spool master`" not in advice.partition("First fix the directories named above")[0].lower()
     security = (CHECKOUT / "SECURITY.md").read_text(encoding="utf-8")
     (sentence,) = [part for part in security.split("\n- ") if "[links-are-told]" in part]
     assert f"`{directory}/`" in sentence
