@@ -1,23 +1,23 @@
 """Is this mount safe for a spool? Trials on the share itself, alone or together with other machines.
 
-    share      the port: what trials need beyond the file-system port (locks, open handles, exclusive creation)
-    place      where trials are made: directories of this run in doctor/, and how nothing of them is left behind
-    names      which names survive
+    share      the port: the file-system port, with locks, open handles and exclusive creation
+    place      the directories of this run in doctor/, and their removal
+    names      the names that survive
     renames    renames over, into and between directories; claims by several threads
-    access     who may write; exclusive creation; what fsync says
+    access     permission to write; exclusive creation; the answer of fsync
     locks      whether locks exclude on this machine
-    clocks     the server's clock, how fine mtimes are, whether changes are told of
-    pace       how long each operation takes
+    clocks     the server's clock, the resolution of mtimes, whether change hints come
+    pace       the time that each operation takes
     alone      all trials of one machine, in order
     meeting    how machines find each other in doctor/, and keep in step
-    freshness  what a machine sees of what another did, and when
+    freshness  when a machine sees the changes of another
     contest    claims, locks and exclusive creation by several machines at once
     together   all trials of several machines, in order
     child      the process that touches the share
-    examine    the process that waits for it, never for ever, and says what was found
+    examine    the process that waits for it, but not for ever, and returns the report
     records    the reports that are kept in doctor/
 
-Law: no trial touches a task. Whatever is made is made below doctor/, or under a name that begins with a dot, and is
-removed also when the run is interrupted; what a crashed run left, a later one removes. A trial measures, `rules`
-judges. May touch: the spool's directory, the mount table, the clock, child processes of its own.
+Law: no trial touches a task. All files are made below doctor/, or under a name that begins with a dot, and are
+removed also when the run is interrupted. A later run removes the files of a crashed one. A trial measures, `rules`
+judges. May touch: the spool's directory, the mount table, the clock, its own child processes.
 """

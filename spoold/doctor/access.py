@@ -1,4 +1,4 @@
-"""Who may write here, whether a second creation of one name is refused, what fsync says, how much room there is."""
+"""Trials of permission to write, exclusive creation, fsync and free space."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """All trials that one machine makes by itself, in order.
 
-Law: each trial is announced before it begins, so that whoever waits knows which one hangs; one that fails is a
-figure, and the others go on.
+Law: each trial is announced before it begins, so that the waiting process knows which one hangs. A trial that fails
+is a figure, and the others go on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Trial = Callable[[], dict[str, Any]]
 
 
 def trials(share: Share, room: str, node: str, *, quick: bool) -> dict[str, Trial]:
-    """The trials by name. quick: for `spool init`, about a second on a slow share, and still every kind of trial."""
+    """Return the trials by name. quick: for `spool init`: about 1 s on a slow share, with every kind of trial."""
     return {
         "marker": partial(access.look_at_marker, share),
         "mount": partial(_mount, share),
@@ -38,7 +38,7 @@ def trials(share: Share, room: str, node: str, *, quick: bool) -> dict[str, Tria
 
 
 def carry_out(trials: dict[str, Trial]) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Each trial twice: its name and None before it begins, and its figures when it is over."""
+    """Yield each trial twice: its name and None before it begins, and its figures when it is over."""
     for name, trial in trials.items():
         yield name, None
         try:

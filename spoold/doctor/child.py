@@ -1,7 +1,7 @@
-"""The process that touches the share. It tells, line by line in JSON, what it does, so that its parent can tell a
+"""The process that touches the share. It reports its work in lines of JSON, so that its parent can distinguish a
 slow share from a hung one.
 
-Law: SIGTERM ends it in order: what it made is removed. So does a parent that is gone. Lines: {"begin": trial},
+Law: SIGTERM, or the death of its parent, ends it in order: it removes its files. Lines: {"begin": trial},
 {"figures": [trial, figures]}, {"alive": calls}, {"say": text}, and as the last one {"report": …} or {"failed": text}.
 """
 
@@ -29,7 +29,7 @@ ALIVE_EVERY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to examine: peers counts all machines, this one too; wait_s for them; files to race for; make it first."""
+    """One examination: peers counts all machines, with this one; wait_s for them; files to race for; make: first."""
 
     directory: str
     node: str
@@ -40,25 +40,25 @@ class Order:
     make: bool = False
 
     def encode(self) -> str:
-        """As one word of a command line."""
+        """Return the order as one word of a command line."""
         return orjson.dumps(asdict(self)).decode()
 
 
 class Teller:
-    """Writes lines to the parent; a parent that is gone ends the examination. Used by two threads."""
+    """Writes lines to the parent; the parent's death ends the examination. Used by two threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
 
     def tell(self, **line: Any) -> None:
-        """One line."""
+        """Write one line."""
         with self._lock:
             sys.stdout.buffer.write(orjson.dumps(line) + b"\n")
             sys.stdout.buffer.flush()
 
 
 def examine(order: Order, share: Share, host: Host, teller: Teller) -> None:
-    """Make all trials that were ordered, and tell the report. Errors: NobodyCame, OSError."""
+    """Make all trials that were ordered, and write the report. Errors: NobodyCame, OSError."""
     measured: dict[str, dict[str, Any]] = {}
     common: dict[str, dict[str, Any]] = {}
     with place.opened(share, order.node, host) as room:
@@ -109,14 +109,14 @@ def _carry_out(trials: dict[str, alone.Trial], figures: dict[str, dict[str, Any]
 
 def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:
     del signum, frame
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: what follows is the tidying up
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: the clean-up follows
     raise KeyboardInterrupt
 
 
 def main() -> None:
-    """Do what the first argument orders."""
+    """Carry out the order in the first argument."""
     signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when a person has had enough
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     order = Order(**orjson.loads(sys.argv[1]))
     teller = Teller()
     try:
@@ -135,7 +135,7 @@ def main() -> None:
 
 
 def _show_life(share: Share, teller: Teller) -> None:
-    """Tell that calls return, for trials that take long on a slow share."""
+    """Report that calls return, for trials that take long on a slow share."""
     told = -1
     never = threading.Event()
     while not never.wait(ALIVE_EVERY_S):

@@ -1,4 +1,4 @@
-"""The server's clock against this machine's, how fine mtimes are, and whether changes are told of."""
+"""Trials of the server's clock against this machine's, the resolution of mtimes, and change hints."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def try_clock(share: Share, room: str) -> dict[str, Any]:
         offsets.append(stamp / 1e9 - (before + time.time()) / 2)
         stamps.append(stamp)
     steps = [after - before for before, after in pairwise(sorted(set(stamps)))]
-    # Of the offsets the median: a call that had to wait tells less than the others.
+    # The median: an offset from a call that had to wait is worth less than the others.
     return {"offset_s": round(sorted(offsets)[LOOKS // 2], 3), "mtime_step_ns": min(steps, default=None)}
 
 
 def try_hints(share: Share, room: str) -> dict[str, Any]:
-    """Figures of `hints`: whether this machine is told of its own change within a second."""
+    """Figures of `hints`: whether this machine gets a hint of its own change within one second."""
     works, hints = False, Hints(share.root)
     try:
         hints.watch([room])
         if hints.reason is None:
             share.write(layout.join(room, "hint"), b"", durable=False)
             works = bool(readable(HINT_WITHIN_S, hints.fileno()))
-        reason = hints.reason or ("" if works else "nothing was told of a new file")
+        reason = hints.reason or ("" if works else "no hint came for a new file")
     finally:
         hints.close()
     return {"works": works, "reason": reason}

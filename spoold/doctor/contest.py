@@ -1,8 +1,8 @@
 """Several machines want the same thing at once: a task, a token, a lock, a name.
 
-Law: moves are made as spoold makes them, with a look after every error, so that what is counted is what the spool
-would see. Who holds something says so in a directory and then lists it: of two that hold it at the same time, at
-least one sees the other, without any clock.
+Law: moves are made as spoold makes them, with a look after every error, so that the counts are those that the spool
+would see. A holder writes a file into a directory and then lists it: of two holders at the same time, at least one
+sees the other, without any clock.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def try_claims(group: Group, files: int) -> dict[str, Any]:
             with group.share.holding(src):
                 moved = mover.move(group.share, src, dst)
         except FileNotFoundError:
-            # Already gone: whoever is behind hurries on, or the one in front would win all without a race.
+            # Already gone: the slower machine hurries on, else the faster one would win all without a race.
             errors["ENOENT"] += 1
             continue
         except OSError as error:
@@ -62,7 +62,7 @@ def try_claims(group: Group, files: int) -> dict[str, Any]:
     mine = group.share.list(group.at(f"claims-of.{group.node}"))
     held = group.step("claims.held", mine)
     left = group.share.list(group.at("claims"))
-    # Who believes to have won a file, and in whose directory it is, must come to the same.
+    # The machine that believes it won a file must be the one whose directory holds it.
     claimed = count_wins(names, (word["won"] for word in words.values()))
     found = count_wins(names, [*held.values(), left])
     return {
@@ -76,7 +76,7 @@ def try_claims(group: Group, files: int) -> dict[str, Any]:
 
 
 def _in_blocks(names: Iterable[str]) -> list[str]:
-    """The same region at the same time on every machine, but each in an order of its own."""
+    """Return the names in blocks: every machine is in the same block at the same time, each in its own order."""
     ordered = sorted(names)
     blocks = [ordered[start : start + BLOCK] for start in range(0, len(ordered), BLOCK)]
     return [name for block in blocks for name in random.sample(block, len(block))]
@@ -110,7 +110,7 @@ def try_handover(group: Group) -> dict[str, Any]:
 
 
 def _alone(group: Group, folder: str, what: str) -> int:
-    """Hold something for a moment: 1 if somebody else is seen to hold it too."""
+    """Hold a thing for a moment; return 1 if another machine is seen to hold it too."""
     mine = f"{what}.{group.node}"
     group.share.write(group.at(folder, mine), b"", durable=False)
     time.sleep(HOLD_S)
@@ -120,7 +120,7 @@ def _alone(group: Group, folder: str, what: str) -> int:
 
 
 def try_locks(group: Group) -> dict[str, Any]:
-    """Figures of `locks`: every machine takes one flock again and again; rounds: how often it was granted."""
+    """Figures of `locks`: every machine takes one flock repeatedly; rounds: how often it was granted."""
     group.prepare("locking")
     if group.first:
         group.make("locking", "lock")
@@ -174,7 +174,7 @@ def _round_names() -> list[str]:
 
 
 def _wins(group: Group, folder: str, attempt: Callable[[str], object]) -> dict[str, Any]:
-    """How many rounds were won by several machines, and the errors that nobody expects."""
+    """Return how many rounds were won by several machines and by none, and the errors."""
     names = _round_names()
     group.step(f"{folder}.ready", every_s=AT_ONCE_S)
     won, errors = [], set()

@@ -1,7 +1,7 @@
-"""The process that waits for the one that touches the share, and never for ever.
+"""The process that waits for the one that touches the share, but not for ever.
 
 Law: nothing here touches the share: on a hard mount whose server is away every call blocks, and not even SIGKILL ends
-it. A child that has said nothing for too long is killed and left to the kernel. May touch: processes of its own.
+it. A child that is silent for too long is killed and left to the kernel. May touch: its own child processes.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ Say = Callable[[str], None]
 
 
 def examine(order: Order, say: Say = lambda text: None, *, silent_s: float = SILENT_S) -> Report:
-    """Make the trials in a process of their own. say gets a line now and then for the person who waits.
+    """Make the trials in a child process and return the report. say gets lines for the person who waits.
 
-    silent_s: no call returned for that long, and the share counts as not answering, which is a report too.
+    silent_s: after so long without a returned call, the report says that the share does not answer.
     Errors: WaitTimeout when too few machines came, Unavailable when there is nothing to examine, BadName for a path
-    that no report could name.
+    that no report could hold.
     """
     if order.directory != legible(order.directory):
         where = legible(order.directory)
-        raise BadName(f"{where} is not UTF-8, which configurations and reports are. Fix: rename the directory.")
+        raise BadName(f"{where} is not UTF-8, as configurations and reports must be. Fix: rename the directory.")
     command = [sys.executable, "-m", "spoold.doctor.child", order.encode()]
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
     try:
@@ -53,7 +53,7 @@ def examine(order: Order, say: Say = lambda text: None, *, silent_s: float = SIL
 
 
 class _Following:
-    """What the child told so far."""
+    """The lines of the child so far."""
 
     def __init__(self, order: Order, child: subprocess.Popen[bytes], say: Say, silent_s: float) -> None:
         self._order = order
@@ -72,7 +72,9 @@ class _Following:
             while selector.select(self._silent_s):
                 data = os.read(pipe, 1 << 16)
                 if not data:
-                    raise Unavailable(f"the doctor's own process ended with {self._child.wait()}; it said why above")
+                    raise Unavailable(
+                        f"the doctor's own process ended with {self._child.wait()}; the reason is above"
+                    )
                 *lines, self._buffer = (self._buffer + data).split(b"\n")
                 for line in lines:
                     report = self._hear(orjson.loads(line))
@@ -110,7 +112,7 @@ class _Following:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Let the child tidy up; one that hangs in the kernel cannot be waited for."""
+    """Let the child clean up; kill one that does not end, since it may hang in the kernel."""
     child.terminate()
     with suppress(subprocess.TimeoutExpired):
         child.wait(TIDY_S)

@@ -1,7 +1,7 @@
-"""What a machine sees of what another did, and when. One acts, the others look, each in turn.
+"""Trials of when a machine sees the changes of another. Each machine acts in turn, the others look.
 
-Law: clocks of two machines are not compared. What must be seen is told by cause: whoever sees the second thing that a
-machine did must find the first one too.
+Law: clocks of two machines are not compared. Cause decides what must be seen: a machine that sees the second change
+of another must find the first one too.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ ROUNDS = 8
 BURST = 6
 BEATS = 15
 BEAT_EVERY_S = 0.1
-BEATS_WITHIN_S = 20.0  # on SMB each call may take a tenth of a second, and each beat needs some
+BEATS_WITHIN_S = 20.0  # on SMB each call may take 0.1 s, and each beat needs several
 
 Turn = Callable[[Group, str], Mapping[str, Mapping[str, Any]]]
 
 
 def in_turns(group: Group, turn: Turn) -> dict[str, Any]:
-    """The figures of all turns as one; every member acts once, the others look. Errors: NobodyCame, OSError."""
+    """Fold the figures of all turns; every member acts once, the others look. Errors: NobodyCame, OSError."""
     words: dict[str, Mapping[str, Any]] = {}
     for actor in group.members:
         words |= {f"{actor} {member}": word for member, word in turn(group, actor).items()}
@@ -42,14 +42,14 @@ def _prepare(group: Group, actor: str, *folders: str) -> None:
 
 
 def _deep(group: Group, actor: str, kind: str) -> str:
-    """A directory that no step lists, nor what it is in: either would tell an NFS client that it has changed."""
+    """Make a directory that no step lists, with a parent that no step lists: either would refresh an NFS client."""
     outer = f"{kind}.{actor}"
     _prepare(group, actor, outer, f"{outer}/inner")
     return f"{outer}/inner"
 
 
 def see_listed(group: Group, actor: str) -> Mapping[str, Mapping[str, Any]]:
-    """Figures of `freshness`: whether new files of another are in the very next listing, also of a busy directory."""
+    """Figures of `freshness`: whether another's new files are in the next listing, also of a busy directory."""
     fresh, told = f"fresh.{actor}", f"fresh-told.{actor}"
     _prepare(group, actor, fresh, told)
     word: dict[str, Any] = {"rounds": 0, "late": 0, "touched": 0, "worst_s": 0.0}
@@ -66,7 +66,7 @@ def see_listed(group: Group, actor: str) -> Mapping[str, Mapping[str, Any]]:
             echoes.append(1000 * (time.perf_counter() - began))
             continue
         group.make(told, f"ready.{number}.{group.node}")
-        # It is listed while it changes, so that there is something old to be believed.
+        # It is listed while it changes, so that the client has an old listing to believe.
         group.wait_for(told, [f"made.{number}"], meanwhile=fresh)
         late_s, touched = _lateness_s(group, fresh, burst)
         word["rounds"] += 1
@@ -81,8 +81,8 @@ def see_listed(group: Group, actor: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _lateness_s(group: Group, folder: str, names: Iterable[str]) -> tuple[float, bool]:
-    """How long after they must be there these names are listed: 0 if the first listing has them, or if they came only
-    when the directory was touched, as spoold touches what it polls; and whether that was so.
+    """Return how late (s) these names are listed, and whether they came only after a touch of the directory (spoold
+    touches the directories that it polls). Late by 0: the first listing has them, or they came only after the touch.
     """
     began, wanted = time.perf_counter(), set(names)
 
@@ -99,7 +99,7 @@ def _lateness_s(group: Group, folder: str, names: Iterable[str]) -> tuple[float,
 
 
 def see_absent(group: Group, actor: str) -> Mapping[str, Mapping[str, Any]]:
-    """Figures of `absent`: how long a name once seen absent stays so for stat, and whether a listing ends that."""
+    """Figures of `absent`: how long stat still misses a name that it once missed, and whether a listing ends that."""
     folder = _deep(group, actor, "absent")
     path = group.at(folder, "late")
     word: dict[str, Any] = {"seen_by_stat_s": 0.0, "limit_s": STAT_S, "seen_after_listing": True}
@@ -119,7 +119,7 @@ def see_absent(group: Group, actor: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def see_moved(group: Group, actor: str) -> Mapping[str, Mapping[str, Any]]:
-    """Figures of `moved`: what is still seen under a name whose file another machine has just moved away."""
+    """Figures of `moved`: what stat, open and listings still find under a name that another machine moved away."""
     folder, away = _deep(group, actor, "moved"), f"moved-away.{actor}"
     _prepare(group, actor, away)
     path, mine = group.at(folder, "file"), group.node == actor
@@ -178,7 +178,7 @@ def see_read_rename(group: Group, actor: str) -> Mapping[str, Mapping[str, Any]]
 
 
 def _rename_until_done(group: Group, src: str, dst: str) -> list[str]:
-    """The errors on the way: what a peer has read lately may be refused for a while."""
+    """Try a rename for up to LATE_S; return the errors: a file that a peer just read may be refused for a while."""
     errors: list[str] = []
     folder, _, name = dst.rpartition("/")
 
@@ -195,7 +195,7 @@ def _rename_until_done(group: Group, src: str, dst: str) -> list[str]:
 
 
 def see_replaced(group: Group, actor: str) -> Mapping[str, Mapping[str, Any]]:
-    """Figures of `replaced`: what a rename over a file says that another machine holds open; spoold never does it."""
+    """Figures of `replaced`: errors of a rename over a file that another machine holds open; spoold never does it."""
     folder = f"replaced.{actor}"
     _prepare(group, actor, folder)
     if group.node == actor:
@@ -219,7 +219,7 @@ def see_replaced(group: Group, actor: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def see_beats(group: Group) -> dict[str, Any]:
-    """Figures of `beats`: every machine raises a heartbeat; how many of the others' each one sees, and how evenly."""
+    """Figures of `beats`: every machine raises a heartbeat; the beats that it sees of the others, and their gaps."""
     group.prepare("beats")
     group.step("beats")
     seen: dict[str, list[tuple[int, float]]] = {other: [] for other in group.others}
@@ -235,7 +235,7 @@ def see_beats(group: Group) -> dict[str, Any]:
             if mine:
                 group.share.unlink(group.at("beats", f"{group.node}.{mine - 1}"))
             mine += 1
-        if time.monotonic() - nudged >= NUDGE_EVERY_S:  # as spoold touches what it polls, only more often
+        if time.monotonic() - nudged >= NUDGE_EVERY_S:  # as spoold does, only more often
             group.nudge(group.at("beats"))
             nudged = time.monotonic()
         for name in group.share.list(group.at("beats")):

@@ -1,7 +1,7 @@
-"""Whether a lock excludes a second one of this machine. What other machines see of it is for `contest`.
+"""Trials of whether a lock excludes a second one on this machine; `contest` tries several machines.
 
-Law: a lock that is not answered must not end the examination: NFS 3 waits for the other end's lock daemon, or for the
-end of its grace time, while the share itself is well. So a thread asks, and is left behind if need be.
+Law: a lock without an answer must not end the examination: NFS 3 waits for the server's lock daemon, or for the end
+of its grace time, while the share itself works. So a thread asks, and is left behind if need be.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def try_locks(share: Share, room: str) -> dict[str, Any]:
 
 
 def answered(ask: Callable[[], str], within_s: float = WITHIN_S) -> str:
-    """What a question about locks came to, or that it was not answered in time."""
+    """Return the answer to a question about locks, or NO_ANSWER after within_s seconds."""
     said: list[str] = []
     thread = threading.Thread(target=lambda: said.append(ask()), daemon=True)
     thread.start()

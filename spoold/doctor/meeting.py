@@ -1,8 +1,8 @@
 """How machines that run the doctor at the same time find each other through the share, and keep in step.
 
-Law: everything is found by listing. Who waits shows it by a file whose name it changes at every look, so nobody waits
-for a run that crashed. The lowest name of those that wait makes the group: a directory with the list of its members.
-It begins when all of them have said so in it. A step is over when every member has published its word for it.
+Law: everything is found by listing. A waiting run has a file, and changes its name at every look, so no run waits for
+a crashed one. The run with the lowest name makes the group: a directory with the list of its members. The group
+begins when all members have written a file into it. A step is over when every member has published its word for it.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _MEMBERS, _START, _LEFT = "members.json", "start", "left."
 
 
 class NobodyCame(Unavailable):
-    """Not enough machines in time, or one of them has left."""
+    """Not enough machines came in time, or one of them has left."""
 
 
 def gather(share: Share, node: str, number: int, wait_s: float) -> Group:
-    """Wait until `number` machines are here, this one counted. Errors: NobodyCame, OSError."""
+    """Wait until `number` machines are here, with this one. Errors: NobodyCame, OSError."""
     return _Gathering(share, node, number, wait_s).run()
 
 
 @dataclass(slots=True)
 class Group:
-    """Machines in step. members are their nodes, sorted; the first one prepares what all need."""
+    """Machines in step. members are their nodes, sorted; the first one prepares the shared directories."""
 
     share: Share
     node: str
@@ -52,7 +52,7 @@ class Group:
 
     @property
     def first(self) -> bool:
-        """Whether it is mine to prepare."""
+        """Whether this machine prepares."""
         return self.node == self.members[0]
 
     @property
@@ -65,16 +65,16 @@ class Group:
         return layout.join(self.place, *parts)
 
     def prepare(self, *folders: str) -> None:
-        """Make directories, if that is mine to do. `step` then tells the others. Errors: OSError."""
+        """Make directories, if this machine prepares. The next `step` shows them to the others. Errors: OSError."""
         if self.first:
             for folder in folders:
                 self.share.mkdir(self.at(folder))
 
     def step(self, name: str, word: Any = None, *, every_s: float = STEP_EVERY_S) -> dict[str, Any]:
-        """Publish a word, and wait for everybody's: per member what it said. Errors: NobodyCame, OSError.
+        """Publish a word, wait for all members' words, and return them by member. Errors: NobodyCame, OSError.
 
-        Without a word only the name is looked at, since opening a file that another machine has just closed takes
-        seconds on SMB. every_s: how often to look; the less, the more at once do all go on.
+        Without a word only the names are listed, since opening a file that another machine has just closed takes
+        seconds on SMB. every_s: pause between looks; the shorter, the more closely all go on together.
         """
         said: dict[str, Any] = {}
         mine = self.at(f"{name}.{self.node}.json")
@@ -88,17 +88,17 @@ class Group:
             for member in self.members:
                 file = f"{name}.{member}.json"
                 if member not in said and file in present:
-                    # Half of it may be there where a rename copies, and on SMB it may be refused for a moment.
+                    # The file may be half there where a rename copies; on SMB it may be refused for a moment.
                     with contextlib.suppress(OSError, ValueError):
                         said[member] = None if word is None else orjson.loads(self.share.read(self.at(file)))
                 elif member not in said and f"{_LEFT}{member}" in present:
-                    raise NobodyCame(f"{member} has left before {name} was over; it says why")
+                    raise NobodyCame(f"{member} left before {name} was over; see its own output")
             return len(said) == len(self.members)
 
         if not until(complete, STEP_WITHIN_S, every_s, partial(self.nudge, self.place)):
             missing = ", ".join(member for member in self.members if member not in said)
-            raise NobodyCame(f"{missing} said nothing in {STEP_WITHIN_S:.0f} s, while all waited for {name}")
-        # Whoever is in this step has read all words of the one before.
+            raise NobodyCame(f"no word from {missing} in {STEP_WITHIN_S:.0f} s, while all waited for {name}")
+        # A member in this step has read all words of the one before.
         if self.before is not None:
             with contextlib.suppress(OSError):
                 self.share.unlink(self.before)
@@ -106,13 +106,13 @@ class Group:
         return {member: said[member] for member in self.members}
 
     def make(self, folder: str, name: str, data: bytes = b"") -> None:
-        """A file as spoold publishes one: written under another name, closed, renamed into place. Errors: OSError."""
+        """Publish a file as spoold does: written under another name, closed, renamed into place. Errors: OSError."""
         staged = self.at(f".staged.{self.node}")
         self.share.write(staged, data, durable=False)
         self.share.rename(staged, self.at(folder, name) if folder else self.at(name))
 
     def wait_for(self, folder: str, names: Iterable[str], *, meanwhile: str | None = None) -> None:
-        """Until all these are listed in a folder. meanwhile: another one to list at every look.
+        """Wait until a folder lists all these names. meanwhile: another folder to list at every look.
 
         Errors: NobodyCame, OSError.
         """
@@ -128,7 +128,7 @@ class Group:
             raise NobodyCame(f"{', '.join(sorted(wanted))} did not come into {folder}: its machine has left")
 
     def hears(self, *names: str) -> bool:
-        """Whether these come into the group's own directory before it is given up. Errors: OSError."""
+        """Return whether these names come into the group's directory within JOIN_WITHIN_S. Errors: OSError."""
 
         def there() -> bool:
             try:
@@ -139,7 +139,7 @@ class Group:
         return until(there, JOIN_WITHIN_S, nudge=partial(self.nudge, self.place))
 
     def nudge(self, path: str) -> None:
-        """Change a directory, so that a client which wrongly holds its listing for current asks anew.
+        """Change a directory, so that a client with an outdated listing asks the server again.
 
         NFS 3 compares times: of two changes within a tick of the server's clock it may miss the second for ever.
         """
@@ -149,11 +149,11 @@ class Group:
             self.share.unlink(nudge)
 
     def leave(self) -> None:
-        """Tell the others that this machine goes, and take the group away if it is mine. Never raises OSError."""
+        """Show the others that this machine leaves; the first member removes the group. Never raises OSError."""
         with contextlib.suppress(OSError):
             self.share.write(self.at(f"{_LEFT}{self.node}"), b"", durable=False)
         if self.first:
-            # The last word was read by all, or there is nothing to wait for: each removes what it can.
+            # All have read the last word, or there is nothing to wait for.
             until(self._all_left, JOIN_WITHIN_S)
             remove(self.share, self.place)
 
@@ -171,7 +171,7 @@ def until(
     every_s: float = STEP_EVERY_S,
     nudge: Callable[[], None] = lambda: None,
 ) -> bool:
-    """Ask again and again; whether it became true in time. nudge is called every second of waiting."""
+    """Ask repeatedly; return whether it became true in time. nudge is called every second of waiting."""
     began = nudged = time.monotonic()
     while not true():
         now = time.monotonic()
@@ -220,7 +220,7 @@ class _Gathering:
         return layout.join(layout.DOCTOR, f"{HERE}{self.node}.{look}")
 
     def _look(self) -> list[str]:
-        """Show myself anew, and see who else does."""
+        """Rename the file of this run, and note the runs that renamed theirs."""
         self.share.rename(self._here(self.looks), self._here(self.looks + 1))
         self.looks += 1
         names = self.share.list(layout.DOCTOR)
@@ -235,7 +235,7 @@ class _Gathering:
         return names
 
     def _invited(self, names: list[str]) -> Group | None:
-        """The group that somebody made with me in it, once it begins."""
+        """Return the group of another run with this node as a member, once it begins."""
         for name in names:
             if not name.startswith(GROUP) or name in self.refused or name.startswith(f"{GROUP}{self.node}."):
                 continue
@@ -250,7 +250,7 @@ class _Gathering:
         return None
 
     def _invite(self) -> Group | None:
-        """Make a group, if enough are here and I am the lowest of them."""
+        """Make a group, if enough runs are here and this one has the lowest name."""
         here = sorted([self.node, *self.live])
         if len(here) < self.number or here[0] != self.node:
             return None
@@ -263,7 +263,7 @@ class _Gathering:
         return self._join(place, members)
 
     def _join(self, place: str, members: list[str]) -> Group | None:
-        """Say that I am in, and wait for the beginning; None when it does not come."""
+        """Join the group, and wait for its beginning; None when it does not come."""
         group = Group(self.share, self.node, tuple(members), place)
         self.share.write(group.at(f"joined.{self.node}"), b"", durable=False)
         if not group.first:
@@ -276,7 +276,7 @@ class _Gathering:
 
 
 def folded(words: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Everybody's figures as one: sums of counts, the greatest time, and only what is true for all."""
+    """Return all members' figures as one: sums of counts, the greatest times, and flags that are true for all."""
     result: dict[str, Any] = {}
     for word in words.values():
         for name, value in word.items():

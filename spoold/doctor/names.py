@@ -1,4 +1,4 @@
-"""Which names survive: those that spoold makes must come back as they were written. Makes files in its room only."""
+"""Trials of names: those that spoold makes must be listed as they were written. Makes files in its room only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long each operation takes: the median and the slow end, in milliseconds."""
+"""Trials of the time that each operation takes: median, 99th percentile and maximum, in milliseconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WITHIN_S = 5.0
 
 
 def try_pace(share: Share, room: str, rounds: int) -> dict[str, Any]:
-    """Figures of `pace`: of as many rounds as fit into a few seconds. Errors: OSError."""
+    """Figures of `pace`: of as many rounds as fit into WITHIN_S. Errors: OSError."""
     place = layout.join(room, "pace")
     share.mkdir(place)
     times: dict[str, list[float]] = {}

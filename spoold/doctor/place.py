@@ -1,7 +1,7 @@
-"""Where trials are made: doctor/run.NODE/, and files called .doctor-NODE in the directories of the tree.
+"""The places of trials: doctor/run.NODE/, and files called .doctor-NODE in the directories of the tree.
 
-Law: everything is this run's own by name. A run is known to be over when its process is gone from this very host, or
-when nothing in it has changed for an hour by the server's clock; only then is what it left removed.
+Law: everything is this run's own by name. A run is over when its process is gone from this very host, or when nothing
+in it has changed for one hour by the server's clock. Only then are its files removed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _WHO = "who.json"
 
 
 class Unfit(ValueError):
-    """No spool can be made there: a sentence without the path, and the fix."""
+    """A spool cannot be made there: a sentence without the path, and the fix."""
 
 
 def make(directory: str) -> None:
     """Make the directory that is to become a spool, and those above it. Errors: Unfit, before anything is made."""
     parent = os.path.dirname(directory)
-    # A spool inside of a spool would be taken for tasks, and cleared by age.
+    # The outer spool would take the files of an inner one for tasks, and clear them by age.
     for above in _above(os.path.realpath(directory)):
         if os.path.lexists(os.path.join(above, layout.MARKER)):
             raise Unfit(f"lies in the spool {above} (which has {layout.MARKER}). Name a directory outside of it.")
@@ -50,7 +50,7 @@ def make(directory: str) -> None:
 
 
 def _above(path: str) -> Iterator[str]:
-    """The directories that a path is in, the nearest first."""
+    """Yield the directories above a path, the nearest first."""
     while (parent := os.path.dirname(path)) != path:
         yield parent
         path = parent
@@ -63,7 +63,7 @@ def room(node: str) -> str:
 
 @contextmanager
 def opened(share: Share, node: str, host: Host) -> Iterator[str]:
-    """This run's directory, made and removed again with all that is in it; before, what crashed runs left goes.
+    """Make this run's directory, and remove it with its content at the end. Removes the files of crashed runs first.
 
     Errors: OSError when it cannot be made; none when it cannot be removed.
     """
@@ -82,13 +82,13 @@ def opened(share: Share, node: str, host: Host) -> Iterator[str]:
         clear_hops(share, lambda found: found == node)
         remove(share, place)
         if layout.MARKER not in _list(share, ""):
-            # In a directory that is no spool nothing may stay, unless another run is in it.
+            # Nothing may stay in a directory that is not a spool, unless another run is in it.
             with contextlib.suppress(OSError):
                 share.rmdir(layout.DOCTOR)
 
 
 def clear_abandoned(share: Share, me: str, host: Host) -> None:
-    """Remove what runs left that are over for certain. Never raises OSError: a peer may do the same just now."""
+    """Remove the files of runs that are surely over. Never raises OSError: a peer may do the same at this moment."""
     probe = layout.join(room(me), _WHO)
     with contextlib.suppress(OSError):
         now_s = share.stat(probe).mtime_ns / 1e9
@@ -107,7 +107,7 @@ def clear_abandoned(share: Share, me: str, host: Host) -> None:
 
 
 def clear_hops(share: Share, theirs: Callable[[str], bool]) -> None:
-    """Remove the files that runs moved from directory to directory, of the nodes that `theirs` names."""
+    """Remove the .doctor-NODE files of the nodes that `theirs` accepts."""
     present = set(_list(share, ""))
     for directory in layout.TREE:
         for name in _list(share, directory) if directory in present else ():
@@ -117,7 +117,7 @@ def clear_hops(share: Share, theirs: Callable[[str], bool]) -> None:
 
 
 def newest_s(share: Share, path: str) -> float:
-    """When the path, or what is right below it, last changed (s since 1970, the server's). Errors: OSError."""
+    """Return the last change of a path or its direct entries (s since 1970, server's clock). Errors: OSError."""
     status = share.stat(path)
     newest = status.mtime_ns
     if status.kind == "dir":
@@ -139,7 +139,7 @@ def remove(share: Share, path: str) -> None:
 
 
 def _is_gone(share: Share, path: str, host: Host) -> bool:
-    """Whether a run's process was on this host and is no more. False in doubt."""
+    """Return whether a run's process was on this host and is gone. False in doubt."""
     try:
         who = orjson.loads(share.read(layout.join(path, _WHO)))
         then = HostIdentity(**who["host"])

@@ -1,4 +1,4 @@
-"""The reports: made of figures, kept in doctor/, read again by whoever warns."""
+"""The reports: made of figures, kept in doctor/, and read again for warnings."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def compose(
     at: str,
     quick: bool,
 ) -> Report:
-    """What the figures come to. people: what every member said of itself, by node, this machine included."""
+    """Return the report on the figures. people: the host and figures of every member, by node, also this one."""
     mounts = {name: mount for name, said in people.items() if (mount := _mount(said)) is not None}
     hosts = {name: HostId.model_validate(said["host"]) for name, said in people.items()}
     remarks = _judge_one(mounts.get(node), measured)
     told = {(remark.probe, remark.problem) for remark in remarks}
     for name in people.keys() - {node}:
-        # What is only noteworthy about another machine is noted there, and what holds for both is said once.
+        # A note on another machine is in its own report, and a remark on both is made once.
         for found in _judge_one(mounts.get(name), people[name]["measured"]):
             if found.grade != "note" and (found.probe, found.problem) not in told:
                 remarks.append(found.model_copy(update={"host": hosts[name].hostname}))
@@ -74,7 +74,7 @@ def _judge_one(mount: MountFacts | None, measured: Figures) -> list[Remark]:
 
 
 def _mount(said: Mapping[str, Any]) -> MountFacts | None:
-    """The mount of which a machine told in its figures."""
+    """Return the mount in a machine's figures; None where it is unknown."""
     figures = said["measured"].get("mount", {})
     if not figures.get("known"):
         return None
@@ -91,7 +91,7 @@ def keep_first(fs: FileSystem, report: Report, spool_id: str) -> None:
 
 
 def keep(fs: FileSystem, report: Report, staging: str) -> None:
-    """Write a report under the next number, and take away those that no longer count. Errors: OSError.
+    """Write a report under the next number, and remove those that no longer count. Errors: OSError.
 
     staging: a directory of the writer's own.
     """

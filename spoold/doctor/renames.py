@@ -20,7 +20,7 @@ THREADS = 4
 
 
 def outcome(act: Callable[[], object]) -> str:
-    """What became of an act: "done" or the error's name."""
+    """Call act; return "done" or the error's name."""
     try:
         act()
     except OSError as error:
@@ -52,8 +52,8 @@ def try_renames(share: Share, room: str) -> dict[str, Any]:
 def try_crossing(share: Share, room: str, node: str, *, every_pair: bool) -> dict[str, Any]:
     """Figures of `crossing`: one file goes round all directories of the tree, or along every pair of them.
 
-    A directory that cannot be left or entered is told once for each pair, and the walk goes on beyond it. Where the
-    tree is not there, two directories of the room stand for it. Errors: OSError.
+    A directory that cannot be left or entered is listed once for each pair, and the walk goes on. Without a tree, two
+    directories of the room stand for it. Errors: OSError.
     """
     present = set(share.list(""))
     tree = [name for name in layout.TREE if name in present and name != layout.DOCTOR]
@@ -70,7 +70,7 @@ def try_crossing(share: Share, room: str, node: str, *, every_pair: bool) -> dic
 
 
 def _there_and_back(share: Share, one: str, other: str, name: str) -> list[str]:
-    """What fails of making a file in one directory and renaming it to the other and back."""
+    """Make a file in one directory, rename it to the other and back; return the failure, if any."""
     here, there = layout.join(one, name), layout.join(other, name)
     made = outcome(lambda: share.write(here, b"", durable=False))
     if made != "done":
@@ -112,7 +112,7 @@ def try_race(share: Share, room: str, files: int) -> dict[str, Any]:
 
 
 def count_wins(names: Iterable[str], won: Iterable[Iterable[str]]) -> dict[str, int]:
-    """How many names were won by more than one, and how many by none."""
+    """Return how many names were won by more than one, and how many by none."""
     counts = Counter(name for winner in won for name in winner)
     return {
         "doubled": sum(count > 1 for count in counts.values()),

@@ -1,6 +1,6 @@
-"""The doctor's port: the file-system port, and what that leaves out on purpose because spoold must not rely on it.
+"""The doctor's port: the file-system port, and calls that it leaves out because spoold must not rely on them.
 
-Law: as of the file-system port; what is opened is closed before a verb returns, but for handles that are asked for.
+Law: as for the file-system port; each file is closed before a verb returns, except in `holding` and `locked`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RENAMEAT2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
 
 
 class Share(PosixFileSystem):
-    """The directory under examination. calls: how many were made, which tells a slow share from a hung one."""
+    """The directory under examination. calls: the number of calls so far; on a hung share it stands still."""
 
     def __init__(self, root: str) -> None:
         super().__init__(root)
@@ -36,26 +36,26 @@ class Share(PosixFileSystem):
         self._beneath = _Counted(self)
 
     def list(self, path: str) -> list[str]:
-        """As the mount shows it: a trial must not touch what it lists."""
+        """List a directory as the mount shows it: a trial must not touch it before."""
         self.calls += 1
         return self._names(path)
 
     def rename(self, src: str, dst: str) -> None:
-        """rename(2) as the mount has it: a trial wants to see what it does to a name that is there."""
+        """Call plain rename(2): a trial must see its effect on an existing name."""
         self._beneath.between(src, dst, rename_plainly)
 
     def create_exclusive(self, path: str) -> None:
-        """Make an empty file that must not be there. Errors: FileExistsError when it is, OSError."""
+        """Make an empty file with O_EXCL. Errors: FileExistsError when the name is there, OSError."""
         os.close(self._open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))
 
     def rename_noreplace(self, src: str, dst: str) -> None:
-        """renameat2(RENAME_NOREPLACE). Errors: OSError, with ENOSYS where the system has no such call."""
+        """Call renameat2(RENAME_NOREPLACE). Errors: OSError, with ENOSYS where the system has no such call."""
         if _RENAMEAT2 is None:
             raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), src)
         self._beneath.between(src, dst, _rename_noreplace)
 
     def sees(self, path: str) -> bool:
-        """Whether stat finds the name: the very question that network file systems answer from memory."""
+        """Return whether stat finds the name; network file systems answer this from their cache."""
         try:
             self._beneath.at(path, lambda name, above: os.stat(name, dir_fd=above, follow_symlinks=False))
         except FileNotFoundError:
@@ -64,7 +64,7 @@ class Share(PosixFileSystem):
 
     @contextmanager
     def holding(self, path: str) -> Iterator[None]:
-        """The file, held open for reading meanwhile. Errors: OSError."""
+        """Hold the file open for reading. Errors: OSError."""
         fd = self._open(path, os.O_RDONLY | _WARY)
         try:
             yield
@@ -73,25 +73,25 @@ class Share(PosixFileSystem):
 
     @contextmanager
     def locked(self, path: str, kind: LockKind = "flock") -> Iterator[bool]:
-        """An exclusive lock on an existing file, without waiting: whether it was granted. Errors: OSError."""
+        """Try an exclusive lock on an existing file, without waiting; yield whether it is granted. Errors: OSError."""
         fd = self._open(path, os.O_RDWR | _WARY)
         try:
             yield _lock(fd, kind)
         finally:
-            os.close(fd)  # and with it the lock goes
+            os.close(fd)  # this releases the lock
 
     def mode(self, path: str) -> tuple[int, int]:
-        """Permission bits and owner of a file or directory."""
+        """Return permission bits and owner of a file or directory."""
         status = self._beneath.at(path, lambda name, above: os.stat(name, dir_fd=above, follow_symlinks=False))
         return status.st_mode & 0o7777, status.st_uid
 
     def writable(self, path: str) -> bool:
-        """Whether this user may make files in the directory, as the server tells."""
+        """Return whether this user may make files in the directory, by the server's answer."""
         return self._beneath.at(path, lambda name, above: os.access(name, os.W_OK | os.X_OK, dir_fd=above))
 
 
 class _Counted(Beneath):
-    """Ways below the directory under examination; whoever goes one is counted."""
+    """Calls below the directory under examination, each of which is counted."""
 
     def __init__(self, share: Share) -> None:
         super().__init__(share.root)
@@ -123,7 +123,7 @@ def _lock(fd: int, kind: LockKind) -> bool:
             whole_file = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
             fcntl.fcntl(fd, fcntl.F_OFD_SETLK, whole_file)
     except OSError as error:
-        # What is held by another says EAGAIN, and on SMB EACCES.
+        # EAGAIN, and on SMB EACCES: another holder has the lock.
         if error.errno in (errno.EAGAIN, errno.EACCES):
             return False
         raise
@@ -131,5 +131,5 @@ def _lock(fd: int, kind: LockKind) -> bool:
 
 
 def name_of(error: OSError) -> str:
-    """An error as figures tell it: ENOLCK."""
+    """Return an error's name for the figures, such as ENOLCK."""
     return errno.errorcode.get(error.errno or 0, str(error.errno))

@@ -1,4 +1,4 @@
-"""All trials that take several machines, in order. Every member makes the same ones at the same time."""
+"""All trials of several machines, in order. Every member makes the same trials at the same time."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def trials(group: Group, files: int) -> dict[str, Trial]:
 
 
 def introduce(group: Group, me: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Who takes part: per member its host, mount and figures. Errors: NobodyCame, OSError."""
+    """Return host and figures of every member, by node. Errors: NobodyCame, OSError."""
     return group.step("introduced", me)

@@ -77,7 +77,7 @@ def test_an_unknown_group_is_refused_before_anything_is_made(tmp_path: Path) -> 
 def test_a_directory_that_no_report_could_name_is_refused(tmp_path: Path) -> None:
     result = spool(tmp_path, "init", f"{tmp_path}/\udcff")
     assert result.exit_code == 2
-    assert "\\udcff is not UTF-8, which configurations and reports are. Fix: rename" in result.stderr
+    assert "\\udcff is not UTF-8, as configurations and reports must be. Fix: rename" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
