@@ -73,7 +73,7 @@ class Share(PosixFileSystem):
 
     @contextmanager
     def locked(self, path: str, kind: LockKind = "flock") -> Iterator[bool]:
-        """Try an exclusive lock on an existing file, without waiting; yield whether it is granted. Errors: OSError."""
+        """Try an exclusive lock on an existing file, without a wait; yield whether it is granted. Errors: OSError."""
         fd = self._open(path, os.O_RDWR | _WARY)
         try:
             yield _lock(fd, kind)

@@ -1,10 +1,10 @@
-"""How a job runs on this machine: a supervisor above its processes, with time limits, memory, output and an end.
+"""Runs jobs on this machine: a supervisor above their processes, with time limits, memory, output and an end.
 
-    job         what is run and how it ended: values, and the port behind which it runs
-    runner      up to N jobs at once, each below a supervisor of its own, in which a few more may wait
-    slot        the worker's end of one supervisor; wire: what goes between them
-    sweep       the last net: what a dead predecessor left on this host
-    mourning    the end of what a dead supervisor left behind
+    job         a job and its ending as values, and the port behind which it runs
+    runner      up to N jobs at once, each below its own supervisor, in which a few more may wait
+    slot        the worker's end of one supervisor; wire: the messages between them
+    sweep       the last resort: kills the processes that a dead predecessor left on this host
+    mourning    kills the processes that a dead supervisor left
     supervisor  the process above one job: time limits, memory, output, and the end of the whole tree; boot: its start
     run         one job under way in it; staff: the processes that it keeps ready for the next
     launcher    starts programs for it; child: a process that it starts, and what it prints

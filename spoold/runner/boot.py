@@ -1,7 +1,7 @@
-"""runner/boot: how a process becomes a supervisor, and what is left when it has served.
+"""runner/boot: turns a process into a supervisor, and cleans up when it has served.
 
-Law: it goes by its worker's orders alone, not by signals that were meant for the worker, and it leaves no control
-group. The supervisor loads it: kept small.
+Law: a supervisor obeys its worker's orders, not signals that were meant for the worker, and it leaves no control
+group. The supervisor loads this file: kept small.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from spoold.runner.supervisor import Supervisor
 
 
 def main(worker: int, where: str) -> None:
-    """Serves the worker with this pid, whose wire is standard input. where: its control group, '' for none."""
+    """Serve the worker with this pid, whose wire is standard input. where: its control group, '' for none."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
-        # Whoever signals a whole group or unit means the worker, which will tell us what to do.
+        # A signal to a whole group or unit is meant for the worker, which then sends its orders.
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     tree.become_subreaper()

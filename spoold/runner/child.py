@@ -1,8 +1,8 @@
-"""runner/child: one process that a supervisor starts, and what it prints.
+"""runner/child: one process that a supervisor starts, and its output.
 
 Law: a child begins with a clean slate (own session, default signals, only its three standard descriptors) and
-dies with its supervisor; its output is always read, whatever becomes of the file it should go to, so that a
-full disk or a reached cap never blocks it. This room may fork, exec, and write the one output file.
+dies with its supervisor. Its output is always read, also when its file cannot be written, so that a full disk or a
+reached cap never blocks it. This room may fork, exec, and write the one output file.
 Only a single-threaded process may use it: the parent-death signal belongs to the thread that forks.
 """
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from spoold.runner.freezer import Room
 
 _READ = 1 << 16
-# What the supervisor ignores and a program must not.
+# Signals that the supervisor ignores and a program must not.
 RESET = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
 _LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-# More than any pipe holds; bounds the last read of a pipe that a stranger outside the tree keeps filling.
+# More than any pipe holds; bounds the last read of a pipe that a process outside the tree keeps filling.
 _DRAIN_LIMIT = 16 << 20
 
 
 class Child:
-    """A started process: its pid and the read ends of the pipes that are its standard output and its errors."""
+    """A started process: its pid and the read ends of the pipes of its standard output and its errors."""
 
     __slots__ = ("_refusal", "errors", "output", "pid")
 
@@ -47,10 +47,10 @@ class Child:
         within: Within = None,
         room: Room | None = None,
     ) -> None:
-        """Forks and lets the child exec. `keep` are more descriptors to pass on. Raises Refused if fork fails.
-        within: as `enter`; room: where it is.
+        """Fork and let the child exec. keep: more descriptors to pass on; within: as in `enter`; room: the control
+        group. Errors: Refused if fork fails.
 
-        Whether exec succeeded is not waited for (a program on a hung mount may take forever): see `refusal`.
+        Does not wait for exec, which on a hung mount may take for ever: see `refusal`.
         """
         opened: list[int] = []
         parent = os.getpid()
@@ -63,8 +63,8 @@ class Child:
             opened += [self.errors, error_sink]
             self._refusal, complaint = os.pipe()
             opened += [self._refusal, complaint]
-            # What is sent to the child before it is a program waits until it has that program's dispositions;
-            # it begins with ours, which ignore SIGTERM, and a stop that comes so soon would be lost.
+            # Signals to the child are held until it has the program's dispositions: it begins with ours, which
+            # ignore SIGTERM, so an early stop would be lost.
             signal.pthread_sigmask(signal.SIG_BLOCK, RESET)
             self.pid = os.fork()
         except OSError as problem:
@@ -84,7 +84,7 @@ class Child:
         os.set_blocking(self._refusal, False)
 
     def refusal(self) -> Refused | None:
-        """Why the program never began, once the process has ended; None if it did begin."""
+        """Return why the program never began, once the process has ended; None if it did begin."""
         try:
             report = os.read(self._refusal, 16384)
         except BlockingIOError:
@@ -94,18 +94,18 @@ class Child:
         return Refused(*json.loads(report))
 
     def close(self) -> None:
-        """Closes the supervisor's ends of the pipes."""
+        """Close the supervisor's ends of the pipes."""
         for descriptor in (self.output, self.errors, self._refusal):
             os.close(descriptor)
 
 
 def loader() -> dict[str, str]:
-    """What of this process's environment an interpreter may need to find its own libraries."""
+    """Return the variables of this process that an interpreter may need to find its own libraries."""
     return {name: os.environ[name] for name in _LOADER if name in os.environ}
 
 
 def readable(data: bytes) -> int:
-    """A descriptor from which `data` can be read: a file in memory, so that nobody has to feed a pipe."""
+    """Return a descriptor from which `data` can be read: a file in memory, so that no process has to feed a pipe."""
     if not data:
         return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     if hasattr(os, "memfd_create"):
@@ -131,7 +131,7 @@ def _become(
     complaint: int,
     parent: int,
 ) -> None:
-    """Runs in the child: turns it into the program, or tells why not and exits. Never returns."""
+    """Turn the child into the program, or report why not and exit. Never returns."""
     stage = "cannot prepare the process"
     try:
         os.setsid()
@@ -158,10 +158,10 @@ def _become(
 
 
 class Output:
-    """What a job prints: the first `cap` bytes to a file (made on the first byte), the last `tail` in memory.
+    """A job's output: the first `cap` bytes in a file (made on the first byte), the last `tail` in memory.
 
-    Standard output and errors go to one file, about in the order in which they came; the last of standard output is
-    kept beside the last of both, since it is what the task has to say. sources: pipes with a writer left.
+    Standard output and errors go to one file, about in the order in which they came. The end of standard output alone
+    is kept too, since it is the task's answer. sources: pipes that still have a writer.
     """
 
     __slots__ = (
@@ -192,12 +192,12 @@ class Output:
         self.trouble = ""
 
     def listen(self, output: int, errors: int) -> None:
-        """Takes what comes from the read ends of these two pipes: a process's standard output and its errors."""
+        """Read from these two pipes: a process's standard output and its errors."""
         self._voice = output
         self.sources = [output, errors]
 
     def pump(self) -> bool:
-        """Takes one read from each non-blocking pipe; False if there was nothing to take."""
+        """Read once from each non-blocking pipe; False if nothing came."""
         taken = False
         for source in tuple(self.sources):
             try:
@@ -212,7 +212,7 @@ class Output:
         return taken
 
     def drain(self) -> None:
-        """Takes all that is left; only meaningful when the writers are dead, because then it is complete."""
+        """Read the rest; call it only when the writers are dead, because then it is complete."""
         limit = self.total + _DRAIN_LIMIT
         while self.pump() and self.total < limit:
             pass
@@ -228,7 +228,7 @@ class Output:
                 self._said = (self._said + chunk)[-self._keep :]
 
     def _write(self, data: bytes) -> int:
-        """Writes to the file as far as the disk lets us; after the first failure nothing more is tried."""
+        """Write to the file; return how many bytes the disk took. The first failure is recorded in `trouble`."""
         written = 0
         try:
             if self._file is None:
@@ -241,15 +241,15 @@ class Output:
         return written
 
     def tail(self) -> str:
-        """The last of all that it printed."""
+        """Return the end of all its output."""
         return self._text(self._tail)
 
     def said(self) -> str:
-        """The last of its standard output."""
+        """Return the end of its standard output."""
         return self._text(self._said)
 
     def _text(self, tail: bytes) -> str:
-        """The last bytes as text; a character that the cut went through is left out, not garbled."""
+        """Return the last bytes as text, without a character that the cut went through."""
         if len(tail) == self._keep:
             cut = 0
             while cut < min(3, len(tail)) and tail[cut] & 0xC0 == 0x80:
@@ -258,7 +258,7 @@ class Output:
         return tail.decode("utf-8", "replace")
 
     def close(self) -> None:
-        """Closes the file, if there was any output."""
+        """Close the file, if there was any output."""
         if self._file is not None:
             os.close(self._file)
             self._file = None

@@ -1,7 +1,7 @@
-"""runner/entering: a job's way into its working directory, and no way out of where its task may start.
+"""runner/entering: enters a job's working directory, if it is below a directory in which its task may start.
 
-Law: a place is judged from inside, by the kernel's own name for it, since what is a link now may be another one a
-moment later. The supervisor loads this room: kept small.
+Law: a directory is judged from inside, by the kernel's own name for it, since a link may change a moment later. The
+supervisor loads this room: kept small.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias
 
-    # The directories, and the table of the configuration in which they stand; None for anywhere.
+    # The directories, and the table of the configuration that lists them; None for anywhere.
     Within: TypeAlias = tuple[Sequence[str], str] | None
 
 
 class NotAllowed(Exception):
-    """The job asked for a place that this worker does not allow."""
+    """The job asked for a directory that this worker does not allow."""
 
 
 def enter(cwd: str, within: Within) -> None:
-    """Makes it the working directory. Errors: OSError; NotAllowed if it is not below one of the directories."""
+    """Make cwd the working directory. Errors: OSError; NotAllowed if it is not below one of the directories."""
     try:
         os.chdir(cwd)
         where = os.getcwd()
     except OSError:
-        # What is there or not is nobody's business who may not go there.
+        # A task must not learn what exists where it may not start.
         if within is None or _below(os.path.normpath(cwd), within[0]):
             raise
         where = cwd
@@ -40,7 +40,7 @@ def enter(cwd: str, within: Within) -> None:
 
 
 def _below(path: str, prefixes: Sequence[str]) -> bool:
-    """Whether it is one of these directories, as they are spelled or as they really are, or below one."""
+    """Return whether a path is one of these directories or below one, as spelled or with links resolved."""
     for prefix in prefixes:
         for top in {os.path.normpath(prefix), os.path.realpath(prefix)}:
             if path == top or path.startswith(top.rstrip("/") + "/"):

@@ -1,8 +1,8 @@
 """runner/freezer: the control group of one slot (cgroup v2), which the kernel freezes as a whole.
 
-Law: what is started in it stays in it, however it detaches itself, so freezing it needs no look at the processes. A
-group is made only below the worker's own, and only groups that spoold made are removed. Where one cannot be had,
-nothing fails: the processes are stopped by signals. The supervisor loads it: kept small.
+Law: a process that is started in the group stays in it, however it detaches itself, so freezing needs no look at the
+processes. A group is made only below the worker's own, and only groups that spoold made are removed. Where no group
+can be made, nothing fails: the processes are stopped by signals. The supervisor loads it: kept small.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from contextlib import suppress
 
 from spoold.runner import tree
 
-# A group is called after the namespace of process ids, the worker with its start, and the supervisor.
+# A group's name: the namespace of process ids, the worker with its start time, and the supervisor.
 _PREFIX, _NUMBERS = "spoold", 4
 _PAUSE_S = 0.001
 _CLEAR_PATIENCE_S = 1.0
 
 
 def home() -> str:
-    """The directory of this process's own control group; '' where no cgroup v2 is mounted that shows it."""
+    """Return the directory of this process's own control group; '' where no mounted cgroup v2 shows it."""
     try:
         group, mounts = _group("self"), _read("/proc/self/mountinfo").splitlines()
     except OSError:
@@ -37,7 +37,7 @@ def home() -> str:
 
 
 def sweep(where: str) -> int:
-    """Removes the groups in this directory whose worker is dead, with all that is in them; how many there were."""
+    """Remove the groups in this directory whose worker is dead, and kill their processes; return their number."""
     found = 0
     with suppress(OSError):
         for name in os.listdir(where) if where else ():
@@ -48,7 +48,7 @@ def sweep(where: str) -> int:
 
 
 class Room:
-    """The control group of one supervisor. trouble: why there is none to be used, '' where there is."""
+    """The control group of one supervisor. trouble: why it cannot be used, '' if it can."""
 
     def __init__(self, where: str, worker: int, supervisor: int) -> None:
         """where: the worker's own group, '' for none. Nothing is made yet."""
@@ -57,7 +57,7 @@ class Room:
         self.trouble = "" if where else "no cgroup v2 is mounted here"
 
     def open(self) -> None:
-        """Makes it."""
+        """Make the group."""
         if self.trouble:
             return
         try:
@@ -69,13 +69,13 @@ class Room:
                 os.rmdir(self._path)
 
     def enter(self) -> None:
-        """Has the calling process in it, and all that it will start. One that cannot is stopped by signals later."""
+        """Move the calling process, with all that it will start, into the group. If that fails, signals stop it."""
         if not self.trouble:
             with suppress(OSError):
                 _write(f"{self._path}/cgroup.procs", b"0")
 
     def freeze(self, patience_s: float) -> bool:
-        """Stops all in it, with what is started in it later; whether the kernel says in time that it stands."""
+        """Freeze the group, also for processes to come; return whether the kernel reports it frozen in time."""
         if self.trouble:
             return False
         until = time.monotonic() + patience_s
@@ -89,26 +89,26 @@ class Room:
         return False
 
     def thaw(self) -> None:
-        """Has all in it go on."""
+        """Let the group go on."""
         if not self.trouble:
             with suppress(OSError):
                 _write(f"{self._path}/cgroup.freeze", b"0")
 
     def holds(self, pid: int) -> bool:
-        """Whether this process is in it, or in a group below it that the job made."""
+        """Return whether this process is in the group, or in a group below it that the job made."""
         try:
             return f"/{self._name}/" in f"{_group(pid)}/"
         except OSError:
             return False  # it has ended
 
     def clear(self) -> None:
-        """Ends all that is in it and removes it. What the kernel holds on to is left to a successor's sweep."""
+        """Kill all processes in the group and remove it. A group that the kernel keeps is left to a later sweep."""
         if not self.trouble:
             _clear(self._path)
 
 
 def _made_by(worker: int) -> str:
-    """How the groups of one worker are called. A process id means something in its namespace only, and for a time."""
+    """Return the name prefix of one worker's groups. A process id is unique only in its namespace, and for a time."""
     seen = tree.look(worker)
     return f"{_PREFIX}-{_namespace()}-{worker}-{seen.started if seen is not None else 0}"
 
@@ -130,7 +130,7 @@ def _namespace() -> int:
 
 
 def _group(pid: int | str) -> str:
-    """Where a process is in the tree of groups. Errors: OSError."""
+    """Return the path of a process in the tree of groups. Errors: OSError."""
     for line in _read(f"/proc/{pid}/cgroup").splitlines():
         if line.startswith(b"0::"):
             return os.fsdecode(line[3:]).rstrip("/")
@@ -138,7 +138,7 @@ def _group(pid: int | str) -> str:
 
 
 def _unescaped(field: bytes) -> str:
-    """A path as mountinfo shows it, with blanks in octal."""
+    """Return a path from mountinfo, which writes blanks in octal."""
     return os.fsdecode(field.decode("unicode_escape").encode("latin-1")).rstrip("/")
 
 
@@ -152,7 +152,7 @@ def _clear(path: str) -> None:
 
 
 def _removed(path: str) -> bool:
-    """Whether the group is gone, with the groups below it that the job made: one that holds a process stays."""
+    """Remove the group and those that the job made below it; return whether it is gone. One with a process stays."""
     for folder, _, _ in os.walk(path, topdown=False):
         with suppress(OSError):
             os.rmdir(folder)
@@ -160,7 +160,7 @@ def _removed(path: str) -> bool:
 
 
 def _kill(path: str) -> None:
-    """Kills all in it; a process that is frozen takes SIGKILL, too."""
+    """Kill all processes in the group; frozen ones take SIGKILL, too."""
     try:
         _write(f"{path}/cgroup.kill", b"1")
     except OSError:  # before Linux 5.14

@@ -1,7 +1,7 @@
-"""runner/ice: a tree of processes is stopped as a whole, and goes on as it was; a guard sees that it is not left so.
+"""runner/ice: stops and continues a tree of processes as a whole; a guard ends it if the supervisor dies.
 
-Law: a look is never the whole truth, because processes fork while one looks: stopping goes on until two looks in a
-row find all of it stopped. What had stopped itself before is left alone, and is not continued later.
+Law: a look is never the whole truth, because processes fork during it: stopping goes on until two looks in a row find
+all of them stopped. A process that had stopped itself before is left alone, and is not continued later.
 It may look at /proc, send signals and fork the guard. The supervisor loads it: kept small.
 """
 
@@ -22,7 +22,7 @@ _PAUSE_S = 0.001
 
 
 class Ice:
-    """What is held in one tree: pid → when that process started (ticks since boot), parents before their children."""
+    """The held processes of one tree: pid → start time (ticks since boot), parents before their children."""
 
     __slots__ = ("_held",)
 
@@ -30,10 +30,10 @@ class Ice:
         self._held: dict[int, int] = {}
 
     def stop(self, find: Callable[[], list[tree.Seen]], patience_s: float) -> bool:
-        """Stops all that `find` finds; False if some of it was still on the move when the patience was over.
+        """Stop all processes that `find` finds; False if some still ran when the patience was over.
 
-        SIGSTOP takes effect before a process is back in its own code. One that waits in the kernel, for a hung share
-        perhaps, takes it on its way out: it counts as stopped.
+        SIGSTOP takes effect before a process is back in its own code. A process that waits in the kernel, such as for
+        a hung share, takes the signal on its way out: it counts as stopped.
         """
         until = time.monotonic() + patience_s
         quiet = 0
@@ -47,7 +47,7 @@ class Ice:
         return True
 
     def hold(self, found: list[tree.Seen]) -> bool:
-        """Sends SIGSTOP to those that do not stand still; whether there are any."""
+        """Send SIGSTOP to the processes that still run; return whether there are any."""
         moving = [seen for seen in found if seen.alive and not self._stands(seen)]
         for seen in moving:
             self._held[seen.pid] = seen.started
@@ -58,17 +58,17 @@ class Ice:
     def _stands(self, seen: tree.Seen) -> bool:
         if seen.state in (b"T", b"t"):
             return True
-        # A zombie that lives has lost its first thread, and shows nothing of its others.
+        # A zombie that is alive has lost its first thread, and /proc does not show the others.
         return seen.state in (b"D", b"Z") and self._held.get(seen.pid) == seen.started
 
     def melt(self) -> None:
-        """Has all that is held go on. Children first: a shell would take a child that is still stopped for one that
-        somebody put to rest."""
+        """Continue all held processes. Children first: a shell would treat a child that is still stopped as a
+        suspended job."""
         self._send(signal.SIGCONT)
         self._held.clear()
 
     def end(self) -> None:
-        """Kills all that is held."""
+        """Kill all held processes."""
         self._send(signal.SIGKILL)
 
     def _send(self, number: int) -> None:
@@ -80,10 +80,10 @@ class Ice:
 
 
 class Guard:
-    """A process outside the ice that ends what is in it, should the supervisor die before that goes on."""
+    """A process outside the ice that kills the held processes if the supervisor dies before it continues them."""
 
     def __init__(self, end: Callable[[], None]) -> None:
-        """Forks it. Errors: OSError."""
+        """Fork the guard. Errors: OSError."""
         watched, hold = os.pipe()
         try:
             self.pid = os.fork()
@@ -101,14 +101,14 @@ class Guard:
         self._hold = hold
 
     def dismiss(self) -> None:
-        """Sends it away; it is the supervisor's to collect."""
+        """Kill the guard; the supervisor collects it."""
         with suppress(OSError):
             os.kill(self.pid, signal.SIGKILL)
         os.close(self._hold)
 
 
 def _watch(watched: int) -> None:
-    """Runs in the guard, until the supervisor has died."""
+    """Wait in the guard until the supervisor has died."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     tree.set_name("task-guard")

@@ -1,7 +1,7 @@
-"""runner/job: what a worker runs, how it ended, and the port behind which the running happens.
+"""runner/job: a job and its ending as values, and the port behind which jobs run.
 
-Law: plain values, no behaviour beyond checking themselves and translating to the supervisor's wire; nothing here
-touches the system, so a simulator can speak this language too. All durations are seconds, all sizes bytes.
+Law: plain values, which only check themselves and translate to the supervisor's wire; nothing here touches the
+system, so a simulator can use them too. All durations are seconds, all sizes bytes.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from spoold.protocol.errors import legible
 from spoold.protocol.settings import LostShare
 
 Kind = Literal[
-    "exited",  # the main process exited by itself; exit_code tells how
+    "exited",  # the main process exited by itself, with exit_code
     "signaled",  # a signal that we did not send ended it; 9 often means the kernel's out-of-memory killer
     "timeout",  # it ran longer than timeout_s
     "oom",  # its processes together held more than memory_bytes
     "stalled",  # no output and no progress for stall_s
     "stopped",  # stop() was called, the reason is in the message
-    "fenced",  # its lease was over, so others may be running the task, and it might not stay frozen for longer
-    "refused",  # it asked for what this worker does not allow, which only its start could show; nothing began
+    "fenced",  # its lease was over, so others may be running the task, and it could not stay frozen any longer
+    "refused",  # its start showed that it asks for something that this worker does not allow; nothing began
     "spawn_failed",  # the program never began; exit_code 127 not found, 126 not executable, None no process
-    "lost",  # the supervisor itself vanished; nothing is known but that all of it was killed
+    "lost",  # the supervisor itself vanished; all of the job was killed, and nothing else is known
 ]
 
 
 class Within(NamedTuple):
-    """Below which directories a job has to start, links resolved; table: where in which file more can be allowed."""
+    """The directories below which a job has to start, links resolved; table: file and table that can allow more."""
 
     prefixes: tuple[str, ...]
     table: str
@@ -71,13 +71,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One attempt at a task, ready to run. Its environment is `env` and, over it, `own`, which differs from attempt
-    to attempt; nothing is inherited from the worker.
+    """One attempt at a task, ready to run. Its environment is `env`, overridden by `own`, which differs between
+    attempts; it inherits nothing from the worker.
 
-    `within`: where `cwd` has to be when it starts; None for anywhere.
+    `within`: the directories that may hold `cwd` at its start; None for any.
     `output_path` and `progress_path` must be on a local disk, because the supervisor that keeps the time touches
-    them. `lost_share` says what becomes of it once its lease is over: it is frozen for at most `freeze_s`, or killed,
-    or goes on.
+    them. `lost_share`: once its lease is over, the job is frozen for at most `freeze_s`, or killed, or goes on.
     `memory_bytes` caps the resident memory of all the job's processes together.
     """
 
@@ -105,9 +104,9 @@ class Job:
                 raise ValueError(f"a job's paths are absolute, since its supervisor is elsewhere: {path!r}")
 
     def to_wire(self) -> dict[str, Any]:
-        """The job as the supervisor gets it, but for `env`, which goes with it when it is another than before.
+        """Return the job for the supervisor, without `env`, which is sent beside it when it has changed.
 
-        Its values are plain, and so a call's arguments have to be.
+        All values are plain, so a call's arguments must be plain too.
         """
         wire: dict[str, Any] = {name: getattr(self, name) for name in _SENT}
         wire["own"] = dict(self.own)
@@ -135,9 +134,10 @@ class Ending:
     `stdout` the end of what went to standard output. `returned` says that a call did, and `value` what; of
     several calls of which one failed, what those before it returned.
     `refusal` is why a program never began: an errno, 0 for values that no program can be given, None where it began.
-    `max_rss_bytes` is 0 for what ended before anybody looked, `cpu_s` None where nobody could count: user and system
-    time of all its processes that were collected, by their parents or here. `survivors` are pids that SIGKILL did not
-    end in time (stuck in the kernel); they are still being killed. `frozen_s` is no part of `duration_s`.
+    `max_rss_bytes` is 0 for a job that ended before the first look. `cpu_s` is user and system time of all its
+    processes that were collected, by their parents or here; None where it is unknown. `survivors` are pids that
+    SIGKILL did not end in time (stuck in the kernel); they are still being killed. `frozen_s` is no part of
+    `duration_s`.
     """
 
     key: str
@@ -163,7 +163,7 @@ class Ending:
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> Ending:
-        """The ending as the supervisor reported it; what it left out is as in an attempt that did nothing."""
+        """Return the ending that the supervisor reported; missing fields have their defaults."""
         fields = dict(wire)
         fields["survivors"] = tuple(fields.get("survivors", ()))
         fields["message"] = legible(fields["message"])
@@ -177,53 +177,53 @@ class Ending:
 
 
 class NoSlot(Exception):
-    """Every slot has all the jobs that may wait there. It says nothing about the machine."""
+    """Every slot has all the jobs that may wait there. This is no fault of the machine."""
 
 
 class RunnerPort(Protocol):
-    """What the worker's loop needs of a runner. Used from one thread, except `wake`."""
+    """The calls of a runner for the worker's loop. Used from one thread, except `wake`."""
 
     def start(self, job: Job) -> None:
-        """Begins a job in a free slot, or has it wait in one behind another job; then it begins when that is over.
+        """Begin a job in a free slot, or let it wait in one for the end of another job.
 
-        Errors: NoSlot where no more may wait, ValueError for a running key, OSError where no process can be had.
+        Errors: NoSlot where no more may wait, ValueError for a running key, OSError where no process can be made.
         """
 
     def poll(self) -> list[Ending]:
-        """The jobs that ended since the last call, without blocking."""
+        """Return the jobs that ended since the last call, without blocking."""
 
     def stop(self, key: str, why: str, grace_s: float) -> None:
-        """Ends a running job: SIGTERM, after the grace SIGKILL. An unknown key is no error, it has just ended."""
+        """End a running job: SIGTERM, after the grace SIGKILL. An unknown key is no error: the job has just ended."""
 
     def extend(self, until_boottime_s: float) -> None:
-        """Lets jobs run until this CLOCK_BOOTTIME; what becomes of those not extended by then is in the job."""
+        """Let jobs run until this CLOCK_BOOTTIME; without a further extension each then follows its `lost_share`."""
 
     def frozen(self) -> Mapping[str, float]:
-        """The jobs that are frozen, with when that began (s since 1970). No extension lets them go on."""
+        """Return the frozen jobs, with the start of the freeze (s since 1970). No extension lets them go on."""
 
     def thaw(self, key: str, until_boottime_s: float) -> None:
-        """Lets a frozen job go on until this CLOCK_BOOTTIME; if that is over when it hears of it, it stays frozen."""
+        """Let a frozen job go on until this CLOCK_BOOTTIME; it stays frozen if the order comes later than that."""
 
     def wait(self, timeout_s: float) -> None:
-        """Blocks until there is an ending to poll, `wake` was called, or the time is over."""
+        """Block until there is an ending to poll, `wake` was called, or the time is over."""
 
     def wake(self) -> None:
-        """Ends a `wait`, present or next, from another thread or a signal handler."""
+        """End the present or the next `wait`, from another thread or a signal handler."""
 
     def running(self) -> set[str]:
-        """The keys of the jobs that were started and whose ending was not polled yet."""
+        """Return the keys of the jobs that were started and whose ending was not polled yet."""
 
     def waiting(self) -> set[str]:
-        """Those of them that wait for the one before them."""
+        """Return the keys of the jobs that wait for the one before them."""
 
     def engaged(self, since_s: float) -> int:
-        """How many slots have had the same job for at least so long (s)."""
+        """Return how many slots have had the same job for at least so long (s)."""
 
     def relieve(self, after_s: float) -> None:
-        """Ends, as if by `stop`, what waits for a job that has run for at least so long (s), unless it begins now."""
+        """End, as `stop` does, jobs that wait for one that has run for at least so long (s) unless they start."""
 
     def usage(self) -> dict[str, int]:
-        """Resident bytes of running jobs, as last reported (about every two seconds)."""
+        """Return resident bytes of running jobs, as last reported (about every 2 s)."""
 
     def close(self, grace_s: float) -> list[Ending]:
-        """Stops all jobs with this grace, waits until nothing is left, and returns their endings."""
+        """Stop all jobs with this grace, wait until nothing is left, and return their endings."""

@@ -1,11 +1,11 @@
-"""runner/launcher: a process between supervisor and job, which starts programs so that the supervisor need not.
+"""runner/launcher: a process between supervisor and job, which starts programs for the supervisor.
 
-To fork a Python process costs twice what the program costs that is then started. vfork does not, but holds its caller
-until the program has begun, which on a hung mount may be never: so somebody does it who keeps no time. For the same
-reason it is here that processes are weighed: the kernel can make the reader wait.
+Forking a Python process costs twice as much as the program that is then started. vfork is cheaper, but holds its
+caller until the program has begun, which on a hung mount may be never: so a process without deadlines calls it. For
+the same reason it weighs processes: the kernel can make the reader wait.
 
-Law: it has at most one child, which gets a session of its own, default signals and three descriptors; when the
-supervisor is gone it kills the child's group and ends, and what had left that group comes to the worker. It may
+Law: it has at most one child, which gets its own session, default signals and three descriptors. When the supervisor
+is gone, it kills the child's group and ends; processes that had left that group become the worker's children. It may
 spawn, kill its child, and open the descriptors that the supervisor holds for the job.
 """
 
@@ -33,32 +33,32 @@ if TYPE_CHECKING:
 
 
 def usable() -> bool:
-    """Whether this system has what it takes."""
+    """Return whether this system has all calls that a launcher needs."""
     return tree.AVAILABLE and hasattr(os, "posix_spawn") and hasattr(os, "pidfd_open")
 
 
 class Launched:
-    """A program that was ordered: what it prints, and why it never began, if so. In place of a Child."""
+    """An ordered program: its output, and why it never began, if it did not. Takes the place of a Child."""
 
     __slots__ = ("errors", "output", "refused", "streams")
 
     pid = 0  # the launcher's child, not the supervisor's
 
     def __init__(self, stdin: bytes) -> None:
-        """Makes its descriptors. Errors: OSError."""
+        """Make its descriptors. Errors: OSError."""
         source = readable(stdin)
-        # The launcher opens its ends anew, so what is set here for ours is not set for the program's.
+        # The launcher opens its ends anew, so the flags of ours do not apply to the program's.
         self.output, sink = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.errors, error_sink = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.streams = (source, sink, error_sink)  # its standard descriptors, under our numbers
         self.refused: Refused | None = None
 
     def refusal(self) -> Refused | None:
-        """Why the program never began; None if it did begin."""
+        """Return why the program never began; None if it did begin."""
         return self.refused
 
     def close(self) -> None:
-        """Closes all descriptors."""
+        """Close all descriptors."""
         for descriptor in (self.output, self.errors, *self.streams):
             os.close(descriptor)
 
@@ -69,7 +69,7 @@ class Launcher:
     __slots__ = ("pid", "wire")
 
     def __init__(self, room: Room | None = None) -> None:
-        """Forks it. room: where it is, and so the programs are. Errors: OSError."""
+        """Fork the launcher. room: the control group for it and its programs. Errors: OSError."""
         parent = os.getpid()
         asked, ask = os.pipe()
         answered, answer = os.pipe()
@@ -91,26 +91,26 @@ class Launcher:
         self.wire = Wire(answered, ask)
 
     def launch(self, argv: list[str], env: dict[str, str], cwd: str, stdin: bytes, within: Within = None) -> Launched:
-        """Orders a program; the wire tells how it ended. within: as `child.enter`. Errors: OSError."""
+        """Order a program; its ending comes by the wire. within: as in `child.enter`. Errors: OSError."""
         launched = Launched(stdin)
         self.wire.send({"argv": argv, "env": env, "cwd": cwd, "within": within, "streams": launched.streams})
         return launched
 
     def stop(self, told: list[int]) -> None:
-        """Asks the program to end, unless it is one of these, which were."""
+        """Ask the program to end, unless its pid is among `told`, which were asked already."""
         self.wire.send({"stop": told})
 
     def weigh(self, key: str, pids: list[int]) -> None:
-        """Asks how much memory these processes of a job hold."""
+        """Ask how much memory these processes of a job hold."""
         self.wire.send({"weigh": pids, "key": key})
 
     def close(self) -> None:
-        """Forgets a process that is dead."""
+        """Close the wire of a launcher that is dead."""
         self.wire.close()
 
 
 def _become(parent: int, asked: int, answer: int) -> None:
-    """Runs in the launcher, until the supervisor is gone."""
+    """Serve in the launcher until the supervisor is gone."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     tree.wake_with_parent()  # it may be frozen together with its child
@@ -123,7 +123,7 @@ def _become(parent: int, asked: int, answer: int) -> None:
 
 
 class _Launching:
-    """The launcher's end: at most one child, known by its pid and a descriptor that tells of its end."""
+    """The launcher's end: at most one child, known by its pid and a descriptor that is readable at its end."""
 
     def __init__(self, parent: int, wire: Wire) -> None:
         self._parent = parent
@@ -174,7 +174,7 @@ class _Launching:
         except (OSError, ValueError, TypeError) as problem:
             self._refuse(refused(stage, problem, message["argv"], message["env"]))
         finally:
-            # While it waits, it keeps no directory busy that somebody wants to remove or unmount.
+            # A waiting launcher must not keep a directory busy that a person wants to remove or unmount.
             os.chdir("/")
             for descriptor in opened:
                 os.close(descriptor)
@@ -183,7 +183,7 @@ class _Launching:
         self._wire.send({"status": 0, "peak": 0, "cpu_s": 0.0, "refused": why.to_wire()})
 
     def _bury(self) -> None:
-        """Tells how the child ended."""
+        """Report how the child ended."""
         _, status, used = os.wait4(self._pid, 0)
         os.close(self._end)
         self._pid = 0
@@ -192,7 +192,7 @@ class _Launching:
 
 
 def _spawn(argv: list[str], env: dict[str, str], streams: Sequence[int]) -> int:
-    """Starts the program, looked up in the PATH of its own environment, and returns its pid. Errors: OSError."""
+    """Start the program, looked up in the PATH of its own environment; return its pid. Errors: OSError."""
     actions = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(streams)]
     places = [""] if "/" in argv[0] else [f"{directory}/" for directory in os.get_exec_path(env) if directory]
     failed: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -204,6 +204,6 @@ def _spawn(argv: list[str], env: dict[str, str], streams: Sequence[int]) -> int:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as problem:
-            # Another directory may have one that can be run; else this is what to tell.
+            # Another directory may have a program that can be run; else this error is reported.
             failed = problem
     raise failed

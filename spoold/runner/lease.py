@@ -1,8 +1,8 @@
-"""runner/lease: until when a slot's job may move, and what becomes of it then.
+"""runner/lease: until when a slot's job may move, and its freezing after that.
 
-Law: once the lease is over nothing of a job moves, unless its worker allows that; it goes on only when the worker,
-which has looked at the share, says until when, and never because a later extension came in. The clock counts on
-through suspend. It may stop and continue the processes of the job, and have them guarded while they stand. The
+Law: once the lease is over nothing of a job moves, unless its worker allows that. It goes on only when the worker,
+after a look at the share, says until when, and never because a later extension came in. The clock counts on through
+suspend. It may stop and continue the processes of the job, and have them guarded while they are stopped. The
 supervisor loads it: kept small.
 """
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from spoold.runner.run import Run
 
 LOOK_S = 0.5  # poll() does not count the time in suspend, which CLOCK_BOOTTIME does
-# How long one try to stop a whole tree may take, how long all of them together, and how often it is looked at after.
+# The most time for one try to stop a whole tree, and for all tries; then the pause between two looks.
 _STILL_PATIENCE_S, _FREEZING_S, _STILL_LOOK_S = 0.5, 1.5, 2.0
-# How long the kernel may take to freeze a control group. One process that waits in the kernel, as for a hung share,
-# keeps it from saying so, and then signals do it.
+# How long the kernel may take to freeze a control group. One process that waits in the kernel, such as for a hung
+# share, delays the kernel's report, and then signals do it.
 _ROOM_PATIENCE_S = 0.25
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -42,7 +42,7 @@ class Lease:
         room: Room,
         guard: Callable[[Callable[[], None]], Guard] = Guard,
     ) -> None:
-        """find: the processes of a job, with the one that may be about to begin it. room: where they are."""
+        """find: returns the processes of a job, with the one that may be about to begin it. room: their group."""
         self._find = find
         self._send = send
         self._room = room
@@ -54,17 +54,17 @@ class Lease:
 
     @property
     def over(self) -> bool:
-        """Whether it has run out."""
+        """Whether the lease has run out."""
         return self.until is not None and time.clock_gettime(_BOOTTIME) >= self.until
 
     def pause_s(self, run: Run) -> float:
-        """How long the supervisor may wait before it looks at the lease again."""
+        """Return how long (s) the supervisor may wait before it looks at the lease again."""
         if self.until is None or run.frozen_at is not None or run.job["lost_share"] == "continue":
             return math.inf
         return min(LOOK_S, max(0.0, self.until - time.clock_gettime(_BOOTTIME)))
 
     def strike(self, run: Run) -> None:
-        """The lease is over: others may be given the task."""
+        """Freeze or end the job: its lease is over, so another worker may get the task."""
         policy = run.job["lost_share"]
         if run.child is None or policy == "stop" or (policy == "freeze" and run.kill_at is not None):
             run.end("fenced", "the worker's lease ran out", time.monotonic())
@@ -75,19 +75,19 @@ class Lease:
             self._send({"key": run.key, "frozen": wall, "signals": self._signals})
 
     def mind(self, run: Run, now: float) -> bool:
-        """Sees to a frozen job: that it stands still, and not for ever; whether it was looked at."""
+        """Keep a frozen job still, and end it when its time is over; return whether it was looked at."""
         assert run.frozen_at is not None
         if now - run.frozen_at >= run.job["freeze_s"]:
             run.end("fenced", f"the share was silent for {run.job['freeze_s']:g} s after the lease", now)
         elif now >= run.next_look:
             if not self._still(run) and now - run.frozen_at >= _FREEZING_S:
-                # Not ours to stop, or quicker to fork than we are: others may start the task at any moment.
+                # We may not stop it, or it forks faster than we do: others may start the task at any moment.
                 run.end("fenced", "the worker's lease ran out, and its processes could not be frozen", now)
             return True
         return False
 
     def thaw(self, run: Run, until: float) -> None:
-        """The worker knows that the claim is its own: a frozen job may go on until then; after that it may not."""
+        """Let a frozen job go on until then, if that is not past: the worker has seen that it holds the claim."""
         if time.clock_gettime(_BOOTTIME) >= until:
             self._send({"key": run.key, "frozen": time.time(), "signals": self._signals})
             return
@@ -96,7 +96,7 @@ class Lease:
         self.melt(run)
 
     def melt(self, run: Run) -> None:
-        """Has all that still stands go on."""
+        """Continue all stopped processes, and dismiss the guard."""
         self._room.thaw()
         run.ice.melt()
         self._signals = ""
@@ -105,14 +105,14 @@ class Lease:
             self._guard = None
 
     def guarded_by(self, pid: int) -> bool:
-        """Whether this process, which is dead, was a guard and no part of a job."""
+        """Return whether this dead process was a guard and no part of a job."""
         if pid not in self._guards:
             return False
         self._guards.remove(pid)
         return True
 
     def _post_guard(self, run: Run) -> None:
-        with suppress(OSError):  # without one, a successor's sweep is what is left
+        with suppress(OSError):  # without a guard, only a successor's sweep is left
             self._guard = self._post(lambda: self._end(run))
             self._guards.add(self._guard.pid)
 
@@ -121,25 +121,25 @@ class Lease:
         self._room.clear()
 
     def _still(self, run: Run) -> bool:
-        """Stops all of it that moves; what cannot be stopped at once is looked at again soon. Whether all stands."""
+        """Stop all processes that move, and plan the next look; return whether all are stopped."""
         cold = self._freeze(run)
         still = run.ice.stop(lambda: self._moving(run, cold), _STILL_PATIENCE_S)
         run.next_look = time.monotonic() + (_STILL_LOOK_S if still else 0.0)
         return still
 
     def _freeze(self, run: Run) -> bool:
-        """Freezes the control group; False if its processes have to be stopped by signals."""
+        """Freeze the control group; False if its processes must be stopped by signals."""
         if self._signals:
             return False
         if self._room.freeze(_ROOM_PATIENCE_S):
             return True
         self._signals = self._room.trouble or "the kernel could not freeze all of the control group in time"
-        # What stands already gets the signal before it is let go, and takes it before it moves.
+        # Frozen processes get SIGSTOP before the thaw, and take it before they move.
         run.ice.hold(self._moving(run, cold=False))
         self._room.thaw()
         return False
 
     def _moving(self, run: Run, cold: bool) -> list[tree.Seen]:
-        """What is not frozen with the control group: if that is cold, only what a job has taken out of it."""
+        """Return the processes that the control group has not frozen: if it is cold, only those that left it."""
         found = [seen for seen in self._find(run) if seen.pid not in self._guards]
         return [seen for seen in found if not self._room.holds(seen.pid)] if cold else found

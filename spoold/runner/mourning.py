@@ -1,6 +1,6 @@
-"""runner/mourning: the end of what a dead supervisor left behind.
+"""runner/mourning: kills the processes that a dead supervisor left.
 
-Law: only what came to this process from that supervisor is touched; other children are somebody else's to wait for.
+Law: only processes that this one adopted from that supervisor are touched; other code waits for other children.
 This room may read /proc and the environments of processes, kill, and remove the slot's control group.
 """
 
@@ -19,7 +19,7 @@ _PATIENCE_S = 2.0
 
 
 def end_orphans(slot: Slot, known: Iterable[int]) -> list[int]:
-    """Kills them; the pids that outlived it. known: the supervisors that live, or whose turn is still to come."""
+    """Kill them; return the pids that survived. known: supervisors that live, or that are handled later."""
     left: list[int] = []
     if tree.is_subreaper():
         others = list(known)
@@ -29,7 +29,7 @@ def end_orphans(slot: Slot, known: Iterable[int]) -> list[int]:
 
         left = tree.end(find, lambda: _reap(find()), patience_s=_PATIENCE_S)
     else:
-        # Its orphans went to init; those that kept their environment can still be told by it.
+        # Its orphans went to init; those that kept their environment can still be recognised by it.
         for job in slot.jobs:
             if (env := {**job.env, **job.own}).keys() >= _MARKS:
                 sweep({name: env[name] for name in _MARKS})
@@ -38,7 +38,7 @@ def end_orphans(slot: Slot, known: Iterable[int]) -> list[int]:
 
 
 def _reap(found: list[tree.Seen]) -> bool:
-    """Collects dead orphans by pid, since other children are somebody else's to wait for."""
+    """Collect dead orphans by pid, since other code waits for other children."""
     for seen in found:
         if not seen.alive and seen.parent == os.getpid():
             with suppress(ChildProcessError):

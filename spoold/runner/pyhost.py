@@ -23,13 +23,13 @@ import types
 from typing import Any
 
 _LONG = re.compile("[0-9]{19}")
-# As in results and in the wire, of which nothing is imported here; a result takes 200 levels, itself among them.
+# The same as in results and in the wire, which are not imported here; a result takes 200 levels with its own.
 _DEPTH_MAX, VALUE_MAX, _HEAD = 199, 16 << 20, 4
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def main() -> None:
-    """Answers each message from the first descriptor with a line of JSON on the second."""
+    """Answer each message from the first descriptor with a line of JSON on the second."""
     requests, answers = int(sys.argv[1]), int(sys.argv[2])
     os.set_inheritable(requests, False)
     os.set_inheritable(answers, False)
@@ -48,7 +48,7 @@ def main() -> None:
             if os.getpid() != own:
                 # The function forked and both sides returned; only the original may speak.
                 os._exit(0)
-            # A host that was left with threads or without its output is not used again.
+            # A host that a call left with threads or without its output is not used again.
             answer["clean"] = "clean" not in answer and threading.active_count() == 1 and _streams() == streams
             answer["alone"] = alone = _reap()
             answer["cpu_s"] = _cpu_s()
@@ -58,13 +58,13 @@ def main() -> None:
 
 
 def _serve(request: dict[str, Any]) -> dict[str, Any]:
-    """Runs one call; never raises, since whatever happens in the function is the answer."""
+    """Run one call; never raises, since any exception of the function is the answer."""
     answer = _answer(request)
     for stream in (sys.stdout, sys.stderr):
         # The function may have closed or replaced it; then its output ends there.
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
-    # While it waits, it keeps no directory busy that somebody wants to remove or unmount.
+    # A waiting host must not keep a directory busy that a person wants to remove or unmount.
     os.chdir("/")
     return {"value": None, "began": True, **answer}
 
@@ -88,7 +88,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     except _NotAllowed as problem:
         return _refusal(problem)
     except _Lacking as problem:
-        # What it holds of this and other modules may be replaced meanwhile: the next try is another process's.
+        # Modules that it has imported may be replaced on disk meanwhile: the next try gets another process.
         return {"exit": 127, "message": str(problem), "began": False, "clean": False}
     except SystemExit as leaving:
         return _leave(leaving.code)
@@ -126,7 +126,7 @@ def _each(function: Any, calls: list[Any]) -> dict[str, Any]:
 
 
 def _print(problem: BaseException) -> str:
-    """Prints how it came about, and returns what it is. The frames of this file say nothing to the reader."""
+    """Print the traceback, without the frames of this file; return the exception as text."""
     frames = problem.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
         frames = frames.tb_next
@@ -135,10 +135,10 @@ def _print(problem: BaseException) -> str:
 
 
 def _prepare(request: dict[str, Any]) -> None:
-    """Gives the function its working directory, standard input and import path."""
+    """Give the function its working directory, standard input and import path."""
     _enter(request["cwd"], request["within"])
     if request["stdin"]:
-        # Read from memory by the function, and from nothing by the programs it starts.
+        # The function reads it from memory; the programs that it starts get nothing.
         sys.stdin = io.TextIOWrapper(io.BytesIO(request["stdin"]), encoding="utf-8")
     else:
         sys.stdin = sys.__stdin__
@@ -148,7 +148,7 @@ def _prepare(request: dict[str, Any]) -> None:
 
 
 def _resolve(target: str) -> Any:
-    """The callable. Errors: _NotAllowed; _Lacking for whatever keeps this interpreter from finding it."""
+    """Return the callable. Errors: _NotAllowed; _Lacking if this interpreter cannot find it for any reason."""
     module, _, name = target.partition(":")
     failed = f"cannot import {module}"
     try:
@@ -157,22 +157,22 @@ def _resolve(target: str) -> Any:
         for part in name.split("."):
             found = None if part.startswith("__") else getattr(found, part)
             if part.startswith("__") or isinstance(found, types.ModuleType):
-                # What a module uses is not what it offers: the worker's list is of modules.
+                # A module that another one imports is not part of it: the worker's list is of modules.
                 said = f"{part} cannot be called; name a function, and its own module before the colon"
                 raise _NotAllowed(f"{target}: {said}")
     except (_NotAllowed, MemoryError):
         raise
-    except Exception as problem:  # noqa: BLE001 - nothing of the call has begun, whatever the module does
+    except Exception as problem:  # noqa: BLE001 - an import may raise anything; the call has not begun
         raise _Lacking(f"this worker {failed}: {_print(problem)}") from None
     return found
 
 
 class _NotAllowed(Exception):
-    """The task asked for what this worker does not allow."""
+    """The task asked for something that this worker does not allow."""
 
 
 class _Lacking(Exception):
-    """This interpreter cannot import the callable, where another machine's might."""
+    """This interpreter cannot import the callable; another machine's might."""
 
 
 def _refusal(problem: _NotAllowed) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def _refusal(problem: _NotAllowed) -> dict[str, Any]:
 
 
 def _enter(cwd: str, within: tuple[list[str], str] | None) -> None:
-    """As in `entering`, of which nothing is imported here."""
+    """Enter the directory as `entering.enter` does, which cannot be imported here."""
     try:
         os.chdir(cwd)
         where = os.getcwd()
@@ -214,7 +214,7 @@ _origins = _beside("pyorigins").origins
 
 
 def _check_origin(target: str, found: Any, prefixes: tuple[str, ...], table: str) -> None:
-    """What a call runs must be from a module on the list, wherever it was found: modules import what they use."""
+    """Raise _NotAllowed unless modules on the list define the callable: a module also holds the names it imports."""
     for origin in _origins(found):
         if not any(origin == prefix or origin.startswith(f"{prefix.rstrip('.')}.") for prefix in prefixes):
             known = all(part.isidentifier() for part in origin.split("."))
@@ -250,13 +250,13 @@ def _measure(value: object, levels: int) -> None:
 
 
 def _exact(digits: str) -> None:
-    """Most readers of JSON would make another number of it (RFC 8259, section 6)."""
+    """Refuse integers that most readers of JSON would change (RFC 8259, section 6)."""
     if len(digits) > 20 or not -(1 << 63) <= int(digits) < 1 << 64:
         raise ValueError(f"{digits[:40]} has more than 64 bits; return it as text")
 
 
 def _leave(code: object) -> dict[str, Any]:
-    """What sys.exit(code) means, as the interpreter would have it."""
+    """Return the answer for sys.exit(code), with the interpreter's meaning of code."""
     if code is None or isinstance(code, int):
         return {"exit": int(code or 0) & 0xFF, "message": f"SystemExit: {code}"}
     sys.stderr.write(f"{code}\n")
@@ -264,7 +264,7 @@ def _leave(code: object) -> dict[str, Any]:
 
 
 def _streams() -> list[tuple[int, int] | None]:
-    """What standard output and error are connected to."""
+    """Return device and inode of standard output and error."""
     found: list[tuple[int, int] | None] = [None, None]
     for place, descriptor in enumerate((1, 2)):
         with contextlib.suppress(OSError):
@@ -278,13 +278,13 @@ _waitpid, _getrusage = os.waitpid, resource.getrusage
 
 
 def _cpu_s() -> float:
-    """The CPU time (s) that this process has used, and the children that it collected."""
+    """Return the CPU time (s) of this process and of the children that it collected."""
     used = [_getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(part.ru_utime + part.ru_stime for part in used)
 
 
 def _reap() -> bool:
-    """Collects the dead, which earlier functions left behind; True if this process has no child at all."""
+    """Collect dead children of earlier functions; True if this process has no child at all."""
     try:
         while _waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -1,6 +1,6 @@
-"""runner/pyorigins: which modules define what a call would run, wherever the callable was found.
+"""runner/pyorigins: finds the modules that define a callable, wherever the callable was found.
 
-Law: it looks and calls nothing. It is read by `pyhost` as a file, in the user's interpreter, and imports nothing of
+Law: it looks and calls nothing. `pyhost` reads it as a file, in the user's interpreter, and it imports nothing of
 ours.
 """
 
@@ -13,7 +13,7 @@ _WRAPPERS_MAX = 100
 
 
 def origins(found: Any) -> list[str]:
-    """The modules that define what a call of this would run; something else than a name where none is known."""
+    """Return the modules that define the code that a call runs; a text that is no name where none is known."""
     for _ in range(_WRAPPERS_MAX):
         if isinstance(found, functools.partial):
             found = found.func
@@ -37,13 +37,13 @@ def origins(found: Any) -> list[str]:
 
 
 def _made_by(kind: type, *names: str) -> list[str]:
-    """Who defines these methods of a class; what is the language's own, such as object's, is nobody's."""
+    """Return the modules that define these methods of a class, without the language's own, such as object's."""
     found_in: list[str] = []
     for name in names:
         base = next((base for base in kind.__mro__ if name in vars(base)), object)
         if base.__module__ != "builtins":
             method = getattr(vars(base)[name], "__func__", vars(base)[name])
-            # What was made for the class by the library, as for a named tuple, is from no module.
+            # A method that a library generated for the class, as for a named tuple, is from no module.
             known = isinstance(method, types.FunctionType) and method.__module__ in sys.modules
             found_in += [base.__module__, *(origins(method) if known else [])]
     return found_in

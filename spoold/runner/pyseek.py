@@ -1,4 +1,4 @@
-"""runner/pyseek: a Python process that says which of some modules its interpreter cannot find, and ends.
+"""runner/pyseek: a Python process that prints which of some modules its interpreter cannot find, and ends.
 
 Law: it looks where `pyhost` would and imports none of them. It imports nothing of ours. It is started as a script:
 `python -P pyseek.py JSON`, where JSON is [directories to look in first, names of top-level modules].
@@ -10,7 +10,7 @@ import sys
 
 
 def main() -> None:
-    """Prints the names that are not found as its last line, a list in JSON."""
+    """Print the names that are not found as its last line, a list in JSON."""
     path, names = json.loads(sys.argv[1])
     for entry in reversed(path):
         if entry not in sys.path:
@@ -21,7 +21,7 @@ def main() -> None:
 def _is_there(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
-    except Exception:  # noqa: BLE001 - a finder of the user's that fails proves nothing
+    except Exception:  # noqa: BLE001 - an error in the user's finder proves nothing
         return True
 
 

@@ -1,7 +1,6 @@
 """runner/refusal: why a process could not be started, in words that name the fix where the cause is known.
 
-Law: the errno goes with the words, since `system.refusals` decides what follows from it. The supervisor
-loads it: kept small.
+Law: the errno goes with the words, since `system.refusals` decides by it. The supervisor loads it: kept small.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Of a process that could not be had, which another time may be, no program is to blame.
+# No process could be made, which may work later: not the program's fault.
 _NO_PROCESS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 _PAGES = 32  # Linux: MAX_ARG_STRLEN
 _SHOWN = 1000
@@ -21,9 +20,9 @@ _FIX = "have the program read it from standard input or from the file that SPOOL
 
 
 class Refused(Exception):
-    """The process could not be started. exit_code: what a shell would answer, None if it was the fork.
+    """The process could not be started. exit_code: as a shell gives it, None if fork failed.
 
-    number: the errno, 0 for values that no program can be given, None for what is not allowed.
+    number: the errno, 0 for values that no program can be given, None for something that is not allowed.
     """
 
     def __init__(self, message: str, exit_code: int | None, number: int | None) -> None:
@@ -33,23 +32,23 @@ class Refused(Exception):
 
     @property
     def kind(self) -> str:
-        """That of the ending."""
+        """The kind of the ending."""
         return "refused" if self.number is None else "spawn_failed"
 
     def to_wire(self) -> tuple[str, int | None, int | None]:
-        """What it is made of."""
+        """Return its three values."""
         return str(self), self.exit_code, self.number
 
 
 def forbidden(problem: Exception) -> Refused:
-    """What to report of something that the worker's owner does not allow."""
+    """Return the refusal of something that the worker's owner does not allow."""
     return Refused(f"{problem}"[:_SHOWN], None, None)
 
 
 def refused(
     stage: str, problem: Exception, argv: Sequence[str] = (), env: Mapping[str, str] | None = None
 ) -> Refused:
-    """What to report of an error. stage: what was tried; argv and env: what the program was to get."""
+    """Return the refusal for an error. stage: the failed step; argv and env: those for the program."""
     number = (problem.errno or 0) if isinstance(problem, OSError) else 0
     code = None if number in _NO_PROCESS else 127 if number in (errno.ENOENT, errno.ENOTDIR) else 126
     why = describe(problem)
@@ -73,7 +72,7 @@ def _too_much(argv: Sequence[str], env: Mapping[str, str]) -> str:
 
 
 def describe(problem: BaseException) -> str:
-    """The error by its symbolic name, which people can look up, and in words."""
+    """Return the error's symbolic name, which people can look up, and its words."""
     if isinstance(problem, OSError) and problem.errno is not None:
         return f"{errno.errorcode.get(problem.errno, problem.errno)} ({os.strerror(problem.errno)})"
     return f"{type(problem).__name__}: {problem}"

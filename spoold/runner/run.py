@@ -1,6 +1,6 @@
-"""runner/run: one job under way, and the warm Python process that calls may share.
+"""runner/run: one running job, and the warm Python process that calls may share.
 
-Law: here is known and decided what has become of a job; when to look and whom to kill is the supervisor's.
+Law: this file decides how a job ended; the supervisor decides when to look and which processes to kill.
 It starts processes only through child, and may stat the one progress file. The supervisor loads it: kept small.
 """
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from spoold.runner.freezer import Room
 
 FIRST_LOOK_S = 0.1
-# A job that was above its cap once is weighed again after so long (s). One that was not rests for so many times as
-# long as the weighing took, which for a large one is long.
+# A job that was above its cap once is weighed again after SOON_S seconds. Any other is weighed again after
+# WEIGHING_REST times the duration of the weighing, which is long for a large job.
 SOON_S = 0.2
 WEIGHING_REST = 20
 _PYHOST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pyhost.py")
 
 
 class Host:
-    """A warm Python process for calls, and what it was started with; another such call may reuse it."""
+    """A warm Python process for calls, with its environment and path; a call with the same ones may reuse it."""
 
     __slots__ = ("_cpu_s", "_env", "_path", "child", "wire")
 
     def __init__(self, env: dict[str, str], own: dict[str, str], path: list[str], room: Room) -> None:
-        """Starts it in the room; raises Refused or OSError."""
+        """Start it in the room. Errors: Refused, OSError."""
         asked, ask = os.pipe()
         answered, answer = os.pipe()
         try:
@@ -58,21 +58,21 @@ class Host:
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """Its process id."""
         return self.child.pid
 
     def serves(self, env: dict[str, str], path: list[str]) -> bool:
-        """Whether it may be used again: many libraries read their environment only once, when imported."""
+        """Return whether a call may reuse it: many libraries read their environment only once, when imported."""
         return path == self._path and (env is self._env or _foreign(env) == _foreign(self._env))
 
     def more(self, cpu_s: float) -> float:
-        """How much CPU time it has used since this was asked last. cpu_s: in all."""
+        """Return the CPU time (s) that it has used since the last call. cpu_s: in all."""
         more = max(0.0, cpu_s - self._cpu_s)
         self._cpu_s += more
         return more
 
     def close(self) -> None:
-        """Forgets a process that is dead."""
+        """Close the pipes of a host that is dead."""
         self.child.close()
         self.wire.close()
 
@@ -82,14 +82,14 @@ def _foreign(env: dict[str, str]) -> dict[str, str]:
 
 
 class Run:
-    """The job that is running, with all that is known of it so far."""
+    """The running job, with all facts about it so far."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.job = job
         self.key: str = job["key"]
         self.output = Output(job["output_path"], job["output_cap_bytes"], job["tail_bytes"])
         self.child: Child | Launched | None = None
-        self.helper: Host | Launcher | None = None  # who has it in hand
+        self.helper: Host | Launcher | None = None  # the process that runs it
         self.began = time.monotonic()
         self.began_wall = time.time()
         timeout = job["timeout_s"]
@@ -100,9 +100,9 @@ class Run:
         self.status: int | None = None  # as from wait(2), once the main process has ended
         self.answer: dict[str, Any] | None = None
         self.weight = Weight(job["memory_bytes"])
-        self.weigher: Launcher | None = None  # who is asked how much memory it holds
+        self.weigher: Launcher | None = None  # asked how much memory it holds
         self._weigh_at = self.began
-        self.cpu_s = 0.0  # of all that has ended
+        self.cpu_s = 0.0  # of all its ended processes
         self.survivors: list[int] = []
         self.refusal: Refused | None = None  # why it never began
         self.look_pause = FIRST_LOOK_S
@@ -115,7 +115,7 @@ class Run:
         self.told_at = 0.0
 
     def end(self, kind: str, message: str, kill_at: float) -> bool:
-        """Decides to end it; False if that was decided before, then only the time to kill may come nearer."""
+        """Decide to end it; False if that was decided before: then only the time to kill may move nearer."""
         first = self.kill_at is None
         self.kill_at = kill_at if self.kill_at is None else min(self.kill_at, kill_at)
         if first or kind == "fenced":
@@ -123,12 +123,12 @@ class Run:
         return first
 
     def refuse(self, refusal: Refused) -> None:
-        """Its main process could not be started."""
+        """Record that its main process could not be started."""
         self.kind, self.message, self.refusal = refusal.kind, str(refusal), refusal
 
     @property
     def due(self) -> float:
-        """When the supervisor has to see to it at the latest; while it is frozen, its own time stands still."""
+        """The latest moment for the supervisor's next look; while the job is frozen, its own time stands still."""
         if self.frozen_at is not None:
             limit: float | None = self.frozen_at + self.job["freeze_s"]
         else:
@@ -136,7 +136,7 @@ class Run:
         return min(at for at in (self.next_look, limit, self.kill_at) if at is not None)
 
     def go_on(self, now: float) -> None:
-        """It is frozen no more: what was measured from an earlier moment is measured from so much later."""
+        """End the freeze: move the deadline and the last sign of life later by the frozen time."""
         assert self.frozen_at is not None
         passed, self.frozen_at = now - self.frozen_at, None
         self.frozen_s += passed
@@ -145,13 +145,13 @@ class Run:
             self.deadline += passed
 
     def hear(self, answer: dict[str, Any]) -> None:
-        """What a helper says of it: of a call its answer, of a program how it ended, or how much memory it holds."""
+        """Take a helper's message: the answer of a call, the ending of a program, or the memory of the job."""
         if "weighed" in answer:
             if answer["key"] == self.key:
                 self._weigh(answer)
             return
         if "status" not in answer:
-            # One that was garbled is followed by the true one, of a process that is not to be believed any more.
+            # A true answer may follow a garbled one, but its process is no longer trusted.
             self.answer = self.answer or answer
             if isinstance(self.helper, Host):
                 self.cpu_s += self.helper.more(answer["cpu_s"])
@@ -174,17 +174,17 @@ class Run:
             self._weigh_at = now + answer["took_s"] * WEIGHING_REST
 
     def may_be_weighed(self, now: float) -> bool:
-        """Whether it has rested for long enough since the last weighing."""
+        """Return whether enough time has passed since the last weighing."""
         return now >= self._weigh_at
 
     @property
     def wires(self) -> list[Wire]:
-        """Of those who have something to say of it."""
+        """The open wires of its helpers."""
         helpers = {id(helper): helper for helper in (self.helper, self.weigher) if helper is not None}
         return [helper.wire for helper in helpers.values() if not helper.wire.closed]
 
     def sign_of_life(self) -> object:
-        """Something that differs from before if the job has printed or made progress."""
+        """Return a value that changes when the job prints or makes progress."""
         path = self.job["progress_path"]
         try:
             status = os.stat(path) if path else None
@@ -193,7 +193,7 @@ class Run:
         return self.output.total, status and (status.st_mtime_ns, status.st_size)
 
     def ending(self) -> dict[str, Any]:
-        """The fields of an Ending, for the wire."""
+        """Return the fields of an Ending, for the wire."""
         kind, code, number, message = self.kind, None, None, self.message
         if self.answer is not None:
             code, message = self.answer["exit"], message or self.answer["message"]
@@ -202,7 +202,7 @@ class Run:
         elif self.status is not None:
             code, number, ended = _read_status(self.status)
             if "call" in self.job and not code and number is None:
-                code = 1  # whoever ends the process has not returned, whatever it says
+                code = 1  # a call that ends its process has not returned, whatever the exit code
             message = message or ("the Python process died: " if "call" in self.job else "") + ended
             if kind == "exited" and number is not None:
                 kind = "signaled"
@@ -240,7 +240,7 @@ class Run:
 
 
 def _read_status(status: int) -> tuple[int | None, int | None, str]:
-    """Exit code or signal from a wait status, and in words."""
+    """Return exit code or signal of a wait status, and a sentence."""
     if not os.WIFSIGNALED(status):
         code = os.WEXITSTATUS(status)
         return code, None, f"exited with code {code}"

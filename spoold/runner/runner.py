@@ -1,8 +1,8 @@
-"""runner/runner: the worker's end of its slots: it starts jobs, hears how they ended, and keeps their lease.
+"""runner/runner: the worker's end of its slots: it starts jobs, reads their endings, and keeps their lease.
 
 Law: no call blocks on a supervisor, and a supervisor that vanished takes its whole tree with it. Everything is
-used from one thread except `wake`. This room may start supervisors, signal them and, after a loss, what they
-left; everything a job does happens on the other side of the wire.
+used from one thread except `wake`. This room may start supervisors, signal them and, after a loss, the processes
+that they left; everything else happens on the other side of the wire.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _DYING_LOOK_S = 0.01
 
 
 def become_subreaper() -> bool:
-    """Lets this process adopt what a vanished supervisor leaves, so that it can be killed. For the daemon only:
-    a program that embeds a worker may have children of its own to whom this would matter. False if impossible."""
+    """Let this process adopt the processes of a vanished supervisor, so that it can kill them. For the daemon only:
+    in a program that embeds a worker it would change the program's own children. False if impossible."""
     return tree.become_subreaper()
 
 
 class Runner:
-    """Runs up to `slots` jobs at once, each below a supervisor of its own, which it starts when first needed; to each
-    of those a few more may be given, which wait there for the one before them.
+    """Runs up to `slots` jobs at once, each below its own supervisor, which is started when first needed. A few more
+    jobs may wait in each slot for the one before them.
     """
 
     def __init__(
@@ -46,8 +46,8 @@ class Runner:
         environ: Mapping[str, str] = NOTHING,
         where: str | None = None,
     ) -> None:
-        """environ: what supervisors, and so all that is below them, may see of the worker's environment.
-        silence_s: how long a supervisor that has a job may say nothing, before it is killed with all it runs.
+        """environ: the worker's variables for supervisors and their processes.
+        silence_s: how long a supervisor with a job may be silent before it is killed with all it runs.
         where: the control group below which slots get their own; None for this process's, '' for none."""
         self._slots = slots
         self._silence_s = silence_s
@@ -64,18 +64,18 @@ class Runner:
         self._selector.register(self._bell, selectors.EVENT_READ)
 
     def fileno(self) -> int:
-        """A descriptor that is readable when `poll` has something to do, for somebody else's event loop."""
+        """Return a descriptor that is readable when `poll` has work, for another event loop."""
         return self._selector.fileno()
 
     def prestart(self, count: int) -> None:
-        """Starts supervisors ahead of their first job, so that up to `count` are there. OSError if it fails."""
+        """Start supervisors ahead of their first job, so that up to `count` are there. Errors: OSError."""
         while len(self._live) < min(count, self._slots):
             slot = Slot(self._python, self._environ, self._where)
             self._live.append(slot)
             self._selector.register(slot.wire.source, selectors.EVENT_READ, slot)
 
     def start(self, job: Job) -> None:
-        """Gives a job to the slot with the least to do; see RunnerPort. OSError if no supervisor can be started."""
+        """Give a job to the slot with the least work; see RunnerPort. Errors: OSError if no supervisor can start."""
         if job.key in self._keys:
             raise ValueError(f"{job.key} is already running")
         if all(slot.jobs for slot in self._live):
@@ -85,7 +85,7 @@ class Runner:
         if not has_room(len(slot.jobs)):
             raise NoSlot("no slot is free")
         if not slot.jobs and readable(0, slot.wire.source):
-            # Who has nothing to do has nothing to say: it died idle, which is to be noticed before it is given a job.
+            # An idle supervisor is silent, so this one has died: take note before it gets a job.
             self._hear(0)
             self.start(job)
             return
@@ -95,18 +95,18 @@ class Runner:
             self._listen(slot)
 
     def poll(self) -> list[Ending]:
-        """The jobs that ended since the last call, without blocking."""
+        """Return the jobs that ended since the last call, without blocking."""
         self._hear(0)
         for slot in [slot for slot in self._live if slot.look() >= self._silence_s]:
-            # Stopped, by a task for example: it would keep no time for what it runs, and hold its place for good.
+            # Stopped, by a task for example: it would keep no time for its job, and hold its slot for ever.
             self._bury(slot, kill=True)
         endings, self._endings = self._endings, []
         return endings
 
     def wait(self, timeout_s: float, *others: int) -> None:
-        """Blocks until there is an ending to poll, `wake` was called, or the time is over.
+        """Block until there is an ending to poll, `wake` was called, or the time is over.
 
-        others: descriptors that end it, too, once they are readable; negative ones are none.
+        others: descriptors that also end the wait once they are readable; negative ones are skipped.
         """
         until = time.monotonic() + timeout_s
         while not self._endings:
@@ -117,18 +117,18 @@ class Runner:
                 return
 
     def wake(self) -> None:
-        """Ends a `wait`, present or next, from another thread or a signal handler."""
+        """End the present or the next `wait`, from another thread or a signal handler."""
         self._bell.ring()
 
     def stop(self, key: str, why: str, grace_s: float) -> None:
-        """Ends a job: SIGTERM, after the grace SIGKILL. An unknown key is no error, it has just ended."""
+        """End a job: SIGTERM, after the grace SIGKILL. An unknown key is no error: the job has just ended."""
         for slot in self._live:
             if any(job.key == key for job in slot.jobs):
                 slot.wire.send({"do": "stop", "key": key, "why": why, "grace": grace_s})
                 self._listen(slot)
 
     def extend(self, until_boottime_s: float) -> None:
-        """Lets jobs run until this CLOCK_BOOTTIME. Before the first call there is no lease, jobs run on."""
+        """Let jobs run until this CLOCK_BOOTTIME. Before the first call there is no lease, and jobs run on."""
         self._lease = until_boottime_s
         for slot in self._live:
             if slot.jobs:
@@ -136,22 +136,22 @@ class Runner:
                 self._listen(slot)
 
     def frozen(self) -> dict[str, float]:
-        """The jobs that are frozen, with when that began (s since 1970)."""
+        """Return the frozen jobs, with the start of the freeze (s since 1970)."""
         return {slot.jobs[0].key: slot.frozen_at for slot in self._live if slot.jobs and slot.frozen_at is not None}
 
     def overdue_s(self) -> float | None:
-        """For how long (s) the lease has been over, negative until it is; None without one. From any thread."""
+        """Return for how long (s) the lease has been over, negative before; None without one. From any thread."""
         return None if self._lease is None else time.clock_gettime(_BOOTTIME) - self._lease
 
     def still(self) -> dict[str, float]:
-        """The jobs that do not move, and for how long (s) they may be frozen: those that supervisors said they froze,
-        and those that they freeze at the end of the lease. From any thread, while another may hang."""
+        """Return the jobs that do not move, and how long (s) each may stay frozen: those that supervisors reported as
+        frozen, and those that they freeze at the end of the lease. From any thread, while another may hang."""
         over = (self.overdue_s() or -1.0) > 0
         first = [(slot.frozen_at, job) for slot in list(self._live) for job in slot.jobs[:1]]
         return {job.key: job.freeze_s for at, job in first if at is not None or (over and job.lost_share == "freeze")}
 
     def thaw(self, key: str, until_boottime_s: float) -> None:
-        """Lets a frozen job go on until this CLOCK_BOOTTIME; see RunnerPort."""
+        """Let a frozen job go on until this CLOCK_BOOTTIME; see RunnerPort."""
         for slot in self._live:
             if slot.frozen_at is not None and slot.jobs[0].key == key:
                 slot.frozen_at = None
@@ -159,34 +159,34 @@ class Runner:
                 self._listen(slot)
 
     def running(self) -> set[str]:
-        """The keys of the jobs that were started and whose ending was not polled yet."""
+        """Return the keys of the jobs that were started and whose ending was not polled yet."""
         return self._keys | {ending.key for ending in self._endings}
 
     def waiting(self) -> set[str]:
-        """The keys of the jobs that wait for the one before them."""
+        """Return the keys of the jobs that wait for the one before them."""
         return {job.key for slot in self._live for job in slot.jobs[1:]}
 
     def engaged(self, since_s: float) -> int:
-        """How many slots have had the same job for at least so long."""
+        """Return how many slots have had the same job for at least so long (s)."""
         return sum(slot.age >= since_s for slot in self._live)
 
     def relieve(self, after_s: float) -> None:
-        """Ends what waits for a job that has run for at least so long, unless it begins now."""
+        """End jobs that wait for one that has run for at least so long (s), unless they begin now."""
         for slot in self._live:
             if slot.age >= after_s and slot.relieve():
                 self._listen(slot)
 
     def usage(self) -> dict[str, int]:
-        """Resident bytes of running jobs, as last reported (about every two seconds)."""
+        """Return resident bytes of running jobs, as last reported (about every 2 s)."""
         return {slot.jobs[0].key: slot.rss for slot in self._live if slot.jobs}
 
     def close(self, grace_s: float) -> list[Ending]:
-        """Stops all jobs with this grace, ends the supervisors, waits until nothing is left; the last endings."""
+        """Stop all jobs with this grace, end the supervisors, wait until nothing is left; return the last endings."""
         for slot in self._live:
             for job in slot.jobs:
                 self.stop(job.key, "the worker is leaving", grace_s)
         self._until(lambda: not any(slot.jobs for slot in self._live), grace_s + _CLOSE_PATIENCE_S)
-        # With their wire closed, the supervisors kill what there is and end.
+        # With their wire closed, the supervisors kill their processes and end.
         for slot in list(self._live):
             self._bury(slot, kill=False)
         self._until(lambda: not self._dying, _CLOSE_PATIENCE_S)
@@ -204,17 +204,17 @@ class Runner:
             self._hear(_DYING_LOOK_S if self._dying else until - time.monotonic())
 
     def _listen(self, slot: Slot) -> None:
-        """Has the selector tell of room to write exactly while something is to be written."""
+        """Let the selector wait for room to write exactly while the wire has unsent data."""
         if slot.wire.unsent != slot.writing:
             slot.writing = slot.wire.unsent
             events = selectors.EVENT_READ | (selectors.EVENT_WRITE if slot.writing else 0)
             self._selector.modify(slot.wire.source, events, slot)
 
     def _hear(self, timeout_s: float) -> bool:
-        """Deals with what supervisors say within the time; whether `wake` was called."""
+        """Handle messages of supervisors within the time; return whether `wake` was called."""
         woken = False
         for slot in self._live:
-            if slot.wire.unsent and not slot.writing:  # what waits there, all at once: each piece would wake it up
+            if slot.wire.unsent and not slot.writing:  # all at once: each piece would wake the supervisor
                 slot.wire.flush()
                 self._listen(slot)
         for key, _ in self._selector.select(timeout_s):
@@ -234,7 +234,7 @@ class Runner:
         try:
             messages = slot.wire.receive()
         except (ValueError, TypeError, EOFError):
-            self._bury(slot, kill=True)  # not what a supervisor says: somebody else has its wire
+            self._bury(slot, kill=True)  # no message of a supervisor: another process has its wire
             return
         if messages:
             slot.heard()
@@ -251,7 +251,7 @@ class Runner:
             slot.take(ending.key)
             self._keys.discard(ending.key)
             if ending.survivors:
-                # It begins no other job; left alone, it goes on killing until they are gone.
+                # This supervisor begins no other job; left alone, it kills until they are gone.
                 why = "stopped before it began: the task before it left processes that cannot be killed"
                 self._give_up(slot, "stopped", why)
                 self._bury(slot, kill=False)
@@ -260,7 +260,7 @@ class Runner:
             self._bury(slot, kill=True)
 
     def _bury(self, slot: Slot, kill: bool) -> None:
-        """Lets go of a supervisor; its death is waited for in `_hear`, since orphans come to us only with it."""
+        """Give up a supervisor; `_hear` waits for its death, since its orphans come to us only then."""
         self._selector.unregister(slot.wire.source)
         slot.wire.close()
         self._live.remove(slot)
@@ -269,14 +269,14 @@ class Runner:
             slot.process.kill()
 
     def _mourn(self, slot: Slot) -> None:
-        """Kills what a dead supervisor left and reports its job as lost."""
+        """Kill the processes that a dead supervisor left, and report its jobs as lost."""
         left = end_orphans(slot, [other.process.pid for other in (*self._live, *self._dying)])
         message = f"its supervisor ended unexpectedly (status {slot.process.returncode})"
         if slot.silent_s >= self._silence_s:
             message = f"its supervisor fell silent for {slot.silent_s:.0f} s (stopped by a task?) and was killed"
         if left:
             message += f"; could not be killed: {', '.join(map(str, left))}"
-        # Which of them had begun by then nobody can tell.
+        # It is unknown which of them had begun.
         self._give_up(slot, "lost", message)
 
     def _give_up(self, slot: Slot, kind: Kind, message: str) -> None:

@@ -1,7 +1,7 @@
-"""runner/seeking: can the interpreter that calls Python functions here find these modules?
+"""runner/seeking: checks which modules the interpreter that calls Python functions here can find.
 
-Law: it is asked in a process of its own, so that nothing of the user's is imported by whoever asks. Nothing is known
-where that process fails: it is not for a look to say that something is missing.
+Law: a separate process looks, so that the worker imports nothing of the user's. If that process fails, no module
+counts as missing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PYSEEK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pyseek.py")
 
 
 def missing(modules: Collection[str], path: Sequence[str], env: Mapping[str, str]) -> set[str]:
-    """The modules, by the first part of each name, that a call with this path and environment would not find."""
+    """Return the modules, by the first part of their names, that a call with this path and environment lacks."""
     tops = {module.partition(".")[0] for module in modules}
     command = [sys.executable, "-P", _PYSEEK, json.dumps([list(path), sorted(tops)])]
     try:

@@ -1,6 +1,6 @@
-"""runner/slot: the worker's end of one slot: a supervisor process, the wire to it, and the jobs that it was given.
+"""runner/slot: the worker's end of one slot: a supervisor process, the wire to it, and its jobs.
 
-Law: no call blocks on the supervisor. This room may start it and write to its wire; when to do so is the runner's.
+Law: no call blocks on the supervisor. This room may start it and write to its wire; the runner decides when.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from spoold.runner.wire import Wire
 
 log = logging.getLogger("spoold")
 
-# What a supervisor is comes through its wire and not as arguments: somebody who kills all that is called spoold must
-# not kill, together with the worker, what is there to end the worker's tasks.
+# A supervisor's program comes through its wire and not as arguments: a `pkill -f spoold` that kills the worker must
+# not also kill the supervisors, which then end the worker's tasks.
 _BOOT_BYTES = 8192
 _READ_BOOT = f"import os; exec(os.read(0, {_BOOT_BYTES}))"
-# Appended, not inserted: the supervisor needs the standard library and us, never a neighbour of ours by chance.
+# Appended, not inserted: the supervisor needs the standard library and us, never another package beside us.
 _BOOT = "import sys; sys.path.append({root!r}); from spoold.runner.boot import main; main({worker}, {where!r})"
 _ROOT = str(Path(__file__).resolve().parents[2])
-# A supervisor with a job says something every two seconds, but for some ten in which it may be killing. Time (s) in
-# which it says nothing, counted only while this process itself looks: each look counts for this much at most.
+# A supervisor with a job sends a message every 2 s, except for about 10 s in which it may be killing. SILENCE_S: its
+# allowed silence, counted only while this process itself looks: each look counts for at most LOOK_S.
 SILENCE_S, LOOK_S = 20.0, 2.5
 
 
@@ -37,7 +37,7 @@ class Slot:
     """One supervisor, its wire, and its jobs: the first runs, those after it wait for its end."""
 
     def __init__(self, python: str, environ: Mapping[str, str], where: str) -> None:
-        """Starts the supervisor. environ: what it and all below it may see of the worker's; where: the worker's
+        """Start the supervisor. environ: the worker's variables for it and its processes; where: the worker's
         control group, '' for none. Errors: OSError."""
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -66,7 +66,7 @@ class Slot:
         self._relieved = False
 
     def give(self, job: Job, lease: float | None) -> None:
-        """Gives it a job, which begins once all before it are over; only the first is sent at once."""
+        """Give it a job, which begins once all before it are over; only the first is sent at once."""
         message: dict[str, Any] = {"do": "run", "job": job.to_wire(), "lease": lease}
         if self._env is not job.env and self._env != job.env:
             message["env"] = dict(job.env)
@@ -81,15 +81,15 @@ class Slot:
 
     @property
     def age(self) -> float:
-        """How long (s) the first of its jobs has been that; 0 without one."""
+        """How long (s) the present first job has been the first; 0 without one."""
         return time.monotonic() - self.began if self.jobs else 0.0
 
     def heard(self) -> None:
-        """It has just said something, or has nothing to say."""
+        """Reset the silence: a message has just come, or none is due."""
         self.silent_s, self._looked_at = 0.0, time.monotonic()
 
     def look(self) -> float:
-        """How long (s) it has been silent though it has a job. Whoever looks has heard all that it said."""
+        """Return how long (s) it has been silent with a job. The caller has read all its messages before."""
         now = time.monotonic()
         if self.jobs:
             self.silent_s += min(now - self._looked_at, LOOK_S)
@@ -97,7 +97,7 @@ class Slot:
         return self.silent_s
 
     def relieve(self) -> bool:
-        """Asks, once for each first job, for what waits behind it; whether there is any news for the wire."""
+        """Ask back, once for each first job, the jobs that wait behind it; return whether it asked."""
         if len(self.jobs) < 2 or self._relieved:
             return False
         self._relieved = True
@@ -105,13 +105,13 @@ class Slot:
         return True
 
     def freeze(self, at: float, signals: str) -> None:
-        """Its first job is frozen since then (s since 1970). signals: why not by its control group."""
+        """Record that its first job is frozen since then (s since 1970). signals: why not by its control group."""
         self.frozen_at = at
         if signals:
             log.debug("%s is frozen by signals: %s", self.jobs[0].key, signals)
 
     def take(self, key: str) -> None:
-        """This job of it is over."""
+        """Remove a job that is over."""
         if self.jobs[0].key == key:
             del self.jobs[0]
             self._first_begins()
@@ -123,7 +123,7 @@ class Slot:
         self.frozen_at = None
 
     def extend(self, until: float) -> None:
-        """Sends the lease, or keeps only the latest while the wire is full."""
+        """Send the lease, or keep only the latest while the wire is full."""
         self.lease_due = until
         self.flush()
 
@@ -134,7 +134,7 @@ class Slot:
             self.lease_due = None
 
     def give_up(self, kind: Kind, message: str) -> list[Ending]:
-        """The endings of all jobs that it still has, and that its supervisor says nothing more of."""
+        """Return endings for all jobs that it still has, since its supervisor reports no more."""
         now, duration, jobs = time.time(), time.monotonic() - self.began, self.jobs
         self.jobs = []
         return [
@@ -144,5 +144,5 @@ class Slot:
 
 
 def flavour(job: Job) -> object:
-    """Jobs of one flavour profit from the same warm Python process."""
+    """Return a job's flavour: jobs of one flavour profit from the same warm Python process."""
     return job.run.path if isinstance(job.run, Call) else None

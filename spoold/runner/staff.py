@@ -1,7 +1,7 @@
 """runner/staff: the processes that a supervisor keeps between jobs: one calls Python, one starts programs.
 
-Law: a helper has no part in a job but its own, and outlives its job only if it has nothing of it left; then it is
-neither counted, nor stopped, nor killed with the next one.
+Law: a helper has no part in a job but its own, and outlives its job only if nothing of the job is left in it. Then it
+is not counted, stopped or killed with the next job.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _LAST_WORD_MS = 500
 
 
 class Staff:
-    """At most one of each kind."""
+    """The helpers of a supervisor: at most one of each kind."""
 
     def __init__(self, end: Callable[[frozenset[int]], object], room: Room) -> None:
-        """end: kills all that lives below, except these. room: where they are, with all that they start."""
+        """end: kills all processes below, except these pids. room: the group of the helpers and their children."""
         self._room = room
         self._end = end
         self._children = tree.watch_children()
@@ -43,7 +43,7 @@ class Staff:
         self._dead: set[int] = set()
 
     def start(self, run: Run, env: dict[str, str], marks: dict[str, str]) -> None:
-        """Starts a job's main process, or gives the call to a warm one. Errors: Refused, OSError."""
+        """Start a job's main process, or give the call to a warm one. Errors: Refused, OSError."""
         job = run.job
         self.wake()
         if "call" in job:
@@ -61,16 +61,16 @@ class Staff:
             run.child = Child(job["argv"], environment, cwd, job["stdin"], within=within, room=self._room)
 
     def wake(self, run: Run | None = None) -> None:
-        """Has the helpers go on that somebody stopped, but for the one that is this job: it may stop itself."""
+        """Continue helpers that were stopped, except the host that runs this job: a job may stop itself."""
         for helper in (self._host, self._launcher):
             if helper is not None and (run is None or helper is not run.helper or helper is self._launcher):
                 with suppress(OSError):
                     os.kill(helper.pid, signal.SIGCONT)
 
     def _host_for(self, env: dict[str, str], job: dict[str, Any]) -> Host:
-        """A warm process that fits, or a new one."""
+        """Return a warm process that fits, or a new one."""
         if self._host is not None and not self._host.serves(env, job["path"]):
-            # It is idle, so there is nothing else below to be killed with it.
+            # It is idle, so nothing else below is killed with it.
             self._end(frozenset() if self._launcher is None else frozenset({self._launcher.pid}))
             if self._host is not None:  # it could not be killed
                 self._drop(self._host)
@@ -79,12 +79,12 @@ class Staff:
         return self._host
 
     def stop(self, run: Run, told: list[int]) -> None:
-        """Asks a program to end, unless it was told already."""
+        """Ask a program to end, unless it was asked already."""
         if isinstance(run.helper, Launcher) and run.status is None:
             run.helper.stop(told)
 
     def weigh(self, run: Run, pids: list[int]) -> None:
-        """Has somebody who keeps no time look how much memory these processes hold, unless that is under way."""
+        """Let the launcher, which has no deadlines, weigh these processes, unless it is doing so."""
         if run.weigher is not None and run.weigher is self._launcher:
             return
         if not self._launches:
@@ -94,7 +94,7 @@ class Staff:
         run.weigher.weigh(run.key, pids)
 
     def last_word(self, run: Run) -> None:
-        """A program that has to be killed goes before its launcher, which can then tell how it ended."""
+        """Kill a program before its launcher, which can then report how it ended."""
         if isinstance(run.helper, Launcher) and run.status is None:
             self._end(self.apart(run))
             poll = select.poll()
@@ -106,14 +106,14 @@ class Staff:
                     run.hear(answer)
 
     def apart(self, run: Run) -> frozenset[int]:
-        """The pids that have no part in the job."""
+        """Return the pids that have no part in the job."""
         pids = {self._launcher.pid} if self._launcher is not None else set()
         if self._host is not None and run.helper is not self._host:
             pids.add(self._host.child.pid)
         return frozenset(pids)
 
     def kept(self, run: Run) -> frozenset[int]:
-        """The pids that may live on when the job is over: a helper that did not answer still has it in hand."""
+        """Return the pids that may outlive the job, without a helper that gave no answer: it still runs the job."""
         pids = self.apart(run) - self._dead
         if isinstance(run.helper, Launcher) and run.status is None:
             return pids - {run.helper.pid}
@@ -122,10 +122,10 @@ class Staff:
         return pids
 
     def alone(self, run: Run) -> bool:
-        """Whether nothing of a job that is over can be left below.
+        """Return whether nothing of a job that is over can be left below.
 
-        A helper that has no child, and no process beside it but other helpers, leaves nothing to look for: what it
-        started and lost sight of would have come to this process, and before the helper answered.
+        A helper without children, with only other helpers beside it, leaves nothing to look for: this process would
+        have adopted any lost process of it before the helper answered.
         """
         kept = self.kept(run)
         if run.helper is None or run.helper.pid not in kept:
@@ -134,20 +134,20 @@ class Staff:
         return childless and tree.only(self._children, kept)
 
     def finish(self, run: Run) -> None:
-        """The job is over, and what was not to be kept is dead."""
+        """Close the pipes of a job that is over; all helpers that are not kept are dead."""
         if run.helper is not None and run.helper.pid not in self.kept(run):
             self._drop(run.helper)
         if isinstance(run.child, Child | Launched) and not isinstance(run.helper, Host):
             run.child.close()
 
     def more(self, run: Run, pid: int, cpu_s: float) -> float:
-        """How much CPU time of a dead process the job used that nobody has counted. cpu_s: all that it used."""
+        """Return the CPU time (s) of a dead process that the job used and that is not counted yet. cpu_s: all."""
         if self._host is not None and self._host.pid == pid:
             return self._host.more(cpu_s) if run.helper is self._host else 0.0
         return 0.0 if self._launcher is not None and self._launcher.pid == pid else cpu_s
 
     def died(self, pid: int, run: Run | None) -> None:
-        """This process is dead, which may have been a helper."""
+        """Handle the death of a process, which may have been a helper."""
         for helper in (self._host, self._launcher):
             if helper is None or helper.pid != pid:
                 continue
@@ -156,7 +156,7 @@ class Staff:
             if run is None or run.helper is not helper:
                 self._drop(helper)
                 continue
-            self._dead.add(pid)  # what it has said is still to be read
+            self._dead.add(pid)  # its last messages are still to be read
             if isinstance(helper, Launcher) and run.status is None:
                 run.end("lost", "the process that started it ended unexpectedly", time.monotonic())
 

@@ -1,9 +1,9 @@
 """runner/supervisor: the small process that runs one slot's jobs, one at a time, and lets nothing outlive them.
 
-Law: it adopts every orphan below it (child subreaper) and runs one job at a time, so whatever lives below it is
-that job's, however it detached itself; when its worker is gone, or it fails itself, it kills all of that and
+Law: it adopts every orphan below it (child subreaper) and runs one job at a time, so all processes below it belong to
+that job, however they detached themselves. When its worker is gone, or it fails itself, it kills all of them and
 ends. It never blocks on the worker, on a program's start or on a full pipe, because it keeps the time.
-It may fork, kill, read /proc and write a job's local output file; of the shared directory it knows nothing.
+It may fork, kill, read /proc and write a job's local output file; it does not know the shared directory.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Supervisor:
         self._control = Wire(control, control)
         self._run: Run | None = None
         self._waiting: list[dict[str, Any]] = []  # orders to run that came while another job ran
-        self._beset = False  # by what cannot be killed, so that no other job can run here
+        self._beset = False  # a process cannot be killed, so no other job can run here
         self._lease = Lease(self._movers, self._control.send, room)
         self._env: dict[str, str] = {}
         self._told_env: dict[str, str] = {}
@@ -53,7 +53,7 @@ class Supervisor:
         self._worker = tree.watch_parent(worker)
 
     def serve(self) -> None:
-        """Runs jobs until the worker is gone; whatever happens, nothing is left below afterwards."""
+        """Run jobs until the worker is gone; in any case no process is left below afterwards."""
         try:
             while not self._control.closed:
                 self._turn()
@@ -61,11 +61,11 @@ class Supervisor:
             tree.end(self._below, self._reap)
 
     def _turn(self) -> None:
-        """Waits for the next thing to happen and deals with it."""
+        """Wait for the next event and handle it."""
         ready = self._wait()
         run = self._run
         if run is not None:
-            # Before anything is heard from the worker: a late extension does not revive a lapsed lease.
+            # Before any message of the worker is read: a late extension does not revive a lapsed lease.
             self._check_lease(run)
         if self._worker is not None and self._worker in ready:
             self._control.closed = True
@@ -86,8 +86,8 @@ class Supervisor:
             self._go_on()
 
     def _wait(self) -> set[int]:
-        """Blocks until a descriptor is ready or something is due; without a job, for ever."""
-        self._control.flush()  # what ended is told once the next job has begun
+        """Block until a descriptor is ready or a look is due; without a job, for ever."""
+        self._control.flush()  # an ending is sent once the next job has begun
         poll = select.poll()
         poll.register(self._bell, select.POLLIN)
         poll.register(self._control.source, select.POLLIN | (select.POLLOUT if self._control.unsent else 0))
@@ -107,7 +107,7 @@ class Supervisor:
         return {descriptor for descriptor, _ in poll.poll(int(pause * 1000) + 1)}
 
     def _obey(self, message: dict[str, Any]) -> None:
-        """Does what the worker says."""
+        """Carry out an order of the worker."""
         run = self._run
         match message["do"]:
             case "run" if not self._beset:
@@ -127,7 +127,7 @@ class Supervisor:
                 self._withdraw({order["job"]["key"] for order in self._waiting}, message["why"])
 
     def _withdraw(self, keys: set[str], why: str, kind: str = "stopped") -> None:
-        """Those of these jobs that have not begun never will."""
+        """End those of these jobs that have not begun."""
         for order in [order for order in self._waiting if order["job"]["key"] in keys]:
             self._waiting.remove(order)
             run = Run(order["job"])
@@ -135,7 +135,7 @@ class Supervisor:
             self._control.send({"ending": run.ending()})
 
     def _go_on(self) -> None:
-        """With nothing running, begins what was ordered next."""
+        """Begin the next ordered job, if none is running."""
         while self._run is None and self._waiting:
             order = self._waiting.pop(0)
             if order["env"] is not self._env:
@@ -144,7 +144,7 @@ class Supervisor:
             self._begin(order["job"])
 
     def _begin(self, job: dict[str, Any]) -> None:
-        """Starts a job's main process, or reports why it could not be started."""
+        """Start a job's main process, or report why it could not be started."""
         run = self._run = Run(job)
         self._check_lease(run)
         if run.kill_at is not None:
@@ -159,7 +159,7 @@ class Supervisor:
             self._finish(run)
 
     def _exchange(self, run: Run, ready: set[int]) -> None:
-        """Moves output and, for a call, request and answer."""
+        """Move output and, for a call, request and answer."""
         if run.child is None:
             return
         if not ready.isdisjoint(run.output.sources):
@@ -173,12 +173,12 @@ class Supervisor:
 
     def _check_lease(self, run: Run) -> None:
         if self._lease.over:
-            # What has not begun under one lease does not begin under the next: its claim may be gone by then.
+            # A job that has not begun under one lease does not begin under the next: its claim may be gone by then.
             self._withdraw({order["job"]["key"] for order in self._waiting}, "the worker's lease ran out", "fenced")
             self._lease.strike(run)
 
     def _check(self, run: Run) -> None:
-        """Applies what is due: timeout, and now and then a look at memory and signs of life."""
+        """Apply the timeout, and at intervals look at memory and signs of life."""
         now = time.monotonic()
         if run.frozen_at is not None:
             if self._lease.mind(run, now):
@@ -191,7 +191,7 @@ class Supervisor:
             self._look(run, now)
 
     def _look(self, run: Run, now: float) -> None:
-        """Sums up the tree's memory and looks for progress, more often when something depends on it."""
+        """Sum up the tree's memory and look for progress, more often when a limit depends on it."""
         stall = run.job["stall_s"]
         slowest = _SLOW_LOOK_S if run.weight.limit is None else _CLOSE_LOOK_S
         if stall is not None:
@@ -211,35 +211,35 @@ class Supervisor:
         self._tell(run, now)
 
     def _tell(self, run: Run, now: float) -> None:
-        # Dropped when the worker does not listen: it is news, and a stopped worker must not fill our memory.
+        # Dropped when the worker does not read: a later report replaces it, and it must not fill our memory.
         if now - run.told_at >= _SLOW_LOOK_S and not self._control.unsent:
             run.told_at = now
             self._control.send({"key": run.key, "rss": run.weight.held})
 
     def _stop(self, run: Run, kind: str, message: str, grace: float) -> None:
-        """Asks the whole tree to end, and sets the time after which it is killed. What is frozen hears nothing."""
+        """Ask the whole tree to end, and set the time after which it is killed. A frozen job is killed at once."""
         grace = 0.0 if run.frozen_at is not None else grace
         if run.end(kind, message, time.monotonic() + grace) and grace > 0:
             found = [seen for seen in self._part_of(run) if seen.alive]
             tree.send(found, signal.SIGTERM)
-            # A stopped process hears nothing else.
+            # A stopped process takes SIGTERM only when it continues.
             tree.send(found, signal.SIGCONT)
-            # What was found may be the last of an earlier job, and this one's program not begun.
+            # The processes may be the last of an earlier job, and this one's program may not have begun.
             self._staff.stop(run, [seen.pid for seen in found])
 
     def _is_over(self, run: Run) -> bool:
-        """Whether the job has ended, or its grace has."""
+        """Return whether the job has ended, or its grace has."""
         if run.child is None or run.answer is not None:
             return True
         if run.kill_at is None:
             return run.status is not None
         if time.monotonic() >= run.kill_at:
             return True
-        # While it is being stopped, what a dead main process leaves behind has its grace, too.
+        # During a stop, the processes that a dead main process leaves have the grace, too.
         return run.status is not None and not any(seen.alive for seen in self._part_of(run))
 
     def _finish(self, run: Run) -> None:
-        """Kills what is left, takes the last output, and reports the ending."""
+        """Kill all processes left, take the last output, and report the ending."""
         frozen = run.frozen_at is not None
         if frozen:
             run.go_on(time.monotonic())
@@ -256,15 +256,15 @@ class Supervisor:
         self._staff.finish(run)
         if run.survivors:
             self._beset = True
-            self._waiting.clear()  # the worker knows, and gives them elsewhere
+            self._waiting.clear()  # the worker gives them to other slots
         self._control.put({"ending": ending})
 
     def _movers(self, run: Run) -> list[tree.Seen]:
-        """The processes of a job, and the one that may be about to begin it."""
+        """Return the processes of a job, and the one that may be about to begin it."""
         return self._part_of(run, frozenset({run.helper.pid} if run.helper is not None else ()))
 
     def _part_of(self, run: Run, more: frozenset[int] = frozenset()) -> list[tree.Seen]:
-        """The processes of a job, and these."""
+        """Return the processes of a job, and those in `more`."""
         spare = self._staff.apart(run) - more
         return [seen for seen in self._below() if seen.pid not in spare]
 
@@ -272,7 +272,7 @@ class Supervisor:
         return tree.below(os.getpid())
 
     def _reap(self) -> bool:
-        """Collects the dead; True if no child is left at all, and so, for a subreaper, no descendant."""
+        """Collect dead children; True if no child is left at all, and so, for a subreaper, no descendant."""
         while True:
             try:
                 pid, status, used = os.wait4(-1, os.WNOHANG)

@@ -1,4 +1,4 @@
-"""runner/sweep: the last net, for what a dead predecessor's processes left on this host.
+"""runner/sweep: the last resort: kills the processes that a dead predecessor left on this host.
 
 Law: only processes that carry every given environment variable with exactly the given value, and their
 descendants, are touched; never this process or its ancestors. Supervisors and the service manager normally
@@ -16,10 +16,10 @@ _PATIENCE_S = 5.0
 
 
 def sweep(marker: Mapping[str, str]) -> int:
-    """Kills all processes that were started with this environment, with what they started; how many there were.
+    """Kill all processes that were started with this environment, and their descendants; return their number.
 
-    Goes on until a look finds nothing, for at most five seconds. An empty marker would mean every process, so
-    it is a ValueError. Processes that are not ours to see or kill are passed over.
+    Goes on until a look finds nothing, for at most 5 s. An empty marker would mean every process, so it is a
+    ValueError. Skips processes that we may not see or kill.
     """
     if not marker:
         raise ValueError("a sweep needs something to recognise processes by")
@@ -39,7 +39,7 @@ def sweep(marker: Mapping[str, str]) -> int:
 
 
 def _marked(marker: Mapping[str, str]) -> set[psutil.Process]:
-    """The living processes that carry the marker, and their descendants."""
+    """Return the living processes that carry the marker, and their descendants."""
     own = psutil.Process()
     kin = {own, *own.parents()}
     found: set[psutil.Process] = set()

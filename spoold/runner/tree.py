@@ -1,7 +1,7 @@
-"""runner/tree: which processes live below a process, and how to end every one of them.
+"""runner/tree: finds all processes below a process, and ends them.
 
-Law: a look at /proc is never the whole truth, because processes fork while one looks; so killing is repeated
-until two looks in a row find nothing, or until the kernel itself says that there is no child left.
+Law: a look at /proc is never the whole truth, because processes fork during it; so killing is repeated until two
+looks in a row find nothing, or until the kernel itself says that there is no child left.
 This room may touch /proc, prctl(2) and signals. It is loaded by the slot supervisor, which has to start in
 milliseconds and stay small: hence no psutil, no dataclasses, no typing. Where /proc or prctl is missing (not
 Linux) every look is empty, every prctl answers False, and callers fall back to process groups.
@@ -31,27 +31,27 @@ _prctl = getattr(ctypes.CDLL(None, use_errno=True), "prctl", None)
 
 
 def become_subreaper() -> bool:
-    """Makes this process adopt its orphaned descendants; False where the system cannot do that."""
+    """Make this process adopt its orphaned descendants; False where the system cannot do that."""
     return _prctl is not None and _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
 def is_subreaper() -> bool:
-    """Whether orphaned descendants of this process come to it rather than to init."""
+    """Return whether this process, instead of init, adopts its orphaned descendants."""
     answer = ctypes.c_int(0)
     done = _prctl is not None and _prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0) == 0
     return done and answer.value == 1
 
 
 def conceal() -> bool:
-    """Keeps what this user runs elsewhere from reading this process's environment and memory; root still may.
+    """Keep this user's other processes from reading this process's environment and memory; root still may.
 
-    There is no core dump then. It ends with the next exec. False where the system cannot do that.
+    Also prevents core dumps. Lasts until the next exec. False where the system cannot do that.
     """
     return _prctl is not None and _prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) == 0
 
 
 def die_with_parent(parent: int) -> None:
-    """Asks for SIGKILL when the parent's calling thread ends. Only sound if the parent is single-threaded."""
+    """Ask for SIGKILL when the parent's calling thread ends. Only sound if the parent is single-threaded."""
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:
@@ -60,32 +60,32 @@ def die_with_parent(parent: int) -> None:
 
 
 def wake_with_parent() -> None:
-    """Asks for SIGCONT when the parent's calling thread ends: a process that was stopped then hears of the end, and
-    one that was not, or whose parent lives on without that thread, comes to no harm."""
+    """Ask for SIGCONT when the parent's calling thread ends: a stopped process then sees the end. The signal does no
+    harm to a process that runs, or whose parent lives on without that thread."""
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, int(signal.SIGCONT), 0, 0, 0)
 
 
 def watch_parent(parent: int) -> int | None:
-    """A descriptor that tells of the parent's death, even if a process forked from it holds all its wires open."""
+    """Return a descriptor that is readable at the parent's death, even if a fork of it holds all its wires open."""
     try:
         descriptor = os.pidfd_open(parent)
     except (AttributeError, OSError):
         return None
     if os.getppid() == parent:
         return descriptor
-    os.close(descriptor)  # The parent is gone already, and its pid may be somebody else's.
+    os.close(descriptor)  # The parent is gone already, and another process may have its pid.
     return None
 
 
 def set_name(name: str) -> None:
-    """Names this process for `ps` and `top`, at most 15 bytes."""
+    """Name this process for `ps` and `top`, with at most 15 bytes."""
     if _prctl is not None:
         _prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
 class Seen:
-    """One process as /proc showed it. `alive`: no zombie; `rss` in bytes, `started` in ticks since boot."""
+    """One process as /proc showed it. `alive`: not a zombie; `rss` in bytes, `started` in ticks since boot."""
 
     __slots__ = ("alive", "group", "parent", "pid", "rss", "session", "started", "state")
 
@@ -102,7 +102,7 @@ class Seen:
 
 
 def look(pid: int) -> Seen | None:
-    """The process as it is now, or None if there is no such process."""
+    """Return the process as it is now, or None if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
             raw = file.read(2048) or b""
@@ -113,10 +113,10 @@ def look(pid: int) -> Seen | None:
 
 
 def share_of(pids: Iterable[int]) -> tuple[int, int]:
-    """How many bytes these processes hold, each page shared out among those that have it; how many of them count
-    whole, since the kernel shows no more of them than their resident size.
+    """Return how many bytes these processes hold, with each shared page divided among its processes; and how many of
+    them count with their full resident size, since the kernel shows no more.
 
-    To look takes as long as they are large, and waits while one of them changes its memory.
+    The time grows with their size, and the call waits while one of them changes its memory.
     """
     share = unread = 0
     for pid in pids:
@@ -139,7 +139,7 @@ def _share(pid: int) -> int | None:
 
 
 def children(pid: int) -> list[Seen]:
-    """The direct children of a process, zombies included."""
+    """Return the direct children of a process, zombies included."""
     if not AVAILABLE:
         return []
     if not _CHILDREN_LISTED:
@@ -151,12 +151,12 @@ def children(pid: int) -> list[Seen]:
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
                 found += [seen for seen in map(look, map(int, file.read().split())) if seen is not None]
     except OSError:
-        pass  # It ended while we looked; what it leaves behind shows up under its reaper in the next look.
+        pass  # It ended during the look; the next look finds its children under its reaper.
     return found
 
 
 def watch_children() -> int | None:
-    """A descriptor for `only`, in a process of one thread; None where the system has none."""
+    """Return a descriptor for `only`, in a process of one thread; None where the system has none."""
     try:
         return os.open("/proc/thread-self/children", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -164,7 +164,7 @@ def watch_children() -> int | None:
 
 
 def only(watched: int | None, pids: Iterable[int]) -> bool:
-    """Whether these, and no others, are the children of this process, zombies included. False where nobody knows."""
+    """Return whether exactly these are the children of this process, zombies included. False where unknown."""
     if watched is None:
         return False
     try:
@@ -174,7 +174,7 @@ def only(watched: int | None, pids: Iterable[int]) -> bool:
 
 
 def below(root: int) -> list[Seen]:
-    """All descendants of a process, parents before children, zombies included."""
+    """Return all descendants of a process, parents before children, zombies included."""
     found: dict[int, Seen] = {}
     queue = children(root)
     while queue:
@@ -186,10 +186,10 @@ def below(root: int) -> list[Seen]:
 
 
 def orphans(known: Iterable[int]) -> list[Seen]:
-    """Descendants of this process through children that it adopted rather than started.
+    """Return the descendants of this process through children that it adopted and did not start.
 
-    A job leads a session of its own, and so does all it starts; what this process runs for itself stays in its
-    session. `known` names the children that it started in sessions of their own, which are not orphans.
+    A job and all its processes are outside this process's session; its own helpers stay in it. `known`: the children
+    that it started in sessions of their own, which are not orphans.
     """
     adopted = [child for child in children(os.getpid()) if child.session != os.getsid(0)]
     adopted = [child for child in adopted if child.pid not in set(known)]
@@ -197,9 +197,9 @@ def orphans(known: Iterable[int]) -> list[Seen]:
 
 
 class OwnSize:
-    """Tells a dead child's greatest size from ours, which the kernel's figure includes: until exec it had our size.
+    """Separates a dead child's peak size from ours: until exec the child has our size, and the kernel counts that.
 
-    Ours is looked up when it may have changed. All sizes are in bytes.
+    Our size is read again when it may have changed. All sizes are in bytes.
     """
 
     _SLACK = 2 << 20
@@ -208,7 +208,7 @@ class OwnSize:
         self._bound = 0
 
     def more(self, peak: int) -> int:
-        """The peak if it is the child's own, else 0."""
+        """Return the peak if it is the child's own, else 0."""
         if peak > self._bound:
             own = look(os.getpid())
             self._bound = self._SLACK + (own.rss if own is not None else 0)
@@ -216,16 +216,16 @@ class OwnSize:
 
 
 def send(found: Iterable[Seen], number: int) -> None:
-    """Sends a signal to each process once; those that are gone or not ours to signal are passed over."""
+    """Send a signal to each process once; skip those that are gone or that we may not signal."""
     for seen in found:
         with suppress(OSError):
             os.kill(seen.pid, number)
 
 
 def _strike(found: list[Seen], spared_groups: set[int]) -> None:
-    """Kills what was found, and by process group also what was forked since.
+    """Kill the processes found, and by process group also those forked since.
 
-    Everything is stopped first, so that two processes that restart each other do not get the chance.
+    Stops all of them first, so that two processes cannot restart each other.
     """
     groups = {seen.group for seen in found if seen.group > 1} - spared_groups
     for number in (signal.SIGSTOP, signal.SIGKILL):
@@ -241,11 +241,11 @@ def end(
     spare: frozenset[int] = frozenset(),
     patience_s: float | None = None,
 ) -> list[int]:
-    """Kills all that `find` finds, except `spare`, again and again until nothing is left.
+    """Kill all processes that `find` finds, except `spare`, repeatedly until nothing is left.
 
-    `reap` collects dead children and answers True if the kernel says that there is no child at all, which ends
-    the search for good. Returns the pids that outlived `patience_s` seconds: a process in an uninterruptible
-    system call, or one of another user. Without `patience_s` it never gives up.
+    `reap` collects dead children and returns True if the kernel says that there is no child at all, which ends
+    the search. Returns the pids that outlived `patience_s` seconds: a process in an uninterruptible system call, or
+    one of another user. Without `patience_s` it never gives up.
     """
     give_up = None if patience_s is None else time.monotonic() + patience_s
     spared = [look(pid) for pid in spare]

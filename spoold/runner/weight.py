@@ -1,8 +1,8 @@
 """runner/weight: how much memory one job holds, and whether that is more than it may hold.
 
-Law: a page that processes share counts once. The sum of their resident sizes counts it in each of them: above the
-cap, that sum is a reason to weigh them, which takes longer. Two weighings in a row above the cap end the job. Nothing
-here touches the system. All sizes are bytes. The supervisor loads it: kept small.
+Law: a page that processes share counts once. The sum of their resident sizes counts it once for each: a sum above the
+cap leads to a weighing, which takes longer. Two weighings in a row above the cap end the job. Nothing here touches
+the system. All sizes are bytes. The supervisor loads it: kept small.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _TWICE = 2
 
 
 class Weight:
-    """What a job holds now and held at most, as far as anybody looked. limit: what it may hold, None for no cap."""
+    """The memory that a job holds now and held at most, by the looks so far. limit: its cap, None for none."""
 
     __slots__ = ("_above", "excess", "held", "limit", "peak")
 
@@ -19,11 +19,11 @@ class Weight:
         self.limit = limit
         self.held = 0
         self.peak = 0
-        self.excess = ""  # in words, once it has to end
+        self.excess = ""  # the sentence, once the job has to end
         self._above = 0
 
     def look(self, resident: int) -> bool:
-        """Takes the sum of all resident sizes; whether the processes are to be weighed."""
+        """Take the sum of all resident sizes; return whether the processes must be weighed."""
         if self.limit is not None and resident > self.limit:
             return True
         self._above = 0
@@ -31,7 +31,7 @@ class Weight:
         return False
 
     def weigh(self, share: int, unread: int) -> None:
-        """Takes what they hold, each page counted once. unread: processes that count with all they share."""
+        """Take the result of a weighing, each page counted once. unread: processes with all shared pages counted."""
         self._hold(share)
         if self.limit is None or share <= self.limit:
             self._above = 0

@@ -1,10 +1,10 @@
 """runner/wire: messages, both ways between two processes: dictionaries of plain values, each behind its length.
 
-Marshalled, which costs a third of what JSON does: both ends are the same interpreter on the same machine and trust
-each other. Whoever runs other people's code is not trusted, so a host's answers are lines of JSON (`Answers`).
+Marshalled, which costs a third of JSON: both ends are the same interpreter on the same machine and trust each other.
+A process that runs a user's code is not trusted, so a host's answers are lines of JSON (`Answers`).
 
-Law: neither side ever blocks on the other; what cannot be written now is kept and written when there is room.
-This room may touch the descriptors that it is given and nothing else. The supervisor loads it, so it is small.
+Law: neither side ever blocks on the other; data that cannot be written now is kept and written when there is room.
+This room may touch the descriptors that it is given and nothing else. The supervisor loads it: kept small.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# More than a message has, as a rule, and so little that no read has to map memory of its own.
+# More than most messages have, and so little that no read has to map its own memory.
 _READ, _WRITE = 1 << 15, 1 << 18
-# Of the length that goes before each message, in bytes, the lowest first.
+# The size of the length before each message, in bytes; little-endian.
 HEAD = 4
-# Of marshal's versions the last that does not look for values that occur twice, which takes longer than it saves.
+# The last version of marshal that does not look for repeated values, which takes longer than it saves.
 _VERSION = 2
 
 
@@ -42,22 +42,22 @@ class Wire:
 
     @property
     def unsent(self) -> bool:
-        """Whether something waits for room; then `flush` wants to be called when the sink is writable."""
+        """Whether data waits for room; then call `flush` when the sink is writable."""
         return bool(self._unsent)
 
     def send(self, message: dict[str, Any]) -> None:
-        """Sends the message, or keeps what does not fit for `flush`."""
+        """Send the message, or keep the rest for `flush`."""
         self.put(message)
         self.flush()
 
     def put(self, message: dict[str, Any]) -> None:
-        """Keeps the message for `flush`, to be sent together with others. Errors: ValueError for no plain value."""
+        """Keep the message for `flush`, to be sent together with others. Errors: ValueError for no plain value."""
         data = marshal.dumps(message, _VERSION)
         self._unsent += len(data).to_bytes(HEAD, "little")
         self._unsent += data
 
     def flush(self) -> None:
-        """Writes as much as fits. A peer that is gone is no error here: `receive` reports it as `closed`."""
+        """Write as much as fits. A peer that is gone is no error here: `receive` reports it as `closed`."""
         try:
             while self._unsent:
                 with memoryview(self._unsent) as view:
@@ -69,7 +69,7 @@ class Wire:
             self._unsent.clear()
 
     def receive(self) -> list[dict[str, Any]]:
-        """The messages that have arrived completely, from at most one read."""
+        """Return the messages that have arrived completely, from at most one read."""
         try:
             chunk = os.read(self.source, _READ)
         except BlockingIOError:
@@ -79,7 +79,7 @@ class Wire:
         if not chunk:
             self.closed = True
             return []
-        # Only looked at when a message is complete: to do so for every piece of a long one would cost quadratic time.
+        # Parsed only when a message is complete: parsing after every piece of a long one takes quadratic time.
         self._data += chunk
         if not self._completes(chunk):
             return []
@@ -87,12 +87,12 @@ class Wire:
         return messages
 
     def _completes(self, chunk: bytes) -> bool:
-        """Whether a message ends in this piece."""
+        """Return whether a message ends in this piece."""
         self._missing -= len(chunk)
         return self._missing <= 0
 
     def _read(self, data: bytearray) -> tuple[list[dict[str, Any]], bytearray]:
-        """The messages that are complete, and what is left."""
+        """Return the messages that are complete, and the rest."""
         messages: list[dict[str, Any]] = []
         begin, end = HEAD, HEAD
         while len(data) >= begin:
@@ -105,20 +105,20 @@ class Wire:
         return messages, data[begin - HEAD :]
 
     def close(self) -> None:
-        """Closes both descriptors, which the peer sees as the end."""
+        """Close both descriptors, which the peer sees as the end."""
         for descriptor in {self.source, self.sink}:
             os.close(descriptor)
 
 
-# What a host says of each call. A line that does not is the function's own writing, which found our descriptor: the
-# call counts as failed, and its process is not used again.
+# The fields of a host's answer. A line without them was written by the function, which found our descriptor: the call
+# counts as failed, and its process is not used again.
 ANSWER = frozenset(("exit", "message", "value", "began", "clean", "alone", "cpu_s"))
-# Bytes of an answer: the value that a host lets through, every character of it escaped, and all that is beside it.
+# Bytes of an answer: the largest value with every character escaped, and the other fields.
 ANSWER_MAX = (32 << 20) + (1 << 16)
 _CPU_MAX_S = 1e9  # thirty years
 _GARBLED = {
     "exit": 1,
-    "message": "it wrote into a descriptor that is not its own, so what it returned cannot be told",
+    "message": "it wrote into a descriptor that is not its own, so its return value is unknown",
     "value": None,
     "began": True,
     "clean": False,
@@ -138,7 +138,7 @@ class Answers(Wire):
     def _read(self, data: bytearray) -> tuple[list[dict[str, Any]], bytearray]:
         *lines, rest = data.split(b"\n")
         if len(rest) > ANSWER_MAX:
-            # No answer, whatever follows; who wrote it is killed, so there is no more to come.
+            # No answer, whatever follows; its writer is killed, so no more comes.
             return [*map(_answer, lines), _GARBLED], bytearray()
         return [_answer(line) for line in lines], rest
 
@@ -152,7 +152,7 @@ def _answer(line: bytearray) -> dict[str, Any]:
 
 
 def _is_sound(answer: dict[str, Any]) -> bool:
-    """Whether it has all that an answer has, and nothing that would stop the supervisor or the worker."""
+    """Return whether it has all fields of an answer, with no value that would stop the supervisor or the worker."""
     return (
         answer.keys() >= ANSWER
         and (answer["exit"] is None or (type(answer["exit"]) is int and 0 <= answer["exit"] <= 255))
