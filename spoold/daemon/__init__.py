@@ -1,22 +1,22 @@
 """Processes around `step()`: they wait, wake, listen to signals and talk to the service manager.
 
     naming      node ids, unique per start
-    pulse       has the loop made progress, or is it stuck inside the share?
-    loop        step, wait, step: for a master or a worker, on a thread of its own
-    freezing    what is said of tasks that are frozen
+    pulse       whether the loop makes progress or is stuck inside the share
+    loop        step, wait, step: for a master or a worker, on its own thread
+    freezing    log lines and status on frozen tasks
     processes   `spool master` and `spool worker`
-    signals     what asks a process to leave
-    nap         is this machine about to sleep?
+    signals     the signals that ask a process to leave
+    nap         whether this machine is about to sleep
     up          `spool up`: a master and workers as children of one process
-    logs        what a daemon says on stderr
-    eof         whoever started this process is gone
-    leading     a master as the loop drives it
-    working     a worker as the loop drives it
-    actors      what both have in common
+    logs        a daemon's log on stderr
+    eof         notices the end of the process that started this one
+    leading     a master for the loop
+    working     a worker for the loop
+    actors      code for both
     embedded    Spool.local(): the same in the background of one program
-    notify      what systemd wants to hear
+    notify      messages to systemd
     units       the systemd units, rendered for a spool
 
-Law: the main thread keeps time and, once it has opened the spool, never touches the share; the loop's thread does
-nothing else. A hung mount can therefore stop neither the watchdog nor a signal.
+Law: the main thread keeps time and, once it has opened the spool, never touches the share; only the loop's thread
+does. So a hung mount cannot stop the watchdog or a signal.
 """

@@ -1,4 +1,4 @@
-"""What a master and a worker have in common as the loop drives them: an opened spool, hints, and how they sleep."""
+"""Code for masters and workers in the loop: an opened spool, hints, and the status during sleep."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ ASLEEP = "asleep: the machine may sleep"
 
 
 def open_spool(root: str, writer: str, pulse: Pulse) -> Store:
-    """The spool at `root` for one writer. Errors: Unavailable, BadFile, OSError."""
+    """Open the spool at `root` for one writer. Errors: Unavailable, BadFile, OSError."""
     fs = PosixFileSystem(root, layout.PRIVATE)
     store = open_store(pulsing(fs, pulse), SystemClock(), writer, root)
     store.mount = partial(mount_facts, root)
-    if not fs.forgets:  # an SMB mount shows modes of its own making
+    if not fs.forgets:  # an SMB mount shows modes that it invents
         _warn_of_owners(root)
     return store
 
 
 @cache
 def _warn_of_owners(root: str) -> None:
-    """Say what owner and umask mean for the others, before anything is stuck because of it. Once in a process."""
+    """Warn, once in a process, if owner and umask would keep other nodes from this node's files."""
     f = owners_of(root, layout.TREE)
     said = node_remark(
         f.uid, f.owner, f.group, f.root_mode, f.umask, f.unshared, member=f.member, primary=f.primary, where=root
@@ -43,7 +43,7 @@ def _warn_of_owners(root: str) -> None:
 
 
 def hinted(current: Callable[[], object | None]) -> Callable[[], bool]:
-    """Whether the present actor's hints work, so that polls may be rare."""
+    """Return a function that says whether the present actor's hints work, so that polls may be rare."""
 
     def works() -> bool:
         actor = current()

@@ -1,7 +1,7 @@
 """`with Spool.local() as spool:`: a master and workers in the background of one program.
 
-They are child processes that drain when the program ends, however it ends, so nothing is left behind and a task that
-takes its worker down does not take the program down.
+They are child processes that drain when the program ends, however it ends, so nothing is left behind. A task that
+ends its worker does not end the program.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from spoold.system.posix import PosixFileSystem
 
 START_WITHIN_S = 30.0
 LOOK_S = 0.02
-# The program may end without a word, so its directory is removed from here.
+# The program may be killed, so this shell removes its directory.
 _UNTIL_EOF = '"$@"; status=$?; rm -rf -- "$0"; exit $status'
 
 
 class Spool(SpoolClient):
-    """A spool as a program uses it; see `spoold.client.spool_client`. `local` makes one that needs nothing else."""
+    """The spool for programs; see `spoold.client.spool_client`. `local` makes one with its own master and workers."""
 
     @classmethod
     def local(
@@ -42,11 +42,11 @@ class Spool(SpoolClient):
         allow_command: bool = True,
         python: tuple[str, ...] = ("*",),
     ) -> LocalSpool:
-        """A spool with a master and `workers` workers of `slots` slots each (default: one per cpu) behind it.
+        """Open a spool with its own master and `workers` workers of `slots` slots each (default: one per cpu).
 
-        directory: where it is kept; made when it is no spool yet, and a temporary one, removed in the end, when None.
+        directory: its place, made into a spool if it is not one yet; None: a temporary one, removed at the end.
         python: prefixes of module names whose callables may run; they are looked up along this program's own path.
-        Master and workers say on stderr only what is wrong, unless SPOOL_LOG_LEVEL is set.
+        Master and workers write only warnings and errors to stderr, unless SPOOL_LOG_LEVEL is set.
         Errors: Unavailable when it does not start within 30 s.
         """
         return LocalSpool(directory, workers, slots, allow_command, python)
@@ -84,7 +84,7 @@ class LocalSpool(Spool):
 
     def forked(self) -> None:
         super().forked()
-        self._up = self._made = None  # the parent's to end
+        self._up = self._made = None  # the parent ends them
 
     def stop(self) -> None:
         """Drain the workers, end the master, and remove the directory if it was a temporary one."""
@@ -118,12 +118,12 @@ class LocalSpool(Spool):
             config,
         ]
         command += [*(("--slots", str(slots)) if slots else ()), *(("--allow-command",) if allow_command else ())]
-        # A program's own stderr is not the place where daemons say that all is well.
+        # Daemons must not fill a program's own stderr with good news.
         environ = {"SPOOL_LOG_LEVEL": "warning", **os.environ, "PYTHONPATH": os.pathsep.join(path)}
         return subprocess.Popen([*command, "--until-eof"], stdin=subprocess.PIPE, env=environ, start_new_session=True)
 
     def _await_workers(self, fs: PosixFileSystem, workers: int) -> None:
-        """Until a master and all workers beat: work that is submitted now starts now."""
+        """Wait until a master and all workers beat, so that submitted tasks start at once."""
         assert self._up is not None
         until = time.monotonic() + START_WITHIN_S
         while True:

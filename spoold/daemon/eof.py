@@ -1,4 +1,4 @@
-"""The end of standard input as a sign that whoever started this process is gone, however it went."""
+"""The end of standard input as a sign that the process which started this one is gone, however it ended."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ STDIN = 0
 
 
 def at_eof(act: Callable[[], None]) -> None:
-    """Call `act`, on a thread of its own, when standard input ends. What comes in before is thrown away."""
+    """Call `act`, on its own thread, when standard input ends. Input before that is thrown away."""
 
     def watch() -> None:
-        # Not sys.stdin: a thread that is inside its buffer when the interpreter ends makes that end a crash.
+        # Not sys.stdin: a thread inside its buffer would crash the interpreter at its end.
         while os.read(STDIN, 4096):
             pass
         act()

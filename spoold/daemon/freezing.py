@@ -1,8 +1,8 @@
-"""What is said of tasks that are frozen, while the loop itself may hang in the share: a line when they freeze, one
-when they go on, and the status between.
+"""Reports frozen tasks, while the loop itself may hang in the share: a log line when they freeze, one when they go
+on, and the status between.
 
-Law: it goes by the lease, at whose end supervisors freeze what they run. It is asked by the thread that never touches
-the share, so nothing here waits for the loop's. Times are seconds.
+Law: it goes by the lease, at whose end supervisors freeze their jobs. The thread that never touches the share calls
+it, so nothing here waits for the loop's thread. Times are seconds.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ LOOK_S = 1.0
 
 
 class Frozen(Protocol):
-    """What a runner tells of itself, to any thread."""
+    """The questions that any thread may ask a runner."""
 
     def overdue_s(self) -> float | None:
-        """For how long the lease has been over, negative until it is; None without one."""
+        """Return for how long the lease has been over, negative before; None without one."""
         ...
 
     def still(self) -> Mapping[str, float]:
-        """The jobs that do not move, and for how long they may be frozen."""
+        """Return the jobs that do not move, and how long each may stay frozen."""
         ...
 
     def running(self) -> set[str]:
-        """All jobs that are not over."""
+        """Return all jobs that are not over."""
         ...
 
 
@@ -48,7 +48,7 @@ class Freezing:
 
     @property
     def due_s(self) -> float:
-        """When to look again at the latest, from now on."""
+        """The most time until the next look."""
         runner = self._runner()
         overdue_s = runner.overdue_s() if runner is not None else None
         if self._since:
@@ -58,7 +58,7 @@ class Freezing:
         return max(0.1, -overdue_s + 0.05)
 
     def look(self) -> str:
-        """Say what is new; what is frozen now, for the status, '' for nothing."""
+        """Log changes; return the status text on tasks that are frozen now, '' for none."""
         runner, now = self._runner(), time.monotonic()
         overdue_s = max(0.0, (runner.overdue_s() if runner is not None else None) or 0.0)
         still = runner.still() if runner is not None else {}

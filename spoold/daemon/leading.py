@@ -1,4 +1,4 @@
-"""A master as the loop drives it: with hints, and a name of its own."""
+"""A master for the loop: with hints, and its own node id."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class MasterActor:
         self._leaving = True
 
     def rest(self, resting: bool) -> None:
-        """A leader that sleeps would keep everybody waiting for its lease: it resigns, and comes back as another."""
+        """Resign before a sleep, since all would wait for a sleeping leader's lease; return later as a new node."""
         if resting and self._master is not None:
             self._master.close()
             self._master, self._led = None, False
@@ -86,7 +86,7 @@ class MasterActor:
 
     @property
     def trouble(self) -> str | None:
-        return None  # a step in which the share fails it fails as a whole
+        return None  # an error of the share fails the whole step
 
     def describe(self) -> str:
         if self._master is None:
@@ -97,8 +97,8 @@ class MasterActor:
         if leadership.missing:
             return f"{me} stands by; {MISSING}"
         if leadership.holder == me:
-            return f"{me} cannot tell whether it still leads epoch {leadership.epoch}; it moves nothing until it can"
-        return f"{me} stands by; {leadership.holder or 'nobody'} leads"
+            return f"{me} cannot see whether it still leads epoch {leadership.epoch}; it moves nothing until it can"
+        return f"{me} stands by; {leadership.holder or 'no node'} leads"
 
 
 def _master(root: str, name: str | None, pulse: Pulse) -> Master:

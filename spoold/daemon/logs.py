@@ -1,7 +1,7 @@
-"""What a daemon says on stderr, where systemd's journal picks it up: lines for people, or JSON for programs.
+"""A daemon's log on stderr, where systemd's journal picks it up: lines for people, or JSON for programs.
 
 SPOOL_LOG_LEVEL (debug, info, warning, error; default info) and SPOOL_LOG_FORMAT (text, json) are environment
-variables, so that the children of `spool up` say it in the same way.
+variables, so that the children of `spool up` log in the same way.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def configure(environ: Mapping[str, str] = os.environ) -> None:
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: at (RFC 3339, UTC), level, message, and error with its traceback."""
+    """One JSON object per line: at (RFC 3339, UTC), level, message, and error with its traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {"at": stamp(record.created), "level": record.levelname.lower(), "message": record.getMessage()}

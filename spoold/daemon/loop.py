@@ -1,7 +1,8 @@
-"""Step, wait, step. One actor, a master or a worker, driven on a thread of its own.
+"""Step, wait, step: drives one actor, a master or a worker, on its own thread.
 
-An error of the environment is told once and tried again with patience; being taken for dead means to begin again
-under a new name; anything else is our fault and ends the process, so that the service manager starts a fresh one.
+An error of the environment is logged once, and the step is tried again after PATIENCE_S. An actor that was declared
+dead begins again under a new name. Any other error is our fault and ends the process, so that the service manager
+starts a new one.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PATIENCE_S = 1.0
 
 @dataclass(slots=True)
 class StepResult:
-    """What one step came to, as the loop needs to know it."""
+    """The result of one step, for the loop."""
 
     busy: bool
     next_due: float | None
@@ -34,10 +35,10 @@ class StepResult:
 
 
 class Actor(Protocol):
-    """What the loop drives."""
+    """A master or a worker, driven by the loop."""
 
     def step(self) -> StepResult:
-        """One round. Errors: OSError, ShutOut."""
+        """Do one round. Errors: OSError, ShutOut."""
         ...
 
     def wait(self, timeout_s: float) -> None:
@@ -49,40 +50,40 @@ class Actor(Protocol):
         ...
 
     def leave(self, hurry: bool) -> None:
-        """Finish what runs, or hand it back at once if in a hurry; `step` then says done."""
+        """Finish running tasks, or hand them back at once if in a hurry; `step` then returns done."""
         ...
 
     def rest(self, resting: bool) -> None:
-        """Whether its machine is about to sleep: then nothing may run, or wait for it, any more. Told every round."""
+        """Take, in every round, whether the machine is about to sleep: then it must run and hold nothing."""
         ...
 
     @property
     def resting(self) -> bool:
-        """Whether the machine may sleep, as far as this actor is concerned."""
+        """Whether this actor is ready for the machine's sleep."""
         ...
 
     def close(self) -> None:
-        """Nothing is left of this actor. Never raises OSError."""
+        """Release everything that this actor holds. Never raises OSError."""
         ...
 
     @property
     def idle(self) -> bool:
-        """Whether it could go at once, as far as it knows without asking the share."""
+        """Whether it could leave at once, as far as it knows without a call to the share."""
         ...
 
     @property
     def trouble(self) -> str | None:
-        """What the share refuses again and again, though it answers; None for nothing."""
+        """An error that the share answers repeatedly; None for none."""
         ...
 
     def describe(self) -> str:
-        """One line for people: who this is and what it does."""
+        """Return one line for people: the node and its work."""
         ...
 
 
 @dataclass(slots=True)
 class Loop:
-    """Drives one actor until it is done. `make` makes it, also anew after it was taken for dead."""
+    """Drives one actor until it is done. `make` makes it, and a new one after it was declared dead."""
 
     make: Callable[[], Actor]
     poll: PollSettings
@@ -98,14 +99,14 @@ class Loop:
     _active_at: float = 0.0
 
     def leave(self, *, hurry: bool = False) -> None:
-        """Ask the actor to finish, or to hand back at once what runs; from any thread."""
+        """Ask the actor to finish its tasks, or to hand them back at once; from any thread."""
         self._hurry = self._hurry or hurry
         self._leaving.set()
         if self.actor is not None:
             self.actor.wake()
 
     def hear(self, number: int) -> None:
-        """News of sleep, as a signal; from any thread."""
+        """Take a signal about sleep; from any thread."""
         self.nap.hear(number)
         if self.actor is not None:
             self.actor.wake()
@@ -116,21 +117,21 @@ class Loop:
         return self.actor is None or self.actor.resting
 
     def run(self) -> None:
-        """Until the actor is done or fails. Never raises: `error` says what ended it."""
+        """Run until the actor is done or fails. Never raises: `error` holds the cause of the end."""
         try:
             while not self._round():
                 pass
-        except BaseException as error:  # noqa: BLE001  whatever it was, the main thread has to tell of it
+        except BaseException as error:  # noqa: BLE001  the main thread has to report any error
             self.error = error
         try:
             if self.actor is not None:
                 self.actor.close()
-        except BaseException as error:  # noqa: BLE001  a service manager starts again only what ends with an error
+        except BaseException as error:  # noqa: BLE001  a service manager restarts only a process that ends with an error
             self.error = self.error or error
         self.over = True
 
     def _round(self) -> bool:
-        """One step and one wait; True when there is nothing left to do."""
+        """Do one step and one wait; True when the actor is done."""
         self.pulse.beat()
         try:
             if self.actor is None:
@@ -148,7 +149,7 @@ class Loop:
         except (OSError, Unavailable) as error:
             return self._be_patient(error)
         if beat.done:
-            return True  # it need not have asked for anything
+            return True  # it may be done without a request to leave
         if self.trouble is not None and not self.actor.resting:
             log.info("this is over: %s", self.trouble)
             self.trouble = None
@@ -156,7 +157,7 @@ class Loop:
         return False
 
     def _be_patient(self, error: Exception) -> bool:
-        """The environment's fault: say so once, try again. True: asked to leave, and nothing runs to be lost."""
+        """Log an error of the environment once, then wait. True: asked to leave, and no task would be lost."""
         trouble = _essence(error)
         if trouble != self.trouble:
             log.warning("nothing can be done until this is over: %s", error)
@@ -168,7 +169,7 @@ class Loop:
         return False
 
     def _pause_s(self, beat: StepResult) -> float:
-        """How long to wait: until the next thing is due, at most as long as a poll may take."""
+        """Return how long (s) to wait: until the next work is due, at most one poll interval."""
         now = time.monotonic()
         if beat.busy:
             self._active_at = now
@@ -182,7 +183,7 @@ class Loop:
 
 
 def _essence(error: Exception) -> str:
-    """What is told once: names of temporary files differ from one try to the next, the trouble does not."""
+    """Return an error without its file name, to log it once: temporary names differ from try to try."""
     if isinstance(error, OSError) and isinstance(error.filename, str):
         return f"{error.strerror}: {error.filename.rpartition('/')[0] or error.filename}"
     return str(error)

@@ -11,7 +11,7 @@ from spoold.protocol.order import BASE36
 
 
 def node_id(name: str | None, role: str = "") -> str:
-    """`NAME-xxxxx`: the name, or this machine's, made legal, and five random characters.
+    """Return `NAME-xxxxx`: the name, or this machine's, made legal, and five random characters.
 
     With role, `ROLE-NAME-xxxxx`.
     """

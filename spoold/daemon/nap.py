@@ -1,7 +1,7 @@
-"""Is this machine about to sleep? Whoever puts it to sleep says so with SIGUSR1, and with SIGUSR2 that it is awake.
+"""Whether this machine is about to sleep: SIGUSR1 announces a sleep, SIGUSR2 its end.
 
-Law: a sleep that was slept is over even if nobody says so. Two clocks tell: only one goes on while a machine sleeps.
-Set by the main thread, read by the loop's as well; single assignments, so no lock is needed.
+Law: a sleep is over after the machine has slept, also without SIGUSR2. Two clocks show that: only one goes on during
+sleep. Set by the main thread, read by the loop's as well; single assignments, so no lock is needed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import signal
 from spoold.system.clock import Clock
 
 ANNOUNCED, OVER = signal.SIGUSR1, signal.SIGUSR2
-# The clocks are read one after the other, and a process may be held up in between.
+# The clocks are read one after the other, and the process may be delayed in between.
 SLEPT_S = 1.0
 
 
@@ -23,7 +23,7 @@ class Nap:
         self._apart_s: float | None = None
 
     def hear(self, number: int) -> None:
-        """One of the two signals came. An announcement that is repeated is the same one."""
+        """Take one of the two signals. A repeated announcement is the same one."""
         if number == OVER:
             self._apart_s = None
         elif not self.due:
@@ -36,5 +36,5 @@ class Nap:
         return apart_s is not None and self._apart() - apart_s <= SLEPT_S
 
     def _apart(self) -> float:
-        """How far the clocks have come apart: by all the time (s) that the machine has slept since it was started."""
+        """Return the difference of the clocks: all the time (s) that the machine has slept since its start."""
         return self._clock.boottime() - self._clock.monotonic()

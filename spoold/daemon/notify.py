@@ -1,6 +1,6 @@
-"""What a daemon tells its service manager: ready, how it is, that it is alive, that it leaves.
+"""Messages of a daemon to its service manager: ready, status, alive, stopping.
 
-Law: telling never fails and never blocks, since a daemon that runs well must not fall over a deaf manager.
+Law: sending never fails and never blocks, since a manager that does not listen must not stop the daemon.
 May touch: one datagram socket and the environment variables of sd_notify(3).
 """
 
@@ -17,9 +17,8 @@ STATUS_LIMIT = 300  # characters; one line of `systemctl status`
 class Notifier:
     """The readiness protocol of systemd. Without a manager every call is a no-op that returns False.
 
-    Make one per process: it takes its variables out of the environment, so that no task can inherit them
-    and speak, or be waited for, in the daemon's name. Calls return whether the message was handed over; none
-    raises.
+    Make one per process: it removes its variables from the environment, so that no task can inherit them and send
+    messages, or be waited for, in the daemon's name. Calls return whether the message was sent; none raises.
     """
 
     def __init__(self, environ: MutableMapping[str, str] = os.environ) -> None:
@@ -31,25 +30,25 @@ class Notifier:
         self._interval_s = _interval_s(timeout_us) if guarded in ("", str(os.getpid())) else None
 
     def ready(self) -> bool:
-        """The daemon has opened its spool and begins to loop."""
+        """Report that the daemon has opened its spool and begins to loop."""
         return self._send("READY=1")
 
     def status(self, text: str) -> bool:
-        """Show text in `systemctl status`; it is made one line, since a second would be read as a command."""
+        """Show text in `systemctl status`; as one line, since a second line would be read as a command."""
         return self._send("STATUS=" + " ".join(text.split())[:STATUS_LIMIT])
 
     def watchdog(self) -> bool:
-        """The loop has made progress. Say it only then: a process that merely exists has nothing to say."""
+        """Report that the loop has made progress. Call it only then: mere existence is no progress."""
         return self._send("WATCHDOG=1")
 
     def stopping(self) -> bool:
-        """The daemon drains and will exit by itself."""
+        """Report that the daemon drains and will exit by itself."""
         return self._send("STOPPING=1")
 
     def watchdog_interval_s(self) -> float | None:
-        """Seconds that may pass between two calls of watchdog(); None when nobody watches.
+        """Return the seconds that may pass between two calls of watchdog(); None without a watchdog.
 
-        Half of what the manager allows, so that one late step is no reason to be killed.
+        Half of the manager's limit, so that one late step does not get the daemon killed.
         """
         return self._interval_s
 
@@ -61,13 +60,13 @@ class Notifier:
                 manager.setblocking(False)
                 manager.connect(self._address)
                 manager.send(message.encode(errors="replace"))
-        except (OSError, ValueError):  # ValueError: an address that is no socket name at all
+        except (OSError, ValueError):  # ValueError: an address that cannot be a socket name
             return False
         return True
 
 
 def _interval_s(timeout_us: str) -> float | None:
-    """Half of a time in microseconds, in seconds; None for what is no such time."""
+    """Return half of a time in microseconds, in seconds; None for text that is no such time."""
     if not re.fullmatch(r"[0-9]{1,18}", timeout_us):
         return None
     return int(timeout_us) / 2_000_000 or None

@@ -1,8 +1,8 @@
 """`spool master` and `spool worker` as processes: a loop on its thread, and a main thread that keeps time.
 
-The main thread handles signals, pings the watchdog while the loop makes progress, and says what it sees. A loop that
-hangs inside the share is the server's fault, which a restart would not mend, so the watchdog is pinged and the status
-says so; a loop that hangs anywhere else is ours, and the watchdog ends it.
+The main thread handles signals, pings the watchdog while the loop makes progress, and sets the status. A loop that
+hangs inside the share is the server's fault, and a restart would not help: the watchdog is pinged and the status says
+so. A loop that hangs anywhere else is our fault, and the watchdog ends it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("spoold")
 
 LOOK_S = 5.0
-# Somebody waits to be told that the machine may sleep.
+# The machine waits for this process before it sleeps.
 NAP_LOOK_S = 0.1
-# No step of a loop takes so long unless the share is silent; people are told of it a while later.
+# No step takes SILENT_S unless the share is silent; the status says so after STUCK_S.
 SILENT_S, STUCK_S = 5.0, 30.0
 HANG_S = 60.0
 WORKERS_IDLE = 0.7
@@ -46,7 +46,7 @@ EXIT_UNAVAILABLE = 69
 
 def master_main(root: str, name: str | None = None, *, until_eof: bool = False) -> int:
     """Run a master until a signal; returns the exit status. Errors: Unavailable at the start, BadFile."""
-    from spoold.daemon.leading import MasterActor  # a worker need not load a master, nor a master a worker
+    from spoold.daemon.leading import MasterActor  # a worker need not load a master
 
     configure()
     conceal()
@@ -66,7 +66,7 @@ def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> 
     pulse = Pulse()
     settings = open_spool(root, node_id(config.name), pulse).settings
     become_subreaper()
-    # A new task waits for the leader's look and then for a worker's, which asks half as much of a server.
+    # A new task waits for the leader's look and then for a worker's; a worker's look costs the server half as much.
     poll = settings.poll.model_copy(update={"idle_s": WORKERS_IDLE * settings.poll.idle_s})
     loop = Loop(lambda: WorkerActor(root, config, pulse), poll, pulse, lambda: False, Nap(SystemClock()))
 
@@ -79,7 +79,7 @@ def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> 
 
 
 def _run(loop: Loop, freezing: Freezing, *, leave_within_s: float, until_eof: bool) -> int:
-    """Drive the loop on its thread and mind everything else here. Errors: BadFile, as at the start."""
+    """Drive the loop on its thread and do everything else here. Errors: BadFile, as at the start."""
     loop.hinted = hinted(lambda: loop.actor)
     notifier = Notifier()
     signals = Signals()
@@ -102,7 +102,7 @@ def _run(loop: Loop, freezing: Freezing, *, leave_within_s: float, until_eof: bo
         while heard < len(signals.naps):
             loop.hear(signals.naps[heard])
             heard += 1
-        rested = loop.resting  # before it is told, so that it surely is
+        rested = loop.resting  # read before the status is sent, so that the status surely says so
         _tell(loop, notifier, freezing.look())
         if signals.numbers and leaving_since is None:
             leaving_since = time.monotonic()
@@ -113,12 +113,12 @@ def _run(loop: Loop, freezing: Freezing, *, leave_within_s: float, until_eof: bo
             len(signals.numbers) > 2 or time.monotonic() - leaving_since > leave_within_s
         ):
             why = _unfinished(loop)
-            log.error("leaving unfinished: %s; what runs is killed, and what is not committed runs again", why)
+            log.error("leaving unfinished: %s; running tasks are killed, and run again if not committed", why)
             os._exit(EXIT_UNAVAILABLE)
         if loop.over:
             thread.join()
     if isinstance(loop.error, BadFile) and loop.actor is None:
-        raise loop.error  # it was to begin anew, and by now a file says what it cannot go by, as at the start
+        raise loop.error  # it was to begin again, and a file has become invalid: the same as at the start
     if loop.error is not None:
         log.critical("this is a bug in spoold; please report it", exc_info=loop.error)
         return EXIT_OURS
@@ -126,24 +126,24 @@ def _run(loop: Loop, freezing: Freezing, *, leave_within_s: float, until_eof: bo
 
 
 def _trouble(loop: Loop) -> str | None:
-    """What failed last: a whole step, or what of it is tried again."""
+    """Return the last failure: of a whole step, or of a part that is tried again."""
     actor: Actor | None = loop.actor
     return loop.trouble or (actor.trouble if actor is not None else None)
 
 
 def _unfinished(loop: Loop) -> str:
-    """What keeps a loop from its end. A share that refuses, as a full one does, is not one that is silent."""
+    """Return the reason why a loop does not end. A share that refuses, such as a full one, is not silent."""
     inside, age_s, trouble = loop.pulse.inside, loop.pulse.age_s, _trouble(loop)
     if inside is not None and age_s > SILENT_S:
         before = f", and before that: {trouble}" if trouble is not None else ""
         return f"the share has not answered for {age_s:.0f} s ({inside}){before}"
-    return trouble or "what runs here has not ended yet"
+    return trouble or "the tasks here have not ended yet"
 
 
 def _tell(loop: Loop, notifier: Notifier, frozen: str) -> None:
-    """Ping the watchdog while the loop makes progress, or hangs where a restart would not help.
+    """Set the status, and ping the watchdog while the loop makes progress or hangs where a restart would not help.
 
-    frozen: what is frozen, '' for nothing.
+    frozen: the status text on frozen tasks, '' for none.
     """
     inside, age_s, trouble = loop.pulse.inside, loop.pulse.age_s, _trouble(loop)
     actor: Actor | None = loop.actor

@@ -1,4 +1,4 @@
-"""Has the loop made progress, or is it stuck inside the share? Asked by the thread that never touches the share."""
+"""Whether the loop makes progress or is stuck inside the share; for the thread that never touches the share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spoold.system.filesystem import FileSystem
 
 
 class Pulse:
-    """Written by the loop's thread and those that it waits for, each in a place of its own; read by the main one."""
+    """Written by the loop's thread and those that it waits for, each at its own key; read by the main thread."""
 
     def __init__(self) -> None:
         self.at = time.monotonic()
@@ -19,16 +19,16 @@ class Pulse:
 
     @property
     def inside(self) -> str | None:
-        """The call to the share that somebody is in."""
+        """A call to the share that has not returned; None for none."""
         return next((f"{verb} {path}" for verb, path in list(self.calls.values())), None)
 
     def beat(self) -> None:
-        """The loop has come round."""
+        """Record that the loop begins a round."""
         self.at = time.monotonic()
 
     @property
     def age_s(self) -> float:
-        """Seconds since the loop last came round."""
+        """Seconds since the loop began its last round."""
         return time.monotonic() - self.at
 
 
@@ -36,8 +36,8 @@ VERBS = tuple(name for name, member in vars(FileSystem).items() if callable(memb
 
 
 def pulsing(inner: FileSystem, pulse: Pulse) -> FileSystem:
-    """The same file system, noting in the pulse which call the loop is in. Its errors name what they were about, also
-    those of an open file, which the system names nothing of.
+    """Return the same file system, with its present calls noted in the pulse. All its errors name a path, also those
+    of an open file, for which the system names none.
     """
     return cast(FileSystem, _Pulsing(inner, pulse))
 

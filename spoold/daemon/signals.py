@@ -1,8 +1,8 @@
-"""The signals that ask a process to leave, or tell of sleep, as something its main thread can wait for.
+"""The signals that ask a process to leave, or announce sleep; its main thread can wait for them.
 
 A handler runs in the main thread between any two instructions, also inside a wait: it must not lock anything, or a
-second Ctrl-C right after the first would wait for ever for what the thread itself holds. And the kernel may give a
-signal to any thread, which does not end a wait of the main one; what Python writes to the wakeup descriptor does.
+second Ctrl-C right after the first would wait for ever for a lock of its own thread. The kernel may give a signal to
+any thread, which does not end a wait of the main thread; Python's write to the wakeup descriptor does.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ class Signals:
         os.set_blocking(self._ring, False)
 
     def catch(self) -> None:
-        """From now on SIGTERM, SIGINT, SIGHUP, and SIGUSR1 and 2 are received here. For the main thread, once in a
-        process.
+        """Receive SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 from now on. For the main thread, once in a process.
 
-        A SIGHUP that the parent has ignored stays ignored: that is all that `nohup` does.
+        A SIGHUP that the parent has ignored stays ignored: `nohup` does nothing else.
         """
         signal.set_wakeup_fd(self._ring, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, ANNOUNCED, OVER):
@@ -39,17 +38,17 @@ class Signals:
             signal.signal(number, self._on_signal)
 
     def receive(self, number: int) -> None:
-        """As if the signal had come; from any thread."""
+        """Act as if the signal had come; from any thread."""
         self.numbers.append(number)
         self.wake()
 
     def wake(self) -> None:
         """End a wait, this one or the next; from any thread."""
-        with contextlib.suppress(BlockingIOError):  # full of what will end the wait just as well
+        with contextlib.suppress(BlockingIOError):  # a full pipe also ends the wait
             os.write(self._ring, b"\0")
 
     def wait(self, timeout_s: float) -> None:
-        """Until a signal comes, somebody wakes us, or the time (s) is over."""
+        """Wait until a signal comes, `wake` is called, or the time (s) is over."""
         if select.select([self._bell], [], [], timeout_s)[0]:
             os.read(self._bell, 4096)
 

@@ -1,7 +1,7 @@
-"""The files that hand a spool to systemd: units, drop-ins, account.
+"""The files for systemd: units, drop-ins, account.
 
 Law: the text of a unit is written once, in the files under `systemd/` that ship with the package; here they only get
-the place of the `spool` command, and a drop-in that names the spool. Nothing is written or started here.
+the path of the `spool` command, and a drop-in that names the spool. Nothing is written or started here.
 May touch: its own package's data.
 """
 
@@ -15,29 +15,29 @@ from typing import Literal
 Scope = Literal["system", "user"]
 
 MASTER, WORKER = "spool-master.service", "spool-worker@.service"
-# For laptops: told by systemd, or by NetworkManager before it takes the share away, and allowed to keep awake.
+# For laptops: started by systemd, or by NetworkManager before it takes the network down; leave to stay awake.
 SLEEP = "spool-sleep.service"
 NETWORK = "etc/NetworkManager/dispatcher.d/pre-down.d/50-spoold"
 POLICY = "etc/polkit-1/rules.d/50-spoold.rules"
-# What the shipped files call the command; they are complete as they stand and can be installed with `cp`.
+# The command in the shipped files, which are complete and can be installed with `cp`.
 EXECUTABLE: dict[Scope, str] = {"system": "/usr/local/bin/spool", "user": "%h/.local/bin/spool"}
-# Where units go: from the root for the system, from ~/.config (or XDG_CONFIG_HOME) for a user.
+# The folder of units: below / for the system, below ~/.config (or XDG_CONFIG_HOME) for a user.
 FOLDER: dict[Scope, str] = {"system": "etc/systemd/system", "user": "systemd/user"}
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
 
 
 def shipped(path: str) -> str:
-    """A file of `systemd/` as it ships, by its path there. Errors: FileNotFoundError."""
+    """Return a file of `systemd/` as it ships, by its path there. Errors: FileNotFoundError."""
     return resources.files("spoold.daemon").joinpath("systemd", *path.split("/")).read_text(encoding="utf-8")
 
 
 def render(scope: Scope, spool_dir: str, name: str, executable: str | None = None) -> dict[str, str]:
-    """Every file that a machine needs to serve a spool: path -> text, equal input giving equal output.
+    """Return every file that a machine needs to serve a spool: path -> text; equal input gives equal output.
 
     spool_dir is absolute; name is the worker's instance (spool-worker@NAME, /etc/spoold/NAME.toml); executable is
     the absolute path of `spool`, if not the usual one. Paths are relative: to / for the system, to ~/.config for a
-    user. Errors: ValueError, naming the mend.
+    user. Errors: ValueError that names the fix.
     """
     _check(scope, spool_dir, name, executable)
     folder = FOLDER[scope]
@@ -55,7 +55,7 @@ def render(scope: Scope, spool_dir: str, name: str, executable: str | None = Non
 
 
 def _unit(scope: Scope, unit: str, executable: str | None) -> str:
-    """A shipped unit with the command where it is on this machine."""
+    """Return a shipped unit with this machine's path of the command."""
     text = shipped(f"{scope}/{unit}")
     if executable is None:
         return text
@@ -63,9 +63,9 @@ def _unit(scope: Scope, unit: str, executable: str | None) -> str:
 
 
 def _drop_in(scope: Scope, spool_dir: str) -> str:
-    """What a unit has to know of the spool. The one place to change when the share is mounted elsewhere."""
-    # Only the system's manager can mount what a unit wants; a user's would wait for nothing. RequiresMountsFor= would
-    # have a share that comes late leave the unit down for good; wanted, the mount is tried again at every restart.
+    """Return the drop-in that names the spool: the one place to change when the share is mounted elsewhere."""
+    # Only the system's manager can mount a share; a user's would wait in vain. With RequiresMountsFor= a share that
+    # comes late would leave the unit down for ever; with Wants= the mount is tried again at every restart.
     mounts = " ".join(_mounts(spool_dir))
     mount = f"[Unit]\nWants={mounts}\nAfter={mounts}\n\n" if scope == "system" else ""
     variable = _quoted(f"SPOOL_DIR={spool_dir}")
@@ -73,13 +73,13 @@ def _drop_in(scope: Scope, spool_dir: str) -> str:
 
 
 def _mounts(spool_dir: str) -> list[str]:
-    """The units of all mounts that the directory may lie on; those that do not exist are passed over by systemd."""
+    """Return the units of all mounts that may hold the directory; systemd skips those that do not exist."""
     parts = posixpath.normpath(spool_dir).strip("/").split("/")
     return [_escaped("/".join(parts[: depth + 1])) + ".mount" for depth in range(len(parts))]
 
 
 def _escaped(path: str) -> str:
-    """A path without its first slash as systemd.unit(5) spells it in the name of a unit."""
+    """Return a path without its first slash as systemd.unit(5) spells it in the name of a unit."""
     plain = re.compile(rb"[A-Za-z0-9:_.]")
     letters = [bytes([byte]) for byte in path.encode()]
     spelt = [
@@ -90,7 +90,7 @@ def _escaped(path: str) -> str:
 
 
 def _quoted(value: str) -> str:
-    """A value as systemd.syntax(7) wants it: specifiers are doubled, quotes only where they are needed."""
+    """Return a value in the form of systemd.syntax(7): % is doubled, and quotes are set only where needed."""
     value = value.replace("%", "%%")
     if re.fullmatch(r"[A-Za-z0-9_./:=@%+-]+", value):
         return value

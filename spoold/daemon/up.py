@@ -1,8 +1,8 @@
-"""`spool up`: a master and workers as children of one process, for one machine and for trying things out.
+"""`spool up`: a master and workers as children of one process, for one machine and for trials.
 
 Each child drains when its standard input ends, so none outlives this process, however it ends. A child that dies is
 started again, unless a file that it reads is wrong: the next one would read the same. Ctrl-C drains all of them, a
-second Ctrl-C hands back what runs.
+second Ctrl-C hands back their running tasks.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from spoold.runner.tree import conceal
 log = logging.getLogger("spoold")
 
 AGAIN_AFTER_S = 1.0
-EXIT_MISCONFIGURED = 2  # as `spool master` and `spool worker` end, having said which file is wrong
+EXIT_MISCONFIGURED = 2  # the exit status of `spool master` and `spool worker` after they named a wrong file
 LOOK_S = 0.2
 
 
 @dataclass(slots=True)
 class Child:
-    """One child: how it is started, and the process while there is one. hopeless: it is not started again."""
+    """One child: its command, and its process while there is one. hopeless: it is not started again."""
 
     label: str
     command: list[str]
@@ -39,8 +39,8 @@ class Child:
     hopeless: bool = False
 
     def start(self) -> None:
-        """Start it; its standard input is our promise to live."""
-        # A session of its own: Ctrl-C at a terminal is for us to hand on, not for each task to die of.
+        """Start it; its standard input stays open for as long as this process lives."""
+        # Its own session: Ctrl-C at a terminal must reach this process only, which signals its children.
         self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, start_new_session=True)
 
     def signal(self, number: int) -> None:
@@ -62,7 +62,7 @@ def up(
 ) -> int:
     """Run a master and workers until a signal; returns the exit status."""
     configure()
-    conceal()  # its environment is its children's, which tasks of theirs should not read here either
+    conceal()  # its environment is that of its children, and their tasks must not read it here either
     base = [sys.executable, "-m", "spoold", "--spool", root]
     options = [*(("--slots", str(slots)) if slots else ()), *(("--allow-command",) if allow_command else ())]
     options += ["--config", config] if config else []
@@ -75,7 +75,7 @@ def up(
 
 
 class _Family:
-    """The children and what is to become of them."""
+    """The children: started, restarted and ended together."""
 
     def __init__(self, children: list[Child]) -> None:
         self._children = children
@@ -97,18 +97,18 @@ class _Family:
         lacking = self._lacking()
         if lacking is not None:
             log.error("no %s can start as it is configured; fix that, then run `spool up` again", lacking)
-        # Nobody presses keys for a program that holds our standard input.
-        log.info("draining%s", "" if until_eof else "; Ctrl-C again hands back what runs")
+        # A program that holds our standard input presses no keys.
+        log.info("draining%s", "" if until_eof else "; Ctrl-C again hands back running tasks")
         self._leave()
         return 0 if lacking is None else EXIT_MISCONFIGURED
 
     def _lacking(self) -> str | None:
-        """What there is none of and will be none, so that there is no sense in going on."""
+        """Return the role, master or worker, that no child can fill any more; None if both can."""
         groups = {"master": self._children[:1], "worker": self._children[1:]}
         return next((role for role, group in groups.items() if group and all(c.hopeless for c in group)), None)
 
     def _tend(self, child: Child) -> None:
-        """Start a child that is not there; a clean end (a drain) is respected."""
+        """Start a child that does not run, except after a clean end (a drain)."""
         now = time.monotonic()
         if child.process is None:
             if now - child.ended_at >= AGAIN_AFTER_S:
@@ -125,7 +125,7 @@ class _Family:
         child.process, child.ended_at = None, now
 
     def _start(self, child: Child, now: float) -> None:
-        """A machine without memory or processes to spare costs no child that runs: it is tried again."""
+        """Start a child; without memory or processes for it, log that and try again later."""
         try:
             child.start()
         except OSError as error:
@@ -133,7 +133,7 @@ class _Family:
             child.ended_at = now
 
     def _leave(self) -> None:
-        """Workers first: what they hand back should still find a leader."""
+        """End the workers first, so that a leader still takes the tasks that they hand back."""
         workers, masters = self._children[1:], self._children[:1]
         told = 0
         for group in (workers, masters):

@@ -1,4 +1,4 @@
-"""A worker as the loop drives it: with its runner, scratch and hints, and a name of its own."""
+"""A worker for the loop: with its runner, scratch and hints, and its own node id."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class WorkerActor:
         self._config = config
         self._registered = False
         self.hints = Hints(root)
-        # What is ready is worth waking up for only with a slot free.
+        # Hints of ready tasks; they wake the worker only while a slot is free.
         self._offers = Hints(root)
         self._watching = False
         self._leaving = False
@@ -65,7 +65,7 @@ class WorkerActor:
 
     @property
     def runner(self) -> Runner:
-        """What runs its tasks."""
+        """The runner of its tasks."""
         return self._runner
 
     def step(self) -> StepResult:
@@ -78,13 +78,13 @@ class WorkerActor:
         return StepResult(step.busy, step.next_due, step.done)
 
     def _register(self) -> None:
-        # What a predecessor left on this machine goes first: only then may its tasks run again elsewhere.
+        # Processes of a dead predecessor on this machine end first: only then may its tasks run again elsewhere.
         for left in find_abandoned(self._host):
             killed = sweep({"SPOOL_ROOT": left.spool, "SPOOL_WORKER_ID": left.worker})
             log.info("%s, which ran here before, is gone (%d processes of it killed)", left.worker, killed)
             left.remove()
         if ended := freezer.sweep(freezer.home()):
-            log.info("removed %s of dead workers, and killed what was in there", amount(ended, "control group"))
+            log.info("removed %s of dead workers, and killed their processes", amount(ended, "control group"))
         for gone in self._worker.register():
             self._worker.report_gone(gone)
         self._registered = True
@@ -93,7 +93,7 @@ class WorkerActor:
 
     def _watch(self) -> None:
         if self.hints.reason is not None:
-            return  # no hints here: a listing for their sake would cost a round trip
+            return  # no hints here, so a listing for them would waste a round trip
         self.hints.clear()
         self.hints.watch([layout.CONTROL])
         if self._offers.clear() or not self._watching:
@@ -142,12 +142,12 @@ class WorkerActor:
         worker = self._worker
         if worker.asleep:
             return ASLEEP
-        running = min(len(worker.running), worker.slots)  # what waits in a slot does not run
+        running = min(len(worker.running), worker.slots)  # a task that waits in a slot does not run
         return f"{worker.store.writer} runs {running} of at most {amount(worker.slots, 'task')}"
 
 
 def abilities(config: WorkerConfig, host: SystemHost) -> tuple[Capabilities, int]:
-    """What this worker can serve, and how many slots it has: as configured, else as the machine is."""
+    """Return a worker's capabilities and its number of slots: from its configuration, else from the machine."""
     capacity = host.capacity()
     cpus = config.cpus or capacity.cpus
     can = Capabilities(

@@ -26,12 +26,12 @@ def test_a_standby_says_who_leads_or_that_nobody_can(tmp_path: Path) -> None:
     said = actor.describe
     try:
         me, _, words = said().partition(" ")
-        assert words == "stands by; nobody leads"
+        assert words == "stands by; no node leads"
         actor.step()
         assert said() == f"{me} stands by; m-other-1 leads"
         token.unlink()
         actor.step()
-        assert said() == f"{me} stands by; nobody leads", "for a moment no name of the token may be seen"
+        assert said() == f"{me} stands by; no node leads", "for a moment no name of the token may be seen"
         until = time.monotonic() + 30
         while "no token" not in said() and time.monotonic() < until:
             time.sleep(0.02)
@@ -54,7 +54,7 @@ def test_a_leader_whose_renewal_is_in_doubt_does_not_stand_by_for_itself(
         time.sleep(0.06)
         monkeypatch.setattr(leadership, "mover", SimpleNamespace(move=lambda *_: Moved(Fate.UNKNOWN)))
         actor.step()
-        assert actor.describe() == f"{me} cannot tell whether it still leads epoch 1; it moves nothing until it can"
+        assert actor.describe() == f"{me} cannot see whether it still leads epoch 1; it moves nothing until it can"
     finally:
         actor.close()
 

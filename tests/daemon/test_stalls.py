@@ -124,7 +124,7 @@ def test_who_leaves_a_full_share_says_what_it_refuses(tmp_path: Path, monkeypatc
     try:
         refused = "the result of t.1 cannot be written: No space left on device"
         eventually(lambda: _unfinished(worker) == refused)
-        assert _unfinished(leader) == "what runs here has not ended yet"
+        assert _unfinished(leader) == "the tasks here have not ended yet"
     finally:
         full.clear()
         for loop, thread in ((worker, worked), (leader, led)):
