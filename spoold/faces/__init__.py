@@ -1,4 +1,4 @@
-"""What people and other programs meet: each face is a package that uses the library, and nothing uses it.
+"""Interfaces for people and other programs: each face is a package that uses the library, and nothing uses it.
 
 cli/        the `spool` command
 """

@@ -1,29 +1,29 @@
 """The `spool` command: one verb, one file.
 
-    app        which verb is in which file; the global options
+    app        the file of each verb; the global options
     group      errors as sentences and exit codes, for every verb at once
     parameters  values that need no conversion, taken as they are
-    session    what the global options said: which spool, how much to tell
-    streams    this process's own stdin, stdout and stderr, closed or full as they may be
+    session    the values of the global options: the spool, and how much to log
+    streams    this process's own stdin, stdout and stderr, also closed or full ones
     output     JSON for programs, columns and sentences for people
-    values     what people write on a command line: 5m, cpu=2,mem=4G, K=V
+    values     values from a command line: 5m, cpu=2,mem=4G, K=V
     choosing   the tasks that a verb is for: ids, or --batch, --type and --state
     screen     a picture as lines and tables, laid out with or without rich
-    completing what a shell offers behind Tab
-    shells     the scripts by which a shell asks for that
+    completing the words that a shell offers at Tab
+    shells     the scripts by which a shell asks for them
     nodes      a worker as a row of a table
     drafting   the options that make up a task, shared by submit and run
-    progress   waiting where somebody may watch
-    patience   why what is waited for has not begun, said once
+    progress   waiting, with a bar on a terminal
+    patience   says once why an awaited task has not begun
 
-Law: a verb reads its options, calls the client library or a daemon, prints. It decides nothing. It imports at the top
-only what is cheap, and the rest where it is used, since most of the time of a short command is its start.
+Law: a verb reads its options, calls the client library or a daemon, and prints. It decides nothing. It imports cheap
+modules at the top, and the rest where it uses them, since a short command spends most of its time at the start.
 May touch: everything below, the terminal, signals.
 """
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     import sys
 
     from spoold.faces.cli import streams
@@ -35,7 +35,7 @@ def main() -> None:
         from spoold.faces.cli.app import build, words
 
         build(words(sys.argv[1:], os.environ))(prog_name="spool")
-    except KeyboardInterrupt:  # while it still starts; later on the group sees to it
+    except KeyboardInterrupt:  # during the start; later the group handles it
         sys.exit(130)
-    except streams.OutputFailed as failed:  # of the help and of the version, which no group sees to
+    except streams.OutputFailed as failed:  # in the help or the version, which no group handles
         sys.exit(streams.give_up(failed))

@@ -1,4 +1,4 @@
-"""The application: which verb is in which file, and the options that stand before every verb."""
+"""The application: the file of each verb, and the global options."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ VERBS = {
     "install-units": "install_units",
 }
 
-# Set by the scripts of `shells`, when a shell asks how a command line may go on.
+# Set by the scripts of `shells`, when a shell asks for completions.
 COMPLETE = "_SPOOL_COMPLETE"
 
 EPILOG = """Example: spool --spool /mnt/spool submit --type review --input '{"file": "a.py"}'
@@ -56,7 +56,7 @@ Exit codes: 0 well, 1 a task failed or a check found something, 2 usage or a bad
 
 
 def build(argv: Sequence[str]) -> typer.Typer:
-    """The application for a command line: with the one verb that it names, or with all where none is clear."""
+    """Return the application for a command line: with the one verb that it names, or with all if none is clear."""
     app = typer.Typer(
         name="spool",
         cls=SpoolGroup,
@@ -69,12 +69,12 @@ def build(argv: Sequence[str]) -> typer.Typer:
     if COMPLETE in os.environ:
         from typer.completion import get_completion_inspect_parameters
 
-        get_completion_inspect_parameters()  # which teaches the parser the words of the shells
+        get_completion_inspect_parameters()  # this registers the shells' formats with the parser
     app.callback(epilog=EPILOG)(_global_options)
     verb = verb_of(argv)
     modules = [VERBS[verb]] if verb in VERBS else list(dict.fromkeys(VERBS.values()))
     if list(argv) == ["--version"]:
-        modules = ["init"]  # a group must have a verb; this one costs least
+        modules = ["init"]  # a group must have a verb; this one is cheapest
     for module in modules:
         import_module(f"spoold.faces.cli.{module}").register(app)
     for command in app.registered_commands:
@@ -83,7 +83,7 @@ def build(argv: Sequence[str]) -> typer.Typer:
 
 
 def words(argv: Sequence[str], environ: Mapping[str, str]) -> list[str]:
-    """The words of the command line; where a shell asks how one may go on, those before the word that it is at."""
+    """Return the words of the command line; where a shell asks for completions, those before the present word."""
     if COMPLETE not in environ:
         return list(argv)
     line = environ.get("COMP_WORDS") or environ.get("_TYPER_COMPLETE_ARGS") or ""
@@ -92,7 +92,7 @@ def words(argv: Sequence[str], environ: Mapping[str, str]) -> list[str]:
 
 
 def verb_of(argv: Sequence[str]) -> str | None:
-    """The verb of a command line, None where only the parser can tell."""
+    """Return the verb of a command line, None where only the parser can find it."""
     words = iter(argv)
     for word in words:
         if word == "--spool":
@@ -120,16 +120,14 @@ def _global_options(
             "else ~/.config/spoold/config.toml, else /etc/spoold/*.toml.",
         ),
     ] = None,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Daemons log everything; errors show where they came from.")
-    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Daemons log everything; errors show a traceback.")] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
     show_completion: ShowOption = None,
     install_completion: InstallOption = None,
 ) -> None:
-    """Run many tasks on your own machines; all they share is a directory."""
+    """Run many tasks on your own machines, which share only a directory."""
     ctx.obj = Session(spool, debug=debug)
     if debug:
         os.environ["SPOOL_LOG_LEVEL"] = "debug"  # also for the children of `spool up`

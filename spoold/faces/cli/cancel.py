@@ -31,9 +31,9 @@ def cancel(
 ) -> None:
     """End tasks, running or not.
 
-    Those that wait never start, those that run are stopped. Options select tasks in place of ids: each task that all
-    of them fit and that has not ended. An unknown id does not keep the others from being cancelled; the exit code is
-    4 then, as it is when a selection fits nothing.
+    Waiting tasks never start, and running tasks are stopped. Options select tasks in place of ids: each task that
+    fits all of them and has not ended. An unknown id does not stop the cancellation of the others. The exit code is 4
+    then, and also when no task fits the options.
     """
     from spoold.client.asking import refuses_cancel
     from spoold.protocol.lifecycle import State

@@ -1,4 +1,4 @@
-"""Which tasks a verb is for: ids, or a selection by batch, type and state. Shared by the verbs that take many."""
+"""The tasks of a verb: ids, or a selection by batch, type and state. Shared by the verbs that take many."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spoold.protocol.lifecycle import State
     from spoold.protocol.request import Verb
 
-# More tasks than this are only acted on after a question, where somebody is there to answer it.
+# For more tasks than this a verb asks first, if it runs on a terminal.
 ASK_ABOVE = 10
 
 _WHOLE = "Tasks, by their whole ids."
@@ -66,7 +66,7 @@ YES = Annotated[bool, typer.Option("--yes", "-y", help=f"Do not ask, also for mo
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What the command line says of the tasks."""
+    """The words on the command line that name tasks."""
 
     ids: Sequence[str] | None
     batches: Sequence[str] | None
@@ -74,7 +74,7 @@ class Words:
     states: Sequence[str] | None
 
     def selection(self) -> Selection:
-        """Errors: BadFile for ids and a selection together, for neither, and for an unknown state."""
+        """Return the selection. Errors: BadFile for ids with a selection, for neither, and for an unknown state."""
         from spoold.protocol.errors import BadFile
 
         found = selection_of(self.batches, self.types, self.states)
@@ -89,19 +89,19 @@ class Words:
 
 @dataclass(slots=True)
 class Chosen:
-    """The tasks that were meant. wrong: why other words mean none. many: whether several may have been meant."""
+    """The chosen tasks. wrong: errors by word that names none. many: whether the words could name several."""
 
     found: list[Located]
     wrong: dict[str, SpoolError] = field(default_factory=dict)
     many: bool = False
 
     def tell(self) -> None:
-        """Say on stderr which words mean no task."""
+        """Report on stderr the words that name no task."""
         for error in self.wrong.values():
             output.remark(f"spool: {output.within(sentence(error))}")
 
     def end(self) -> None:
-        """Errors: typer.Exit with the code for the first wrong word, if there is one."""
+        """Raise typer.Exit with the code for the first wrong word, if there is one."""
         for error in self.wrong.values():
             raise typer.Exit(exit_code(error))
 
@@ -131,9 +131,9 @@ def states_of(texts: Iterable[str] | None) -> tuple[State, ...]:
 
 
 def choose(spool: SpoolClient, words: Words, *, states: tuple[State, ...], exactly: bool = False) -> Chosen:
-    """The tasks that are meant. Errors: NotFound where a selection, or the only id, is none; BadFile.
+    """Return the tasks that the words name. Errors: NotFound where a selection, or the only id, names none; BadFile.
 
-    states: those that a selection is about which names none. exactly: ids are whole.
+    states: the default states of a selection. exactly: ids are whole.
     """
     from dataclasses import replace
 
@@ -160,7 +160,7 @@ def ask_for(
     reason: str,
     yes: bool,
 ) -> list[str]:
-    """Post a request for each of the tasks that can be asked for; their ids. The others are told, or in chosen.wrong.
+    """Post a request for each task that allows it; return their ids. Others are reported, or put into chosen.wrong.
 
     Errors: typer.Exit when the question was answered with no.
     """
@@ -174,7 +174,7 @@ def ask_for(
         else:
             able.append(located.id)
     if len(able) > ASK_ABOVE and not yes and not output.confirmed(f"{verb} {amount(len(able), 'task')}?"):
-        output.remark("nothing was asked for; --yes leaves the question out")
+        output.remark("nothing was requested; --yes skips the question")
         raise typer.Exit(INTERRUPTED)
     for task_id in able:
         spool.post(verb, task_id, reason)
@@ -182,7 +182,7 @@ def ask_for(
 
 
 def print_asked(verb: Verb, ids: Sequence[str], wrong: Mapping[str, SpoolError], *, as_json: bool) -> None:
-    """The ids that were asked for, and how many."""
+    """Print the ids of the requests, and their number."""
     if as_json:
         errors = {ref: str(error) for ref, error in wrong.items()}
         output.print_json({str(verb): ids, **({"errors": errors} if errors else {})})

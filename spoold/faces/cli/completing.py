@@ -1,7 +1,7 @@
-"""What a shell offers behind Tab: ids, states, types, workers and batches of the spool that the command line means.
+"""The words that a shell offers at Tab: ids, states, types, workers and batches of the command line's spool.
 
-Law: an answer within a second, or none. It prints nothing of its own, whatever the spool is like: a share that hangs
-must not hang a prompt. So the spool is looked at by a thread that nobody waits for longer than that.
+Law: an answer within one second, or none, and no other output: a share that hangs must not hang a prompt. So a thread
+looks at the spool, and the program does not wait longer for it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import typer
 if TYPE_CHECKING:
     from spoold.client.by_name import Store
 
-# Of the second, what is left after the start of Python and of the shell's own script.
+# The rest of the second after the start of Python and of the shell's own script.
 PATIENCE_S = 0.5
 MOST = 200
 READ_MOST = 1000
-# What takes long to import, and must not take from the time that the share has.
+# These take long to import, and are imported before the share's time begins.
 _MODELS = ("spoold.protocol.heartbeat", "spoold.protocol.settings")
 _SELECTING = ("spoold.client.selecting", *_MODELS)
 
@@ -68,7 +68,7 @@ def batches(ctx: typer.Context, incomplete: str) -> list[str]:
 def _offer(
     ctx: typer.Context, incomplete: str, look: Callable[[Store], Iterable[str]], needs: Iterable[str] = ()
 ) -> list[str]:
-    """What the look finds that begins so; nothing where it takes too long or goes wrong. needs: its modules."""
+    """Return the found words that begin so; none if the look takes too long or fails. needs: its modules."""
     from threading import Thread
 
     for module in needs:
@@ -77,7 +77,7 @@ def _offer(
     found: list[list[str]] = []
 
     def run() -> None:
-        # Whatever is wrong, with the spool or with us, is said when the command is run.
+        # Any error, of the spool or of ours, is reported when the command runs.
         with suppress(Exception):
             fit = (word for word in look(_opened(given)) if word.startswith(incomplete))
             found.append(list(islice(dict.fromkeys(fit), MOST)))

@@ -1,4 +1,4 @@
-"""`spool doctor`: is this mount safe for a spool, and how should moves be made on it?"""
+"""`spool doctor`: checks whether a mount is safe for a spool, and which claim strategy fits it."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def doctor(
     files: Annotated[
         int, typer.Option("--files", metavar="N", min=1, max=100_000, help="How many files to race for.")
     ] = 500,
-    quick: Annotated[bool, typer.Option("--quick", help="Only what `spool init` looks at; a second or two.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Only the trials of `spool init`; 1 or 2 seconds.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Try out whether a mount is safe for a spool, and say what to change if it is not.
+    """Test whether a mount is safe for a spool, and say how to fix it if it is not.
 
-    Needs no spool, and disturbs none: no task is touched, nothing is left behind. One machine can judge options,
-    names, directories and speed; whether two could claim one task only two can tell: start it on both with --with 2.
+    Needs no spool, and disturbs none: no task is touched, no file is left. One machine can judge options, names,
+    directories and speed. Only two machines can test whether both could claim one task: run it on both, --with 2.
     Exit code 0 when it is safe, 1 when it is not, 124 when the other machines did not come.
     """
     import os
@@ -65,14 +65,14 @@ def doctor(
 
 
 def _weight(found: Remark) -> str:
-    """What a remark rules out, in a word or two; else how grave it is."""
+    """Return the strategies that a remark rules out, in a word or two; else its grade."""
     if not found.against:
         return found.grade
     return "not safe" if len(found.against) > 1 else f"no {found.against[0]}"
 
 
 def show(report: Report) -> None:
-    """The report for people: the worst first, the verdict last."""
+    """Print the report for people: the worst first, the verdict last."""
     from spoold.rules.share.mount_options import describe
 
     print_line(f"{report.directory}: {describe(report.mount) if report.mount else 'mounted in an unknown way'}")
@@ -80,6 +80,6 @@ def show(report: Report) -> None:
         where = f"{found.host}: " if found.host else ""
         print_prose(f"{_weight(found)}: {where}{sentence(found.problem)}", "    ")
         if found.mend:
-            print_prose(f"    mend: {within(found.mend)}", "    ")
+            print_prose(f"    fix: {within(found.mend)}", "    ")
     print_prose(f"{report.verdict}: {report.reason}", "    ")
     print_line(f"for bug reports: {report.line}")

@@ -17,14 +17,14 @@ TYPE = Annotated[
     typer.Option(
         "--type",
         metavar="TYPE",
-        help="What kind of task: workers have handlers by type.",
+        help="The type of the task: workers have handlers by type.",
         autocompletion=completing.types,
     ),
 ]
 INPUT = Annotated[
     str | None, typer.Option("--input", metavar="JSON", help="The task's input as JSON, or @FILE that holds it.")
 ]
-NAME = Annotated[str | None, typer.Option("--name", metavar="NAME", help="What people call it.")]
+NAME = Annotated[str | None, typer.Option("--name", metavar="NAME", help="A name for people.")]
 PRIORITY = Annotated[
     str | None,
     typer.Option("--priority", metavar="N", help="An integer, more is sooner; or critical, high, normal, low."),
@@ -43,11 +43,11 @@ RETRIES = Annotated[
 ]
 REQUIRES = Annotated[
     list[str] | None,
-    typer.Option("--requires", metavar="WHAT", help="What a worker must have: cpu=2,mem=4G,gpu=1,label=docker."),
+    typer.Option("--requires", metavar="WHAT", help="Demands on the worker: cpu=2,mem=4G,gpu=1,label=docker."),
 ]
 BATCH = Annotated[
     str | None,
-    typer.Option("--batch", metavar="B", help="The batch that it belongs to.", autocompletion=completing.batches),
+    typer.Option("--batch", metavar="B", help="The batch of the task.", autocompletion=completing.batches),
 ]
 ENV = Annotated[
     list[str] | None,
@@ -60,9 +60,9 @@ CWD = Annotated[
     typer.Option(
         "--cwd",
         metavar="DIR",
-        help="Where the command starts, on the worker's machine; else in a scratch directory of its own. "
+        help="Where the command starts, on the worker's machine; else in its own scratch directory. "
         "A handler starts there only if it allows that. "
-        "The caller's directory is not sent along unless asked for, as by '--cwd .': other machines may not have it.",
+        "'--cwd .' sends the caller's directory, which is not sent otherwise: other machines may not have it.",
     ),
 ]
 ID = Annotated[
@@ -70,8 +70,8 @@ ID = Annotated[
     typer.Option(
         "--id",
         metavar="ID",
-        help="Its id; the same id and content again is a no-op. Case does not count. Whether another task has the id "
-        "shows once the leader has judged it: --wait waits for that, and explain and status say it.",
+        help="Its id; the same id and content again is a no-op. Case does not count. The leader judges whether "
+        "another task has the id: --wait waits for that, and explain and status show it.",
     ),
 ]
 
@@ -95,7 +95,7 @@ _OPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the options of one command line say; None where they say nothing."""
+    """The options of one command line; None where one is not given."""
 
     kind: str | None = None
     input: str | None = None
@@ -111,7 +111,7 @@ class Options:
     cwd: str | None = None
 
     def fields(self) -> dict[str, Any]:
-        """The fields of the task that were said. Errors: BadFile that names the option."""
+        """Return the given fields of the task. Errors: BadFile that names the option."""
         from spoold.faces.cli import values
 
         fields: dict[str, Any] = {
@@ -134,7 +134,7 @@ class Options:
 
 
 def with_command(fields: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:
-    """The task that runs a command. Errors: BadFile when there is nothing after the dashes."""
+    """Return the task that runs a command. Errors: BadFile when there is nothing after the dashes."""
     from spoold.protocol.errors import BadFile
 
     if not command:
@@ -143,13 +143,13 @@ def with_command(fields: Mapping[str, Any], command: Sequence[str]) -> dict[str,
 
 
 def _directory(path: str | None) -> str | None:
-    """A path that begins where the caller stands, which a worker cannot know, from the root; any other as it is."""
+    """Return a relative path as an absolute one, since a worker does not know the caller's directory."""
     return os.path.abspath(path) if path and not path.startswith("/") else path
 
 
 @contextmanager
 def naming_options(fields: Mapping[str, Any]) -> Iterator[None]:
-    """Errors in these fields of a task, which options have set, name the option. Errors: BadFile."""
+    """Make errors in these fields name the option that set them. Errors: BadFile."""
     from spoold.protocol.errors import BadFile
 
     try:

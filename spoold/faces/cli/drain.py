@@ -42,10 +42,10 @@ def drain(
     undo: Annotated[bool, typer.Option("--undo", help="Take a drain back.")] = False,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it goes into the journal.")] = "",
 ) -> None:
-    """Have workers finish and leave.
+    """Let workers finish and leave.
 
-    They take nothing new; what they run may end. An unknown worker does not keep the others from being drained; the
-    exit code is 4 then. On a terminal it asks before more than 10 workers.
+    They take no new tasks; running tasks may end. An unknown worker does not stop the drain of the others; the exit
+    code is 4 then. On a terminal it asks before it drains more than 10 workers.
     """
     from spoold.protocol.errors import BadFile, SpoolError, Unavailable
 
@@ -77,10 +77,10 @@ def drain(
 
 
 def _ask_first(spool: SpoolClient, named: int | None) -> None:
-    """Ask on a terminal about many workers. named: so many, None for all. Errors: typer.Exit for a no."""
+    """Ask on a terminal about many workers. named: their number, None for all. Errors: typer.Exit for a no."""
     count = named
     if count is None:
         count = len(spool.roster().workers)
     if count > ASK_ABOVE and not output.confirmed(f"drain {amount(count, 'worker')}?"):
-        output.remark("nothing was asked for; --yes leaves the question out")
+        output.remark("nothing was requested; --yes skips the question")
         raise typer.Exit(INTERRUPTED)

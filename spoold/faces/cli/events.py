@@ -1,4 +1,4 @@
-"""`spool events`: what happened, from all journals."""
+"""`spool events`: the events of all journals."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def register(app: typer.Typer) -> None:
 
 def events(
     ctx: typer.Context,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new events, until Ctrl-C.")] = False,
     task: Annotated[
         str | None,
-        typer.Option("--task", metavar="ID", help="Only what is about this task.", autocompletion=completing.ids),
+        typer.Option("--task", metavar="ID", help="Only the events of this task.", autocompletion=completing.ids),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
 ) -> None:
-    """Print what happened.
+    """Print the events.
 
-    All journals together, by the clocks of those who wrote them."""
+    All journals together, by the clocks of their writers."""
     with session(ctx).spool() as spool:
         for event in spool.iter_events(follow=follow, sleep=streams.sleep):
             if task is not None and (event.task or "").lower() != task.lower():

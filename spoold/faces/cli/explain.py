@@ -22,9 +22,9 @@ def explain(
     task: TaskArgument,
     as_json: JsonOption = False,
 ) -> None:
-    """Say why a task is where it is, and what would change it.
+    """Say why a task is in its state, and what would change that.
 
-    Which gate, lane or worker it waits for, by the very rules that leader and workers decide by.
+    It names the gate, lane or worker that the task waits for, by the same rules as the leader and the workers.
     """
     with session(ctx).spool() as spool:
         answer = spool.explain(task)

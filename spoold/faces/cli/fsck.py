@@ -1,4 +1,4 @@
-"""`spool fsck`: is every law of the spool true of its files? And mend what is not, if asked."""
+"""`spool fsck`: checks every law of the spool on its files, and repairs them if asked."""
 
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ def register(app: typer.Typer) -> None:
 
 def fsck(
     ctx: typer.Context,
-    repair: Annotated[bool, typer.Option("--repair", help="Mend what needs no guess; stop all nodes first.")] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Repair where no guess is needed; stop all nodes first.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Repair although a node seems alive.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Audit every file of the spool: one task file per id, results, lanes, names, leadership.
 
-    Needs no master; a spool in use may be audited too. Exit code 0 when no law is broken (warnings are allowed), 1
-    when one is.
+    Needs no master, and works on a spool in use. Exit code 0 when no law is broken (warnings are allowed), 1 when one
+    is.
     """
     from spoold.client.fsck import check, mend
     from spoold.system.clock import SystemClock
@@ -75,11 +77,11 @@ def _plain(report: FsckReport, mended: list[Mended]) -> dict[str, Any]:
 
 def _print(report: FsckReport, mended: list[Mended], *, repaired: bool) -> None:
     for step in mended:
-        print_prose(f"{'mended' if step.done else 'not mended'}: {within(step.what)}")
+        print_prose(f"{'repaired' if step.done else 'not repaired'}: {within(step.what)}")
     for finding in report.findings:
         print_prose(f"{finding.severity.value}: {', '.join(map(within, finding.paths))}: {sentence(finding.problem)}")
-        print_prose(f"    mend: {within(finding.mend)}")
+        print_prose(f"    fix: {within(finding.mend)}")
     tasks = ", ".join(f"{number} {state}" for state, number in report.counts.items() if number)
     print_prose(f"{report.verdict}: {tasks or 'no tasks'}")
     if not repaired and any(finding.fix is not None for finding in report.findings):
-        remark("`spool fsck --repair` mends what needs no guess, once masters and workers are stopped.")
+        remark("`spool fsck --repair` repairs all that needs no guess, once masters and workers are stopped.")

@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 def gc(ctx: typer.Context) -> None:
     """Archive every ended task now.
 
-    And delete what was archived for long."""
+    And delete old archived tasks."""
     with session(ctx).spool() as spool:
         spool.gc()
-    output.remark("the leader will archive what has ended; `spool ls --all` shows the archive")
+    output.remark("the leader will archive ended tasks; `spool ls --all` shows the archive")

@@ -1,9 +1,9 @@
-"""What holds for every verb: errors become a sentence on stderr and an exit code, global options may stand anywhere.
+"""Rules for every verb: errors become a sentence on stderr and an exit code; global options may stand anywhere.
 
 0 well, 1 some task failed or a check found something, 2 usage, configuration or a bad file, 4 not found, 69 the spool
 is unavailable, 70 a bug of ours, 74 stdout cannot be written, 124 a wait timed out, 130 interrupted. Scripts rely on
-these; nothing else is ever returned, save by `spool run`, which returns its task's own code, or 128 and the number of
-the signal that ended it.
+these. There are no others, except from `spool run`, which returns its task's own code, or 128 plus the number of the
+signal that ended it.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class SpoolGroup(TyperGroup):
     """The `spool` command itself."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take --spool and --debug from wherever they stand: nobody remembers on which side of the verb they go."""
+        """Move --spool and --debug to the front: people write them on either side of the verb."""
         read_lightly(self.get_params(ctx))
         return super().parse_args(ctx, shells.named(hoisted(args)))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The verb that the words begin with: its name, the verb, the rest. Errors: the parser's."""
+        """Return the verb at the front of the words: its name, the verb, the rest. Errors: the parser's."""
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
             read_lightly(command.get_params(ctx))
         return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a verb. Errors: typer.Exit with the code that fits what went wrong."""
+        """Run a verb. Errors: typer.Exit with the exit code for the error."""
         try:
             value = super().invoke(ctx)
             sys.stdout.flush()
@@ -59,8 +59,8 @@ class SpoolGroup(TyperGroup):
             raise typer.Exit(exit_code(error)) from None
         except Exception as error:
             if isinstance(error, typer.Abort) or hasattr(error, "exit_code"):
-                raise  # the parser's own, which knows how it ends
-            # Left alone it would end with 1, by which scripts know a task that failed.
+                raise  # the parser's own, with its own exit code
+            # Unhandled, it would exit with 1, which scripts take for a failed task.
             _show_origin()
             remark("spool: this is a bug in spoold; please report it.")
             raise typer.Exit(OURS) from None
@@ -68,7 +68,7 @@ class SpoolGroup(TyperGroup):
 
 
 class Verb(TyperCommand):
-    """One verb. Its help names what an argument is, and not the type of its value in Python."""
+    """One verb. Its help names each argument without the Python type of its value."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options, without the types that the parser adds to the names of arguments."""
@@ -85,14 +85,14 @@ class Verb(TyperCommand):
 
 
 class TrailingCommand(Verb):
-    """A verb that takes `-- CMD ARG…`: what follows the dashes is in ctx.meta[COMMAND], whatever it looks like."""
+    """A verb that takes `-- CMD ARG…`: the words after the dashes are in ctx.meta[COMMAND], unparsed."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The usage line, with what only this class knows of."""
+        """Return the usage line, with the command that this class adds."""
         return [*super().collect_usage_pieces(ctx), "[-- CMD [ARG]...]"]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Cut the command off before the options are parsed. Errors: the parser's, with where the command goes."""
+        """Cut the command off before the options are parsed. Errors: the parser's, with a hint on `--`."""
         if "--" in args:
             cut = args.index("--")
             ctx.meta[COMMAND] = args[cut + 1 :]
@@ -100,7 +100,7 @@ class TrailingCommand(Verb):
         try:
             return super().parse_args(ctx, args)
         except _USAGE_ERROR as error:
-            # Without dashes the words of a command are read as options and arguments of ours.
+            # Without dashes the words of a command are read as our options and arguments.
             if COMMAND not in ctx.meta and hasattr(error, "message"):
                 hint = f"If that belongs to a command, write `--` before the command: {ctx.command_path} -- CMD ARG …"
                 error.message = f"{error.message}. {hint}"
@@ -108,7 +108,7 @@ class TrailingCommand(Verb):
 
 
 def hoisted(args: list[str]) -> list[str]:
-    """The same command line with the global options first; what follows `--` is left alone."""
+    """Return the command line with the global options first; the words after `--` stay as they are."""
     end = args.index("--") if "--" in args else len(args)
     first: list[str] = []
     rest: list[str] = []
@@ -124,20 +124,20 @@ def hoisted(args: list[str]) -> list[str]:
 
 
 def _show_origin() -> None:
-    """Where the error at hand came from; its message may be anybody's."""
+    """Print the traceback of the present error; its message may hold text of any user."""
     import traceback
 
     remark(traceback.format_exc().rstrip())
 
 
 def exit_code(error: Exception) -> int:
-    """The exit code that scripts get for an error."""
+    """Return the exit code for an error."""
     codes = ((NotFound, NOT_FOUND), (WaitTimeout, TIMED_OUT), (Unavailable, UNAVAILABLE), (SpoolError, USAGE))
     return next((code for kind, code in codes if isinstance(error, kind)), UNAVAILABLE)
 
 
 def sentence(error: Exception) -> str:
-    """The error as people read it: what happened, and what to do."""
+    """Return the error as a sentence for people, with advice."""
     if isinstance(error, OSError) and not isinstance(error, SpoolError):
         from spoold.system.errnos import advice
 

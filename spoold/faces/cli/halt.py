@@ -25,8 +25,8 @@ def halt(
 ) -> None:
     """Stop everything now.
 
-    What runs is killed and handed back, nothing starts until `spool resume`. No task is lost or charged for it;
-    what was killed starts again after the resume.
+    Running tasks are killed and handed back, and nothing starts until `spool resume`. No task is lost or charged for
+    it; killed tasks start again after the resume.
     """
     with session(ctx).spool() as spool:
         spool.halt(reason=reason)

@@ -16,13 +16,13 @@ EPILOG = """Example: spool init /mnt/share/spool"""
 
 
 ALLOWING = (
-    "--allow-command lets a worker run whatever the pool's members submit. Without it a worker runs only the "
+    "--allow-command lets a worker run any command that the pool's members submit. Without it a worker runs only the "
     "handlers that its own configuration names."
 )
 
 
 class Claim(StrEnum):
-    """How moves are made."""
+    """The claim strategies."""
 
     RENAME = "rename"
     LOCK = "lock"
@@ -40,21 +40,21 @@ def init(
         typer.Option(
             "--claim",
             metavar="HOW",
-            help="Insist on how tasks are claimed: rename or lock.",
-            show_default="what is safe",
+            help="Insist on a claim strategy: rename or lock.",
+            show_default="the safe one",
         ),
     ] = None,
     group: Annotated[
         str | None,
         typer.Option("--group", metavar="GROUP", help="Share it with this group.", show_default="one user"),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Make it also where the doctor finds it unsafe.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Make it even where the doctor finds it unsafe.")] = False,
     as_json: output.JsonOption = False,
 ) -> None:
     """Make a spool in a directory.
 
-    Its tree, spool.toml to edit, and spool.json, by which it is known. Before that the mount is tried out as by
-    `spool doctor --quick`, which takes a second or two, and what is safe is chosen.
+    It makes the tree, spool.toml to edit, and the marker spool.json. Before that it tests the mount, as
+    `spool doctor --quick` does in 1 or 2 seconds, and chooses the safe claim strategy.
     """
     import os
     import shlex
@@ -101,7 +101,7 @@ def init(
 
 
 def _gid(group: str) -> int:
-    """The number of a group. Errors: BadFile."""
+    """Return the number of a group. Errors: BadFile."""
     import grp
 
     from spoold.protocol.errors import BadFile
@@ -114,7 +114,7 @@ def _gid(group: str) -> int:
 
 
 def _share(path: str, gid: int, group: str) -> None:
-    """Let the group share the directory, before anything is made in it. Errors: Unavailable."""
+    """Give the directory to the group, before anything is made in it. Errors: Unavailable."""
     from spoold.protocol.errors import Unavailable
     from spoold.system.sharing import give_to_group
 
@@ -126,7 +126,7 @@ def _share(path: str, gid: int, group: str) -> None:
 
 
 def strategy(report: Report, wanted: Strategy | None, *, force: bool) -> Strategy:
-    """How moves are to be made in a new spool. Errors: Unavailable for a mount on which that is not safe."""
+    """Return the claim strategy of a new spool. Errors: Unavailable for a mount on which it is not safe."""
     import shlex
 
     from spoold.protocol.errors import Unavailable
@@ -140,5 +140,5 @@ def strategy(report: Report, wanted: Strategy | None, *, force: bool) -> Strateg
     raise Unavailable(
         f"{report.directory} is not safe for a spool{f' with {wanted}' if wanted else ''}: {worst.problem}. "
         f"Fix: {worst.mend}. `spool doctor {shlex.quote(report.directory)}` says more; "
-        f"--force makes it all the same."
+        f"--force makes it anyway."
     )

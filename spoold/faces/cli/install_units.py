@@ -1,4 +1,4 @@
-"""`spool install-units`: hand the spool to systemd."""
+"""`spool install-units`: writes systemd units for a spool."""
 
 from __future__ import annotations
 
@@ -36,14 +36,12 @@ def install_units(
     ] = "default",
     user: Annotated[bool, typer.Option("--user", help="For this user only, without root.")] = False,
     show: Annotated[bool, typer.Option("--print", help="Print the files instead of writing them.")] = False,
-    guide: Annotated[
-        bool, typer.Option("--guide", help="Print all that there is to know of the units, and write nothing.")
-    ] = False,
+    guide: Annotated[bool, typer.Option("--guide", help="Print the guide to the units, and write nothing.")] = False,
     root: Annotated[str, typer.Option("--root", metavar="DIR", hidden=True)] = "/",
 ) -> None:
     """Write systemd units for this spool.
 
-    For a master and a worker. Starts nothing. --guide is about shares, accounts, laptops and the units' settings."""
+    For a master and a worker. Starts nothing. --guide explains shares, accounts, laptops and the units' settings."""
     from spoold.daemon import units
     from spoold.protocol.errors import BadFile
 
@@ -58,7 +56,7 @@ def install_units(
     except ValueError as error:
         raise BadFile("install-units", "", f"{error}.", "give another name or directory.") from error
     base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") if user else Path(root)
-    mend = "See to whom that folder belongs." if user else "Run it as root, or with --user."
+    mend = "Check who owns that folder." if user else "Run it as root, or with --user."
     for path, text in files.items():
         if show:
             output.print_line(f"# {base / path}\n{text}")
@@ -76,7 +74,7 @@ def install_units(
 
 
 def _executable(usual: str) -> str | None:
-    """Where `spool` is on this machine, if not where the shipped units look for it."""
+    """Return the path of `spool` on this machine; None where it is the path in the shipped units."""
     found = shutil.which("spool") or (sys.argv[0] if sys.argv[0].startswith("/") else None)
     if found is None or os.path.abspath(found) == usual.replace("%h", str(Path.home())):
         return None
@@ -90,6 +88,6 @@ def _write(path: Path, text: str, mend: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         if text.startswith("#!"):
-            path.chmod(0o755)  # whoever starts such files passes over those that cannot be started
+            path.chmod(0o755)  # NetworkManager skips scripts that are not executable
     except OSError as error:
         raise Unavailable(f"{path}: {error.strerror}. {mend}") from error

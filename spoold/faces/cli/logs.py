@@ -1,4 +1,4 @@
-"""`spool logs`: what tasks wrote."""
+"""`spool logs`: the output of tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from spoold.client.selecting import Located
     from spoold.client.spool_client import SpoolClient
 
-# A line that is longer is shown in parts: a task that writes no line breaks must not fill the memory.
+# A longer line is shown in parts: a task that writes no line breaks must not fill the memory.
 LINE_MOST_BYTES = 64 << 10
 
 EPILOG = """Example: spool logs review-3f9a -f
@@ -35,13 +35,14 @@ def logs(
     states: choosing.STATES = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the tasks have ended.")] = False,
     attempt: Annotated[
-        int | None, typer.Option("--attempt", min=1, metavar="N", help="Of this attempt; else of the last one.")
+        int | None,
+        typer.Option("--attempt", min=1, metavar="N", help="The log of this attempt; else of the last one."),
     ] = None,
 ) -> None:
-    """Print what tasks wrote to stdout and stderr.
+    """Print the stdout and stderr of tasks.
 
-    Of one id, the bytes as they were written. Of several ids or a selection, line by line with the task's id before
-    each; with -f as the lines come, of the tasks that were there when it began.
+    For one id, it prints the bytes as they were written. For several ids or a selection, it prints lines, each behind
+    its task's id. -f prints new lines as they come, of the tasks that exist when it begins.
     """
     from spoold.protocol.lifecycle import SHOWN
 
@@ -59,7 +60,7 @@ def logs(
 
 
 def _print_merged(spool: SpoolClient, tasks: list[Located], *, follow: bool, attempt: int | None) -> None:
-    """The logs of these tasks as one, in whole lines."""
+    """Print the logs of these tasks as one, in whole lines."""
     from spoold.client.logs import Piece, read_logs
 
     if follow:

@@ -32,24 +32,24 @@ def ls(
     batches: choosing.BATCHES = None,
     types: choosing.TYPES = None,
     states: choosing.STATES = None,
-    archived: Annotated[bool, typer.Option("--all", help="Those in the archive too.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="At most so many; 0: all.")] = 0,
+    archived: Annotated[bool, typer.Option("--all", help="Also the tasks in the archive.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="At most N tasks; 0: all.")] = 0,
     quiet: output.QuietOption = False,
     long: Annotated[
         bool,
         typer.Option(
             "--long",
             "-l",
-            help="Also type, age, for how long it runs, what its retries are charged with, how long its worker is "
-            "silent, tokens, cost, why it waits or failed, and the last line that it wrote. With --json, too.",
+            help="Also type, age, run time, charges on its retry budget, its worker's silence, tokens, cost, why it "
+            "waits or failed, and the last line of its log. With --json, too.",
         ),
     ] = False,
     as_json: output.JsonOption = False,
 ) -> None:
     """List tasks.
 
-    In the order of their life: pending first, rejected last. Options select tasks: those that all of them fit.
-    A plain list reads names alone, and is the quickest.
+    Ordered by state: pending first, rejected last. Options select the tasks that fit all of them. A plain list reads
+    only names, and is the fastest.
     """
     selection = choosing.selection_of(batches, types, states)
     with session(ctx).spool() as spool, spool.reaching():

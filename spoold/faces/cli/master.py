@@ -18,14 +18,12 @@ def register(app: typer.Typer) -> None:
 
 def master(
     ctx: typer.Context,
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="What it is called; else the host.")
-    ] = None,
+    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Its name; else the host's.")] = None,
     until_eof: Annotated[bool, typer.Option("--until-eof", hidden=True)] = False,
 ) -> None:
     """Run a master.
 
-    It leads, or stands by in case the leader goes. Any number may run, on any machines."""
+    It leads, or stands by until the leader is gone. Any number may run, on any machines."""
     from spoold.daemon.processes import master_main
 
     raise typer.Exit(master_main(session(ctx).directory(), name, until_eof=until_eof))

@@ -1,4 +1,4 @@
-"""A worker as a row of a table, as `spool status` and `spool workers` show it."""
+"""A worker as a row in the tables of `spool status` and `spool workers`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def _running(task: dict[str, Any]) -> str:
 
 
 def columns() -> tuple[str, ...]:
-    """The headings over `node_row`."""
+    """Return the headings of `node_row`."""
     return ("WORKER", "HOST", "STATE", "SLOTS", "CPUS", "MEM", "LOAD", "LABELS", "RUNNING")
 
 
 def node_row(node: Node) -> tuple[str, ...]:
-    """One worker as a row of text: slots in use of all, memory in GiB free of all."""
+    """Return one worker as a row of text: used/all slots, free/all memory in GiB."""
     memory = f"{node.mem_available_mb / 1024:.1f}/{node.mem_mb / 1024:.1f}G"
     running = ", ".join(_running(task) for task in node.tasks if isinstance(task, dict))
     return (

@@ -1,8 +1,7 @@
-"""What a verb prints: JSON for programs, columns and sentences for people. Data goes to stdout, remarks to stderr.
+"""The output of a verb: JSON for programs, columns and sentences for people. Data goes to stdout, remarks to stderr.
 
-Law: names and messages in a spool are anybody's. What is printed for people holds no control character of theirs,
-which could clear the screen or forge a line: it is shown as an escape. What programs read is exact: JSON, and the
-output of a task.
+Law: any member may write names and messages in a spool. Output for people shows their control characters as escapes:
+they could clear the screen or forge a line. Output for programs is exact: JSON, and the output of a task.
 """
 
 from __future__ import annotations
@@ -25,31 +24,31 @@ TaskArgument = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="A task: its id, or the beginning of it, from 4 characters on.",
+        help="A task: its id, or at least its first 4 characters.",
         autocompletion=completing.ids,
     ),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print ids only, one a line.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only ids, one per line.")]
 
-# A table on a terminal that has fewer columns is no table any more.
+# On a terminal with fewer columns a table cannot be read.
 STACK_BELOW = 60
 
-# Control characters, also those of 8 bits, what makes a terminal write from right to left, and what no text holds.
+# Control characters, also those of 8 bits, marks for right-to-left text, and lone surrogates.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def harmless(text: str) -> str:
-    """The text for people, with its lines and tabs; every other control character is an escape."""
+    """Return the text with its line breaks and tabs, and every other control character as an escape."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def within(text: str) -> str:
-    """The same for a name or message that stands within a line."""
+    """Return the same for a name or message within a line: line breaks and tabs are escapes, too."""
     return harmless(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def print_json(value: Any, *, compact: bool = False) -> None:
-    """A model, dataclass or plain value as JSON: indented, or on one line."""
+    """Print a model, dataclass or plain value as JSON: indented, or on one line."""
     import orjson
 
     def plain(other: Any) -> Any:
@@ -61,18 +60,18 @@ def print_json(value: Any, *, compact: bool = False) -> None:
 
 
 def print_line(text: str) -> None:
-    """One line for people."""
+    """Print one line for people."""
     print_exactly(harmless(text))
 
 
 def print_exactly(text: str) -> None:
-    """One line as it is: data, or what is harmless already. What the terminal's encoding lacks becomes an escape."""
+    """Print one line as it is: data, or harmless text. A character that the encoding lacks becomes an escape."""
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
 def summed(total: Total) -> str:
-    """What some attempts came to, as far as anybody said it."""
+    """Return the sums of some attempts, as far as they are known."""
     parts = [amount(total.attempts, "attempt"), f"{figure(total.duration_s, 1)} s"]
     if total.cpu_s is not None:
         parts.append(f"{figure(total.cpu_s, 1)} s of CPU")
@@ -84,18 +83,18 @@ def summed(total: Total) -> str:
 
 
 def why_ended(result: Result) -> str:
-    """Why an attempt ended as it did: a code and a sentence; its status where nothing else is known."""
+    """Return why an attempt ended: a code and a sentence; its status where nothing else is known."""
     return f"{result.error.code}: {result.error.message}" if result.error else str(result.status)
 
 
 def remark(text: str) -> None:
-    """Something for the person at the terminal, which no program should read."""
+    """Print a remark on stderr, for the person at the terminal."""
     sys.stdout.flush()
     print(wrapped(harmless(text), width(sys.stderr)), file=sys.stderr, flush=True)
 
 
 def confirmed(question: str) -> bool:
-    """Whether somebody at a terminal says yes; without a terminal nobody is asked, and the answer is yes."""
+    """Ask on a terminal, and return whether the answer is yes; without a terminal it is yes unasked."""
     if not _may_ask():
         return True
     sys.stdout.flush()
@@ -108,7 +107,7 @@ def _may_ask() -> bool:
 
 
 def width(stream: TextIO | None = None) -> int | None:
-    """How many columns a person sees; None where nobody looks: a file or a pipe has no width, and is searched."""
+    """Return the terminal's columns; None for a file or a pipe, which has no width, and is searched."""
     if not (stream or sys.stdout).isatty():
         return None
     import shutil
@@ -117,8 +116,8 @@ def width(stream: TextIO | None = None) -> int | None:
 
 
 def wrapped(text: str, columns: int | None, indent: str = "") -> str:
-    """The text in lines of so many columns, broken between words only: what is longer is for copying. indent: of the
-    lines after the first."""
+    """Return the text in lines of so many columns, broken only between words, so that long words can be copied.
+    indent: of the lines after the first."""
     if columns is None or len(text) <= columns:
         return text
     import textwrap
@@ -136,17 +135,17 @@ def wrapped(text: str, columns: int | None, indent: str = "") -> str:
 
 
 def print_prose(text: str, indent: str = "") -> None:
-    """A sentence for people, broken between words where the terminal ends. indent: as for `wrapped`."""
+    """Print a sentence for people, broken between words at the terminal's width. indent: as for `wrapped`."""
     print_line(wrapped(harmless(text), width(), indent))
 
 
 def stacks(columns: int | None) -> bool:
-    """Whether a table has no room, so that each row becomes a block of lines."""
+    """Return whether a table has no room, so that each row becomes a block of lines."""
     return columns is not None and columns < STACK_BELOW
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns, each as wide as its widest cell, the last not padded; on a narrow terminal a block for each row."""
+    """Print columns, each as wide as its widest cell, the last not padded; on a narrow terminal a block per row."""
     cells = [[one_line(str(cell)) for cell in row] for row in [header, *rows]]
     if stacks(columns := width()):
         for line in stacked(cells[0], cells[1:], columns):
@@ -159,7 +158,7 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None
 
 
 def stacked(header: Sequence[str], rows: Iterable[Sequence[str]], columns: int | None) -> Iterator[str]:
-    """Each row as lines `field: value`, an empty line between two rows; what a row does not have is left out."""
+    """Yield each row as lines `field: value`, without empty fields, and an empty line between two rows."""
     for number, row in enumerate(rows):
         if number:
             yield ""
@@ -169,23 +168,23 @@ def stacked(header: Sequence[str], rows: Iterable[Sequence[str]], columns: int |
 
 
 def one_line(text: str, limit: int = 120) -> str:
-    """The text without line breaks and control characters, cut where it gets long."""
+    """Return the text without line breaks and control characters, cut to the limit."""
     flat = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
 def sentence(text: str) -> str:
-    """A whole sentence on one line: its fix, which often ends in a path, stands at its end. A forged one is cut."""
+    """Return a whole sentence on one line: its end is the fix, often with a path. A forged one is cut."""
     return one_line(text, 6000)
 
 
 def write_bytes(data: bytes) -> None:
-    """A piece of a log, as it is: it may be in any encoding, or in none."""
+    """Write a piece of a log as it is: it may be in any encoding, or in none."""
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     flush()
 
 
 def flush() -> None:
-    """Show what was printed: somebody watches."""
+    """Flush stdout, for a person who watches."""
     sys.stdout.flush()

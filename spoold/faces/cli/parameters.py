@@ -1,7 +1,7 @@
-"""The parameters of a verb: the values that need no conversion are taken as they are.
+"""The parameters of a verb: values that need no conversion are taken as they are.
 
-The parser builds a validator for each parameter, also for one that nobody gave, and imports pydantic for that, which
-takes half of the time that a short command has. Law: the value is the parser's own; a parameter of any other kind is
+The parser builds a validator for each parameter, also for one that is not given, and imports pydantic for that, which
+takes half the time of a short command. Law: the value is the same as the parser's; a parameter of any other kind is
 left to the parser.
 May touch: nothing.
 """
@@ -44,5 +44,5 @@ def _are_texts(value: Any) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether it is a str of characters alone: bytes of a command line that are no UTF-8 are for the parser."""
+    """Return whether it is a str of characters only: the parser handles words that are not UTF-8."""
     return type(value) is str and (value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value))

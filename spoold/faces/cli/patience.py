@@ -1,4 +1,4 @@
-"""Whoever waits for long and sees nothing happen is told why, once: what no worker can run says nothing itself."""
+"""Explains once, in a long wait without any start, why a task has not begun: a task itself cannot say that."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from spoold.client.spool_client import SpoolClient
 
 SAY_AFTER_S = 10.0
-# Of many tasks so many are looked at.
+# At most so many of the tasks are looked at.
 LOOKED_AT = 100
 
 
 @contextlib.contextmanager
 def saying_why(spool: SpoolClient, ids: Sequence[str]) -> Iterator[None]:
-    """Around a wait for these tasks: if none of them has begun by then, why the first has not, on stderr."""
+    """Wrap a wait for these tasks: if none has begun after SAY_AFTER_S, say on stderr why the first has not."""
     timer = Timer(SAY_AFTER_S, _say, (spool.directory, ids[:LOOKED_AT]))
-    timer.daemon = True  # nobody waits for an explanation
+    timer.daemon = True  # the program does not wait for an explanation
     timer.start()
     try:
         yield
@@ -33,7 +33,7 @@ def _say(directory: str, ids: Sequence[str]) -> None:
     from spoold.protocol.errors import SpoolError
     from spoold.protocol.lifecycle import State
 
-    # A spool that cannot be looked at is told by the wait itself, which bears with it for a while.
+    # The wait itself reports an unreadable spool, after a while.
     with contextlib.suppress(SpoolError, OSError), SpoolClient(directory) as spool:
         found = spool.locate_all(ids)
         if not found or any(one.state not in (State.PENDING, State.WAITING, State.READY) for one in found):

@@ -23,7 +23,7 @@ Example: spool resume"""
 
 Kind = Annotated[
     str | None,
-    typer.Argument(metavar="TYPE", help="A type of tasks; without it, all.", autocompletion=completing.types),
+    typer.Argument(metavar="TYPE", help="A type of tasks; without it, all types.", autocompletion=completing.types),
 ]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; status, explain and the journal say it.")]
 
@@ -49,7 +49,7 @@ def register(app: typer.Typer) -> None:
 def pause(ctx: typer.Context, kind: Kind = None, for_: For = None, until: Until = None, reason: Reason = "") -> None:
     """Start no more tasks.
 
-    Of one type, or none at all; what runs goes on. It lasts until `spool resume`, or until the moment of --for or
+    Of one type, or of any; running tasks go on. It lasts until `spool resume`, or until the moment of --for or
     --until. Of several pauses of one type, the one that lasts longest counts."""
     from spoold.faces.cli import values
     from spoold.protocol.errors import BadFile
@@ -77,7 +77,7 @@ def resume(ctx: typer.Context, kind: Kind = None, reason: Reason = "") -> None:
 
 
 def _longer(spool: SpoolClient, kind: str | None, end: datetime) -> None:
-    """Say that another pause holds these tasks for longer than this one."""
+    """Report another pause that holds these tasks for longer than this one."""
     from spoold.client.pauses import list_pauses
     from spoold.protocol.request import EVERYTHING, Verb, kind_target
 
@@ -106,7 +106,7 @@ def _doubt(spool: SpoolClient, kind: str | None) -> None:
 
 
 def _tasks(kind: str | None) -> str:
-    """Which tasks a type means, as tasks themselves spell it."""
+    """Return the words for the tasks of a type."""
     from spoold.protocol.request import kind_target
 
     return "all tasks" if kind is None else f"tasks of type {kind_target(kind)}"

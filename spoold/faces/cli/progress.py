@@ -1,4 +1,4 @@
-"""Waiting where somebody may watch: a bar on a terminal, silence elsewhere."""
+"""Waiting for tasks: with a bar on a terminal, silent elsewhere."""
 
 from __future__ import annotations
 

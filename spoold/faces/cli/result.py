@@ -1,4 +1,4 @@
-"""`spool result`: what a task ended with."""
+"""`spool result`: the result of a task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def result(
     task_id: output.TaskArgument,
     as_json: output.JsonOption = False,
 ) -> None:
-    """Print what a task ended with.
+    """Print the result of a task.
 
     Exits with 1 if it failed, with 4 if it has not ended. Text is printed as it is, other output as JSON. With
     --json, the whole result.

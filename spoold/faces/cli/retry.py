@@ -1,4 +1,4 @@
-"""`spool retry`: failed tasks, once more."""
+"""`spool retry`: tries failed tasks again."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def retry(
 ) -> None:
     """Try failed tasks again.
 
-    They get a fresh budget of retries. Options select tasks in place of ids: each failed task that all of them fit.
-    An id that is unknown, or of a task that has not failed, does not keep the others from being tried again; the exit
-    code says so.
+    They get a fresh budget of retries. Options select tasks in place of ids: each failed task that fits all of them.
+    An id that is unknown, or of a task that has not failed, does not stop the retry of the others; the exit code
+    says so.
     """
     from spoold.client.asking import refuses_retry
     from spoold.protocol.lifecycle import State

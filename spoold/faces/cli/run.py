@@ -49,10 +49,10 @@ def run(
 ) -> None:
     """Run a command on a worker as if it ran here.
 
-    Shows what it prints and exits with its exit code, or with 128 and the number of the signal that killed it. Its
+    Shows its output and exits with its exit code, or with 128 plus the number of the signal that killed it. Its
     stderr comes on stdout too, in the order in which it was written: a task has one log. Its stdin is empty without
-    --stdin. It runs on whichever worker takes it, once unless --retries says more. Ctrl-C cancels it, and so does a
-    reader that has seen enough, as in `spool run … | head`.
+    --stdin. It runs on any worker that takes it, once unless --retries says more. Ctrl-C cancels it, and so does a
+    reader that closes the pipe, as in `spool run … | head`.
     """
     from spoold.faces.cli import values
     from spoold.protocol.errors import SpoolError
@@ -77,14 +77,14 @@ def run(
             mine = True
             code = _attend(spool, submitted)
         except streams.ReaderGone as gone:
-            # As a command that ran here would end by SIGPIPE.
+            # A command that ran here would end by SIGPIPE.
             ended = streams.give_up(gone)
-            spool.cancel(submitted, reason="nobody reads the output of spool run any more")
-            output.remark(f"spool: nobody reads the output any more, so {submitted} is being cancelled")
+            spool.cancel(submitted, reason="the reader of spool run's output has gone")
+            output.remark(f"spool: the reader of the output has gone, so {submitted} is being cancelled")
             raise typer.Exit(ended) from None
         except KeyboardInterrupt:
             if not mine:
-                output.remark(f"spool: nobody has taken {submitted} in yet, so it is left alone; it may be another's")
+                output.remark(f"spool: {submitted} is not admitted yet, so it is not cancelled: it may be another's")
                 raise typer.Exit(INTERRUPTED) from None
             spool.cancel(submitted, reason="Ctrl-C in spool run")
             output.remark(f"spool: {submitted} is being cancelled")
@@ -93,7 +93,7 @@ def run(
 
 
 def _attend(spool: SpoolClient, task_id: str) -> int:
-    """Show the log until the task has ended; the exit code that stands for its end."""
+    """Show the log until the task has ended; return its exit code."""
     with saying_why(spool, [task_id]):
         for piece in spool.logs(task_id, follow=True, attempt=0, sleep=streams.sleep):
             sys.stdout.flush()

@@ -1,7 +1,7 @@
 """A picture for people as blocks, lines of text and tables, and the blocks as lines of a terminal or of a file.
 
-Law: what is plain is laid out here, character by character, which starts faster than rich; what is too wide, has
-characters of other widths, or is watched, is rich's. Both look the same, and a test holds them so.
+Law: plain text is laid out here, character by character, which starts faster than rich. Rich lays out text that is
+too wide, has characters of other widths, or is watched. Both look the same, and a test holds them so.
 May touch: the terminal's size and the environment.
 """
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-# Wide where nobody looks: a file or a pipe has no width, and a wrapped table cannot be searched.
+# Wide for a file or a pipe, which has no width: a wrapped table cannot be searched.
 _FILE_COLUMNS = 200
 _CODES = {"red": "31", "green": "32", "cyan": "36", "yellow": "33", "dim": "2", "bold": "1"}
-# What a person says of colours and terminals is for rich to obey.
+# With one of these a person sets colours or the terminal, and rich obeys them.
 _SAID = ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "LINES", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "JUPYTER_COLUMNS")
 _GAP = "  "
 
 
 class Line(NamedTuple):
-    """One line, or a cell of a table: whatever it holds, with one of the styles of `_CODES` or none."""
+    """One line, or a cell of a table: any text, with one of the styles of `_CODES` or none."""
 
     text: str
     style: str = ""
@@ -57,7 +57,7 @@ def show(blocks: Sequence[Block]) -> None:
 
 
 def lines(blocks: Sequence[Block], columns: int, *, styled: bool) -> list[str] | None:
-    """The blocks laid out; None where a line is longer than `columns`, or no character of it is of one column."""
+    """Return the blocks laid out; None where a line is longer than `columns`, or has a character beyond ASCII."""
     laid: list[str] = []
     for block in blocks:
         rows = [[block]] if isinstance(block, Line) else [[Line(name, "bold") for name in block.header], *block.rows]
@@ -87,17 +87,17 @@ def _by_rich(blocks: Sequence[Block]) -> list[str]:
 
 
 def renderable(blocks: Sequence[Block], *, narrow: bool = False) -> RenderableType:
-    """The blocks for rich. narrow: there is no room for tables."""
+    """Return the blocks for rich. narrow: there is no room for tables."""
     from rich.console import Group
 
     return Group(*(_table(block, narrow=narrow) if isinstance(block, Table) else _text(block) for block in blocks))
 
 
 def _text(line: Line) -> Text:
-    """The line for rich, which lets escapes pass, and takes brackets in a str for its own markup."""
+    """Return the line as rich's Text: rich lets escapes pass, and takes brackets in a str for its own markup."""
     from rich.text import Text
 
-    # A word that is longer than a line is an id or a path: it goes over the edge, and can be copied.
+    # A word that is longer than a line is an id or a path: unbroken, it can be copied.
     return Text(within(line.text), style=line.style, overflow="ignore")
 
 
@@ -124,7 +124,7 @@ def _stacked(block: Table) -> Iterator[Text]:
 
 
 def watch(blocks: Iterator[Sequence[Block]]) -> None:
-    """Show picture after picture in the place of the one before, until interrupted."""
+    """Show each picture in the place of the one before, until interrupted."""
     from rich.live import Live
 
     def shown() -> RenderableType:

@@ -1,4 +1,4 @@
-"""What the global options said, and the spool they mean."""
+"""The values of the global options, and their spool."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ class Session:
         self.debug = debug
 
     def directory(self, configured: str | None = None) -> str:
-        """The spool's directory, absolute; it may not be there. Errors: NoSpoolNamed, BadFile.
+        """Return the spool's directory, absolute; it may not exist. Errors: NoSpoolNamed, BadFile.
 
-        configured is what a node's own configuration file names; option and environment go before it.
+        configured: the directory in a node's own configuration file; option and environment go before it.
         """
         from spoold.client.location import spool_directory
 
         return spool_directory(self.given, configured=configured)
 
     def spool(self, configured: str | None = None) -> SpoolClient:
-        """The spool, opened; use it in a `with`. configured: as above. Errors: Unavailable, NoSpoolNamed, BadFile."""
+        """Open the spool; use it in a `with`. configured: as above. Errors: Unavailable, NoSpoolNamed, BadFile."""
         from spoold.client.spool_client import SpoolClient
 
         return SpoolClient(self.directory(configured))
 
 
 def session(ctx: typer.Context) -> Session:
-    """The session of a verb."""
+    """Return the session of a verb."""
     found = ctx.obj
     return found if isinstance(found, Session) else Session(None)

@@ -1,6 +1,6 @@
-"""The scripts by which bash, zsh and fish ask what may follow: printed, or installed for the user.
+"""The scripts by which bash, zsh and fish ask for completions: printed, or installed for the user.
 
-Law: the shell is the one that is named. Only where none is named it is the one that `spool` was started from.
+Law: a named shell counts. Only without a name it is the shell that started `spool`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import typer
 
 SHELLS = ("bash", "zsh", "fish")
 OPTIONS = ("--show-completion", "--install-completion")
-# Stands for the shell that is not named; no shell is called so.
+# Stands for a shell without a name; no shell is called so.
 CURRENT = "."
 _METAVAR = f"[{'|'.join(SHELLS)}]"
 
 
 def named(args: Iterable[str]) -> list[str]:
-    """The command line with a value behind each of these options: the parser knows no value that may be missing."""
+    """Return the command line with a value behind each of these options: the parser has no optional values."""
     found: list[str] = []
     for word in args:
         if found and found[-1] in OPTIONS and word.startswith("-"):
@@ -42,7 +42,7 @@ def _install(ctx: typer.Context, shell: str | None) -> None:
 
 
 def _call(ctx: typer.Context, shell: str) -> tuple[Any, Any, str | bool]:
-    """What typer's own callbacks take. Errors: typer.BadParameter for what is none of the shells."""
+    """Return the arguments for typer's own callbacks. Errors: typer.BadParameter for an unknown shell."""
     if shell not in (*SHELLS, CURRENT):
         raise typer.BadParameter(f"{shell!r} is no shell that can complete. Name one of {', '.join(SHELLS)}.")
     return ctx, None, True if shell == CURRENT else shell
@@ -55,7 +55,7 @@ ShowOption = Annotated[
         metavar=_METAVAR,
         callback=_show,
         is_eager=True,
-        help="Print the script by which a shell completes; without a name, of the current shell.",
+        help="Print a shell's completion script; without a name, for the current shell.",
     ),
 ]
 InstallOption = Annotated[

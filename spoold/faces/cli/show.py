@@ -1,4 +1,4 @@
-"""`spool show`: all about a task, or several."""
+"""`spool show`: everything about a task, or several."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def show(
     states: choosing.STATES = None,
     as_json: output.JsonOption = False,
 ) -> None:
-    """Show all about tasks.
+    """Show everything about tasks.
 
-    Where each is and why, and what its attempts ended with. Options select tasks in place of ids: each task that all
-    of them fit. With --json, one id is an object, several ids or a selection are a list.
+    The state of each, the reason for it, and the results of its attempts. Options select tasks in place of ids: each
+    task that fits all of them. With --json, one id is an object, several ids or a selection are a list.
     """
     from spoold.client.info import described
     from spoold.protocol.lifecycle import SHOWN
@@ -71,7 +71,7 @@ def _print(info: TaskInfo) -> None:
     for field in (*_SHOWN, *_TIMES, "path"):
         value = getattr(info, field)
         if value not in (None, "") and not (field == "attempt" and not value):
-            # A reason is the one thing here that people need whole.
+            # People need the whole of a reason.
             text = output.one_line(str(value), 1000)
             archived = " (archived)" if _archived(info, field) else ""
             output.print_prose(f"{field.replace('_', ' '):<13}{text}{archived}", " " * 13)

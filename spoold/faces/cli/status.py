@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-# How a picture is shown.
+# Turns a picture into blocks.
 Blocks = Callable[[T], Sequence[Block]]
 
 WATCH_EVERY_S = 0.5
@@ -49,22 +49,22 @@ def register(app: typer.Typer) -> None:
 
 def status(
     ctx: typer.Context,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it again and again, until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it repeatedly, until Ctrl-C.")] = False,
     batch: Annotated[
         str | None,
         typer.Option(
             "--batch",
             metavar="B",
-            help="Only how far this batch is, and why its tasks failed.",
+            help="Only the progress of this batch, and why its tasks failed.",
             autocompletion=completing.batches,
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how many tasks are in which state, who leads, and what the workers run.
+    """Show the number of tasks in each state, the leader, and the workers with their tasks.
 
-    The figures are the leader's own, up to 0.3 s old on a local disk, on a share a second or some; where nobody leads
-    they are counted now, and a warning says so. Those of a batch are counted now in any case, without archived tasks.
+    The figures are the leader's own, up to 0.3 s old on a local disk and some seconds on a share. Without a leader
+    they are counted now, and a warning says so. Those of a batch are always counted now, without archived tasks.
     """
     with session(ctx).spool() as spool, spool.reaching():
         if batch is None:
@@ -76,7 +76,7 @@ def status(
 
 
 def _show(look: Callable[[], T], blocks: Blocks[T], *, watch: bool, as_json: bool) -> None:
-    """One look, or look after look: then one JSON line each for programs, a screen that stays in place for people."""
+    """Show one look, or with watch repeated looks: as one JSON line each, or as a screen that stays in place."""
     import sys
     import time
 
@@ -103,12 +103,12 @@ def _looks(look: Callable[[], T]) -> Iterator[T]:
 
 
 def render(picture: Snapshot, *, narrow: bool = False) -> RenderableType:
-    """The picture for rich. narrow: there is no room for tables."""
+    """Return the picture for rich. narrow: there is no room for tables."""
     return screen.renderable(blocks(picture), narrow=narrow)
 
 
 def blocks(picture: Snapshot) -> list[Block]:
-    """The picture as people read it."""
+    """Return the picture for people."""
     said = [_headline(picture), *_pauses(picture), ""]
     parts: list[Block] = [*(Line(sentence(line)) for line in said), *_tasks(picture)]
     if picture.types:
@@ -122,7 +122,7 @@ def blocks(picture: Snapshot) -> list[Block]:
 
 
 def blocks_of_batch(progress: Progress) -> list[Block]:
-    """One batch as people read it."""
+    """Return one batch for people."""
     share = f"{100 * progress.ended // progress.total} %"
     ended = f"{figure(progress.ended)} of {amount(progress.total, 'task')} ended, {share}"
     parts: list[Block] = [Line(f"batch {one_line(progress.batch)}: {ended}"), Line(""), _counts(progress.tasks)]
@@ -131,13 +131,13 @@ def blocks_of_batch(progress: Progress) -> list[Block]:
         more = f" and {cause.count - len(cause.ids)} more" if cause.count > len(cause.ids) else ""
         parts.append(Line(f"{figure(cause.count)} failed: {why} ({sentence(', '.join(cause.ids))}{more})"))
     if progress.spent is not None:
-        parts.append(Line(f"what has ended came to {summed(progress.spent)}"))
+        parts.append(Line(f"ended tasks took {summed(progress.spent)}"))
     return parts
 
 
 def _headline(picture: Snapshot) -> str:
     master = picture.master
-    leader = f"led by {master.leader} (epoch {master.epoch})" if master.leader else "led by nobody"
+    leader = f"led by {master.leader} (epoch {master.epoch})" if master.leader else "no leader"
     standbys = f", standing by: {', '.join(master.standbys)}" if master.standbys else ""
     paused = [kind if kind != "+all" else "everything" for kind in picture.paused]
     state = " HALTED" if picture.halted else f" paused: {', '.join(paused)}" if paused else ""
@@ -146,7 +146,7 @@ def _headline(picture: Snapshot) -> str:
 
 
 def _pauses(picture: Snapshot) -> Iterator[str]:
-    """Who paused what, and why, as far as `with_pauses` has added that."""
+    """Yield a line on each pause that `with_pauses` has added, with who asked for it and why."""
     for pause in getattr(picture, "pauses", ()):
         if isinstance(pause, dict):
             what = "everything" if pause["target"] == "+all" else pause["target"]
@@ -169,13 +169,13 @@ def _tasks(picture: Snapshot) -> list[Block]:
 
 
 def _counts(counts: dict[str, int]) -> Table:
-    """How many tasks are in which state."""
+    """Return a table with the number of tasks in each state."""
     row = [Line(str(n), _COLOURS.get(state, "") if n else "dim") for state, n in counts.items()]
     return Table(tuple(counts), [row])
 
 
 def _pace(rates: Rates) -> str:
-    """How fast tasks end, and when the rest will have ended; '' where nothing is known of either."""
+    """Return how fast tasks end, and the time to the end of the rest; '' where neither is known."""
     pace = ""
     if rates.completed_per_min or rates.failed_per_min:
         pace = f"{rates.completed_per_min:g} completed and {rates.failed_per_min:g} failed per minute"
@@ -186,7 +186,7 @@ def _pace(rates: Rates) -> str:
 
 
 def _types(picture: Snapshot) -> Table:
-    # A leader of an earlier release counts what is ready and what runs as one.
+    # A leader of an earlier release counts ready and running tasks together.
     told = {name for counts in picture.types.values() for name in counts}
     names: list[str] = [name for name in ("waiting", "ready", "running") if name in told]
     names += [] if "running" in told else sorted(told - set(names))

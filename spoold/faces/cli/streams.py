@@ -1,9 +1,9 @@
 """This process's own stdin, stdout and stderr. An error of these is never taken for an error of the spool.
 
 A stream that was closed before we began (`>&-`) becomes the null device: else the next file that we open would get
-its number, and what we print would be written into that file. What stdout refuses raises OutputFailed, which is not
-an OSError, so no code that watches over the spool catches it by mistake. What stderr refuses is dropped: there is
-nobody left to tell.
+its number, and our output would be written into that file. A failed write to stdout raises OutputFailed, which is not
+an OSError, so that no code for errors of the spool catches it by mistake. A failed write to stderr is dropped: no
+stream is left to report it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class OutputFailed(Exception):
 
 
 class ReaderGone(OutputFailed):
-    """Whoever read our output, such as `head`, has seen enough and closed the pipe."""
+    """The reader of our output, such as `head`, has closed the pipe."""
 
 
 def guard() -> None:
@@ -47,9 +47,9 @@ def guard() -> None:
 
 
 def sleep(seconds: float) -> None:
-    """Sleep while somebody may read what comes next: a command that prints nothing would else go on for nobody.
+    """Sleep while stdout has a reader: without this check a command that prints nothing would go on in vain.
 
-    Errors: ReaderGone as soon as nobody reads the pipe behind stdout any more.
+    Errors: ReaderGone as soon as the pipe behind stdout has no reader.
     """
     poll = select.poll()
     poll.register(1, 0)
@@ -58,7 +58,7 @@ def sleep(seconds: float) -> None:
 
 
 def is_piped() -> bool:
-    """Whether somebody wrote to the pipe behind stdin, as in `echo x | spool …`; not if it only stands open."""
+    """Return whether the pipe behind stdin has data, as in `echo x | spool …`; not if it is only open."""
     try:
         if not stat.S_ISFIFO(os.fstat(0).st_mode):
             return False
@@ -70,8 +70,8 @@ def is_piped() -> bool:
 
 
 def give_up(failed: OutputFailed) -> int:
-    """Say what happened to stdout; the exit code of this process. What is still buffered goes nowhere: the
-    interpreter flushes stdout when it ends, and must not fail there."""
+    """Report the failure of stdout; return the exit code of this process. Buffered output is dropped: the interpreter
+    flushes stdout when it ends, and must not fail there."""
     with suppress(OSError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
@@ -87,9 +87,9 @@ def give_up(failed: OutputFailed) -> int:
 
 
 class _Writer(io.BufferedWriter):
-    """What lies between text and descriptor; refusals go to `refused`, which drops them or raises.
+    """The buffer between text and descriptor; errors go to `refused`, which drops them or raises.
 
-    Not a raw stream of ours: what an interrupt within its `write` left in doubt would be written twice.
+    Not our own raw stream: data would be written twice after an interrupt within its `write`.
     """
 
     def __init__(self, number: int, refused: Callable[[OSError], None]) -> None:
@@ -97,7 +97,7 @@ class _Writer(io.BufferedWriter):
         self._refused = refused
 
     def write(self, data: Any, /) -> int:
-        """How much was taken; all of it, if what is refused is dropped."""
+        """Write data and return how much was taken; all of it, if a refused write is dropped."""
         try:
             return super().write(data)
         except OSError as error:
@@ -105,7 +105,7 @@ class _Writer(io.BufferedWriter):
             return len(data)
 
     def flush(self) -> None:
-        """Write what is buffered."""
+        """Write the buffered data."""
         try:
             super().flush()
         except OSError as error:
@@ -121,7 +121,7 @@ def _drop(_error: OSError) -> None:
 
 
 def _writer(number: int, before: TextIO | None, refused: Callable[[OSError], None]) -> TextIO:
-    """A text stream as Python makes its own, over our writer."""
+    """Return a text stream like Python's own, over our writer."""
     at_once = number == 2 or os.isatty(number) or bool(os.environ.get("PYTHONUNBUFFERED"))
     return io.TextIOWrapper(
         _Writer(number, refused),

@@ -1,4 +1,4 @@
-"""`spool submit`: files, standard input, options or a command → tasks."""
+"""`spool submit`: makes tasks from files, standard input, options or a command."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def submit(
 ) -> None:
     """Submit tasks.
 
-    They come from files, from stdin, from options, or are a command after --. Prints the ids, one a line. With
-    files, options say what holds for every task in them.
+    They come from files, from stdin, from options, or are a command after --. Prints the ids, one per line. With
+    files, options apply to every task in them.
     """
     fields = drafting.Options(
         kind, input_json, task_id, name, priority, after, timeout, retries, requires, batch, env, cwd
@@ -74,7 +74,7 @@ def submit(
 def _drafts(
     files: list[str], fields: dict[str, Any], command: list[str] | None
 ) -> list[tuple[str, dict[str, Any] | list[dict[str, Any]]]]:
-    """Everything that was said, read before anything is submitted: file → task or tasks. Errors: BadFile."""
+    """Read all tasks before any is submitted: file → task or tasks. Errors: BadFile."""
     from spoold.faces.cli.values import tasks_in
     from spoold.protocol.errors import BadFile
 
@@ -102,7 +102,7 @@ def _drafts(
 def _submit(spool: SpoolClient, file: str, found: dict[str, Any] | list[dict[str, Any]]) -> list[str]:
     if isinstance(found, list):
         return spool.submit_many(found, file=file)
-    # The id that is made begins like the file, as it does when the file is dropped by hand.
+    # A generated id begins like the file's name, as for a file that is dropped by hand.
     stem = os.path.basename(file).rpartition(".")[0] if file.lower().endswith(".json") else ""
     return [spool.submit_from(file, found, stem=stem)]
 

@@ -24,13 +24,11 @@ def up(
         typer.Option("--slots", min=1, max=4096, metavar="N", help="Tasks at once per worker; else one per CPU."),
     ] = None,
     allow_command: Annotated[
-        bool, typer.Option("--allow-command", help="Run any command that somebody submits.")
+        bool, typer.Option("--allow-command", help="Run any command that is submitted.")
     ] = False,
     name: Annotated[
         str | None,
-        typer.Option(
-            "--name", metavar="NAME", help="What the workers are called; else what the file says, or the host."
-        ),
+        typer.Option("--name", metavar="NAME", help="The workers' name; else the one in the file, or the host's."),
     ] = None,
     config: Annotated[
         str | None, typer.Option("--config", metavar="FILE", help="The workers' configuration (TOML).")
@@ -39,10 +37,10 @@ def up(
 ) -> None:
     """Run a master and workers here.
 
-    Until Ctrl-C, which drains them; a second Ctrl-C hands back what runs."""
+    Ctrl-C drains them; a second Ctrl-C hands back their running tasks."""
     from spoold.daemon import up as daemon
 
-    # A mistake in the spool or the file is told here once, not by every child again.
+    # A mistake in the spool or the file is reported here once, not by every child.
     from spoold.worker.config import load_config
 
     settings = load_config(config)

@@ -1,6 +1,6 @@
-"""What people write on a command line, as values: 90s, cpu=2,mem=4G, K=V, JSON, files of tasks.
+"""Values from a command line: 90s, cpu=2,mem=4G, K=V, JSON, files of tasks.
 
-Every failure is a BadFile that names the option and the mend; the group makes exit code 2 of it.
+Every failure is a BadFile that names the option and the fix; the group makes exit code 2 of it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.
 
 
 def duration(text: str, option: str) -> float:
-    """'90', '90s', '5m', '1.5h' or '2d' as seconds. Errors: BadFile."""
+    """Return '90', '90s', '5m', '1.5h' or '2d' as seconds. Errors: BadFile."""
     match = _DURATION.fullmatch(text.strip().lower())
     if match is None:
         raise BadFile(option, "", f"{text!r} is no time.", "write seconds, or 90s, 5m, 1.5h, 2d.")
@@ -31,7 +31,7 @@ def duration(text: str, option: str) -> float:
 
 
 def moment(text: str, option: str) -> datetime:
-    """A moment with its zone, as '2026-01-31T18:00:00Z'. Errors: BadFile."""
+    """Return a moment with its zone, from text such as '2026-01-31T18:00:00Z'. Errors: BadFile."""
     with suppress(ValueError):
         found = datetime.fromisoformat(text.strip())
         if found.utcoffset() is not None:
@@ -40,7 +40,7 @@ def moment(text: str, option: str) -> datetime:
 
 
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
-    """'K=V' words as a mapping. Errors: BadFile."""
+    """Return 'K=V' words as a mapping. Errors: BadFile."""
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -51,7 +51,7 @@ def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 
 
 def requirements(texts: Iterable[str]) -> dict[str, Any]:
-    """'cpu=2,mem=4G,gpu=1,label=docker' as `requires`; several options add up. Errors: BadFile."""
+    """Return 'cpu=2,mem=4G,gpu=1,label=docker' as `requires`; several options add up. Errors: BadFile."""
     found: dict[str, Any] = {}
     for text in texts:
         for name, value in pairs((part.strip() for part in text.split(",") if part.strip()), "--requires").items():
@@ -63,7 +63,7 @@ def requirements(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def json_value(text: str, option: str) -> Any:
-    """An option's JSON, or @FILE that holds it. Errors: BadFile."""
+    """Return the value of an option's JSON, or of @FILE that holds it. Errors: BadFile."""
     if text.startswith("@"):
         return codec.load(read_file(text[1:]), text[1:])
     try:
@@ -74,7 +74,7 @@ def json_value(text: str, option: str) -> Any:
 
 
 def read_file(path: str) -> bytes:
-    """A file of the caller's, or stdin for '-'. Errors: BadFile."""
+    """Return the bytes of the caller's file, or of stdin for '-'. Errors: BadFile."""
     if path == "-":
         return sys.stdin.buffer.read()
     try:
@@ -87,7 +87,7 @@ def read_file(path: str) -> bytes:
 
 
 def standard_input(most_bytes: int) -> str:
-    """What stands on stdin, as text. Errors: BadFile for what no task can hold."""
+    """Return stdin as text. Errors: BadFile for text that no task can hold."""
     data = sys.stdin.buffer.read(most_bytes + 1)
     if len(data) > most_bytes:
         problem = f"standard input has more than {most_bytes:,} bytes, and is part of the task."
@@ -100,7 +100,7 @@ def standard_input(most_bytes: int) -> str:
 
 
 def tasks_in(path: str) -> dict[str, Any] | list[dict[str, Any]]:
-    """What a file holds: one task of a .json, many of a .jsonl; of stdin, whichever it turns out to be.
+    """Return the content of a file: one task of a .json, many of a .jsonl, either from stdin.
 
     Errors: BadFile.
     """
@@ -111,7 +111,7 @@ def tasks_in(path: str) -> dict[str, Any] | list[dict[str, Any]]:
         try:
             return _object(data, file)
         except BadFile:
-            # Several lines that are no JSON together may be tasks each; one bad file must not be taken for that.
+            # Several lines that are no JSON together may each be a task; one bad file must not be taken for that.
             if path != "-" or len(lines) < 2 or not lines[0].strip().endswith(b"}"):
                 raise
     found = list(_objects(data, file))
@@ -127,14 +127,14 @@ def _objects(data: bytes, file: str) -> Iterator[dict[str, Any]]:
 
 
 def _object(data: bytes, file: str) -> dict[str, Any]:
-    """What would be changed silently if it were read here and written again is refused here."""
+    """Return a task; refuse values that would change silently when they are read and written again."""
     found = codec.load_object(data, file)
     codec.sure(data, found, file)
     return found
 
 
 def integer(text: str, option: str, field: str = "") -> int | str:
-    """A whole number as a number, anything else as it is. Errors: BadFile for one that JSON cannot hold."""
+    """Return a whole number as a number, other text as it is. Errors: BadFile for a number that JSON cannot hold."""
     try:
         number = int(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`spool wait`: until tasks have ended."""
+"""`spool wait`: waits until tasks have ended."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def wait(
 ) -> None:
     """Wait until tasks have ended.
 
-    Options select tasks in place of ids: each task in the spool that all of them fit when the wait begins. Exits with
-    1 if any of them failed, with 124 if the time was over first, with 4 if an id is unknown: the others are waited
-    for all the same.
+    Options select tasks in place of ids: each task in the spool that fits all of them when the wait begins. Exits
+    with 1 if any of them failed, with 124 if the time was over first, with 4 if an id is unknown; it still waits for
+    the others.
     """
     from spoold.faces.cli.progress import wait_with_bar
     from spoold.faces.cli.values import duration
@@ -66,7 +66,7 @@ def wait(
 
 
 def report_failures(results: dict[str, Result]) -> bool:
-    """Say which tasks failed and why; whether any did."""
+    """Report which tasks failed and why; return whether any did."""
     failed = [(task_id, result) for task_id, result in results.items() if result.status != "success"]
     for task_id, result in failed[:FAILURES_SHOWN]:
         why = output.why_ended(result)

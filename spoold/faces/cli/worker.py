@@ -23,16 +23,17 @@ def worker(
     slots: Annotated[
         int | None, typer.Option("--slots", min=1, max=4096, metavar="N", help="Tasks at once; else one per CPU.")
     ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="What it is called; else the host.")
-    ] = None,
+    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Its name; else the host's.")] = None,
     types: Annotated[str | None, typer.Option("--types", metavar="A,B", help="Only tasks of these types.")] = None,
-    labels: Annotated[str | None, typer.Option("--labels", metavar="X,Y", help="What tasks may require.")] = None,
+    labels: Annotated[
+        str | None, typer.Option("--labels", metavar="X,Y", help="Labels that tasks may require.")
+    ] = None,
     allow_command: Annotated[
-        bool, typer.Option("--allow-command", help="Run any command that somebody submits.")
+        bool, typer.Option("--allow-command", help="Run any command that is submitted.")
     ] = False,
     config: Annotated[
-        str | None, typer.Option("--config", metavar="FILE", help="Handlers and all else (TOML); options go over it.")
+        str | None,
+        typer.Option("--config", metavar="FILE", help="Handlers and all other settings (TOML); options override it."),
     ] = None,
     until_eof: Annotated[bool, typer.Option("--until-eof", hidden=True)] = False,
 ) -> None:

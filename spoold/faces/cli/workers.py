@@ -1,4 +1,4 @@
-"""`spool workers`: every node that beats, or has stopped beating."""
+"""`spool workers`: every node that beats, or has stopped."""
 
 from __future__ import annotations
 
