@@ -1,4 +1,6 @@
-"""Interfaces for people and other programs: each face is a package that uses the library, and nothing uses it.
+"""What people and other programs meet: each face is a package that uses the library, and nothing uses it.
 
-cli/        the `spool` command
+    cli/        the `spool` command
+
+Law: a face asks `spoold.client` and nothing below it, except for the verbs that run or repair a spool.
 """

@@ -1,7 +1,9 @@
 """Questions that people ask.
 
-case        the known facts about one task at one moment
-reasons     why it is not running, in words
-takers      the workers' side of that: which workers could take it
-selection   the tasks selected by state, type and batch
+    case        what is known of one task at one moment
+    reasons     why it is not running, in words
+    takers      the workers' side of that: which of them could take it
+    selection   which tasks are meant by state, type and batch
+
+Law: pure; an answer comes from the rules that decide, never from a copy of them.
 """

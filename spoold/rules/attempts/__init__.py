@@ -1,11 +1,15 @@
-"""Attempts at one task: their settings, how they end, and the next step.
+"""Attempts at one task: what holds for them, how they end, and what comes next.
 
-policy         a task's own wishes over the type's settings over the spool's
-outcome        how an attempt ended, as one of a few classes
-figures        an attempt's own report of its cost
-memory         the memory that an attempt asks for, after some that ran out of it
-accounts       the sum of the costs of one task's attempts
-retry          outcome → another attempt, or the end
-elsewhere      the other workers that could run a task, and how long this one leaves it alone
-start_backoff  how long a worker claims nothing when its machine can start nothing
+    policy         a task's own wishes over the type's settings over the spool's
+    ends           how long an attempt may run, and which deadlines are past
+    cancelling     what a cancel does to a task in each state
+    outcome        how an attempt ended, as one of a few classes
+    figures        what an attempt says that it cost
+    memory         how much an attempt asks for, after some that ran out of it
+    accounts       what the attempts of one task cost together
+    retry          outcome → another attempt, or the end
+    elsewhere      which other worker could run what this one cannot, and how long this one leaves it alone
+    start_backoff  how long a worker whose machine can start nothing claims nothing
+
+Law: pure; no attempt is charged for what was not the task's fault.
 """

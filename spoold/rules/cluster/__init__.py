@@ -1,10 +1,12 @@
 """The nodes of a spool, as each of them sees the others.
 
-liveness    which nodes are dead, by counters and the observer's own clock
-succession  who leads: the action on the token that was seen
-clocks      the right time when machines disagree
-power       the effect of a battery on a worker
-drain       the workers that a drain means
-nodes       heartbeats as status shows them
-tempo       how fast tasks end, when the rest will have ended, and recent failures
+    liveness    which nodes are dead, by counters and the observer's own clock
+    succession  who leads: what to do with the token that was seen
+    clocks      what time it is where machines disagree
+    power       what a battery lets a worker do
+    drain       which workers a drain is meant for
+    nodes       heartbeats as status shows them
+    tempo       how fast tasks end, when the rest will have ended, what went wrong lately
+
+Law: pure; beats are compared, never the clocks of two machines.
 """

@@ -1,5 +1,7 @@
 """How a drop comes in.
 
-admission   a drop as a task, a rejection, or not yet
-batch       a .jsonl drop as tasks
+    admission   a drop as a task, a rejection, or not yet
+    batch       a .jsonl drop as tasks
+
+Law: pure; a drop is judged by its bytes and its name alone.
 """

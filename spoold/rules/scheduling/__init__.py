@@ -1,10 +1,12 @@
-"""The waiting tasks, and which of them run next.
+"""What waits, and what of it runs next.
 
-graph       which tasks wait for which, and cycles among them
-resources   counted resources: how much a task uses, how much there is
-backlog     the waiting tasks, and when the gates are asked again
-queues      the order of runnable tasks
-promoting   the tasks that go to ready/ next, and those that go back
-matching    may this worker run the tasks in this lane?
-ahead       how many tasks a worker may claim before a slot is free
+    graph       which tasks wait for which, and cycles among them
+    resources   what is counted: how much a task uses, how much there is
+    backlog     what is waiting, and when the gates are asked again
+    queues      the order of what may run
+    promoting   which of it goes to ready/ next, and which goes back
+    matching    may this worker run what is in this lane?
+    ahead       how many tasks a worker may claim before a slot is free for them
+
+Law: pure; leader, workers and `spool explain` ask the same functions.
 """

@@ -1,7 +1,9 @@
 """The tree of a spool as a whole.
 
-sighting    the content of one survey
-audit       is the one-token law true of it?
-finding     a fault, and its fix
-retention   the files that move to the archive
+    sighting    what a survey of it saw
+    audit       is the one-token law true of it?
+    finding     what is wrong, and the fix
+    retention   what moves to the archive
+
+Law: pure; what was seen goes in, findings and fixes come out.
 """

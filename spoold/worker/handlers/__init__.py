@@ -1,8 +1,10 @@
 """A task becomes a job, within what this worker permits.
 
-handler     how the tasks of one type are run, and what they may say about it
-permits     what a task may say about how it is run: directory, variables, standard input
-filling     a handler's command with a task's fields filled in
-hazards     words that programs take for more than an operand
-preparing   task + handler → program, environment, folder, limits
+    handler     how the tasks of one type are run, and what they may say about it
+    permits     what a task may say about how it is run: directory, variables, standard input
+    filling     a handler's command with a task's fields filled in
+    hazards     words that programs take for more than an operand
+    preparing   task + handler → program, environment, folder, limits
+
+Law: the worker's configuration decides what runs; a task only asks.
 """

@@ -1,8 +1,10 @@
 """Which task this worker takes next, and which are its own.
 
-vacancies   for how many more tasks there is a place
-claiming    ready/ → claimed/<me>/: which task is taken next
-claims      what is mine, as the share shows it
-cooldown    which tasks and types it leaves to others for a while
-company     the other workers: which of them could run what this one cannot
+    vacancies   for how many more tasks there is a place
+    claiming    ready/ → claimed/<me>/: which task is taken next
+    claims      what is mine, as the share shows it
+    cooldown    which tasks and types it leaves to others for a while
+    company     the other workers: which of them could run what this one cannot
+
+Law: a claim is a rename into the worker's own directory; no other node moves there but the leader, to reap.
 """
