@@ -228,7 +228,7 @@ class Output:
                 self._said = (self._said + chunk)[-self._keep :]
 
     def _write(self, data: bytes) -> int:
-        """Write to the file; return how many bytes the disk took. The first failure is recorded in `trouble`."""
+        """Write to the file; return how many bytes the disk took. After a failure (`trouble`) no more is tried."""
         written = 0
         try:
             if self._file is None:

@@ -33,7 +33,7 @@ def test_what_is_not_safe_is_an_exit_code(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("spoold.doctor.examine.examine", lambda order, say: report)
     result = spool(tmp_path, "doctor", str(tmp_path))
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[1:4] == ["not safe: it is soft", "    mend: hard", "not safe: since it is soft"]
+    assert result.stdout.splitlines()[1:4] == ["not safe: it is soft", "    fix: hard", "not safe: since it is soft"]
 
 
 def test_what_only_one_strategy_needs_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,7 +45,7 @@ def test_what_only_one_strategy_needs_is_told_so(capsys: pytest.CaptureFixture[s
 def test_what_was_found_on_another_machine_is_told_with_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     remark = Remark(grade="warning", probe="mount", problem="noac", mend="drop it", host="laptop2")
     show(Report(at="", node="n", verdict="safe with rename", reason="so", remarks=(remark,)))
-    assert capsys.readouterr().out.splitlines()[1:3] == ["warning: laptop2: noac", "    mend: drop it"]
+    assert capsys.readouterr().out.splitlines()[1:3] == ["warning: laptop2: noac", "    fix: drop it"]
 
 
 @pytest.mark.parametrize(

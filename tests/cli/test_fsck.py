@@ -67,7 +67,7 @@ def test_errors_are_and_a_repair_mends_them(directory: Path) -> None:
     mended = spool(directory, "fsck", "--repair")
     assert mended.exit_code == 0
     assert mended.stdout.splitlines() == [
-        f"mended: moved ready/type=other/{name} to waiting/type=review/{name}",
+        f"repaired: moved ready/type=other/{name} to waiting/type=review/{name}",
         "clean: 1 waiting",
     ]
 

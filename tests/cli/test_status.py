@@ -61,7 +61,7 @@ def test_the_fix_at_the_end_of_a_long_warning_is_shown() -> None:
 def test_people_see_that_nobody_leads(tmp_path: Path) -> None:
     result = spool(make(tmp_path / "s"), "status")
     assert result.exit_code == 0
-    assert "led by nobody (counted now)" in result.stdout
+    assert "no leader (counted now)" in result.stdout
     assert "! no leader is seen" in result.stdout
     assert "no workers alive" in result.stdout
 

@@ -24,7 +24,7 @@ TaskArgument = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="A task: its id, or at least its first 4 characters.",
+        help="A task: its id, or the beginning of it, from 4 characters on.",
         autocompletion=completing.ids,
     ),
 ]
