@@ -1,7 +1,7 @@
-"""A file that was taken out of pending/ and says something else by now goes back, to be judged as a drop.
+"""Return a file that was taken out of pending/, and whose content has changed, to pending/ to be judged as a drop.
 
-Law: what a program wrote into a file is judged, wherever the file is by then. Its old name may be another drop's by
-now, so it comes back under one that nobody else makes.
+Law: what a program wrote into a file is judged, wherever the file is by then. Its old name may belong to another drop
+by now, so the file comes back under a name that no other process makes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from spoold.rules.entry import admission
 
 
 def judge_anew(desk: Desk, path: str, drop: str) -> bool:
-    """Move the file at `path` into pending/; True when it is there. drop: what it was called, with its extension."""
+    """Move the file at `path` into pending/; True when it is there. drop: its name as a drop, with the extension."""
     stem, _, extension = drop.rpartition(".")
     suffix = admission.settle(drop, desk.next_micros(), desk.epoch)[0]
     back = f"{slug(first_stem(stem), 100)}.{suffix}.{extension}"

@@ -1,7 +1,7 @@
-"""Which ids stand in the archive: eight bytes for each, since there may be millions of them.
+"""Which ids are in the archive: eight bytes for each, since there may be millions of them.
 
-Kept are hashes, sorted, in many small arrays, so that neither a question nor a change costs more with all that ever
-was. Two ids of one hash are as likely as one in 2**64 for each pair; whoever acts on an answer reads the archive.
+It keeps hashes, sorted, in many small arrays, so that the cost of a lookup or a change does not grow with all past
+tasks. Each pair of ids has one chance in 2**64 of an equal hash: a caller that acts on an answer reads the archive.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Archived:
         return self.state(task_key) is not None
 
     def state(self, task_key: str) -> State | None:
-        """How the archived task with that key ended; None for one that is not archived."""
+        """Return how the archived task with that key ended; None for one that is not archived."""
         for state in [state for state, count in self.counts.items() if count]:
             part, index, found = self._find(state, task_key)
             if index < len(part) and part[index] == found:
@@ -38,14 +38,14 @@ class Archived:
         return None
 
     def add(self, task_key: str, state: State) -> None:
-        """The task's file is in the archive, as ended in this state."""
+        """Record that the task's file is in the archive, as ended in this state."""
         self.discard(task_key)
         part, index, found = self._find(state, task_key)
         part.insert(index, found)
         self.counts[state] += 1
 
     def discard(self, task_key: str) -> None:
-        """The task's file is no longer in the archive, if it was."""
+        """Record that the task's file is no longer in the archive, if it was."""
         state = self.state(task_key)
         if state is not None:
             part, index, _ = self._find(state, task_key)
@@ -53,17 +53,17 @@ class Archived:
             self.counts[state] -= 1
 
     def _find(self, state: State, task_key: str) -> tuple[array[int], int, int]:
-        """Where a key's hash stands, or would stand: the array, the place in it, the hash."""
+        """Return where a key's hash is, or would be: the array, the index in it, the hash."""
         found = hash(task_key) & _MASK
         part = self._hashes[state][found % _PARTS]
         return part, bisect_left(part, found), found
 
 
 def still_archived(fs: FileSystem, task_id: str, blocked: set[str]) -> bool:
-    """Whether the archive has a task that was seen there, by a listing. Errors: OSError.
+    """Whether the archive has a task that a listing saw there. Errors: OSError.
 
-    Its directory is believed to have it while this user may not list that: nothing else may take its id. blocked:
-    keeps the directory, for people.
+    While this user cannot list the task's directory, the task counts as archived: no other task may take its id.
+    blocked: receives that directory, for the warnings.
     """
     closed: set[str] = set()
     found = find_archived(fs, task_id, closed)

@@ -1,8 +1,8 @@
-"""A .jsonl drop → many tasks: all of its lines or none, and each exactly once, whoever finishes the work.
+"""A .jsonl drop → many tasks: all of its lines or none, and each exactly once, even if another leader finishes it.
 
-The batch file is the token of all its lines. It stands in its leader's door (see `doors`); its lines are staged
-beside it and published by rename. A leader that takes over a half-expanded batch has removed that door first: what
-stood staged in it is gone, so a late rename finds no source. Only then it looks which lines exist, and goes on.
+The batch file is the token of all its lines. It stands in its leader's door (see `doors`). Its lines are staged
+beside it and published by rename. A leader that takes over a half-expanded batch first removes the old door with all
+that was staged in it, so a late rename finds no source. Only then does it check which lines exist, and goes on.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from spoold.store.refusals import WAITED_FOR
 from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import NotRegularError
 
-# Lines that become tasks in one step: few enough that all else goes on beside it. On a slow share as many as can be
-# written and published in this time (s), or in as long as all else took since the last ones.
+# Lines that become tasks in one step: few enough that other work goes on beside them. On a slow share: as many as can
+# be written and published in this time (s), or in the time that all other work took since the last lines.
 PER_STEP = 500
 STAGING_S = 4.0
-# What stands under a batch's name and is no file promises no ids.
+# An entry under a batch's name that is no file promises no ids.
 NOTHING = Accepted({}, [], [], b"")
 OVERWRITTEN = (
-    "was written again before all its lines were tasks: those that were not are lost, unless they are new ones"
+    "was written again before all its lines were tasks: the other lines are lost, unless the new content has them"
 )
 
 
 def accept(desk: Desk, drop: str, data: bytes, accepted: Accepted) -> None:
-    """The batch becomes mine to expand; its order numbers are taken, so that its tasks stay together.
+    """Take the batch through the door to expand it, and reserve its order numbers, so that its tasks stay together.
 
-    One that is not ours says in its name how much of it was admitted: its writer may go on.
+    The name of a stranger's batch says how much of it was admitted: its writer may go on.
     """
     order, prefix = admission.settle(drop, desk.next_micros(), desk.epoch)
     desk.next_micros(data.count(b"\n") + 2)
@@ -57,7 +57,7 @@ def accept(desk: Desk, drop: str, data: bytes, accepted: Accepted) -> None:
 
 @dataclass(slots=True)
 class _Open:
-    """A batch under way: its lines still to come. vanished: of the desk, when the first was read."""
+    """A batch under way and its remaining lines. vanished: the desk's count when the first line was read."""
 
     name: BatchName
     lines: Iterator[Line]
@@ -77,7 +77,7 @@ class Batches:
         self._stuck = Stuck()
 
     def step(self, desk: Desk) -> int:
-        """Publish some lines. Returns how many batches are still open, and not waiting for room. Errors: OSError."""
+        """Publish some lines. Returns how many batches are open and do not wait for room. Errors: OSError."""
         resolved = self._staging.resolve(desk)
         for gone in [name for name, until in self._overwritten.items() if desk.step.now.monotonic >= until]:
             del self._overwritten[gone]
@@ -98,11 +98,11 @@ class Batches:
         return len(desk.door.batches) - len(self._stuck.drops.keys() & self._names(desk).keys())
 
     def next_due(self) -> float | None:
-        """When (monotonic, s) the next batch that nothing could be done with is to be tried again."""
+        """When (monotonic, s) to try the next stuck batch again."""
         return self._stuck.next_due()
 
     def _oldest_due(self, desk: Desk) -> BatchName | None:
-        """The oldest batch, but for those that nothing could be done with lately: none waits for them."""
+        """Return the oldest batch that is not stuck: no batch waits for a stuck one."""
         if not self._stuck.drops:
             return min(desk.door.batches, key=_age, default=None)
         names = self._names(desk)
@@ -113,11 +113,11 @@ class Batches:
         )
 
     def _names(self, desk: Desk) -> dict[str, BatchName]:
-        """All batches by file name; none where none is stuck, since there may be thousands, in every step."""
+        """All batches by file name; empty when none is stuck, since there may be thousands, in every step."""
         return {name.encode(): name for name in desk.door.batches} if self._stuck.drops else {}
 
     def _begin(self, desk: Desk, name: BatchName) -> bool:
-        """Read a batch, or settle it; False where neither can be done now, which people are told. Errors: OSError."""
+        """Read a batch, or settle it; False, with a notice, where neither can be done now. Errors: OSError."""
         path = kept.path_of(desk, name)
         try:
             with desk.reading(path):
@@ -128,9 +128,9 @@ class Batches:
             kept.reject_rest(desk, name, found.error, size=found.size)
             return name not in desk.door.batches
         if desk.door.promised.get(name) is NOTHING:
-            del desk.door.promised[name]  # somebody has put a file there meanwhile
+            del desk.door.promised[name]  # another process has put a file there meanwhile
         if data is None:
-            # Finished by an unlink or a rename whose reply was lost, or taken over.
+            # It was finished by an unlink or a rename whose reply was lost, or another leader took it over.
             desk.door.batches.discard(name)
             desk.door.in_doubt = True
             return True
@@ -144,8 +144,8 @@ class Batches:
 
     @staticmethod
     def _unread(desk: Desk, name: BatchName, error: OSError) -> bool:
-        """What is no file is no batch, and goes. A file stays, and its ids with it, though nobody knows which: a line
-        whose id another drop took meanwhile would be lost. True when it is gone. Errors: OSError.
+        """Reject an entry that is no file. An unreadable file stays, and keeps its ids, though they are unknown: a
+        line whose id another drop took meanwhile would be lost. True when it is gone. Errors: OSError.
         """
         path = kept.path_of(desk, name)
         if isinstance(error, NotRegularError):
@@ -162,10 +162,10 @@ class Batches:
         return False
 
     def _as_admitted(self, desk: Desk, name: BatchName, data: bytes) -> bytes | None:
-        """What the batch said when it was admitted, whatever was written into its file since; None if that is lost.
+        """Return the batch's content as admitted, whatever was written into its file since; None if that is lost.
 
-        This leader may have read it before. Else the lines that are no tasks yet are unknown, and the file is a new
-        drop.
+        This leader may have read it before. Otherwise the lines that are no tasks yet are unknown, and the file is a
+        new drop.
         """
         admitted = in_name(name)
         if not digest_of(data).startswith(admitted):
@@ -181,8 +181,8 @@ class Batches:
         return data
 
     def _expand_if_room(self, desk: Desk, under_way: _Open) -> bool | None:
-        """Expand it; None on a full share, where all else goes on that needs no room. False where it could not be
-        removed, though nothing is left to be done with it. Errors: OSError.
+        """Expand it. None on a full share, where work that needs no room goes on. False when all is done but the
+        file could not be removed. Errors: OSError.
         """
         try:
             return self._expand(desk, under_way)
@@ -199,7 +199,7 @@ class Batches:
         """Stage some lines, make them durable together, then publish them one by one. On a share each is durable as
         it is written, and published before the client has to ask the server about it again.
 
-        Durable first: a published line may be run at once, and a power cut must not leave it without its content.
+        Durable first: a published line may run at once, and a power cut must not leave it without its content.
         """
         try:
             all_read = self._stage_some(desk, under_way)
@@ -213,12 +213,12 @@ class Batches:
             self._rested_at = desk.store.clock.monotonic()
             return True
         except BaseException:
-            # Whatever stopped this line, the next step starts over: lines that exist are passed over.
+            # Whatever stopped this line, the next step starts over and skips lines that exist.
             self._open = None
             raise
 
     def _stage_some(self, desk: Desk, under_way: _Open) -> bool:
-        """Stage as many lines as one step may; whether there are no more. Errors: OSError, DoorShut."""
+        """Stage as many lines as one step may; True when there are no more. Errors: OSError, DoorShut."""
         clock = desk.store.clock
         now = clock.monotonic()
         until = now + max(STAGING_S, now - self._rested_at)
@@ -235,9 +235,9 @@ class Batches:
         return count < PER_STEP
 
     def _kept(self, desk: Desk, under_way: _Open) -> bool:
-        """Whether every line is a task, and no power cut of the server can undo that any more. Errors: OSError.
+        """Whether every line is a task that no power cut of the server can undo any more. Errors: OSError.
 
-        What it forgot before it had settled shows in listings, all of which come after that.
+        Lines that the server forgot before it settled are absent from listings, and all of these come after that.
         """
         if not under_way.settled:
             desk.store.settle(layout.WAITING, {})
@@ -247,17 +247,17 @@ class Batches:
         if not desk.missing:
             relisting.relist(desk)
         if not desk.missing and desk.missing.vanished != under_way.vanished:
-            self._open = None  # once more from the first line: those that are there are passed over
+            self._open = None  # once more from the first line, skipping those that exist
         return self._open is not None and not desk.missing
 
     def _finish(self, desk: Desk, name: BatchName) -> bool:
-        """All lines are tasks: the batch file has no more to say, unless its writer goes on. False where it stays."""
+        """All lines are tasks: remove the batch file, or keep it if its writer may go on. False where it stays."""
         desk.step.clear_denial()
         if not (take_away(desk, kept.path_of(desk, name)) if name.size is None else kept.keep(desk, name)):
             if name.size is None or desk.step.denied:
                 self._open = None
                 return False
-            return True  # it may have been renamed, or be renamed late: the next step tries once more
+            return True  # it may have been renamed, or the rename may come late: the next step tries once more
         desk.door.batches.discard(name)
         desk.door.promised.pop(name, None)
         desk.step.change()

@@ -1,7 +1,7 @@
-"""How often a leader lists what, and how long it rests.
+"""How often a leader lists each directory, and how long it rests.
 
-Law: a look that comes late may delay a decision and never makes one wrong. What people or tasks wait for is looked at
-first; what only grows, more rarely the longer it is.
+Law: a late look may delay a decision and never makes one wrong. The leader looks first at what people or tasks wait
+for. A list that only grows is read more rarely the longer it is.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from spoold.master.changes import EVERYTHING, Wanted
 from spoold.master.desk import Desk
 
-# How often (s) what is listed where looks cost round trips. UNDER_WAY, QUIET: everything, in heartbeat intervals.
+# How often (s) each is listed where looks cost round trips. UNDER_WAY, QUIET: everything, in heartbeat intervals.
 UNDER_WAY, QUIET = 0.5, 3.0
-PENDING_S, PENDING_IDLE_S = 0.4, 0.9  # with nothing ready: at every step, and so often where looks are dear
+PENDING_S, PENDING_IDLE_S = 0.4, 0.9  # with nothing ready: at every step, and this often where looks are dear
 READY_S = 0.5
 ENDED_S, ENDED_EACH_S = 1.0, 1e-4
-# Where looks are free, two of them still grow: what has ended with what was done lately, and the drops with what is
-# not admitted yet. So they are not listed at every step, but beyond a few only so often (s) for each: ends that are
-# waited for take a tenth of the time at most, others less, and a thousandth in a quiet spool.
+# Where looks are free, two of them still grow: the ended tasks with the recent work, and the drops with those not yet
+# admitted. So they are not listed at every step, but beyond FEW entries only this often (s) for each entry: ends that
+# others wait for take a tenth of the time at most, other ends less, and a thousandth in a quiet spool.
 FEW = 256
 ENDED_AWAITED_S, ENDED_LOCAL_S, ENDED_QUIET_S = 2e-6, 5e-6, 2e-4
 PENDING_LOCAL_S = 1e-5
@@ -26,7 +26,7 @@ REQUESTS_S, REQUESTS_QUIET_S = 1.0, 2.0
 
 
 def wanted_now(desk: Desk) -> Wanted:
-    """What is listed now. Where looks are free, everything; else what may have changed, and everything at times."""
+    """Return what to list now: all where looks are free, else what may have changed, and all at times."""
     polling, view, interval_s = desk.polling, desk.view, desk.store.settings.heartbeat.interval_s
     under_way = _under_way(desk)
     if under_way or view.pending or desk.step.busy:
@@ -42,10 +42,11 @@ def wanted_now(desk: Desk) -> Wanted:
         return Wanted(
             pending=polling.take("pending", 0.0, pending_s), ended=polling.take("ended", 0.0, _ended_s(desk))
         )
-    # An end that others wait for is looked for at once. The longer the list of what has ended, the rarer it is read.
+    # An end that others wait for is looked for at once. The longer the list of ended tasks, the more rarely it is
+    # read.
     each_s = ENDED_EACH_S * (len(view.completed) + len(view.failed))
     ended_s = max(0.0 if desk.backlog.awaits else ENDED_S * polling.dear, each_s)
-    # With tasks standing ready, one more would only queue behind them.
+    # With tasks ready, one more would only queue behind them.
     pending_s = (
         PENDING_S * polling.dear if any(view.ready.values()) else PENDING_IDLE_S * (polling.dear - 1) * polling.slow
     )
@@ -62,13 +63,13 @@ def wanted_now(desk: Desk) -> Wanted:
 
 
 def _under_way(desk: Desk) -> bool:
-    """Whether anything may end soon, or has, unseen."""
+    """Whether anything may end soon, or has ended unseen."""
     view = desk.view
     return bool(view.on_the_way) or any(view.ready.values()) or any(view.claimed.values())
 
 
 def _ended_s(desk: Desk) -> float:
-    """How often (s) what has ended is listed where looks are free."""
+    """How often (s) ended tasks are listed where looks are free."""
     each_s = ENDED_QUIET_S
     if _under_way(desk):
         each_s = ENDED_AWAITED_S if desk.backlog.awaits else ENDED_LOCAL_S
@@ -76,22 +77,22 @@ def _ended_s(desk: Desk) -> float:
 
 
 def ends_due(desk: Desk) -> float | None:
-    """When (monotonic, s) to look for what has left its place; None while nothing has."""
+    """When (monotonic, s) to look for tokens that have left their place; None while none has."""
     wanted = desk.view.on_the_way and not desk.polling.rationed
     return desk.polling.next_due("ended", _ended_s(desk)) if wanted else None
 
 
 def _thirsty(desk: Desk) -> bool:
-    """Whether a lane may soon run dry though more waits for it."""
+    """Whether a lane may soon run dry though more tasks wait for it."""
     enough = desk.store.settings.ready.window // 2
     return any(len(tasks) <= enough and desk.backlog.best(lane) for lane, tasks in desk.view.ready.items())
 
 
 def rest_s(desk: Desk, taken: int, since_s: float) -> float:
-    """How long (s) a leader may look at nothing and keep nobody waiting: what a look costs is then shared by more.
+    """How long (s) a leader may rest without making anyone wait: more work then shares the cost of a look.
 
-    taken: so many were put into ready/ for those that workers took since the last step, since_s ago. At that pace, a
-    quarter of a full window is taken meanwhile.
+    taken: how many tasks it put into ready/ to replace those that workers took since the last step, since_s ago. At
+    that pace, workers take a quarter of a full window meanwhile.
     """
     window = desk.store.settings.ready.window
     if sum(map(len, desk.view.ready.values())) <= window // 2 or _thirsty(desk):

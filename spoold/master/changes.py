@@ -1,4 +1,4 @@
-"""What a leader asks to be listed, and what the listings have changed in its view.
+"""Which listings a leader asks for, and what they changed in its view.
 
 Law: says what was seen, and decides nothing.
 """
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Changes:
-    """What a refresh found: keys that came to a new place, those of them that ended, keys that are nowhere.
+    """Result of a refresh: keys that came to a new place, those of them that ended, keys that are nowhere.
 
-    revived: those that had ended, and stand where they stood before that; undone: claims that stand in ready/ again
-    under the very same name, which no move does, and tasks whose success is gone while they still stand where they
-    were before it.
+    revived: keys that had ended, and are back at their place before that. undone: claims that are back in ready/
+    under the very same name, which no move does, and tasks whose success is gone while they are still at their place
+    before it.
     """
 
     came: list[str] = field(default_factory=list)
@@ -27,8 +27,8 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which directories a refresh lists. Whether what lies at the end is listed, too, is asked for in any case: that
-    grows with what has ended lately, and a token that has left its place may be looked for there a little later.
+    """Which directories a refresh lists. `ended` is separate: those listings grow with the recently ended tasks, and
+    a token that has left its place may be looked for there a little later.
     """
 
     pending: bool = True

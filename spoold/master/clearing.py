@@ -1,7 +1,7 @@
-"""What is taken away for good: old archived tasks, old journals, and what nobody uses any more.
+"""Deletes for good: old archived tasks, old journals, and files that no process uses any more.
 
-Age is told by the server's stamps, in days, where minutes do not matter. A task file's own stamp is when it was
-written by its submitter, so the age of an archived task is that of the newest thing beside it: its result or its log.
+The server's stamps give the age, in days, where minutes do not matter. A task file's own stamp is from its
+submitter's write, so the age of an archived task is that of the newest file beside it: its result or its log.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EVERY_S = 60.0
 
 
 class Clearing:
-    """One archive directory at a time, once a minute: deletion is never in a hurry."""
+    """Clears one archive directory at a time, once a minute: deletion is never in a hurry."""
 
     def __init__(self) -> None:
         self._at: float | None = None
@@ -30,7 +30,7 @@ class Clearing:
         self._rests_until: dict[str, float] = {}
 
     def step(self, desk: Desk) -> None:
-        """Take away what is due, if it is time. Errors: OSError."""
+        """Delete what is due, if it is time. Errors: OSError."""
         if self._at is not None and desk.step.now.monotonic - self._at < EVERY_S:
             return
         self._at = desk.step.now.monotonic
@@ -40,7 +40,7 @@ class Clearing:
         _remove_idle_lanes(desk)
 
     def _clear_archive(self, desk: Desk) -> None:
-        """The next directory in which something may be due: each task in it costs a look at its age."""
+        """Clear the next directory with something due: each task in it costs a look at its age."""
         buckets = sorted(desk.store.fs.list(layout.ARCHIVE))
         for _ in buckets:
             self._bucket = (self._bucket + 1) % len(buckets)
@@ -53,7 +53,7 @@ class Clearing:
 def clear_bucket(desk: Desk, directory: str) -> float:
     """Delete the tasks of one archive directory that ended too long ago; the task file goes before its result.
 
-    Returns for how long (s) none is due, neither of those that are there nor of those that come. Errors: OSError.
+    Returns for how long (s) none is due, among the present tasks and those to come. Errors: OSError.
     """
     groups: dict[str, list[str]] = {}
     for name in sorted(absence.names_in(desk.store.fs, directory, desk.view.blocked)):
@@ -83,9 +83,9 @@ def _is_task(name: str) -> bool:
 
 
 def _age_s(desk: Desk, path: str) -> float:
-    """How old a file is, by the clock of the server, which stamped it; 0 while its time is not known.
+    """Return a file's age (s) by the clock of the server, which stamped it; 0 while its time is not known.
 
-    By its own date, a leader that is a year ahead would delete everything at once.
+    By its own clock, a leader that is a year ahead would delete everything at once.
     """
     now = desk.store.common.server()
     try:
@@ -95,7 +95,7 @@ def _age_s(desk: Desk, path: str) -> float:
 
 
 def _clear_journals(desk: Desk) -> None:
-    """Journals that nobody has written to for long; mine is mine."""
+    """Delete journals that have not been written for long; never this leader's own."""
     fs, max_age_s = desk.store.fs, desk.store.settings.retention.events_s
     for name in sorted(absence.names_unless_blocked(fs, layout.EVENTS)):
         events, path = parse_events(name), layout.join(layout.EVENTS, name)
@@ -106,9 +106,9 @@ def _clear_journals(desk: Desk) -> None:
 
 
 def _clear_abandoned(desk: Desk) -> None:
-    """The tmp directories of clients that died; nodes that beat keep theirs, reaped ones have lost it already.
+    """Delete the tmp directories of dead clients; living nodes keep theirs, reaped ones have lost theirs already.
 
-    A client that was only asleep for that long is told so by its next write, and begins again.
+    A client that was only asleep for that long gets an error at its next write, and begins again.
     """
     fs, max_age_s = desk.store.fs, desk.store.settings.retention.tmp_s
     for writer in sorted(set(fs.list(layout.TMP)) - desk.view.beats.keys() - {desk.store.writer}):
@@ -121,9 +121,9 @@ def _clear_abandoned(desk: Desk) -> None:
 
 
 def _remove_idle_lanes(desk: Desk) -> None:
-    """Lanes that hold nothing, so that what is listed at every step does not grow with all that ever was.
+    """Remove empty lanes, so that the listings of every step do not grow with all past lanes.
 
-    rmdir refuses a directory that something has just come into; whoever moves into a lane makes it if need be.
+    rmdir refuses a directory that has just received something; a node that moves into a lane makes it if needed.
     """
     fs, ready, used = desk.store.fs, desk.view.ready, desk.backlog.per_lane()
     for lane in sorted(ready.keys() | list_lanes(fs, layout.WAITING).keys()):

@@ -1,8 +1,8 @@
-"""What a file said when it was judged, and whether it says so still.
+"""The content of a file when it was judged, and whether it has changed.
 
-Law: a quiet look costs a call or two, however large the file is. A small file is read whole. Of a larger one its size
-and the time of its last change are compared; only where that time is another than before is it read, some MiB a look.
-On NFS the time is fresh, since the file was opened just before.
+Law: a quiet look costs a call or two, however large the file is. A small file is read whole. Of a larger file the
+size and the time of the last change are compared. Only if that time differs is the file read, some MiB a look. On NFS
+the time is fresh, since the file was opened just before.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ import hashlib
 
 from spoold.system.filesystem import FileSystem
 
-# What has more bytes is not read at every look, but in pieces, so many a look.
+# A file with more bytes is not read at every look, but in pieces, so many a look.
 SMALL = 1 << 20
 PIECE, PIECES_PER_LOOK = 4 << 20, 16
-# How many bytes of a digest stand in the reason of a rejection, and in the name of a batch.
+# How many bytes of a digest are in the reason of a rejection, and in the name of a batch.
 IN_REASON, IN_NAME = 8, 4
 
 
 def digest_of(data: bytes) -> bytes:
-    """The digest, of which the first bytes are kept: BLAKE2b, 16 bytes, as in `rules.entry.batch`."""
+    """Return the digest, of which the first bytes are kept: BLAKE2b, 16 bytes, as in `rules.entry.batch`."""
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
 class Content:
-    """The first `size` bytes of a file, by the beginning of their digest. Without a digest only the size counts.
+    """The first `size` bytes of a file, known by the beginning of their digest; without one only the size counts.
 
-    unread: whether there is more to compare than one look may read; open_ended: what is added is nobody's business.
+    unread: whether there is more to compare than one look may read; open_ended: whether added bytes are ignored.
     """
 
     def __init__(self, size: int, digest: bytes = b"") -> None:
@@ -38,7 +38,7 @@ class Content:
         self._hash = hashlib.blake2b(digest_size=16)
 
     def look(self, fs: FileSystem, path: str) -> int | None:
-        """How large the file is (bytes); None when its first `size` bytes are others by now. Errors: OSError."""
+        """Return the file's size (bytes); None when its first `size` bytes have changed. Errors: OSError."""
         if self.digest and self.size <= SMALL:
             data = fs.read(path, self.size + 1)
             if not self._is(digest_of(data[: self.size])):
@@ -53,7 +53,7 @@ class Content:
         return max(found.size, self.size + 1) if grown else self.size
 
     def _reads_the_same(self, fs: FileSystem, path: str, mtime_ns: int) -> bool:
-        """Read on in a file that has changed since it was last read to its end; False once it says something else."""
+        """Read on in a file that changed since it was last read to its end; False once its content differs."""
         if mtime_ns != self._mtime_ns:
             self._mtime_ns, self.unread, self._read = mtime_ns, True, 0
             self._hash = hashlib.blake2b(digest_size=16)

@@ -1,7 +1,7 @@
 """Which records of attempts the feed has handed on: the last one of each task.
 
-Law: the attempts of a task end one after the other, so the last one stands for all before it. What is asked is
-answered from names alone.
+Law: the attempts of a task end one after the other, so the last one stands for all before it. All answers come from
+names alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from spoold.protocol.names import EndedName, key, parse_ended, parse_task
 
 
 class Coverage:
-    """The last record of each task that was handed on, or passed over for good. names: of files in results/."""
+    """The last record of each task that was handed on, or skipped for good. names: of files in results/."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._last: dict[str, EndedName] = {}
@@ -37,7 +37,7 @@ class Coverage:
         return last is None or name.attempt > last.attempt or (name.attempt == last.attempt and name != last)
 
     def add(self, name: EndedName) -> None:
-        """It was handed on, or passed over for good."""
+        """Record that it was handed on, or skipped for good."""
         last = self._last.get(key(name.id))
         if last is None or name.attempt >= last.attempt:
             self._last[key(name.id)] = name
@@ -48,14 +48,14 @@ class Coverage:
             del self._last[task_key]
 
     def names(self) -> list[str]:
-        """The names that another coverage can be made of."""
+        """Return the names from which another coverage can be made."""
         return [name.encode() for name in self._last.values()]
 
     def behind(self, names: Iterable[str], place_of: Callable[[str], Place | None]) -> list[End]:
-        """The attempts among these names of results/ that have ended and were not handed on, earlier attempts first.
+        """Return the attempts of these names of results/ that ended and were not handed on, earlier attempts first.
 
-        place_of: where the token of a key is. A record counts if its token says so by name, or has gone on to a later
-        attempt. In the second case nothing says which decider counts, so of several records the first by name does.
+        place_of: where the token of a key is. A record counts if its token's name says so, or if the token has gone
+        on to a later attempt. In the second case nothing says which decider counts, so the first record by name does.
         """
         found: dict[tuple[str, int], End] = {}
         for name in map(parse_ended, sorted(names)):
@@ -70,7 +70,7 @@ class Coverage:
 
 
 def _end_of(name: EndedName, place: Place) -> End | None:
-    """The end that this record is of, given where its token is; None if it has not ended, or does not count."""
+    """Return the end that this record is of, given its token's place; None if it has not ended, or does not count."""
     at = end_at(place)
     if at is not None:
         if name.attempt < at.name.attempt:

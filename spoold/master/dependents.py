@@ -1,8 +1,8 @@
-"""Which tasks may fail since one that they depend on has failed, where a server forgets with its power.
+"""Which tasks may fail because a task that they depend on has failed, where a server may forget it in a power cut.
 
-Law: a task fails for a failure that nothing undoes any more, since its own cannot be taken back. A power cut of such
-a server puts the parent back to where it was, and it may complete. But its disk keeps the order of all changes: what
-a listing shows after something durable was written is settled.
+Law: a task fails only for a failure that nothing can undo any more, since its own cannot be taken back. A power cut
+of such a server puts the parent back to its earlier place, and it may complete. But the server's disk keeps the order
+of all changes: what a listing shows after something durable was written is settled.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Refused = list[tuple[Entry, Refuse]]
 
 
 def certain(desk: Desk, refused: Refused) -> Refused:
-    """Those of the refused tasks that may fail now; the others are asked about again. Errors: OSError, ShutOut."""
+    """Return the refused tasks that may fail now; the others are asked about again. Errors: OSError, ShutOut."""
     if not desk.store.fs.forgets:
         return refused
     blamed = {entry.file: set(_failures(desk, entry)) for entry, verdict in refused if _for_a_parent(verdict)}
@@ -29,7 +29,7 @@ def certain(desk: Desk, refused: Refused) -> Refused:
     new = {name for names in blamed.values() for name in names} - settled
     if new:
         desk.store.settle(layout.FAILED, {})
-        settled &= desk.view.failed.keys()  # the others were archived, or tried again
+        settled &= desk.view.failed.keys()  # the others were archived or retried
         settled |= new.intersection(desk.store.fs.list(layout.FAILED))
         if not new <= settled:
             desk.step.doubt()
@@ -45,7 +45,7 @@ def _for_a_parent(verdict: Refuse) -> bool:
 
 
 def _failures(desk: Desk, entry: Entry) -> Iterator[str]:
-    """The names in failed/ of what it depends on."""
+    """Yield the names in failed/ of the tasks that it depends on."""
     for parent in entry.conditions.needs:
         place = desk.view.where.get(key(parent))
         if place is not None and place.state is State.FAILED:
@@ -53,5 +53,5 @@ def _failures(desk: Desk, entry: Entry) -> Iterator[str]:
 
 
 def _archived(desk: Desk, entry: Entry) -> bool:
-    """Whether something that it depends on has failed and was archived, which is long after that was settled."""
+    """Whether a task that it depends on has failed and was archived, which is long after that was settled."""
     return any(desk.view.archived.state(key(parent)) is State.FAILED for parent in entry.conditions.needs)

@@ -1,8 +1,8 @@
-"""What a leader works with, and the moves that several of its duties share.
+"""The leader's working state, and the moves that several of its duties share.
 
-Law: a desk is made of parts, and each part says itself what it is and who changes it. All of it can be rebuilt from
-the tree. What is of one step alone is in `step`, which changes by its own methods. A token that the leader moves
-through here is in the view, the backlog and the journal alike when the call returns. It may touch the spool's files.
+Law: a desk is made of parts, and each part's docstring says what it is and who changes it. All of it can be rebuilt
+from the tree. State of one step alone is in `step`, which changes by its own methods. When a move through here
+returns, the view, the backlog and the journal agree on the token. It may touch the spool's files.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ DAMAGED_MEND = "check the disk that it is on, or move the file out of the spool 
 class Desk:
     """One leader's working state in one epoch.
 
-    ledger: the records of earlier attempts, if this step asked for them; recorded: results that this leader wrote for
-    moves that it has not made, by their names; damaged: tokens that could not be read, and since when (monotonic, s),
-    over all epochs; pause_ends: the moments at which pauses end by themselves (s since 1970, the pool's clock), as
-    `Pauses` read them; breathe: to be called between one of many things and the next, for the token's sake; it raises
-    OSError, DoorShut.
+    ledger: the records of earlier attempts, if this step asked for them. recorded: results, by name, that this leader
+    wrote for moves that it has not made. damaged: tokens that could not be read, and since when (monotonic, s), over
+    all epochs. pause_ends: when pauses end by themselves (s since 1970, the pool's clock), as `Pauses` read them.
+    breathe: call it between one item and the next of a long loop, to keep the token of leadership; it raises OSError,
+    DoorShut.
     """
 
     store: Store
@@ -86,12 +86,12 @@ class Desk:
 
     @property
     def backlog(self) -> Backlog:
-        """What waits."""
+        """The waiting tasks."""
         return self.view.backlog
 
     @property
     def paused(self) -> dict[str, float | None]:
-        """The types that are paused now, as `paused_by`."""
+        """Return the types that are paused now, as `paused_by`."""
         return paused_by(self.view.requests, self.pause_ends, self.step.now.wall)
 
     def known_elsewhere(self, task_id: str, place: Place) -> bool:
@@ -99,7 +99,7 @@ class Desk:
         return self.view.known(task_id) and self.view.place(key(task_id)) != place
 
     def has_completed(self, task_id: str) -> bool:
-        """Whether a task of this id has completed, for ever: any other token of it is a copy that somebody restored,
+        """Whether a task of this id has completed, for ever: any other token of it is a copy that a person restored,
         unless the server forgot the commit, so that is looked up. Errors: OSError.
         """
         place, ended = self.view.place(key(task_id)), self.view.archived.state(key(task_id))
@@ -108,12 +108,12 @@ class Desk:
         return ended is State.COMPLETED and still_archived(self.store.fs, task_id, self.view.blocked)
 
     def undid(self, moves: int) -> None:
-        """So many tokens stand where they were before a move; people are to know, where a server can do that."""
+        """Report that so many tokens are back where they were before a move, where a server can do that."""
         if moves and self.store.fs.forgets:
             self.report.undid(moves, self.step.now.monotonic)
 
     def doubt(self, task_key: str) -> None:
-        """A task was not seen where it waits: as long as it stood in the backlog, nobody would miss it."""
+        """A task was not seen where it waits: take it out of the backlog, where it would not count as missing."""
         place = self.view.place(task_key)
         if place is not None:
             self.view.where[task_key] = place
@@ -121,18 +121,18 @@ class Desk:
         self.missing.keys.add(task_key)
 
     def next_micros(self, count: int = 1) -> int:
-        """The next order number, as `Orders.next_micros`."""
+        """Return the next order number, as `Orders.next_micros`."""
         return self.orders.next_micros(self.step.now.wall, count)
 
     def read_task(self, path: str) -> Task | None:
-        """The content of a token; None when it moved meanwhile. Errors: OSError, BadFile when it is no task."""
+        """Return a token's content; None when it moved meanwhile. Errors: OSError, BadFile when it is no task."""
         with self.reading(path), regular(path):
             data = absence.read(self.store.fs, path)
         return None if data is None else codec.load_task(data, path)
 
     @contextmanager
     def reading(self, path: str) -> Iterator[None]:
-        """Around a read: what a share that can be listed says of one file in one step after the other, it says of
+        """Wrap a read. An error that repeats for one file, step after step, on a share that can be listed, concerns
         that file alone. Errors: DamagedError then.
         """
         now = self.step.now.monotonic
@@ -145,8 +145,8 @@ class Desk:
         self.damaged.pop(path, None)
 
     def task_at(self, place: Place, name: TaskName) -> Task | None:
-        """The content of a token that nobody else holds; None when it moved, may not be read, or is no task: the last
-        fails, and one that may not be read stays where it is.
+        """Return the content of a token that no other node holds; None when it moved, cannot be read, or is no task.
+        A token that is no task fails; one that this user may not read stays where it is.
         """
         try:
             return self.read_task(place.path)
@@ -159,9 +159,9 @@ class Desk:
         return None
 
     def tell(self, path: str, error: OSError) -> None:
-        """One file stands in the way of nothing but itself: people hear of it, and all else goes on.
+        """Warn of an error that concerns one file only; all other work goes on.
 
-        Errors: the error itself, where it says more than that about the share.
+        Errors: the error itself, if it says more than that about the share.
         """
         if not concerns_one_file(error):
             raise error
@@ -172,14 +172,14 @@ class Desk:
             self.report.notices.append(f"{path}: {error.strerror}; {mend}")
 
     def enlist(self, file: str, lane: str, task: Task | None, delay_ms: int) -> None:
-        """A token stands in waiting/: into the backlog with it. task is needed where the name is conditional.
+        """Add a token in waiting/ to the backlog. task is needed if the name is conditional.
 
-        The rest between attempts counts from here, since this is when this leader first saw it.
+        The rest between attempts counts from here, since this leader first saw the token now.
         """
         conditions = conditions_of(task) if task is not None else NO_CONDITIONS
         rest_until = self.step.now.monotonic + delay_ms / 1000 if delay_ms else 0.0
         task_key = self.backlog.add(Entry(file, lane, conditions, rest_until), self.step.now)
-        before = self.view.where.pop(task_key, None)  # where it waits, the backlog says
+        before = self.view.where.pop(task_key, None)  # the backlog says where it waits
         if before is not None and before.state in (State.COMPLETED, State.FAILED):
             self.backlog.parent_changed(task_key, self.step.now)
         self.learned.lanes.pop(task_key, None)
@@ -196,7 +196,7 @@ class Desk:
         return moved
 
     def went(self, moved: Moved, task_id: str) -> bool:
-        """Whether a move was made; a refused one is told to people, a lost one is seen at the next listing."""
+        """Whether a move was made; a refused move is reported, a lost one is seen at the next listing."""
         if moved:
             self.step.change()
         elif moved.fate is Fate.REFUSED or isinstance(moved.error, PermissionError):
@@ -205,10 +205,10 @@ class Desk:
         return bool(moved)
 
     def record(self, name: TaskName, error: Error, status: Status, ran: Ran | None = None) -> EndedName:
-        """The leader's own result for an attempt that no worker can speak for; written once. Errors: OSError.
+        """Write the leader's own result for an attempt that no worker can report; only once. Errors: OSError.
 
-        Written anew where the move that it was for was not made, and another one is to be made now.
-        ran: when an attempt began whose worker died, and for how long (s) it ran, as far as that was seen.
+        It is written anew if the move that it was for was not made, and another move follows now.
+        ran: when a dead worker's attempt began, and for how long (s) it ran, as far as that was seen.
         """
         ended = name.ended(self.store.writer)
         if self.recorded.get(ended.encode()) != (status, error):
@@ -258,7 +258,7 @@ class Desk:
         return True
 
     def ended(self, task_key: str) -> None:
-        """A task ended: whoever waits for it is asked anew."""
+        """A task ended: forget it, and check again the tasks that wait for it."""
         self.learned.forget(task_key)
         self.backlog.remove(task_key)
         self.backlog.parent_changed(task_key, self.step.now)

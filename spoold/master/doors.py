@@ -1,9 +1,9 @@
 """admitting/: one directory per leader and epoch, through which every task goes that names its own id.
 
-Two leaders at once could admit two drops with one id, each not seeing the other's: two tokens. So what could be
-admitted twice goes through a directory of the leader's own first, and a new leader removes the directories of all
-leaders before it. After that whatever those still do, or the network still does for them, finds no directory to go
-through; and what stood in one is the new leader's to finish, once it has seen everything else.
+Two leaders at once could admit two drops with one id, each not seeing the other's: two tokens. So a drop that could
+be admitted twice first goes through the leader's own directory, and a new leader removes the directories of all
+earlier leaders. After that, late moves of an earlier leader, or of the network on its behalf, find no directory to go
+through. The new leader finishes what stood in such a directory, once it has seen everything else.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ from spoold.system.filesystem import NotRegularError
 
 LINE = ".line"
 LOCKED = 999_000_000
-LOCKED_MEND = "its owner (or root) runs `chmod -R g+rwX %s`, and what waits in it is admitted within minutes"
+LOCKED_MEND = "its owner (or root) runs `chmod -R g+rwX %s`; then its drops are admitted within minutes"
 
 
 class DoorShut(OSError):
-    """This leader's own door is gone: somebody else leads, or a person removed it. Who still leads begins anew."""
+    """This leader's own door is gone: another node leads, or a person removed it. A leader then starts anew."""
 
     def __init__(self, door: str) -> None:
         super().__init__(errno.ESTALE, os.strerror(errno.ESTALE), door)
 
 
 def open_door(desk: Desk) -> None:
-    """Make this leader's door and shut all others, taking over what stood in them. Errors: OSError."""
+    """Make this leader's door and shut all others, taking over their contents. Errors: OSError."""
     make_directory(desk.store.fs, desk.door.path)
     shut_others(desk)
     look_behind(desk)
 
 
 def shut_others(desk: Desk) -> None:
-    """Shut every door but this leader's own. Errors: DoorShut when a later leader's is among them; OSError when one
+    """Shut every door but this leader's own. Errors: DoorShut when one belongs to a later leader; OSError when one
     could not be shut, after all others were.
     """
     open_still: OSError | None = None
@@ -79,7 +79,7 @@ def shut_others(desk: Desk) -> None:
 
 
 def _has_been_led(desk: Desk, epoch: int) -> bool:
-    """Whether the token says so, which comes before any door of that epoch: others may make a directory, too."""
+    """Whether the token says so, which precedes any door of that epoch: another user can make a directory, too."""
     token = read_lease(desk.store.fs)
     return token is None or token.epoch >= epoch
 
@@ -95,7 +95,7 @@ def _shut(desk: Desk, door: str) -> None:
             return
         moved = desk.store.move(Mover.LEADER, "RECEIVED", path, desk.door.at(name))
         if isinstance(moved.error, PermissionError) and reject_directory(desk, path):
-            return  # no drop; another user's may have got a name here that means nothing, and goes with the door
+            return  # no drop; another user's entry may now have a meaningless name here, and goes with the door
         denied = isinstance(moved.error, PermissionError) or denied
         if moved.fate is Fate.NO_DIRECTORY:
             check_open(desk)
@@ -105,8 +105,8 @@ def _shut(desk: Desk, door: str) -> None:
             return
     except PermissionError:
         denied = True
-    # What is neither ours nor to be removed, such as a file that an NFS client still has open, goes with the
-    # directory: to move it away shuts the door as well.
+    # Entries that are neither ours nor removable, such as a file that an NFS client still has open, go with the
+    # directory: moving it away shuts the door as well.
     with contextlib.suppress(PermissionError):
         if not _holds_ours(desk, door) and reject_directory(desk, door):
             return
@@ -115,7 +115,7 @@ def _shut(desk: Desk, door: str) -> None:
 
 
 def _holds_ours(desk: Desk, door: str) -> bool:
-    """Whether drops on their way in are in it; True where that may not be known."""
+    """Whether it holds drops on their way in; True if this user cannot find out."""
     try:
         return any(parse_standing(name) for name in absence.names_in(desk.store.fs, door))
     except PermissionError:
@@ -123,9 +123,9 @@ def _holds_ours(desk: Desk, door: str) -> bool:
 
 
 def _lock(desk: Desk, door: str) -> bool:
-    """Shut a door that this user may not empty: under a number that no leader gives itself, nobody goes through it.
+    """Shut a door that this user may not empty: no leader goes through one whose number no leader gives itself.
 
-    What stands in it waits there until its owner lets others in. False when that cannot be done either.
+    Its drops wait there until its owner lets others in. False when that cannot be done either.
     """
     old = parse_door(door.rpartition("/")[2])
     assert old is not None
@@ -169,7 +169,7 @@ def look_behind(desk: Desk) -> None:
 
 
 def _remove_strays(desk: Desk, names: list[str]) -> None:
-    """Staged lines that turned up though their writing was not seen to succeed: no batch is under way."""
+    """Remove staged lines that appeared after a write that seemed to fail: no batch is under way."""
     for name in names:
         if name.endswith(LINE):
             take_away(desk, desk.door.at(name))
@@ -181,15 +181,15 @@ def through(desk: Desk, drop: str, name: str) -> bool:
     if moved.fate is Fate.NO_DIRECTORY or isinstance(moved.error, NotADirectoryError):
         check_open(desk)
     if moved.fate in (Fate.UNKNOWN, Fate.NO_DIRECTORY):
-        desk.door.in_doubt = True  # it may come in yet
+        desk.door.in_doubt = True  # it may still come in
     return desk.went(moved, drop)
 
 
 def admit(desk: Desk, drop: str, admitted: Admit) -> None:
-    """The drop becomes a task. One whose id another drop may have goes through the leader's own door first.
+    """Admit the drop as a task. One whose id another drop may have goes through the leader's own door first.
 
-    Without an id, or with one that no other drop has, it is admitted at most once as it is: whoever admits it, the
-    source is this one name.
+    A drop without an id, or with an id that no other drop has, is admitted at most once as it is: for every leader,
+    the source is this one name.
     """
     src = layout.join(layout.PENDING, drop)
     if admitted.task.id is not None and not is_unique(drop, admitted.task.id):
@@ -204,7 +204,7 @@ def admit(desk: Desk, drop: str, admitted: Admit) -> None:
 
 
 def finish(desk: Desk) -> None:
-    """Admit what stands in the door, or put it aside if its id is taken by now. Errors: OSError, DoorShut."""
+    """Admit what stands in the door, or set it aside if its id is taken by now. Errors: OSError, DoorShut."""
     if desk.door.in_doubt:
         look_behind(desk)
     for file in sorted(desk.door.half):

@@ -1,7 +1,7 @@
 """The drop box: pending/ → a task, a rejection, or not yet.
 
-A drop is opened once when it is new, and again only while it may still be growing. What a drop is, is decided in
-`rules.entry.admission`; nothing here follows a link, opens a pipe or trusts a name.
+A drop is opened once when it is new, and again only while it may still be growing. `rules.entry.admission` decides
+what a drop is; nothing here follows a link, opens a pipe or trusts a name.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from spoold.system.filesystem import NotRegularError
 log = logging.getLogger("spoold")
 
 PER_STEP, BYTES_PER_STEP = 200, 32 << 20
-# From so many on that are to be made durable, one wait for the whole disk is shorter than one for each.
+# From this many on to make durable, one wait for the whole disk is shorter than one for each.
 MANY = 4
 _Verdict = Admit | Reject | Young | Known | None
 
 
 class Drops:
-    """Admission, with what it remembers of drops that are not whole yet (a new leader starts their grace anew).
+    """Admission, with its memory of drops that are not whole yet (a new leader starts their grace anew).
 
-    lost: drops that were not whole when last seen, and that were then taken out of pending/ by somebody else.
+    lost: drops that were not whole when last seen, and that another process then took out of pending/.
     """
 
     def __init__(self) -> None:
@@ -51,11 +51,11 @@ class Drops:
         self.lost: set[str] = set()
 
     def growing(self) -> dict[str, BadFile]:
-        """Drops that wait for their grace, and what is wrong with them so far."""
+        """Return the drops that wait for their grace, and what is wrong with them so far."""
         return {name: young.error for name, young in self._growing.young.items()}
 
     def undecided(self, desk: Desk) -> bool:
-        """Whether a drop that is listed is neither admitted nor known to be growing or stuck."""
+        """Whether a listed drop is neither admitted nor known to be growing or stuck."""
         return any(drop not in self._growing and drop not in self._stuck for drop in desk.view.pending)
 
     def next_due(self) -> float | None:
@@ -87,7 +87,7 @@ class Drops:
             self._admit_chosen(desk, settled)
             return len(drops) - seen or int(self._lines <= 0)
         finally:
-            # What is still there is listed again; until then nobody opens it once more.
+            # Drops that are still there are listed again; until then they are not opened again.
             drops[:seen] = [drop for drop in drops[:seen] if drop not in settled]
 
     def _judged_enough(self, desk: Desk, drop: str, settled: set[str]) -> bool:
@@ -113,7 +113,7 @@ class Drops:
         return self._stuck.rests(desk, drop) or self._growing.rests(desk, drop)
 
     def _judge_safely(self, desk: Desk, drop: str) -> None:
-        """Whatever a drop makes of us is the drop's own trouble."""
+        """Judge a drop; an unexpected exception rejects this drop alone."""
         try:
             self._judge(desk, drop)
         except (OSError, SpoolError):
@@ -136,7 +136,7 @@ class Drops:
             return
         limit = drops.max_batch_bytes if batch else drops.max_bytes
         try:
-            # One byte more than is allowed: enough to tell that it is too much, however huge the file is.
+            # One byte more than is allowed: enough to know that it is too much, however huge the file is.
             data = gauging.read(desk, path, drop) if batch else fs.read(path, limit + 1)
             size = len(data) if len(data) <= limit else fs.stat(path).size
         except FileNotFoundError:
@@ -168,7 +168,7 @@ class Drops:
         self._act(desk, drop, verdict, data)
 
     def _judge_kind(self, desk: Desk, drop: str) -> None:
-        """What is no regular file is rejected for what it is, unless it was taken away meanwhile."""
+        """Reject an entry that is no regular file for its kind, unless it was removed meanwhile."""
         try:
             found = desk.store.fs.stat(layout.join(layout.PENDING, drop))
         except FileNotFoundError:
@@ -194,7 +194,7 @@ class Drops:
             self._wait(desk, drop, verdict.error, data)
 
     def _admit(self, desk: Desk, drop: str, admit: Admit, data: bytes) -> None:
-        """A drop of ours is whole and durable; a stranger's has to be closed first, and then made durable."""
+        """Admit a drop: ours is whole and durable; a stranger's must first be closed, and then made durable."""
         if admit.task.id is not None and is_unique(drop, admit.task.id):
             self._growing.forget(drop)
             doors.admit(desk, drop, admit)
@@ -202,7 +202,7 @@ class Drops:
             self._chosen[drop] = admit, data
 
     def _admit_chosen(self, desk: Desk, settled: set[str]) -> None:
-        """Make durable what this step found to be tasks, together, and admit it; note what that settled."""
+        """Make the tasks that this step found durable, together, and admit them; note which are settled."""
         many = len(self._chosen) >= MANY and not desk.store.fs.remote
         copies: dict[str, str] = {}
         for drop, (admit, data) in list(self._chosen.items()):
@@ -235,12 +235,12 @@ class Drops:
                 settled.add(drop)
 
     def _wait(self, desk: Desk, drop: str, error: BadFile, data: bytes) -> None:
-        """Not whole yet: look again soon; reject it once it has been still for the grace."""
+        """Look again soon at a drop that is not whole yet; reject it once it has been still for the grace."""
         if not self._growing.unfinished(desk, drop, error, data):
             self._reject(desk, drop, error, data, unfinished=not is_our_batch(drop))
 
     def _unread(self, desk: Desk, drop: str, error: OSError) -> None:
-        """A drop that cannot be opened: its mode may still be about to change, a server may be about to wake."""
+        """Handle a drop that cannot be opened: its mode may be about to change, a server may be about to wake."""
         if error.errno not in (errno.EACCES, errno.EPERM):
             desk.report.notices.append(f"pending/{drop} cannot be read: {error.strerror}")
             return
@@ -250,7 +250,7 @@ class Drops:
             self._reject(desk, drop, unread, watched=True)
 
     def _batch(self, desk: Desk, drop: str) -> None:
-        """Read on in a batch, as far as this step may; what it becomes is settled when all of it was read."""
+        """Read on in a batch, as far as this step may; its verdict comes when all of it was read."""
         trial = self._judging[drop]
         verdict, read = trial.go_on(desk, self._lines)
         self._lines -= read
@@ -272,7 +272,7 @@ class Drops:
     def _reject(
         self, desk: Desk, drop: str, error: BadFile, data: bytes = b"", *, watched: bool = False, **facts: Any
     ) -> None:
-        """watched: what it says was judged, and the file may be written again: one of ours never is."""
+        """Reject. watched: its content was judged, and the file may be written again; one of ours never is."""
         facts["watched"] = watched and id_in(drop) is None
         if reject(desk, layout.join(layout.PENDING, drop), drop, error, data=data, **facts):
             self._growing.forget(drop)
@@ -285,6 +285,6 @@ def _waits(desk: Desk, drop: str, admit: Admit) -> bool:
 
 
 def _stands(drops: list[str], drop: str) -> bool:
-    """Whether it is among them; they are sorted."""
+    """Whether the drop is among these, which are sorted."""
     index = bisect_left(drops, drop)
     return index < len(drops) and drops[index] == drop

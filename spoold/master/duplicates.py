@@ -1,4 +1,4 @@
-"""Drops whose id belongs to a task already: the very same is a no-op, any other is refused."""
+"""Drops whose id belongs to a task already: an identical one is a no-op, any other is refused."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from spoold.system.filesystem import NotRegularError
 
 
 def says_the_same(desk: Desk, task_id: str, new: Any, *, alone: bool = True) -> bool | None:
-    """Whether the task with that id says what `new` does, wherever it is. Errors: OSError.
+    """Whether the task with that id says the same as `new`, wherever the task is. Errors: OSError.
 
-    None when it is moving just now. A damaged file says something else: nobody knows what it was. alone: what is
-    new goes if it says the same, so where a server may have forgotten the other one, a listing has to show it.
+    None when it is moving just now. A damaged file counts as different: its content is unknown. alone: the new drop
+    is removed if it says the same, so where a server may have forgotten the other one, a listing has to show it.
     """
     place = desk.view.place(key(task_id))
     path = find_archived(desk.store.fs, task_id) if place is None else place.path
@@ -43,11 +43,11 @@ def says_the_same(desk: Desk, task_id: str, new: Any, *, alone: bool = True) -> 
 
 
 def judge(desk: Desk, drop: str, admit: Admit, new: Any) -> Known | Reject | None:
-    """A drop whose id is taken. None: the other task is moving just now, ask again. Errors: OSError."""
+    """Judge a drop whose id is taken. None: the other task is moving just now, ask again. Errors: OSError."""
     told, task_id = len(desk.report.notices), admit.name.id
     same = says_the_same(desk, task_id, new)
     if same is None and desk.view.place(key(task_id)) is None:
         still_archived(desk.store.fs, task_id, desk.view.blocked)
     if same is None and (len(desk.report.notices) > told or layout.bucket(task_id) in desk.view.blocked):
-        desk.step.deny()  # the other one may not be read: no step after this one shows more
+        desk.step.deny()  # this user may not read the other one: no later step shows more
     return None if same is None else admission.judge_duplicate(drop, admit.name.id, same=same)

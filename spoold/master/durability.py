@@ -1,8 +1,8 @@
-"""Drops that somebody else wrote are made durable before they are admitted, where `durability.fsync` asks for it.
+"""Drops of strangers are made durable before they are admitted, where `durability.fsync` asks for it.
 
 Law: what was admitted survives a power cut of the machine that holds the files. `spool submit` waits for that itself,
-and an NFS client when it closes the file; of what any other program copies, nobody has made sure. A leader on another
-machine outlives the power cut and remembers what it has read; so what is durable is compared with that.
+and an NFS client when it closes the file; for copies by any other program, nothing has ensured it. A leader on
+another machine outlives the power cut and remembers what it has read; so the durable content is compared with that.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ import hashlib
 from spoold.master.desk import Desk
 from spoold.system.filesystem import NotRegularError
 
-# Of a content that was judged: its size in bytes, and a digest.
+# Of a judged content: its size in bytes, and a digest.
 Signature = tuple[int, bytes]
-# The leader may read the drop, and no handle that could ask for a flush is granted: nothing more can be done.
+# The leader can read the drop, but may not open it in a way that could request a flush: nothing more can be done.
 _NOT_GRANTED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 def signature(data: bytes) -> Signature:
-    """What tells one content of a drop from another."""
+    """Return what distinguishes one content of a drop from another."""
     return len(data), hashlib.blake2b(data, digest_size=16).digest()
 
 
 def needed(desk: Desk) -> bool:
-    """Whether the content of a stranger's drop may be on no disk yet."""
+    """Whether the content of a stranger's drop may not be on disk yet."""
     fs = desk.store.fs
     return desk.store.durable and (fs.forgets or not fs.remote)
 
 
 def make(desk: Desk, path: str, judged: Signature) -> bool:
-    """Make one drop durable. False when it does not say any more what it was judged by, so it has to be judged again;
-    and when that failed: it is refused for now (`desk.step.denied`), and people are told.
+    """Make one drop durable. False when its content is no longer the judged one, so it has to be judged again; also
+    when that failed: then it is refused for now (`desk.step.denied`), with a notice.
     """
     try:
         desk.store.fs.persist(path)
@@ -47,8 +47,8 @@ def make(desk: Desk, path: str, judged: Signature) -> bool:
 
 
 def _is_still(desk: Desk, path: str, judged: Signature) -> bool:
-    """Whether a drop says what it said. Since it was read, the server may have lost its power, and the content;
-    what it then made durable is an empty file.
+    """Whether a drop's content is unchanged. Since it was read, the server may have lost its power, and the content;
+    then it has made an empty file durable.
     """
     try:
         return signature(desk.store.fs.read(path, judged[0] + 1)) == judged
@@ -65,7 +65,7 @@ def _put_off(desk: Desk, path: str, error: OSError) -> bool:
 
 
 def make_all(desk: Desk) -> bool:
-    """Make all of them durable at once, where the files are local; False where each has to be by itself."""
+    """Make all of them durable at once, where the files are local; False where each must be done by itself."""
     if desk.store.fs.remote:
         return False
     try:

@@ -1,6 +1,6 @@
 """The attempts whose end a leader has seen and that the feed has not handed on yet, oldest first.
 
-Law: noted where the view changes, from names alone. Nothing is noted while nobody wants it.
+Law: noted where the view changes, from names alone. Nothing is noted unless there is a subscriber.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from spoold.protocol.names import EndedName, key, parse_ended, parse_returned
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """An attempt that has ended. kind: the type of its task, None where nobody knows; final: it committed the task,
+    """An attempt that has ended. kind: the type of its task, None where it is unknown; final: it committed the task,
     so a record must be there (an attempt that was handed back may have none).
     """
 
@@ -28,8 +28,8 @@ class End:
 
 @dataclass(slots=True)
 class Ends:
-    """wanted: whether anybody does; queue: the ends that were seen since; unsaved: the keys of tasks with an end that
-    is in no checkpoint yet. While a task is among them its records must stay in results/.
+    """wanted: whether there is a subscriber; queue: the ends seen since then; unsaved: the keys of tasks with an end
+    that is in no checkpoint yet. While a task is among them its records must stay in results/.
     """
 
     wanted: bool = False
@@ -37,24 +37,24 @@ class Ends:
     unsaved: set[str] = field(default_factory=set)
 
     def see(self, place: Place | None, lane: str | None) -> None:
-        """A token came to this place. lane: the one that it was in before, if that is known."""
+        """Note that a token came to this place. lane: its lane before, if that is known."""
         end = end_at(place, lane) if self.wanted and place is not None else None
         if end is not None:
             self.queue.append(end)
             self.unsaved.add(key(end.name.id))
 
     def expect(self, ends: Iterable[End]) -> None:
-        """Somebody wants all ends from now on, and these first."""
+        """From now on note all ends for a subscriber; these come first."""
         self.wanted, self.queue = True, deque(ends)
         self.saved()
 
     def saved(self) -> None:
-        """What has left the queue is in a checkpoint."""
+        """Ends that have left the queue are in a checkpoint."""
         self.unsaved = {key(end.name.id) for end in self.queue}
 
 
 def end_at(place: Place, lane: str | None = None) -> End | None:
-    """The attempt that ended by a token's move to this place; None where no attempt ends."""
+    """Return the attempt that ended by a token's move to this place; None where no attempt ends."""
     kind = kind_in(lane) or None if lane is not None else None
     if place.state in (State.COMPLETED, State.FAILED):
         ended = parse_ended(place.name)

@@ -1,8 +1,8 @@
-"""results/ → those that decide by what attempts cost: each record is read once, and only if somebody asks.
+"""results/ → subscribers that decide by the cost of attempts: each record is read once, and only on demand.
 
 A leader notes each attempt whose end it sees (`ends`). The feed reads the record of each, a bounded number in a step,
-and hands it to all subscribers. Now and then it writes a checkpoint: their states, and what these cover. The next
-leader restores both, lists results/ once, and reads only what is newer.
+and hands it to all subscribers. Now and then it writes a checkpoint: their states, and the attempts that these cover.
+The next leader restores both, lists results/ once, and reads only newer records.
 
 Law: state and coverage are saved and restored together, and no task is archived before, so no record counts twice
 and none is left out, wherever a leader dies. A record that cannot be read stops nothing. Without subscribers nothing
@@ -32,16 +32,17 @@ from spoold.system.errnos import Meaning, classify, concerns_one_file
 
 # Records that are read in one step.
 PER_STEP = 64
-# How often (s) a checkpoint is written while attempts end: with many tasks in it more rarely, so long (s) for each.
+# How often (s) a checkpoint is written while attempts end: with many tasks in it more rarely, EACH_S for each of
+# them.
 EVERY_S, EACH_S = 5.0, 1e-3
 # A reader must be able to read it whole.
 BYTES_MAX = 32 << 20
-# How many of the last warnings people are shown, and for how long (s).
+# How many of the last warnings the status shows, and for how long (s).
 SHOWN, SHOWN_S = 5, 600.0
 
 
 class Subscriber(Protocol):
-    """Something that decides by what attempts came to. name: its key in a checkpoint, the same in all releases."""
+    """A part that decides by the outcomes of attempts. name: its key in a checkpoint, the same in all releases."""
 
     name: str
 
@@ -50,11 +51,11 @@ class Subscriber(Protocol):
         ...
 
     def save(self) -> Any:
-        """The whole state as a JSON value."""
+        """Return the whole state as a JSON value."""
         ...
 
     def restore(self, state: Any) -> None:
-        """Replace the whole state by one that `save` gave, perhaps in another release; None: begin with nothing.
+        """Replace the whole state by one that `save` returned, perhaps in another release; None: begin with nothing.
 
         Errors: ValueError for a state that it cannot go on from.
         """
@@ -62,7 +63,7 @@ class Subscriber(Protocol):
 
 
 class Feed:
-    """One leader's feed. It outlives epochs: a new desk, which each epoch has, makes it restore everything."""
+    """One leader's feed. It outlives epochs: each epoch has a new desk, which makes it restore everything."""
 
     def __init__(self, subscribers: Sequence[Subscriber] = ()) -> None:
         """Errors: ValueError for two subscribers of one name."""
@@ -91,7 +92,7 @@ class Feed:
                 try:
                     self._hand_on(desk, queue[0])
                 except NotADirectoryError:
-                    return 0  # something stands in the place of results/: people are told, and the records wait
+                    return 0  # a non-directory is at results/: the status says so, and the records wait
                 budget -= 1
             queue.popleft()
         if not self._news:
@@ -102,7 +103,7 @@ class Feed:
         return len(queue)
 
     def close(self, desk: Desk | None) -> None:
-        """Save what was handed on by this desk's leader since the last checkpoint. Never raises OSError."""
+        """Save what this desk's leader handed on since the last checkpoint. Never raises OSError."""
         if desk is not None and self._desk is desk and self._news:
             with contextlib.suppress(OSError, ShutOut):
                 self._save(desk)
@@ -111,7 +112,7 @@ class Feed:
         return max(EVERY_S, EACH_S * len(self._coverage))
 
     def _restore(self, desk: Desk) -> None:
-        """Go on where the leader before left off. Where it left nothing, what has ended by now is not read at all."""
+        """Go on where the leader before left off. If it left nothing, attempts that ended by now are not read."""
         fs, faults = desk.store.fs, list[str]()
         self._standing = checkpoints.list_checkpoints(fs)
         found = checkpoints.latest(fs, self._standing, faults)
@@ -158,7 +159,7 @@ class Feed:
 
     def _miss(self, desk: Desk, name: EndedName, why: str) -> None:
         desk.journal.note("UNREAD", name.id, name.attempt, problem=why)
-        self._warn(desk, f"{why}; what this attempt cost is not counted")
+        self._warn(desk, f"{why}; the cost of this attempt is not counted")
 
     def _warn(self, desk: Desk, sentence: str) -> None:
         self._warnings.append((desk.step.now.monotonic + SHOWN_S, sentence))
@@ -196,5 +197,5 @@ class Feed:
 
 
 def _may_come_again(desk: Desk, task_key: str) -> bool:
-    """Whether records of the task may be in results/: it is not archived, nor gone."""
+    """Whether records of the task may be in results/: it is neither archived nor gone."""
     return desk.view.place(task_key) is not None or task_key in desk.missing.keys

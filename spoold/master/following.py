@@ -1,4 +1,4 @@
-"""What has changed since the last listings, taken into the desk.
+"""Takes what has changed since the last listings into the desk.
 
 Law: listings alone say where a task is; nothing is forgotten of a look that failed halfway.
 """
@@ -11,7 +11,7 @@ from spoold.master.learning import learn
 
 
 def follow(desk: Desk) -> None:
-    """List what is polled and take in what changed. Errors: OSError, and then nothing of it is forgotten."""
+    """List what is polled and take in the changes. Errors: OSError, and then nothing of it is forgotten."""
     wanted = wanted_now(desk)
     changes = desk.view.refresh(desk.store.fs, wanted)
     desk.step.looked(wanted, changed=changes.any)

@@ -1,4 +1,4 @@
-"""A .jsonl read whole, once it is known that it fits: a member may put one there that no memory holds.
+"""Reads a .jsonl whole, once it is known to fit: a member may drop one that no memory can hold.
 
 Law: a file without a line's end, such as one that is a hole from its first byte to its last, costs a few MiB and no
 more. It is read in pieces until a line is too long, and only a file without such a line is read whole.
@@ -16,15 +16,15 @@ from spoold.rules.entry.batch import NEWLINE
 from spoold.store import absence
 from spoold.system.filesystem import FileSystem
 
-# What is not longer is read at once.
+# A file that is not longer is read at once.
 PIECE = 4 << 20
 
 
 class TooLarge(Exception):
     """The file, or a line of it, has more bytes than the settings allow.
 
-    size: of the file, in bytes; young: it has zeros there, which may be what an NFS client has not sent yet; seen:
-    a digest of what was read.
+    size: of the file, in bytes; young: it has zeros there, perhaps bytes that an NFS client has not sent yet; seen:
+    a digest of the bytes that were read.
     """
 
     def __init__(self, error: BadFile, size: int, young: bool, seen: bytes) -> None:
@@ -33,7 +33,7 @@ class TooLarge(Exception):
 
 
 def read(desk: Desk, path: str, file: str) -> bytes:
-    """The content of a batch. file: what it is called to people. Errors: TooLarge; OSError."""
+    """Return the content of a batch. file: its name for people. Errors: TooLarge; OSError."""
     fs, drops = desk.store.fs, desk.store.settings.drop
     limit = drops.max_batch_bytes
     data = fs.read(path, min(PIECE, limit) + 1)
@@ -47,9 +47,9 @@ def read(desk: Desk, path: str, file: str) -> bytes:
 
 
 def read_accepted(desk: Desk, path: str, name: BatchName) -> bytes | None:
-    """The content of a batch that was accepted, whatever `max_batch_bytes` says by now; None when it is gone.
+    """Return the content of an accepted batch, whatever `max_batch_bytes` says by now; None when it is gone.
 
-    A file over the limit may have been made so since, by anyone: then no line of it may be too long.
+    Anyone may have made the file larger than the limit since: then no line of it may be too long.
     Errors: TooLarge; OSError.
     """
     fs, size, limit = desk.store.fs, name.size, desk.store.settings.drop.max_batch_bytes

@@ -1,7 +1,7 @@
-"""Drops that may still be on their way: how each looked last, since when, and when to look again.
+"""Drops that may be incomplete: how each looked last, since when, and when to look again.
 
-Law: what nobody published by rename is never judged by one look. It has to be still for a while, on the leader's own
-clock; and where it can be told that a program still has the file open for writing, it is not finished.
+Law: a drop that was not published by rename is never judged by one look. It has to be still for a while, on the
+leader's own clock; and while a program is known to have it open for writing, it is not finished.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from spoold.master.desk import Desk
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
 
-# How long (s) a batch must be still where it can be told that nobody has it open for writing.
+# How long (s) a batch must be still where it can be seen that no program has it open for writing.
 STILL_S = 2.0
-# Between two looks (s): while a small file may be about to be closed, and later.
+# Between two looks (s): while a small file may soon be closed, and later.
 SOON_S, LATER_S = 0.1, 1.0
 
 
 @dataclass(slots=True)
 class Young:
-    """A drop that was not finished when last read: its size and digest then, and since when that has not changed."""
+    """A drop that was not finished when last read: its size and digest then, and since when they have not changed."""
 
     signature: tuple[int, bytes]
     since: float
@@ -30,7 +30,7 @@ class Young:
 
 
 class Growing:
-    """All of them, by name. A new leader starts their grace anew."""
+    """All incomplete drops, by name. A new leader starts their grace anew."""
 
     def __init__(self) -> None:
         self.young: dict[str, Young] = {}
@@ -39,16 +39,16 @@ class Growing:
         return drop in self.young
 
     def rests(self, desk: Desk, drop: str) -> bool:
-        """Whether it is too early to look at it again."""
+        """Whether it is too early to look at the drop again."""
         young = self.young.get(drop)
         return young is not None and desk.step.now.monotonic < young.look_at
 
     def next_due(self) -> float | None:
-        """When (monotonic, s) the next one is to be looked at."""
+        """When (monotonic, s) to look at the next one."""
         return min((young.look_at for young in self.young.values()), default=None)
 
     def forget(self, drop: str) -> None:
-        """It was settled."""
+        """Forget a drop that was settled."""
         self.young.pop(drop, None)
 
     def note(self, desk: Desk, drop: str, error: BadFile, data: bytes, size: int | None = None) -> Young:
@@ -62,12 +62,12 @@ class Growing:
         return young
 
     def unfinished(self, desk: Desk, drop: str, error: BadFile, data: bytes, size: int | None = None) -> bool:
-        """Whether a drop that is no task is to be waited for: until it was still for its grace, and has no writer."""
+        """Whether to wait for a drop that is no task: until it was still for its grace, and has no writer."""
         grace_s, now = self._grace_s(desk, data, size), desk.step.now.monotonic
         young = self.note(desk, drop, error, data, size)
         if now - young.since >= grace_s and not has_writer(desk, drop):
             return False
-        # A small file that was seen in the middle of its copying is whole at once; where a look is nearly free, look.
+        # A small file that was seen in the middle of its copying is whole soon; where a look is nearly free, look.
         soon = not desk.store.fs.remote and now - young.since < LATER_S
         young.look_at = min(
             now + min(SOON_S if soon else LATER_S, grace_s / 4), max(young.since + grace_s, now + SOON_S)
@@ -75,8 +75,8 @@ class Growing:
         return True
 
     def held_open(self, desk: Desk, drop: str, data: bytes) -> bool:
-        """Whether a whole task is to be waited for, since a program has it open for writing: what it adds would make
-        it no task. It need not wait for longer than the grace.
+        """Whether to wait for a whole task, since a program has it open for writing, and more bytes would make it no
+        task. The wait is not longer than the grace.
         """
         if not has_writer(desk, drop):
             return False
@@ -87,7 +87,7 @@ class Growing:
         return age_s < desk.store.settings.drop.grace_s
 
     def unsettled(self, desk: Desk, drop: str, data: bytes, *, at_once: bool = False) -> bool:
-        """Whether a batch that looks whole is to be waited for: one that was cut at a line's end looks so, too.
+        """Whether to wait for a batch that looks whole: one that was cut at a line's end looks so, too.
 
         at_once: its name promises that it was published by rename, so only an open file says otherwise.
         """
@@ -104,7 +104,7 @@ class Growing:
 
     @staticmethod
     def _grace_s(desk: Desk, data: bytes, size: int | None) -> float:
-        """An NFS client sends what was written when it is closed, or after half a minute."""
+        """An NFS client sends written data when the file is closed, or after half a minute."""
         drops = desk.store.settings.drop
         if desk.store.fs.remote and not size and not data.strip(b"\0 \t\r\n"):
             return max(drops.grace_s, drops.empty_grace_s)
@@ -112,12 +112,12 @@ class Growing:
 
 
 def held(drop: str) -> BadFile:
-    """What is said of a drop that a program has open for writing."""
+    """Return the error for a drop that a program has open for writing."""
     return BadFile(drop, "", "is still open for writing.", "close it, or end the program that writes it.")
 
 
 def has_writer(desk: Desk, drop: str) -> bool | None:
-    """Whether a program has the drop open for writing; None where that cannot be told."""
+    """Whether a program has the drop open for writing; None where that cannot be known."""
     try:
         return desk.store.fs.has_writer(layout.join(layout.PENDING, drop))
     except OSError:

@@ -1,4 +1,4 @@
-"""Whether whoever holds the token of leadership is gone from this very host, so that nobody need wait for its lease.
+"""Whether the holder of the token of leadership is gone from this very host: then no standby need wait for its lease.
 
 Law: only a process that was provably on this host can be found gone; in doubt it is not.
 """

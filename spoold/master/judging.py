@@ -12,7 +12,7 @@ from spoold.rules.entry import batch
 from spoold.rules.entry.admission import Reject, Young, taken
 from spoold.rules.entry.batch import Accepted
 
-# Lines that are read in one step: few enough that all else goes on beside it.
+# Lines that are read in one step: few enough that other work goes on beside them.
 CHECKED_PER_STEP = 2000
 
 
@@ -20,7 +20,7 @@ class Judging:
     """A batch whose lines are being read, some at each step."""
 
     def __init__(self, desk: Desk, drop: str, data: bytes, done: int = 0) -> None:
-        """done: how many bytes of it are tasks already."""
+        """done: how many of its bytes are tasks already."""
         self.data = data
         self._drop = drop
         self._done = done
@@ -28,7 +28,7 @@ class Judging:
         self._sound: Accepted | None = None
 
     def go_on(self, desk: Desk, most: int) -> tuple[Accepted | Reject | Young | None, int]:
-        """The verdict on the whole, and how many tasks were read for it, `most` of them. Errors: OSError.
+        """Return the verdict on the whole, and how many tasks were read for it, at most `most`. Errors: OSError.
 
         None: there is more to read, or a task that it names moves or comes just now; ask again in the next step.
         """
@@ -41,7 +41,7 @@ class Judging:
         return self._compare(desk, self._sound), self._check.count - before
 
     def _compare(self, desk: Desk, sound: Accepted) -> Accepted | Reject | None:
-        """A batch whose ids are taken says the same as what has them, or is refused whole."""
+        """Accept a batch if each task that has one of its ids says the same as its line; else reject it whole."""
         if promised(desk, sound.named):
             return None
         if not any(desk.view.known(k) for k in sound.named):
@@ -61,10 +61,10 @@ class Judging:
 
 
 def promised(desk: Desk, keys: Collection[str], *, unique: bool = False) -> bool:
-    """Whether a batch under way will make a task with one of these ids; of one that was taken over, it may be any.
+    """Whether a batch under way will make a task with one of these ids; one that was taken over may make any.
 
-    Whoever wants the same id has to wait for it: a line whose id was taken meanwhile would be passed over as made.
-    unique: no other drop has them, so that one which nobody has read has not, either.
+    A drop with the same id has to wait for it: a line whose id was taken meanwhile would be skipped as already made.
+    unique: no other drop has these ids, so an unread batch does not have them either.
     """
     if not keys:
         return False

@@ -1,10 +1,10 @@
 """Batches all of whose lines are tasks, and whose writer may go on: watched for a while, then removed.
 
-Law: what a writer adds to a file that was admitted is not lost. A program that has the file open goes on writing into
-it wherever the file is moved. So a batch that nobody published by rename stays in the leader's door until nobody can
-write it any more, where that can be told, and else until it was still for `drop.watch_s`. What was added is judged as
-a batch by itself: all of it, or none. How much is admitted, how much is done, and a digest of what was admitted stand
-in the name of the file. Where the admitted bytes are others by now, the file is a drop of its own: it goes back.
+Law: bytes that a writer adds to an admitted file are not lost. A program that has the file open goes on writing into
+it wherever the file is moved. So a batch that was not published by rename stays in the leader's door until no program
+has it open for writing, where that can be known, and else until it was still for `drop.watch_s`. The added lines are
+judged as a batch by themselves: all of them, or none. How much is admitted, how much is done, and a digest of the
+admitted bytes are in the name of the file. If the admitted bytes have changed, the file is a new drop: it goes back.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ ADVICE = "write elsewhere, then rename it into pending/ as NAME.whole.jsonl"
 
 @dataclass(slots=True)
 class _Watched:
-    """One of them: what was admitted, its size when last seen and since when it is so, when to look again, what the
-    last look told people.
+    """One batch: its admitted content, its size when last seen and since when, when to look again, the notices of the
+    last look.
     """
 
     said: Content
@@ -51,11 +51,11 @@ class Kept:
         self._watched: dict[BatchName, _Watched] = {}
 
     def next_due(self) -> float | None:
-        """When (monotonic, s) the next one is to be looked at."""
+        """When (monotonic, s) to look at the next one."""
         return min((watched.look_at for watched in self._watched.values()), default=None)
 
     def step(self, desk: Desk) -> None:
-        """Look at those that are due. Errors: OSError."""
+        """Look at the batches that are due. Errors: OSError."""
         for gone in self._watched.keys() - desk.door.kept:
             del self._watched[gone]
         now = desk.step.now.monotonic
@@ -90,7 +90,7 @@ class Kept:
 
     def _look(self, desk: Desk, name: BatchName, watched: _Watched) -> None:
         fs, path, now = desk.store.fs, path_of(desk, name), desk.step.now.monotonic
-        writer = fs.has_writer(path)  # before the size: who has closed it adds no more
+        writer = fs.has_writer(path)  # before the size: a writer that has closed the file adds no more
         size = watched.said.look(fs, path)
         if size is None:
             if anew.judge_anew(desk, path, f"{name.stem}.jsonl"):
@@ -110,7 +110,7 @@ class Kept:
 
     @staticmethod
     def _judge_rest(desk: Desk, name: BatchName, watched: _Watched, over: bool) -> None:
-        """What was added has been still for a while. over: nothing more will come."""
+        """Judge the added lines, which have been still for a while. over: nothing more will come."""
         if watched.judging is None:
             try:
                 data = gauging.read(desk, path_of(desk, name), f"{name.stem}.jsonl")
@@ -119,7 +119,7 @@ class Kept:
                     reject_rest(desk, name, found.error, size=found.size)
                 return
             if not digest_of(data[: name.done]).startswith(in_name(name)):
-                return  # written anew since this look began; the next one sees it
+                return  # it was overwritten since this look began; the next look sees it
             watched.judging = judging.Judging(desk, f"{name.stem}.jsonl", data, name.done or 0)
         verdict, _ = watched.judging.go_on(desk, judging.CHECKED_PER_STEP)
         if isinstance(verdict, Accepted):
@@ -135,17 +135,17 @@ class Kept:
 
 
 def in_name(name: BatchName) -> bytes:
-    """The digest that the name has of what was admitted; empty where it has none."""
+    """Return the digest of the admitted bytes in the name; empty where it has none."""
     return bytes.fromhex(name.digest or "")
 
 
 def path_of(desk: Desk, name: BatchName) -> str:
-    """Where it stands."""
+    """Return the path of the batch."""
     return desk.door.at(name.encode())
 
 
 def keep(desk: Desk, name: BatchName) -> bool:
-    """All admitted lines are tasks: the name says so from now on; whether it does. Errors: OSError."""
+    """Record in the name that all admitted lines are tasks; True when it is done. Errors: OSError."""
     done = replace(name, done=name.size or 0)
     if done != name and not desk.went(
         desk.store.move(Mover.LEADER, "RECEIVED", path_of(desk, name), path_of(desk, done)), name.prefix
@@ -157,7 +157,7 @@ def keep(desk: Desk, name: BatchName) -> bool:
 
 
 def _admit_rest(desk: Desk, name: BatchName, data: bytes, accepted: Accepted) -> None:
-    """What was added becomes tasks, as further lines of the batch. Errors: OSError."""
+    """Admit the added lines as further lines of the batch. Errors: OSError."""
     path = path_of(desk, name)
     if durability.needed(desk) and not durability.make(desk, path, durability.signature(data)):
         return
@@ -170,12 +170,12 @@ def _admit_rest(desk: Desk, name: BatchName, data: bytes, accepted: Accepted) ->
 
 
 def reject_rest(desk: Desk, name: BatchName, error: BadFile, data: bytes = b"", *, size: int | None = None) -> None:
-    """What was added is no task: the file goes, and the reason says that what came before it was admitted.
+    """Reject added lines that are no task: the file goes, and the reason says that what precedes them was admitted.
 
     data: the whole file, as it was judged; size: in bytes, where it was not read.
     """
-    problem = f"{error.problem} What came before it in the file was admitted, and nothing of what was added later."
-    said = BadFile(error.file, error.field, problem, f"drop what was added as a file of its own; {ADVICE}.")
+    problem = f"{error.problem} The lines before it in the file were admitted, and none that were added later."
+    said = BadFile(error.file, error.field, problem, f"drop the added lines as a file of their own; {ADVICE}.")
     facts: dict[str, Any] = {"data": data, "size": size, "admitted": name.done or 0}
     if reject(desk, path_of(desk, name), f"{name.stem}.jsonl", said, watched=bool(data or size), **facts):
         desk.door.kept.discard(name)

@@ -31,7 +31,7 @@ class Leadership:
         beat = store.settings.heartbeat
         self._lease_s = beat.dead_after_s
         # Three chances to renew within the lease time, and never rarer than every 2.5 seconds, so that a
-        # one-shot reader that looks twice can tell a live leader from a dead one.
+        # one-shot reader that looks twice can distinguish a live leader from a dead one.
         self._renew_s = min(self._lease_s / 3, 2.5)
         self.absence = Absence(beat.interval_s, self._lease_s)
         self._watch = Watch(beat.interval_s, self._lease_s, self.absence)
@@ -47,23 +47,23 @@ class Leadership:
 
     @property
     def epoch(self) -> int:
-        """The epoch I lead in, or last saw."""
+        """The epoch in which this master leads, or the last one that it saw."""
         seen = self.token or self._seen
         return seen.epoch if seen else 0
 
     @property
     def holder(self) -> str | None:
-        """Who holds the token, as last seen."""
+        """The holder of the token, as last seen."""
         seen = self.token or self._seen
         return seen.holder if seen else None
 
     @property
     def missing(self) -> bool:
-        """Whether there has been no token for as long as a lease lasts, so that nobody can lead."""
+        """Whether there has been no token for as long as a lease lasts, so that no master can lead."""
         return self._told
 
     def hold(self, now: float, gone: Callable[[str], bool]) -> bool:
-        """One look at the token and what follows from it; True when I lead. Errors: OSError (then I do not plan).
+        """Look at the token once and act on it; True when this master leads. Errors: OSError (then do not plan).
 
         gone: whether a holder's process is known to be dead.
         """
@@ -91,25 +91,25 @@ class Leadership:
 
     @property
     def renew_due(self) -> float:
-        """When (monotonic, s) the token is to be renewed."""
+        """When (monotonic, s) to renew the token."""
         return 0.0 if self._renewed_at is None else self._renewed_at + self._renew_s
 
     @property
     def renew_must(self) -> float:
-        """When (monotonic, s) the token has to be renewed even in the middle of a step: it costs some round trips,
-        and half of the lease is then left for it.
+        """When (monotonic, s) the token must be renewed even in the middle of a step: the renewal costs some round
+        trips, and half of the lease is then left for it.
         """
         return 0.0 if self._renewed_at is None else self._renewed_at + self._lease_s / 2
 
     def untrusted(self) -> None:
-        """A look that failed proves nothing about the holder."""
+        """Note that a look failed, which proves nothing about the holder."""
         self._watch.untrusted()
 
     def came_to(self, error: OSError | None, now: float) -> None:
-        """What a step in which I led came to: nothing, for `error`, or all that was due.
+        """Record the outcome of a step as leader: `error` if it failed, None if it did all that was due.
 
-        A lease of steps that all failed, on a share that shows me my token: what hinders me, my rights or my mount,
-        may not hinder others. I resign, and leave them the time of two leases to take over.
+        If all steps for a lease fail, on a share that shows this master its token, the cause may be local (its
+        rights, its mount) and not hinder others. It resigns, and leaves them the time of two leases to take over.
         """
         if error is None:
             self._failing_since = None
@@ -121,13 +121,13 @@ class Leadership:
             self.resign()
 
     def resign(self) -> None:
-        """Give the token to nobody, so that a standby need not wait for the lease. Errors: OSError."""
+        """Name no master in the token, so that a standby need not wait for the lease. Errors: OSError."""
         if self.token is not None:
             token, self.token = self.token, None
             mover.move(self._store.fs, _path(token), _path(succession.resigned(token)))
 
     def _mind_missing(self, missing: bool, now: float) -> None:
-        """Say once that nobody can lead. Between two names of the token a listing may show neither."""
+        """Warn once that no master can lead. Between two names of the token a listing may show neither."""
         if not missing:
             self._missing_since, self._told = None, False
             return
@@ -149,14 +149,14 @@ class Leadership:
             return True
         self.token = None
         if moved.fate is Fate.REFUSED and moved.error is not None:
-            raise moved.error  # the environment's fault: without a token nobody leads, and people must hear why
+            raise moved.error  # the environment's fault: without a token no master leads, and people must see why
         return False
 
     def _kept(self) -> bool:
-        """Whether no power cut of the server can undo any more that the epoch is mine. Errors: OSError.
+        """Whether no power cut of the server can undo any more that the epoch is this master's. Errors: OSError.
 
         An epoch that was led in and forgotten would be taken once more, and two leaders could give one name to two
-        things. One that nobody has led in yet may be forgotten.
+        things. An epoch in which no master has led yet may be forgotten.
         """
         assert self.token is not None
         if self.token.epoch == self._kept_epoch or not self._store.fs.forgets:
@@ -164,7 +164,7 @@ class Leadership:
         try:
             self._store.settle(layout.MASTER, {})
         except OSError as error:
-            # A full share needs a leader more than most, and what asks for no room goes on there.
+            # A full share needs a leader more than most, and work that needs no room goes on there.
             if classify(error) is not Meaning.FULL:
                 raise
         if self.token not in list_leases(self._store.fs):

@@ -1,4 +1,4 @@
-"""What a leader has learned of the tasks that wait, stand ready or are claimed.
+"""What a leader has learned of tasks that are waiting, ready or claimed.
 
 Law: only `learning` and the leader's own moves write here, and all of it can be read from the tasks again.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Learned:
-    """By key of a task. lanes: of those that are ready or claimed; deadlines: wall time (s), of those that have one;
+    """By key of a task. lanes: of ready or claimed tasks; deadlines: wall time (s), of tasks that have one;
     unlearned: since when (monotonic, s) lane and deadline are to be looked up. settled: names in failed/ that no
     power cut takes back, as `dependents` found.
     """
@@ -21,6 +21,6 @@ class Learned:
     settled: set[str] = field(default_factory=set)
 
     def forget(self, task_key: str) -> None:
-        """The task has ended."""
+        """Forget a task that has ended."""
         self.lanes.pop(task_key, None)
         self.deadlines.pop(task_key, None)

@@ -1,7 +1,7 @@
-"""What the leader must know of a token that another node moved: its lane, which limits go by, and its deadline.
+"""Learns of a token that another node moved: its lane, which the limits count by, and its deadline.
 
 Law: reads, and moves nothing. A file that cannot be read just now (an SMB server says EACCES while another client has
-it open) is read again until it can be. Until then nobody knows the type of the claim, and it counts for every limit.
+it open) is read again until it can be. Until then the type of the claim is unknown, and it counts for every limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AGAIN_S = 1.0
 def learn(desk: Desk, came: Collection[str]) -> None:
     """Look up the tasks that came to a new place, and now and then those that could not be looked up before.
 
-    Errors: OSError, and then what is left is looked up later.
+    Errors: OSError, and then the rest is looked up later.
     """
     for task_key in came:
         desk.learned.unlearned.setdefault(task_key, desk.step.now.monotonic)
@@ -34,11 +34,11 @@ def learn(desk: Desk, came: Collection[str]) -> None:
         if place is None or _learned(desk, task_key, place):
             late = desk.learned.unlearned.pop(task_key, desk.step.now.monotonic) < desk.step.now.monotonic
             if late:
-                desk.step.change()  # what waited for this may go on
+                desk.step.change()  # tasks that waited for this may go on
 
 
 def unread(desk: Desk) -> list[str]:
-    """The claims whose type is unknown though the leader has tried to read them for an interval, for people."""
+    """Return the claims, for people, whose type is unknown though the leader tried to read them for an interval."""
     since = desk.step.now.monotonic - desk.store.settings.heartbeat.interval_s
     keys = [k for k, began in desk.learned.unlearned.items() if began <= since and k not in desk.learned.lanes]
     places = [desk.view.where.get(task_key) for task_key in sorted(keys)]
@@ -63,7 +63,7 @@ def _learned(desk: Desk, task_key: str, place: Place) -> bool:
     except (BadFile, PermissionError) as error:
         if unknown_lane:
             _ask_worker(desk, branch, name)
-        # Whether a claim runs past its deadline is its worker's to see.
+        # Its worker checks whether a claim runs past its deadline.
         return task_key in desk.learned.lanes and (isinstance(error, BadFile) or place.state is State.CLAIMED)
     if task is None:
         return False  # it moves just now: the next listing shows where it is
@@ -75,7 +75,7 @@ def _learned(desk: Desk, task_key: str, place: Place) -> bool:
 
 
 def _ask_worker(desk: Desk, worker: str, name: TaskName) -> None:
-    """A claim that this leader cannot read: its worker's heartbeat may say which type it is."""
+    """Look in its worker's heartbeat for the type of a claim that this leader cannot read."""
     last = desk.view.beats.get(worker)
     beat = beats.read(desk.store.fs, last) if last is not None else None
     for run in beat.running if beat is not None else ():

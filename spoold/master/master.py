@@ -1,7 +1,7 @@
-"""Master.step: what a daemon loops on and a simulator drives.
+"""Master.step, which a daemon loops on and a simulator drives.
 
-One step: look at the token of leadership; if it is mine, list what is polled, plan, move, report. An error of the
-environment ends the step, proves nothing about anybody, and the next step begins again from the listings.
+One step: look at the token of leadership; if this master has it, list what is polled, plan, move, report. An error of
+the environment ends the step and proves nothing about any node; the next step begins again from the listings.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from spoold.system.host import Host
 
 log = logging.getLogger("spoold")
 
-# A leader whose door was shut looks at the token again after so long (s).
+# A leader whose door was shut looks at the token again after this long (s).
 DOOR_SHUT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderStep:
-    """What a step came to: whether anything changed, and when (monotonic, s) the next one is needed at the latest.
+    """Result of a step: whether anything changed, and when (monotonic, s) the next one is needed at the latest.
 
-    rest_s: how long news can wait, so that one look takes in what many tasks have come to.
+    rest_s: how long news can wait, so that one look takes in the news of many tasks.
     """
 
     busy: bool
@@ -57,7 +57,7 @@ class LeaderStep:
 class Master:
     """One master on one spool: a standby until it holds the token, then the leader.
 
-    subscribers: what is told of each attempt that ends while this master leads.
+    subscribers: these receive each attempt that ends while this master leads.
     """
 
     def __init__(self, store: Store, host: Host, subscribers: Sequence[Subscriber] = ()) -> None:
@@ -79,7 +79,7 @@ class Master:
         self._begin()
 
     def _begin(self) -> None:
-        """Nothing of a former epoch may leak into the next."""
+        """Reset the state of an epoch: nothing of it may leak into the next."""
         self._duties = Duties(self.leadership, self.host, self._relist, Reporting(self._snapshots), self._feed)
         self._relist_at: float | None = None
 
@@ -94,7 +94,7 @@ class Master:
         return self._desk
 
     def step(self) -> LeaderStep:
-        """One round. Errors: OSError (the next step goes on), ShutOut (begin again under a new name)."""
+        """Do one round. Errors: OSError (the next step goes on), ShutOut (begin again under a new name)."""
         now = Now(self.store.clock.monotonic(), self.store.common.wall())
         self._followed = led = False
         try:
@@ -113,7 +113,7 @@ class Master:
             self.leadership.came_to(None, now.monotonic)
             return step
         except doors.DoorShut:
-            self._desk = None  # whoever still leads begins its epoch anew
+            self._desk = None  # if this master still leads, it begins its epoch anew
             log.info("a later leader shut the door of epoch %d, or it was removed", self.leadership.epoch)
             return LeaderStep(False, now.monotonic + DOOR_SHUT_S, leading=self.leading)
         except OSError as error:
@@ -122,7 +122,7 @@ class Master:
                 self._desk.watch.untrusted()
             if isinstance(error, FileNotFoundError):
                 self._restore()
-            if led and classify(error) is not Meaning.FULL:  # a full share is full for everybody
+            if led and classify(error) is not Meaning.FULL:  # a full share is full for every master
                 self.leadership.came_to(error, now.monotonic)
             if isinstance(error, NotADirectoryError) and (found := obstacles(self.store.fs)):
                 raise NotADirectoryError(error.errno, "; ".join(found)) from error
@@ -143,14 +143,14 @@ class Master:
         self.store.close_tmp()
 
     def _restore(self) -> None:
-        """A person may have removed a whole directory: without it nothing would go on, and nothing would say why."""
+        """Make directories that a person removed: without them nothing would go on, and nothing would say why."""
         made = restore(self.store.fs)
         if made:
-            log.warning("made again, since somebody had removed them: %s", ", ".join(made))
+            log.warning("made again, since they had been removed: %s", ", ".join(made))
             self._journal.note("RESTORED", directories=made)
 
     def _seat(self, now: Now) -> Desk:
-        """The desk of this epoch; a new leader first reads everything."""
+        """Return the desk of this epoch; a new leader first reads everything."""
         epoch = self.leadership.epoch
         if self._desk is not None and self._desk.epoch == epoch:
             self._desk.step.begin(now, followed=self._followed)
@@ -175,16 +175,16 @@ class Master:
         return desk
 
     def _learn_the_time(self, now: Now) -> Now:
-        """Before anything is judged by it: what failed by a wrong clock would stay failed. Errors: OSError."""
+        """Ask for the time before it is used to judge: a failure by a wrong clock would be final. Errors: OSError."""
         self.store.common.ask(self.store)
         self.store.common.agree(clocks.by_host(beats.read_all(self.store.fs).values()).values())
         return Now(now.monotonic, self.store.common.wall())
 
     def _nothing_new(self, now: Now) -> bool:
-        """Poll, where that costs round trips: a leader for whom nothing is due need not even see its token.
+        """Poll, where that costs round trips: a leader with nothing due need not even look at its token.
 
-        What that found is not asked for again in the step that it then takes. Heartbeats that it listed are
-        looked at in one: a silence is counted by the looks, and one that nobody counted would make it twice as long.
+        The step that follows does not list the same again. Heartbeats that this poll listed make a step follow:
+        silence is counted in looks, and a look that was not counted would make it twice as long.
         """
         desk = self._desk
         if desk is None or not desk.polling.rationed or now.monotonic >= self._due:
@@ -210,7 +210,7 @@ class Master:
             cadence.ends_due(desk),
         ]
         if not desk.polling.rationed or duties.reporting.stale:
-            dues += [self._presence.next_due(), duties.report_due]  # else they are for the step that renews the token
+            dues += [self._presence.next_due(), duties.report_due]  # else the step that renews the token does these
         step, now, left = desk.step, desk.step.now.monotonic, duties.left
         unsettled = step.busy or left or step.unsure or desk.missing or desk.door.half or duties.drops.undecided(desk)
         due = min(due for due in dues if due is not None)
@@ -230,7 +230,7 @@ class Master:
             self._relist_at = desk.step.now.monotonic + max(relisting.EVERY_S, spent_s / relisting.SHARE)
 
     def _breathe(self) -> None:
-        """See to the token and the beat within a long step. Errors: OSError, DoorShut when I lead no more."""
+        """Renew token and beat within a long step. Errors: OSError, DoorShut when this master no longer leads."""
         now, epoch = self.store.clock.monotonic(), self.leadership.epoch
         if now >= self.leadership.renew_must:
             if not self.leadership.hold(now, self._holder.gone) or self.leadership.epoch != epoch:
@@ -254,8 +254,8 @@ class Master:
     def _report_gone(self) -> None:
         """Report once to the leader, which may be on another host, the masters that are gone from this one.
 
-        What an error keeps from being reported the silence says: the report may have come through, and a second one
-        would have its name.
+        After an error it does not report again, and the silence shows: the first report may have arrived, and a
+        second one would have its name.
         """
         if self._reported:
             return

@@ -1,4 +1,4 @@
-"""Files among the tasks whose names are no task's: they are passed over, so people have to hear of them."""
+"""Files among the tasks whose names are no task's: they are ignored, with a warning."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MEND = "it is passed over: rename it, or move it away"
 
 @dataclass(slots=True)
 class Misnamed:
-    """Directory → each path there with what is wrong, as last listed."""
+    """Directory → each path there and its fault, as last listed."""
 
     found: dict[str, list[str]] = field(default_factory=dict)
 
     def see(self, state: State, directory: str, names: Collection[str]) -> None:
-        """A directory was listed, and these names in it did not parse."""
+        """Note the names in a listed directory that did not parse."""
         if not names:
             self.found.pop(directory, None)
             return
@@ -28,7 +28,7 @@ class Misnamed:
         self.found[directory] = [f"{directory}/{name} {why}" for name, why in faults.items() if why is not None]
 
     def see_waiting(self, directory: str, lanes: Iterable[tuple[str, str]]) -> None:
-        """All of waiting/ was listed; lane and name of each file in it that did not parse."""
+        """Note lane and name of each file that did not parse in a listing of all of waiting/."""
         by_lane: dict[str, list[str]] = {}
         for lane, name in lanes:
             by_lane.setdefault(f"{directory}/{lane}", []).append(name)
@@ -38,7 +38,7 @@ class Misnamed:
             self.see(State.WAITING, lane, names)
 
     def warnings(self) -> list[str]:
-        """What people are told: the first few, and how many more there are."""
+        """Return the warnings: the first few, and how many more there are."""
         faults = [line for _, lines in sorted(self.found.items()) for line in lines]
         more = len(faults) - TOLD
         rest = [f"{amount(more, 'more file')} with a wrong name; `spool fsck` shows them"] if more > 0 else []

@@ -1,4 +1,4 @@
-"""Tasks whose place is in doubt: they have left it, or so it seems, and were seen at no other.
+"""Tasks whose place is in doubt: they seem to have left it, and were seen at no other.
 
 Law: a task is not gone before several listings in a row have shown it nowhere; `relisting` decides that. Until then
 its id stays taken and it counts for every limit that it may use.
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Missing:
-    """keys: of those tasks; vanished: how many were nowhere at last; doubts: listings in a row that did not show one,
-    by key.
+    """keys: of those tasks; vanished: how many were gone in the end; doubts: listings in a row that did not show a
+    task, by key.
     """
 
     keys: set[str] = field(default_factory=set)
@@ -23,6 +23,6 @@ class Missing:
         return bool(self.keys)
 
     def found(self, task_key: str) -> None:
-        """It stands somewhere after all."""
+        """Note that the task was found after all."""
         self.keys.discard(task_key)
         self.doubts.pop(task_key, None)

@@ -1,4 +1,4 @@
-"""The order numbers that a leader gives: later than every one that it has seen, whatever the clock says.
+"""The order numbers that a leader gives: later than all that it has seen, whatever the clock says.
 
 Law: a number is given once. Numbers are microseconds since 1970.
 """
@@ -20,18 +20,18 @@ class Orders:
     last: int = 0
 
     def saw(self, micros: int) -> bool:
-        """Have all orders to come be later than this one; False if it leaves them no room: no leader made it."""
+        """Make later orders exceed this one; False if that leaves no room for them: no leader made it."""
         if micros > MICROS_MAX - ROOM_MICROS:
             return False
         self.last = max(self.last, micros)
         return True
 
     def next_micros(self, wall: float, count: int = 1) -> int:
-        """The next number at this time (s since 1970), later than all before; `count` numbers are taken."""
+        """Return the next number at this time (s since 1970), later than all before, and take `count` numbers."""
         micros = max(int(wall * 1e6), self.last + 1)
         self.last = micros + count - 1
         return micros
 
     def encode(self, micros: int) -> str:
-        """The order that such a number makes in this epoch."""
+        """Return the order that such a number makes in this epoch."""
         return encode_order(micros, self.epoch)

@@ -1,10 +1,10 @@
-"""Single drops that nobody published by rename: a copy becomes the task, and the file itself is removed.
+"""Single drops that were not published by rename: a copy becomes the task, and the file itself is removed.
 
 Law: the file of a task was written by spoold alone. A program goes on writing into a file that it has open, wherever
 it is moved. And an NFS client keeps the file of a name that it has looked up, for a minute: a program that uses the
 name of its last drop again writes into that very file. So a drop stands in the leader's door as an original, while a
-copy of what was judged becomes the task. Then the original is read once more. If it says the same it is removed, and
-the next program that uses its name makes a new file. If not, it goes back to pending/, and is judged as any drop.
+copy of the judged content becomes the task. Then the original is read once more. If it says the same it is removed,
+and the next program that uses its name makes a new file. If not, it goes back to pending/, and is judged as any drop.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from spoold.store import absence
 from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import NotRegularError
 
-# How long (s) until the next look at an original that a program has open, or that may not be read.
+# How long (s) until the next look at an original that a program has open, or that the leader cannot read.
 LOOK_S = 1.0
 BLANK = b" \t\r\n"
 
 
 @dataclass(slots=True)
 class _Copy:
-    """What is to become a task: what was judged, and the original that it is of; None while that is in pending/."""
+    """A future task: the judged content, and the original that it was copied from; None while that is in pending/."""
 
     drop: str
     admit: Admit
@@ -56,11 +56,11 @@ class Originals:
         self._look_at: dict[OriginalName, float] = {}
 
     def next_due(self) -> float | None:
-        """When (monotonic, s) the next original is to be looked at."""
+        """When (monotonic, s) to look at the next original."""
         return min(self._look_at.values(), default=None)
 
     def step(self, desk: Desk) -> None:
-        """Go on with what was left unsettled, also by the leader before. Errors: OSError, DoorShut."""
+        """Go on with unsettled originals, also those of the leader before. Errors: OSError, DoorShut."""
         for path, copy in list(self._copies.items()):
             if copy.original is None:
                 if _removed(desk, path):
@@ -76,12 +76,12 @@ class Originals:
                 self._compare(desk, name)
 
     def copy(self, desk: Desk, drop: str, admit: Admit, data: bytes, *, durable: bool) -> str | None:
-        """Write a copy of a drop into this leader's door, under a name that it never uses twice; its path.
+        """Write a copy of a drop into this leader's door, under a name that it never uses twice; return its path.
 
-        None when that is refused, which people are told. Errors: OSError, DoorShut.
+        None, with a notice, when that is refused. Errors: OSError, DoorShut.
         """
         path = desk.door.at(f"{next(self._numbers)}.single{doors.LINE}")
-        # On record before it is there: an error does not say that it is not.
+        # Recorded before it is there: after an error it may be there all the same.
         self._copies[path] = _Copy(drop, admit, _said_in(data))
         try:
             desk.store.fs.write(path, data, durable=durable)
@@ -96,7 +96,7 @@ class Originals:
         return path
 
     def admit(self, desk: Desk, path: str) -> None:
-        """The drop that this is a copy of goes into the door, the copy becomes a task. Errors: OSError, DoorShut."""
+        """Move the drop of this copy into the door, and make the copy a task. Errors: OSError, DoorShut."""
         copy = self._copies[path]
         order = copy.admit.name.order
         name = OriginalName(order, admission.settle(copy.drop, order_micros(order), desk.epoch)[1])
@@ -114,14 +114,14 @@ class Originals:
             self._compare(desk, copy.original)
 
     def _placed_late(self, desk: Desk, path: str, copy: _Copy) -> None:
-        """It is not in the door any more: a move that had seemed to fail was made. A listing will show it."""
+        """The copy is not in the door any more: a move that seemed to fail was made. A listing will show it."""
         del self._copies[path]
         task_key = key(copy.admit.name.id)
         if desk.view.place(task_key) == Place(State.PENDING, *path.rsplit("/", 1)):
             desk.missing.keys.add(task_key)
 
     def _compare(self, desk: Desk, name: OriginalName) -> None:
-        """Remove an original that says what its task says; bring back one that says something else."""
+        """Remove an original that says the same as its task; bring back one that does not."""
         fs, path = desk.store.fs, desk.door.at(name.encode())
         self._look_at[name] = desk.step.now.monotonic + LOOK_S
         try:
@@ -129,7 +129,7 @@ class Originals:
                 return
             data = absence.read(fs, path, desk.store.settings.drop.max_bytes + 1)
         except FileNotFoundError:
-            return  # a listing shows it, and reading does not: nothing is known of what it says
+            return  # a listing shows it, but reading does not: its content is unknown
         except NotRegularError:
             if not reject_irregular(desk, path, f"{name.stem}.json"):
                 return
@@ -149,7 +149,7 @@ class Originals:
         del self._look_at[name]
 
     def _became(self, desk: Desk, name: OriginalName, data: bytes) -> bool | None:
-        """Whether a task says what an original says by now; None while that cannot be told. Errors: OSError."""
+        """Whether a task says the same as an original does by now; None while that is unknown. Errors: OSError."""
         said = self._said.get(name)
         if said is not None:
             return said == _said_in(data)
@@ -160,7 +160,7 @@ class Originals:
 
 
 def _removed(desk: Desk, path: str) -> bool:
-    """Whether it is gone by now; one that may not be removed stops nothing else. Errors: OSError."""
+    """Remove it; True when it is gone by now. One that cannot be removed stops nothing else. Errors: OSError."""
     try:
         absence.remove(desk.store.fs, path)
     except OSError as error:
@@ -170,8 +170,8 @@ def _removed(desk: Desk, path: str) -> bool:
 
 
 def wanted(desk: Desk, drop: str, admit: Admit) -> bool:
-    """Whether a program may write into this drop after its admission. Not over SMB, whose clients open files by name,
-    and let nobody move a file that is open. A drop of ours was published by rename, under a name that is used once.
+    """Whether a program may write into this drop after its admission. Not over SMB, whose clients open files by name
+    and block moves of open files. A drop of ours was published by rename, under a name that is used once.
     """
     return not desk.store.fs.forgets and (admit.task.id is None or id_in(drop) != admit.task.id)
 

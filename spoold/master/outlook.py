@@ -1,4 +1,4 @@
-"""What is left, by type and by lane, and who there is to run it: the part of the status that looks ahead."""
+"""The tasks that are left, by type and by lane, and the workers for them: the part of the status that looks ahead."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LANES_JUDGED = 50
 
 
 def awake(workers: list[Heartbeat]) -> list[Heartbeat]:
-    """The workers that may take something new."""
+    """Return the workers that may take something new."""
     return [worker for worker in workers if worker.status not in ("draining", "halted", ASLEEP)]
 
 
 def types(desk: Desk) -> dict[str, dict[str, int]]:
-    """How many tasks of each type wait, stand ready and run."""
+    """Return how many tasks of each type are waiting, ready and running."""
     found: dict[str, dict[str, int]] = {}
     for lane, count in desk.backlog.per_lane().items():
         found.setdefault(kind_in(lane), no_tasks())["waiting"] += count
@@ -44,7 +44,7 @@ def types(desk: Desk) -> dict[str, dict[str, int]]:
 
 
 def unservable(desk: Desk, workers: list[Heartbeat]) -> dict[str, int]:
-    """The lanes, of the first few, that no worker awake can serve, and how many tasks wait or stand ready in each."""
+    """Return the lanes, of the first few, that no worker awake can serve, and how many tasks are waiting or ready."""
     counts = Counter(desk.backlog.per_lane())
     counts.update({lane: len(tasks) for lane, tasks in desk.view.ready.items() if tasks})
     able = [worker.capabilities for worker in workers if worker.capabilities]
@@ -57,7 +57,7 @@ def unservable(desk: Desk, workers: list[Heartbeat]) -> dict[str, int]:
 
 
 def left(desk: Desk, counts: TaskCounts, workers: list[Heartbeat], stuck: dict[str, int]) -> Left:
-    """What has not ended; workers: those awake, stuck: what `unservable` found."""
+    """Return what has not ended. workers: those awake; stuck: the result of `unservable`."""
     paused = desk.paused
     held = "the spool is halted" if is_halted(desk) else ""
     if not held and (EVERYTHING in paused or any(kind_in(lane) in paused for lane in desk.backlog.per_lane())):
@@ -71,7 +71,7 @@ def left(desk: Desk, counts: TaskCounts, workers: list[Heartbeat], stuck: dict[s
 
 
 def warnings(workers: list[Heartbeat], able: list[Heartbeat], stuck: dict[str, int]) -> list[str]:
-    """What no worker can run, and what workers say themselves. able: those awake."""
+    """Return warnings of lanes that no worker can run, and the workers' own notes. able: the workers awake."""
     there = amount(len(able), "worker")
     found = [
         f"no worker can run {name} ({there} awake){_lacking(name, able)}; `spool explain ID` says what is missing"
@@ -81,7 +81,7 @@ def warnings(workers: list[Heartbeat], able: list[Heartbeat], stuck: dict[str, i
 
 
 def _lacking(lane_name: str, workers: list[Heartbeat]) -> str:
-    """Who has a handler for the lane, and what its program lacks there."""
+    """Return which workers have a handler for the lane, and what its program lacks there."""
     lane = parse_lane(lane_name)
     told = [(worker.node, worker.capabilities.lacks) for worker in workers if worker.capabilities]
     found = [f"{node}: {lacks[lane.type]}" for node, lacks in told if lane is not None and lane.type in lacks]

@@ -1,6 +1,6 @@
-"""What stands in this leader's own door, so far as it knows.
+"""The content of this leader's own door, so far as it knows.
 
-Law: it can be listed again at any time. What a late reply may have changed there is in doubt until it is listed.
+Law: it can be listed again at any time. After a late reply may have changed it, it is in doubt until it is listed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ class OwnDoor:
     """A directory below admitting/ and the names in it.
 
     half: task files that are to be admitted; originals: drops whose copies become tasks; batches: those under way;
-    kept: batches all of whose lines are tasks, and whose writer may go on; promised: what was found in each batch
-    under way, of those that this leader accepted itself; in_doubt: more may have come in.
+    kept: batches all of whose lines are tasks, and whose writer may go on; promised: the findings in each batch under
+    way that this leader accepted itself; in_doubt: more may have come in.
     """
 
     path: str
@@ -30,14 +30,14 @@ class OwnDoor:
     in_doubt: bool = False
 
     def at(self, name: str) -> str:
-        """The path of a name in it."""
+        """Return the path of a name in it."""
         return layout.join(self.path, name)
 
     def open_drops(self) -> int:
-        """How many drops stand here that are not tasks yet."""
+        """Return how many drops stand here that are not tasks yet."""
         return len(self.half) + len(self.originals) + len(self.batches)
 
 
 def own_door(epoch: int, writer: str, number: int) -> OwnDoor:
-    """The door of a leader that opens its number-th in this epoch."""
+    """Return the door of a leader that opens its number-th in this epoch."""
     return OwnDoor(layout.join(layout.ADMITTING, DoorName(epoch, writer, number).encode()))

@@ -1,4 +1,4 @@
-"""When pauses end by themselves: the one thing that a leader reads in the content of a request.
+"""When pauses end by themselves: the only content of requests that a leader acts on.
 
 Law: a pause whose content is not read yet, or cannot be read, stands until a resume. So nothing starts too early.
 May touch: the content of pauses in control/.
@@ -16,21 +16,21 @@ from spoold.rules.scheduling.backlog import LOOK_AGAIN_MIN_S, LOOK_AGAIN_S
 from spoold.store import control
 from spoold.system.errnos import concerns_one_file
 
-# What could not be read is read again after so long (s).
+# A pause that could not be read is read again after this long (s).
 READ_AGAIN_S = 10.0
 FIX = "the pause stands until `spool resume`; let the user that the master runs as read it (chmod, chown)"
 
 
 @dataclass(slots=True)
 class Pauses:
-    """Reads each pause once. again: when (monotonic, s) to read what could not be read; wrong: what to say of it."""
+    """Reads each pause once. again: when (monotonic, s) to read a failed one again; wrong: the warning about it."""
 
     again: dict[Request, float] = field(default_factory=dict)
     wrong: dict[Request, str] = field(default_factory=dict)
     read: set[Request] = field(default_factory=set)
 
     def step(self, desk: Desk) -> None:
-        """Read what is new. Errors: OSError that is about more than one file."""
+        """Read new pauses. Errors: OSError that concerns more than one file."""
         listed = {request for request in desk.view.requests if request.verb is Verb.PAUSE}
         self.read &= listed
         for known in (desk.pause_ends, self.again, self.wrong):

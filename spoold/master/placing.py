@@ -1,4 +1,4 @@
-"""returned/ → waiting/ → ready/, failing what can never run, and holding back when a gate closes again."""
+"""returned/ → waiting/ → ready/; fails tasks that can never run, and takes them back when a gate closes again."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ UNREAD = (
 
 
 def place_returned(desk: Desk) -> None:
-    """Every attempt that was handed back waits again; its rest counts from now. Errors: OSError."""
+    """Move every attempt that was handed back to waiting/; its rest counts from now. Errors: OSError."""
     for name, task in sorted(desk.view.returned.items()):
         desk.breathe()
         place = Place(State.RETURNED, layout.RETURNED, name)
@@ -69,7 +69,7 @@ def _to_waiting(
 
 
 def _lane(desk: Desk, content: Task, name: TaskName) -> str:
-    """The lane of an attempt that was handed back; with more memory, if some before it ran out. Errors: OSError."""
+    """Return the lane of a returned attempt; with more memory, if earlier ones ran out of it. Errors: OSError."""
     policy = retry_policy(content, desk.store.settings)
     if not may_be_raised(content, name, policy):
         return content.lane_name
@@ -81,7 +81,7 @@ def _lane(desk: Desk, content: Task, name: TaskName) -> str:
 
 
 def fail_refused(desk: Desk) -> None:
-    """Tasks that the gates refuse for good, and ready ones whose deadline has passed, fail. Errors: OSError."""
+    """Fail tasks that the gates refuse for good, and ready ones whose deadline has passed. Errors: OSError."""
     failed = 0
     while failed < PER_STEP and (refused := desk.backlog.refused()):
         before = failed
@@ -93,13 +93,13 @@ def fail_refused(desk: Desk) -> None:
             error = Error(code=verdict.code, message=verdict.reason)
             failed += desk.fail(place, entry.name, error, ends.status_of(verdict.code))
         if failed == before:
-            break  # none could be moved just now; each one that can may refuse others, hence the loop
+            break  # none could be moved just now; each task that fails may make others fail, hence the loop
     for task_key in ends.overdue(desk.learned.deadlines, desk.step.now.wall):
         fail_late(desk, task_key)
 
 
 def fail_late(desk: Desk, task_key: str) -> None:
-    """A task whose deadline has passed fails, if it stands where the leader has to end it."""
+    """Fail a task whose deadline has passed, if it is where the leader has to end it."""
     found = desk.view.where.get(task_key)
     outcome = None if found is None else ends.too_late(found.state)
     if found is None or outcome is None:
@@ -111,7 +111,7 @@ def fail_late(desk: Desk, task_key: str) -> None:
 def count_active(desk: Desk) -> None:
     """Count what the ready and the claimed tasks use; moves of this step are then counted as they are made.
 
-    What is in doubt is counted apart: while it lasts, nothing new may become ready in its place.
+    Uses that are in doubt are counted apart: while the doubt lasts, nothing new may become ready in their place.
     """
     usage = desk.usage
     usage.begin(capacities(desk.store.settings), (uses_of(kind_in(lane)) for lane in _adrift(desk)))
@@ -125,7 +125,7 @@ def count_active(desk: Desk) -> None:
 
 
 def gather_facts(desk: Desk) -> None:
-    """Have the gates gather what they bring to the facts: once a step, and before anything is judged."""
+    """Have the gates gather their part of the facts: once a step, and before anything is judged."""
     desk.backlog.gathered = gather(_known(desk))
 
 
@@ -134,9 +134,9 @@ def _known(desk: Desk) -> Known:
 
 
 def _adrift(desk: Desk) -> Iterator[str]:
-    """The lanes of tasks that were ready or claimed, or about to be, and that were seen nowhere since.
+    """Yield the lanes of tasks that were ready or claimed, or about to be, and that were seen nowhere since.
 
-    A listing can miss a claim that its worker gives another name meanwhile, so that such a task has not yet ended.
+    A listing can miss a claim while its worker gives it another name, so such a task may not have ended.
     """
     missing = {task_key: desk.view.where.get(task_key) for task_key in desk.missing.keys}
     for task_key, place in (*desk.view.on_the_way.items(), *missing.items()):
@@ -147,7 +147,7 @@ def _adrift(desk: Desk) -> Iterator[str]:
 
 
 def type_facts(desk: Desk, kinds: Iterable[str]) -> dict[str, TypeFacts]:
-    """What holds for each of these types, over one stock, which counts the moves of this step as they are made."""
+    """Return the facts of these types, over one stock, which counts the moves of this step as they are made."""
     known, stock, gathered = _known(desk), desk.usage.stock, desk.backlog.gathered
     return {kind: facts_of_type(kind, known, stock, gathered) for kind in sorted(set(kinds))}
 
@@ -158,7 +158,7 @@ def is_halted(desk: Desk) -> bool:
 
 
 def hold_back(desk: Desk) -> None:
-    """What stands ready though its type may not run now, or more urgent work waits, goes back. Errors: OSError."""
+    """Take back ready tasks whose type may not run now, or that more urgent work displaces. Errors: OSError."""
     types = type_facts(desk, map(kind_in, desk.view.ready))
     for kind, facts in types.items():
         lanes = [lane for lane in desk.view.ready if kind_in(lane) == kind]
@@ -183,7 +183,7 @@ def _hold(desk: Desk, task: TaskName, lane: str) -> None:
 
 
 def reject_copies(desk: Desk) -> None:
-    """What stands ready though its task has completed was restored from a copy, and goes. Errors: OSError."""
+    """Reject ready tokens whose task has completed: these were restored from a copy. Errors: OSError."""
     for lane, tasks in desk.view.ready.items():
         for file, task in list(tasks.items()):
             place = Place(State.READY, layout.join(layout.READY, lane), file)
@@ -192,7 +192,7 @@ def reject_copies(desk: Desk) -> None:
 
 
 def promote(desk: Desk) -> int:
-    """Fill the windows of ready/ with what may run now; with how many. Errors: OSError."""
+    """Fill the windows of ready/ with tasks that may run now; return how many were chosen. Errors: OSError."""
     lanes = {
         lane: LaneView(kind_in(lane), tuple(task.rank for task in desk.view.ready.get(lane, {}).values()))
         for lane in desk.backlog.lanes()
@@ -202,7 +202,7 @@ def promote(desk: Desk) -> int:
     refused = desk.backlog.refusals
     chosen = promotions(desk.backlog, lanes, facts, desk.store.settings.ready.window, desk.step.now)
     if desk.backlog.refusals > refused:
-        desk.step.change()  # the next step fails what a gate refused just now
+        desk.step.change()  # the next step fails tasks that a gate refused just now
     for index, entry in enumerate(chosen):
         try:
             desk.breathe()
@@ -224,16 +224,16 @@ def _promote(desk: Desk, entry: Entry) -> None:
     elif _withheld(desk, moved, lane):
         desk.backlog.put_back(entry)
     else:
-        desk.doubt(key(name.id))  # moved by another leader, or not moved yet: the listings will tell
+        desk.doubt(key(name.id))  # moved by another leader, or not moved yet: the listings will show it
 
 
 def _directories(lane: str) -> tuple[str, str]:
-    """Where the tasks of a lane stand until they are claimed."""
+    """Return where the tasks of a lane are until they are claimed."""
     return layout.join(layout.WAITING, lane), layout.join(layout.READY, lane)
 
 
 def _withheld(desk: Desk, moved: Moved, lane: str) -> bool:
-    """Whether a move was denied since this user may not list a directory of the lane; then nothing in it is tried
+    """Whether a move was denied since this user may not list a directory of the lane; then moves in that lane stop
     until that is over. Errors: OSError.
     """
     if not isinstance(moved.error, PermissionError):
@@ -244,14 +244,14 @@ def _withheld(desk: Desk, moved: Moved, lane: str) -> bool:
 
 
 def stands_ready(desk: Desk, name: TaskName, file: str, lane: str) -> None:
-    """The leader itself has just moved the token into this lane of ready/."""
+    """Record that the leader itself has just moved the token into this lane of ready/."""
     desk.learned.lanes[key(name.id)] = lane
     desk.usage.take(uses_of(kind_in(lane)))
     desk.view.stand_ready(name, file, lane)
 
 
 def place_admitted(desk: Desk, src: str, admit: Admit, drop: str) -> bool:
-    """A new task at `src` goes into ready/ if nothing stands in its way, else into waiting/."""
+    """Move a new task from `src` into ready/ if nothing prevents it, else into waiting/; True when it is there."""
     name = admit.name
     if not room_at_once(desk, admit):
         return _to_waiting(desk, src, name, admit.lane, admit.task, "ADMITTED", drop=legible(drop))

@@ -1,7 +1,7 @@
 """The claims of dead workers: each goes back for another attempt, or fails at its crash limit.
 
-Reaping goes on until the worker's claim directory is removed: only that shuts the door on a claim that the network
-carries out late. Whatever the dead worker still does then finds its sources and its directories gone.
+Reaping goes on until the worker's claim directory is removed: only that blocks a claim that the network carries out
+late. All later moves of the dead worker then find neither their sources nor their directories.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from spoold.store.store import clear_directory
 
 
 def watch(desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = ()) -> list[str]:
-    """Look at all beats; returns the nodes that are dead, by silence or by their own host's word. Errors: OSError.
+    """Look at all beats; return the nodes that are dead, by silence or by their own host's report. Errors: OSError.
 
-    Heartbeats were listed, and this leader has just written: the look is trusted. Nobody is called dead in a step
+    Heartbeats were listed, and this leader has just written: the look is trusted. No node is called dead in a step
     that has not listed everything, claim directories above all.
-    asleep: nodes whose last beat says so. They are left in peace as long as there is nothing to take back.
-    gone: masters of this host whose process is no more. (Of a worker's tasks something may still run: its successor
-    ends that first, and then reports it.)
+    asleep: nodes whose last beat says so. They are not reaped as long as there is nothing to take back.
+    gone: masters of this host whose process has ended. (A worker's tasks may still have processes: its successor ends
+    those first, and then reports it.)
     """
     present = [worker for worker in desk.view.claimed if is_node(worker)]
     if desk.step.listed.beats:
@@ -57,14 +57,15 @@ def watch(desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = ()) 
 
 
 def _may_sleep(desk: Desk, node: str) -> bool:
-    """A sleeper that holds nothing delays nobody. A claim that the network carried out late, into its directory, is
-    taken back as from any silent worker; and who sleeps for longer than dead clients are remembered is forgotten.
+    """Whether a sleeper may go on sleeping: one without claims delays nothing. A claim that the network carried out
+    late, into its directory, is taken back as from any silent worker. A sleeper is forgotten after the time for which
+    dead clients are remembered.
     """
     return not desk.view.claimed.get(node) and desk.watch.silent_s(node) < desk.store.settings.retention.tmp_s
 
 
 def reap(desk: Desk, dead: list[str]) -> None:
-    """Take back what dead nodes held, then remove what they left. Errors: OSError."""
+    """Take back the claims of dead nodes, then remove the rest of their files. Errors: OSError."""
     for node in _still_silent(desk, dead):
         if node in desk.view.claimed and not _reap_claims(desk, node):
             continue
@@ -75,9 +76,9 @@ def reap(desk: Desk, dead: list[str]) -> None:
 
 
 def _still_silent(desk: Desk, dead: list[str]) -> list[str]:
-    """Those of them that have not beaten again since their claims were listed.
+    """Return the nodes among `dead` that have not beaten again since their claims were listed.
 
-    A worker that comes back beats, then gives its claims new names, then goes on with them. Of a name that was
+    A worker that comes back beats, then gives its claims new names, then goes on with them. So for each name that was
     listed before this look, either the worker has not gone on under it, or its beat shows here.
     """
     if not dead:
@@ -87,7 +88,7 @@ def _still_silent(desk: Desk, dead: list[str]) -> list[str]:
 
 
 def _remove_traces(desk: Desk, node: str) -> bool:
-    """All that is left of a node but its claims; True when nothing is. Errors: OSError."""
+    """Remove all files of a node but its claims; True when none is left. Errors: OSError."""
     tmp = layout.join(layout.TMP, node)
     try:
         if not clear_directory(desk.store.fs, tmp, partial(take_away, desk)) and not reject_file(desk, tmp):
@@ -103,7 +104,7 @@ def _remove_traces(desk: Desk, node: str) -> bool:
 
 
 def _reap_claims(desk: Desk, worker: str) -> bool:
-    """True once the worker's claim directory is gone."""
+    """Take back the worker's claims; True once its claim directory is gone. Errors: OSError."""
     directory, last = layout.join(layout.CLAIMED, worker), desk.view.beats.get(worker)
     beat = beats.read(desk.store.fs, last) if last is not None and desk.view.claimed[worker] else None
     for name, task in sorted(desk.view.claimed[worker].items()):
@@ -126,26 +127,26 @@ def _reap_claims(desk: Desk, worker: str) -> bool:
     try:
         desk.store.fs.rmdir(directory)
     except NotADirectoryError:
-        # A link or a file, put there by somebody: nothing can be claimed into it, and what it leads to is not ours.
+        # A link or a file of another user: nothing can be claimed into it, and its target is not ours.
         return remove_link(desk.store.fs, directory) or reject_file(desk, directory)
     except OSError as error:
         if isinstance(error, FileNotFoundError) and not stands(desk.store.fs, directory):
             return True
-        # Something is still in it, or has come late: the next step lists it again.
+        # It still holds an entry, or one has come late: the next step lists it again.
         desk.report.notices += _left_in(desk, directory, error)
         if worker in desk.view.beats and held and not any(map(parse_task, held)):
-            _remove_traces(desk, worker)  # no task is left of it: what it said last need not stand until people act
+            _remove_traces(desk, worker)  # it has no task left: its last beat need not stay until people act
         return False
     return True
 
 
 def _clear_aside(desk: Desk, path: str) -> None:
-    """Take away what the worker has set aside, as far as that can be; a file is never set aside. Errors: OSError."""
+    """Remove entries that the worker set aside, as far as possible; it never sets aside a file. Errors: OSError."""
     fs = desk.store.fs
     with contextlib.suppress(FileNotFoundError):
         found = fs.stat(path)
         if found.kind == "dir":
-            with contextlib.suppress(OSError):  # empty, it goes whoever owns it
+            with contextlib.suppress(OSError):  # an empty one can be removed, whoever owns it
                 fs.rmdir(path)
             if not found.shut:
                 reject_directory(desk, path)
@@ -154,13 +155,13 @@ def _clear_aside(desk: Desk, path: str) -> None:
 
 
 def _left_in(desk: Desk, directory: str, error: OSError) -> list[str]:
-    """Why a claim directory could not be removed: what stands in it, with the fix. Errors: OSError."""
+    """Return why a claim directory could not be removed: the entries in it, with the fix. Errors: OSError."""
     said = f"{directory} of a dead worker cannot be removed"
     left = [layout.join(directory, name) for name in sorted(names_in(desk.store.fs, directory))]
     strange = [path for path in left if parse_task(path.rpartition("/")[2]) is None]
     if not strange:
         return [f"{said}: {error.strerror}"]
-    fix = "its owner (or root) takes it away"
+    fix = "its owner (or root) removes it"
     each = [f"{said}, since {path} stands in it; {fix} (`rm -r {path}`)" for path in strange]
     return named(each, f"things that are no task in {directory}")
 

@@ -1,4 +1,4 @@
-"""Putting aside what is no task: into rejected/, with the reason beside it.
+"""Sets aside entries that are no task: into rejected/, with the reason beside them.
 
 The reason comes first, so no rejection is ever without one.
 """
@@ -49,8 +49,8 @@ def reject(
     """Move the file at `path` into rejected/ under the drop's name, or one like it; True when it is there.
 
     Errors: OSError. size in bytes, where it is not that of the data; unfinished: it may yet become a task; watched:
-    so may what is written into the same file after this; admitted: so many of its first bytes are tasks; move: how,
-    for what is in no table of moves.
+    so may later content of the same file; admitted: so many of its first bytes are tasks; move: the function for
+    entries that are in no table of moves.
     """
     fs = desk.store.fs
     if desk.rejects.taken is None:
@@ -93,23 +93,23 @@ def reject(
 
 
 def reject_twin(desk: Desk, path: str, task_id: str) -> bool:
-    """Set a second token of a task aside, which only a copy made by hand can have brought about; True when it is."""
+    """Set a second token of a task aside, which only a copy made by hand can create; True when it is set aside."""
     file = path.rpartition("/")[2]
     return reject(desk, path, file, admission.taken(file, task_id), data=orjson.dumps({"id": task_id}))
 
 
 def reject_directory(desk: Desk, path: str) -> bool:
-    """Set a directory aside that stands where only files are looked for: what is in it is not ours to remove.
+    """Set a directory aside that is where only files belong: its content is not ours to remove.
 
-    True when it is. Errors: OSError.
+    True when it is set aside. Errors: OSError.
     """
-    return _set_aside(desk, path, "dir", BadFile(path, "", "is a directory.", "keep what is in it elsewhere."))
+    return _set_aside(desk, path, "dir", BadFile(path, "", "is a directory.", "keep its content elsewhere."))
 
 
 def reject_irregular(desk: Desk, path: str, drop: str) -> bool:
-    """Set aside what stands in a door in the place of a drop and is no regular file; True when it is gone from there.
+    """Set aside an entry in a door, in place of a drop, that is no regular file; True when it is gone from there.
 
-    False also where a regular file is there by now. drop: what it would be called. Errors: OSError.
+    False also where a regular file is there by now. drop: the name for the reason. Errors: OSError.
     """
     try:
         kind = desk.store.fs.stat(path).kind
@@ -120,8 +120,8 @@ def reject_irregular(desk: Desk, path: str, drop: str) -> bool:
 
 
 def reject_file(desk: Desk, path: str) -> bool:
-    """Set a file aside that stands where a directory was: it is somebody's, and no link. Over SMB it may be one for
-    other clients (`mfsymlinks`). True when it is set aside. Errors: OSError.
+    """Set a file aside that is in the place of a directory: it belongs to a user, and is no link. Over SMB it may be
+    a link for other clients (`mfsymlinks`). True when it is set aside. Errors: OSError.
     """
     return _set_aside(
         desk, path, "file", BadFile(path, "", "is a file in the place of a directory.", "keep it elsewhere.")
@@ -147,7 +147,7 @@ def _set_aside(desk: Desk, path: str, kind: Kind, error: BadFile, drop: str = ""
 
 
 def _leave_aside(desk: Desk, path: str) -> bool:
-    """Another user's directory that may not be moved elsewhere gets a name that means nothing; True when it has."""
+    """Give another user's directory that cannot be moved elsewhere a meaningless name; True when it has one."""
     if path.count("/") < 2 and path.startswith(f"{layout.ADMITTING}/"):
         return False  # a door is shut in its own way
     if path.endswith(ASIDE):
@@ -161,9 +161,9 @@ def _leave_aside(desk: Desk, path: str) -> bool:
 
 
 def take_away(desk: Desk, path: str) -> bool:
-    """Remove a file that is of no more use; True when it is gone. Errors: OSError.
+    """Remove a file that is no longer needed; True when it is gone. Errors: OSError.
 
-    A directory in its place is set aside, and what can be neither is told: it stops nothing else.
+    A directory in its place is set aside. If neither is possible, a warning says so: it stops nothing else.
     """
     try:
         absence.remove(desk.store.fs, path)
@@ -175,12 +175,12 @@ def take_away(desk: Desk, path: str) -> bool:
 
 
 def _cause(error: BadFile) -> str:
-    """What is wrong, without the value that is: drops that fail alike have one cause."""
+    """Return the fault without the faulty value: drops that fail alike have one cause."""
     return ": ".join(filter(None, (error.field, error.problem.partition(" Given:")[0])))[:CAUSE_MAX]
 
 
 def _claimed_id(data: bytes) -> str | None:
-    """The id that a rejected drop gave itself, so that `spool show` finds it."""
+    """Return the id that a rejected drop gave itself, so that `spool show` finds it."""
     try:
         value = codec.load(data, "")
     except BadFile:
@@ -190,7 +190,7 @@ def _claimed_id(data: bytes) -> str | None:
 
 
 def _free_name(desk: Desk, drop: str, taken: set[str]) -> str:
-    """The drop's own name where it is legal on every server and free; else one with a suffix of its own."""
+    """Return the drop's own name where it is legal on every server and free; else one with a unique suffix."""
     legal = drop.isprintable() and drop.isascii() and _LEGAL_ELSEWHERE.isdisjoint(drop) and len(drop) <= 200
     if legal and not drop.endswith((".", " ")) and not {drop, f"{drop}{layout.REASON}"} & taken:
         return drop

@@ -1,4 +1,4 @@
-"""rejected/, as far as a leader remembers it.
+"""What a leader remembers of rejected/.
 
 Law: both can be listed and read again.
 """
@@ -12,7 +12,7 @@ from spoold.master.contents import Content
 
 @dataclass(slots=True)
 class Rejects:
-    """taken: the names there, where a step asked; open: names that may be written again, and what they said."""
+    """taken: the names there, if a step listed them; open: names that may be written again, and their content."""
 
     taken: set[str] | None = None
     open: dict[str, Content] = field(default_factory=dict)

@@ -1,9 +1,9 @@
-"""Drops that were rejected and say something else by now: judged again.
+"""Judges rejected drops again when their content has changed.
 
 Law: no reason stays beside a drop that it is not about. A program that has a rejected file open goes on writing
-there, and an NFS client that still knows the file of a name writes there what somebody drops under that name again.
-The reason has the size and a digest of what was judged; each leader compares them until it has watched the file for
-`drop.watch_s`. However many there are, a step looks at a few.
+there. An NFS client that still knows the file of a name writes a new drop of that name there. The reason has the size
+and a digest of the judged content; each leader compares them until it has watched the file for `drop.watch_s`.
+However many there are, a step looks at a few.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from spoold.protocol.names import parse_task
 from spoold.store import absence, drop_search
 from spoold.system.filesystem import NotRegularError
 
-# Between two looks at one (s), first and at most; so many are looked at in one step, and no more for so long (s).
+# Between two looks at one (s), first and at most; so many are looked at in one step, and none for so long (s) after.
 LOOK_S, LOOK_MOST_S = 1.0, 15.0
 LOOKS_PER_STEP, LOOKS_S = 20, 1.0
 # So many reasons of former leaders are read in one step, once a second.
@@ -32,9 +32,9 @@ READ_PER_STEP, READ_S = 20, 1.0
 
 @dataclass(slots=True)
 class _Watched:
-    """One of them: what it said when it was judged, and since when it is watched (monotonic, s).
+    """One drop: its content when it was judged, and since when it is watched (monotonic, s).
 
-    None: it went back to pending/. A person who mends it may save once more, under the name that they had opened.
+    None: it went back to pending/. A person who fixes it may save once more, under the name that they had opened.
     """
 
     said: Content | None
@@ -61,7 +61,7 @@ class Rejudging:
         return due if due < math.inf else None
 
     def step(self, desk: Desk, lost: set[str]) -> None:
-        """Look at some of those that are due. lost: drops that somebody else took out of pending/, emptied here.
+        """Look at some drops that are due. lost: drops that another process took out of pending/; emptied here.
 
         Errors: OSError.
         """
@@ -87,7 +87,7 @@ class Rejudging:
         try:
             again = self._look(desk, name, watched)
         finally:
-            if again:  # as after an error, which says nothing of the drop
+            if again:  # also after an error, which proves nothing about the drop
                 unread = watched.said is not None and watched.said.unread
                 pause_s = LOOK_S if unread else min(LOOK_MOST_S, max(LOOK_S, (now - watched.since) / 4))
                 heapq.heappush(self._queue, (now + pause_s, name))
@@ -95,11 +95,11 @@ class Rejudging:
                 del self._watched[name]
 
     def _learn(self, desk: Desk, lost: set[str]) -> None:
-        """Of what former leaders have rejected, find out what it said then.
+        """Read the judged content of drops that former leaders rejected.
 
-        The network may carry out a rejection of theirs after this leader has listed rejected/. So it lists that once
-        more when their lease is over, and looks for each drop that was gone from pending/ without its doing. One that
-        stands there without a reason was carried out when its leader had taken it for refused.
+        The network may carry out a rejection of theirs after this leader has listed rejected/. So it lists rejected/
+        once more when their lease is over, and looks for each drop that left pending/ without its own move. A drop
+        there without a reason was moved after its leader had taken the move for refused.
         """
         if desk.step.now.monotonic >= self._list_at:
             self._list(desk)
@@ -115,7 +115,7 @@ class Rejudging:
             except NotRegularError:
                 continue
             except OSError:
-                self._unread.append(name)  # the share did not answer, which says nothing of the drop
+                self._unread.append(name)  # the share did not answer, which proves nothing about the drop
                 continue
             said = _said_in(reason, _most(desk, name))
             if said is not None:
@@ -127,7 +127,7 @@ class Rejudging:
 
     @staticmethod
     def _lacks_reason(desk: Desk, name: str) -> bool:
-        """Whether a drop is there by a rename that had seemed to fail, so that its reason was taken away again."""
+        """Whether a drop came there by a rename that had seemed to fail, so that its reason was removed again."""
         names = desk.store.fs.list(layout.REJECTED)
         return name in names and f"{name}{layout.REASON}" not in names
 
@@ -144,7 +144,7 @@ class Rejudging:
             self._list_at = math.inf
 
     def _look(self, desk: Desk, name: str, watched: _Watched) -> bool:
-        """Whether it is to be looked at again."""
+        """Look at a drop; True when it is to be looked at again."""
         fs, path, said, most = desk.store.fs, layout.join(layout.REJECTED, name), watched.said, _most(desk, name)
         young = desk.step.now.monotonic - watched.since < desk.store.settings.drop.watch_s
         if said is None:
@@ -169,7 +169,7 @@ class Rejudging:
 
     @staticmethod
     def _bring_back(desk: Desk, name: str) -> bool:
-        """Into pending/, to be judged as any drop, and its reason goes; True when it is there."""
+        """Move it into pending/, to be judged as any drop, and remove its reason; True when it is there."""
         if not anew.judge_anew(desk, layout.join(layout.REJECTED, name), name):
             return False
         with contextlib.suppress(OSError):
@@ -179,19 +179,19 @@ class Rejudging:
 
 
 def _is_bare(name: str) -> bool:
-    """Whether a name without a reason beside it may be one of a drop: a token's content alone does not say its id."""
+    """Whether a name without a reason beside it may be a drop's: a token's content alone does not say its id."""
     drop = concerns_us(name) and name.endswith((".json", ".jsonl")) and not name.endswith(layout.REASON)
     return drop and parse_task(name) is None
 
 
 def _most(desk: Desk, name: str) -> int:
-    """How many bytes a drop of this name may have."""
+    """Return how many bytes a drop of this name may have."""
     drop = desk.store.settings.drop
     return drop.max_batch_bytes if name.lower().endswith(".jsonl") else drop.max_bytes
 
 
 def _said_in(reason: dict[str, Any], most: int) -> Content | None:
-    """What the drop said when it was judged; None where the reason does not say, as for what is not watched."""
+    """Return the drop's content when it was judged; None where the reason lacks it, as for unwatched drops."""
     size, digest, admitted = reason.get("size"), _digest_in(reason), reason.get("admitted")
     if type(size) is not int or size < 0 or not (digest or reason.get("unfinished") is True or size > most):
         return None
@@ -201,7 +201,7 @@ def _said_in(reason: dict[str, Any], most: int) -> Content | None:
 
 
 def _digest_in(reason: dict[str, Any]) -> bytes:
-    """The digest in a reason; empty where there is none."""
+    """Return the digest in a reason; empty where there is none."""
     digest = reason.get("digest")
     try:
         found = bytes.fromhex(digest) if isinstance(digest, str) else b""

@@ -1,7 +1,7 @@
-"""waiting/ listed anew: what stands there and is not known is taken in, what is not there is missed.
+"""Lists waiting/ anew: unknown tokens there are taken in, tokens that are not there count as missing.
 
-A leader knows its own moves and does not poll waiting/. What a former leader, a late reply or a person changed there
-shows only in such a listing.
+A leader knows its own moves and does not poll waiting/. Changes there by a former leader, a late reply or a person
+show only in such a listing.
 
 Law: a task is believed to be gone when several listings in a row show it nowhere.
 """
@@ -24,7 +24,7 @@ from spoold.store.lane_moves import list_lanes
 # waiting/ is listed anew this often (s), but never for more than this share of the leader's time.
 EVERY_S, SHARE = 30.0, 0.01
 VANISHED_AFTER = 3
-# After so many names of a long listing, the leader sees to its token and its beat.
+# After so many names of a long listing, the leader renews its token and its beat.
 BREATHE_EVERY = 10_000
 
 # The names in waiting/, by lane; foreign ones among them.
@@ -32,7 +32,7 @@ Waiting = dict[str, set[str]]
 
 
 def list_waiting(desk: Desk) -> Waiting:
-    """Every name in waiting/. Errors: OSError."""
+    """Return every name in waiting/. Errors: OSError."""
     names = {}
     for lane in list_lanes(desk.store.fs, layout.WAITING):
         desk.breathe()
@@ -44,8 +44,8 @@ def list_waiting(desk: Desk) -> Waiting:
 def adopt(desk: Desk, listed: Waiting) -> list[tuple[str, Entry]]:
     """Take tokens of waiting/ into the backlog that are not in it yet, oldest first. Errors: OSError.
 
-    What stands there under the very same name, and of a million tasks that is nearly all, is only struck from the
-    listing. Returns what was in the backlog and not in the listing.
+    A token under the name that the backlog has is only struck from the listing; of a million tasks these are nearly
+    all. Returns the entries of the backlog that the listing lacks.
     """
     unseen = []
     for task_key, entry in desk.backlog.items():
@@ -67,7 +67,7 @@ def adopt(desk: Desk, listed: Waiting) -> list[tuple[str, Entry]]:
 
 
 def relist(desk: Desk) -> None:
-    """List waiting/ anew: adopt what another leader moved late, and miss what is not there. Errors: OSError."""
+    """List waiting/ anew: adopt late moves of another leader, and doubt tasks that are not there. Errors: OSError."""
     for task_key, entry in adopt(desk, list_waiting(desk)):
         if desk.backlog.get(task_key) is entry:
             desk.doubt(task_key)
@@ -109,7 +109,7 @@ def _archived(desk: Desk, task_id: str) -> bool:
 
 
 def _on_the_move(desk: Desk) -> dict[str, TaskName]:
-    """The tokens that are ready, claimed or returned, by key."""
+    """Return the tokens that are ready, claimed or returned, by key."""
     branches = (*desk.view.ready.values(), *desk.view.claimed.values(), desk.view.returned)
     return {key(name.id): name for branch in branches for name in branch.values()}
 
@@ -117,8 +117,8 @@ def _on_the_move(desk: Desk) -> dict[str, TaskName]:
 def _twin(desk: Desk, place: Place, name: TaskName, other: Place, moving: TaskName | None) -> bool:
     """Whether the id belongs to another token, which only a copy made by hand can still bring about.
 
-    The older order stays. A token that has ended stays too, unless it was tried again meanwhile, which shows in a
-    later attempt; and as long as it is there, for a server that loses its power may undo that end.
+    The older order stays. A token that has ended stays too, unless it was retried meanwhile, which shows in a later
+    attempt; but only while it is still there, for a server that loses its power may undo that end.
     """
     if other == place:
         return False
@@ -147,5 +147,5 @@ def settle_missing(desk: Desk) -> None:
             desk.missing.found(task_key)
             desk.ended(task_key)
             desk.missing.vanished += 1
-            desk.door.in_doubt = True  # a server that lost its power may have forgotten that it had left there
+            desk.door.in_doubt = True  # a server that lost its power may have forgotten that it had left the door
             desk.journal.note("VANISHED", task_key, where=place.path if place else None)

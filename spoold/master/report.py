@@ -1,4 +1,4 @@
-"""What people should know of a leader's work, gathered until the next snapshot says it.
+"""Sentences and figures for people about a leader's work, gathered until the next snapshot.
 
 Law: it decides nothing. `notices` are of one step and begin anew with each; the rest stays until it is no longer true
 or was reported.
@@ -16,8 +16,8 @@ class LeaderReport:
     """The sentences and the figures.
 
     notices: of this step; locked: doors that this user may not empty; rejected: drops in rejected/; rejections,
-    endings: what this leader rejected, and ended itself, by cause, since the last snapshot; undone: moves that the
-    server undid; undone_at: when (monotonic, s) the last one was seen.
+    endings: drops that this leader rejected, and tasks that it ended itself, by cause, since the last snapshot;
+    undone: moves that the server undid; undone_at: when (monotonic, s) the last one was seen.
     """
 
     notices: list[str] = field(default_factory=list)
@@ -29,6 +29,6 @@ class LeaderReport:
     undone_at: float = -math.inf
 
     def undid(self, moves: int, now: float) -> None:
-        """So many tokens stand where they were before a move that the server had confirmed. now: monotonic, s."""
+        """Count tokens that are back where they were before a move that the server confirmed. now: monotonic, s."""
         self.undone += moves
         self.undone_at = now

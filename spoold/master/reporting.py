@@ -1,4 +1,4 @@
-"""What the leader tells people: the status snapshot, and warnings in words."""
+"""The leader's report to people: the status snapshot, and warnings in words."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GONE_EVERY_S = 1.0
 REJECTED_EVERY_S = 30.0
 MOUNTS_EVERY_S = 30.0
 TREE_EVERY_S = 120.0
-# A member may make any number of files that this node may not move, and a snapshot is read by everybody.
+# A member may make any number of files that this node may not move, and every user reads the snapshot.
 NOTICES_SHOWN = 20
 UNDONE = (
     "the file server has undone {} moves that it had confirmed, as after a power cut; the tasks are moved again, and "
@@ -47,7 +47,7 @@ class Reporting:
     """Publishes snapshots: soon after a change (it is stale then), else every interval, on a share every other."""
 
     def __init__(self, numbers: Iterator[int]) -> None:
-        """numbers: those of snapshots; whoever begins an epoch anew goes on counting."""
+        """numbers: of snapshots; a leader that begins an epoch anew goes on counting."""
         self._numbers = numbers
         self._published_at: float | None = None
         self.stale = True
@@ -65,12 +65,12 @@ class Reporting:
         self._announced: frozenset[str] = frozenset()
 
     def asleep(self, desk: Desk) -> set[str]:
-        """The nodes whose newest beat, as listed in this step, was read and says that they sleep."""
+        """Return the nodes whose newest beat, as listed in this step, was read and says that they sleep."""
         asleep = {node: beat.beat for node, beat in self._beats.items() if beat.status == ASLEEP}
         return {node for node, name in desk.view.beats.items() if asleep.get(node) == name.content}
 
     def gone(self, desk: Desk, host: Host) -> set[str]:
-        """The masters whose newest beat, as listed in this step, was read, and whose process is gone from this host.
+        """Return the masters whose newest listed beat was read, and whose process is gone from this host.
 
         Looked up at most once a second: it asks the machine, never the share.
         """
@@ -84,16 +84,16 @@ class Reporting:
     def announce(
         self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile], dead: Collection[str]
     ) -> None:
-        """Publish at once who has died. Errors: OSError.
+        """Publish at once which nodes have died. Errors: OSError.
 
-        To take back its claims can take long: an SMB server waits for the dead client to let go of each file.
+        Taking back their claims can take long: an SMB server waits for the dead client to release each file.
         """
         new, self._announced = not self._announced.issuperset(dead), frozenset(dead)
         if new:
             self._publish(desk, leadership, growing)
 
     def step(self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile]) -> float:
-        """Publish if it is time; returns when (monotonic, s) it will be. Errors: OSError."""
+        """Publish if it is time; return when (monotonic, s) it will be. Errors: OSError."""
         now = desk.step.now.monotonic
         if desk.polling.rationed and desk.step.listed.beats:
             self._read_beats(desk)  # now: by the time of the next report they have other names
@@ -121,7 +121,7 @@ class Reporting:
         try:
             snapshots.publish(desk.store, SnapshotName(desk.epoch, next(self._numbers)), snapshot)
         except OSError as error:
-            # Moves need no room, a report does: on a full share the work goes on and the picture grows old.
+            # Moves need no room, a report does: on a full share the work goes on and the snapshot grows old.
             if classify(error) is not Meaning.FULL and not isinstance(error, NotADirectoryError):
                 raise
 
@@ -129,7 +129,7 @@ class Reporting:
         for node, beat in desk.view.beats.items():
             known = self._beats.get(node)
             if (known is None or known.beat != beat.content) and self._tried.get(node) != beat:
-                self._tried[node] = beat  # one that has gone meanwhile is not asked for again, but listed anew
+                self._tried[node] = beat  # a beat that has gone meanwhile is not read again, but listed anew
                 read = beats.read(desk.store.fs, beat)
                 if read is not None:
                     self._beats[node] = read
@@ -142,7 +142,7 @@ class Reporting:
             self._tally.forget(gone)
 
     def _count_rejected(self, desk: Desk) -> None:
-        """The leader counts its own rejections; people clear the directory, so it is counted anew at times."""
+        """Count rejected drops anew at times: the leader counts its own, but people clear the directory."""
         now = desk.step.now.monotonic
         if self._counted_at is None or now - self._counted_at >= REJECTED_EVERY_S:
             self._counted_at = now
@@ -151,21 +151,21 @@ class Reporting:
             )
 
     def _judge_mounts(self, desk: Desk) -> None:
-        """Nodes mount once and the doctor is asked rarely: its reports are read when nodes change, and at times."""
+        """Read the doctor's reports when nodes change, and at times: nodes mount once, and the doctor runs rarely."""
         now, mounts = desk.step.now.monotonic, mounts_of(self._beats)
         if mounts != self._mounts or now - self._mounts_at >= MOUNTS_EVERY_S:
             self._disapproved = mount_warnings(desk.store, mounts)
             self._mounts, self._mounts_at = mounts, now
 
     def _look_at_tree(self, desk: Desk) -> None:
-        """A link in the place of a directory stops what would go there, and not always with an error."""
+        """Look for a link in the place of a directory: it stops work there, and not always with an error."""
         now = desk.step.now.monotonic
         if self._blocked or self._looked_at is None or now - self._looked_at >= TREE_EVERY_S:
             self._looked_at, self._blocked = now, obstacles(desk.store.fs)
 
     def _snapshot(self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile]) -> Snapshot:
         workers = [beat for _, beat in sorted(self._beats.items()) if beat.role == "worker"]
-        # Of a silent one that cannot be reaped yet the last beat is no news.
+        # The last beat of a silent worker that cannot be reaped yet is no news.
         silent = {*desk.watch.dead(), *self._gone}
         dead = {beat.node for beat in workers if beat.status != ASLEEP} & silent
         nodes = tuple(

@@ -1,7 +1,7 @@
-"""What people asked for in control/.
+"""Carries out the requests of people in control/.
 
-A request that is done is removed; a pause, a halt or a drain stands while it lasts. A pause may end by itself. Who
-asked and why is told by the journal, once by each leader: nowhere else would it outlive the request.
+A request that is done is removed; a pause, a halt or a drain stands while it lasts. A pause may end by itself. Each
+leader's journal records once who made a request, and why: no other record would outlive the request.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from spoold.rules.cluster.drain import is_meant
 from spoold.store import control
 from spoold.store.archive import find_archived
 
-# A cancel may overtake the drop that it is meant for; after this long (s) there is no such task. A task that failed
-# with its parent is retried before it, and fails once more where nobody retries the parent for so long.
+# A cancel may overtake the drop that it is meant for; after this long (s) there is no such task. A retry of a task
+# that failed with its parent waits this long (s) for a retry of the parent; without one the task fails once more.
 UNKNOWN_FOR_S = 10.0
 
 
 class Requests:
-    """Carries requests out, one step at a time, each once: on a share it may be listed for long after it is gone.
+    """Carries requests out, some in each step, each once: a share may list a request long after it is gone.
 
-    unknown_since: since when (monotonic, s) nothing could be done; told: those in the journal; doubted: those of no
-    use, as far as a look tells that may be older than they are; over: those that were carried out, and whether the
-    file is gone; needs: the keys of the parents of what is to be tried again.
+    unknown_since: since when (monotonic, s) nothing could be done; told: requests in the journal; doubted: useless
+    requests, by a look that may be older than they are; over: requests that were carried out, and whether the file is
+    gone; needs: the keys of the parents of tasks to be retried.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Requests:
         self._pauses = Pauses()
 
     def step(self, desk: Desk) -> None:
-        """Do what can be done now. Errors: OSError; what was not done stands for the next step."""
+        """Do what can be done now. Errors: OSError; the rest stands for the next step."""
         self._forget_gone(set(desk.view.requests))
         self._tell(desk)
         self._pauses.step(desk)
@@ -79,18 +79,18 @@ class Requests:
                 self._done(desk, request)  # by a look of now: on a share, a worker may have come since the last
 
     def next_due(self, desk: Desk) -> float | None:
-        """When (monotonic, s) a request that stands is over by itself; None where none is."""
+        """When (monotonic, s) a standing request is over by itself; None where none is."""
         return self._pauses.next_due(desk)
 
     def _forget_gone(self, listed: set[Request]) -> None:
-        """What is no longer listed needs no more to be known of."""
+        """Forget requests that are no longer listed."""
         self._told &= listed
         self._doubted &= listed
         self._needs = {request: needs for request, needs in self._needs.items() if request in listed}
         self._over = {request: gone for request, gone in self._over.items() if request in listed}
 
     def _tell(self, desk: Desk) -> None:
-        """Note every request when it is first seen, before it is carried out and gone; a reap is told by REAPED."""
+        """Note every request when first seen, before it is carried out and gone; REAPED records a reap."""
         for request in desk.view.requests:
             if request.verb is Verb.REAP or request in self._told:
                 continue
@@ -111,7 +111,7 @@ class Requests:
             self._done(desk, request)
 
     def _retry(self, desk: Desk, request: Request) -> None:
-        """What is no failed task needs no retry, if a look shows it that is younger than the request."""
+        """Retry a failed task. Any other needs no retry, if a look that is younger than the request shows that."""
         since = self._unknown_since.setdefault(request.encode(), desk.step.now.monotonic)
         patient = desk.step.now.monotonic - since < UNKNOWN_FOR_S
         place = desk.view.place(key(request.target))
@@ -121,16 +121,16 @@ class Requests:
             self._doubted.add(request)
             desk.step.doubt()
         elif patient and any(_has_failed(desk, parent) for parent in self._parents(desk, request)):
-            return  # it would only fail once more, so the parent's own retry is waited for
+            return  # it would only fail once more, so it waits for the parent's own retry
         elif _retry(desk, request):
             for other in desk.view.requests:
                 if other.verb is Verb.RETRY and key(other.target) == key(request.target):
-                    self._done(desk, other)  # who asked for the same meanwhile saw the same failure
+                    self._done(desk, other)  # requests for the same made meanwhile are about the same failure
         else:
             self._forget_unknown(desk, request)
 
     def _parents(self, desk: Desk, request: Request) -> tuple[str, ...]:
-        """The keys of the tasks that the failed one needs, read once; none where that cannot be read."""
+        """Return the keys of the tasks that the failed one needs, read once; none where that cannot be read."""
         known = self._needs.get(request)
         if known is None:
             path = _failed_at(desk, request)[0]
@@ -140,7 +140,7 @@ class Requests:
             except BadFile:
                 known = ()
             except PermissionError:
-                return ()  # so says the retry itself
+                return ()  # the retry itself says so
             self._needs[request] = known = known or ()
         return known
 
@@ -151,12 +151,12 @@ class Requests:
 
 
 def _is_lost(desk: Desk, request: Request) -> bool:
-    """Whether somebody has removed the archived task that is to be tried again."""
+    """Whether the archived task that is to be retried was removed."""
     return desk.view.place(key(request.target)) is None and find_archived(desk.store.fs, request.target) is None
 
 
 def _cancel(desk: Desk, request: Request) -> bool:
-    """True when there is nothing left to cancel."""
+    """Cancel; True when there is nothing left to cancel."""
     place = desk.view.place(key(request.target))
     archived = place is None and key(request.target) in desk.view.archived
     decision = cancelling.decide(place.state if place else None, archived=archived)
@@ -173,7 +173,7 @@ def _name_at(name: str) -> TaskName | None:
 
 
 def _failed_at(desk: Desk, request: Request) -> tuple[str | None, EndedName | None]:
-    """Where the failed task of a retry is, also in the archive; None for what is not there. Errors: OSError."""
+    """Return where the failed task of a retry is, also in the archive; None if it is not there. Errors: OSError."""
     place = desk.view.place(key(request.target))
     if place is not None:
         return (place.path, parse_ended(place.name)) if place.state is State.FAILED else (None, None)
@@ -183,7 +183,7 @@ def _failed_at(desk: Desk, request: Request) -> tuple[str | None, EndedName | No
 
 
 def _retry(desk: Desk, request: Request) -> bool:
-    """True when the task waits again, or has completed and so needs no retry."""
+    """Retry; True when the task waits again, or has completed and so needs no retry."""
     task_key = key(request.target)
     place = desk.view.place(task_key)
     if place is None and desk.view.archived.state(task_key) is not State.FAILED:
@@ -226,7 +226,7 @@ def _has_failed(desk: Desk, task_key: str) -> bool:
 
 
 def _lift(desk: Desk, request: Request) -> None:
-    """Resume and undrain take away what stands; `+all` takes away everything of the kind."""
+    """Remove the requests that a resume or undrain lifts; `+all` removes all of that kind."""
     lifted = {Verb.RESUME: (Verb.PAUSE, Verb.HALT), Verb.UNDRAIN: (Verb.DRAIN,)}[request.verb]
     for other in desk.view.requests:
         if other.verb in lifted and (request.target in (other.target, EVERYTHING) or _same_worker(request, other)):
@@ -242,5 +242,5 @@ def _same_worker(undrain: Request, drain: Request) -> bool:
 
 
 def _draining(desk: Desk, target: str) -> bool:
-    """Whether somebody whom a drain is meant for is still there."""
+    """Whether a worker that a drain is meant for is still there."""
     return any(is_meant(target, worker) for worker in desk.view.claimed)

@@ -1,6 +1,6 @@
-"""completed/ and failed/ → archive/: what the leader polls stays small.
+"""completed/ and failed/ → archive/: keeps the polled directories small.
 
-The result and the logs of a task go into the archive before its file does: whoever finds the task there finds them.
+The result and the logs of a task go into the archive before its file does: a reader that finds the task finds them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from spoold.store.archive import archive_record, archive_task, make_buckets
 from spoold.store.mover import Fate
 
 LOOK_EVERY_S = 1.0
-# So many tasks at one step: quick work must not outrun us, and nobody is to wait for it.
+# So many tasks in one step: archiving must keep up with quick work, and nothing may wait for it.
 BATCH = 500
 
 
@@ -36,7 +36,7 @@ class Retaining:
         self._looked_at: float | None = None
 
     def step(self, desk: Desk) -> None:
-        """Archive what was due at the last look; when somebody asked for it, all there is. Errors: OSError."""
+        """Archive tasks that were due at the last look; after a gc request, all. Errors: OSError."""
         asked = [request for request in desk.view.requests if request.verb is Verb.GC]
         ended = {State.COMPLETED: desk.view.completed, State.FAILED: desk.view.failed}
         rested = self._looked_at is None or desk.step.now.monotonic - self._looked_at >= LOOK_EVERY_S
@@ -58,7 +58,7 @@ class Retaining:
                     desk.step.change()
 
     def _look(self, desk: Desk, state: State, names: Collection[str], *, all_of_them: bool) -> None:
-        """Find what is due."""
+        """Find the tasks that are due."""
         seen = self._seen[state]
         for gone in [name for name in seen if name not in names]:
             del seen[gone]
@@ -72,8 +72,8 @@ def _archive(desk: Desk, state: State, names: Mapping[str, EndedName]) -> None:
     names = {file: name for file, name in names.items() if layout.bucket(name.id) not in desk.view.blocked}
     make_buckets(desk.store.fs, (name.id for name in names.values()))
     ids = {key(name.id) for name in names.values()}
-    # What its first attempt completed has that one result, unless this leader wrote another and came too late. What
-    # there is of others only a listing tells, which costs more the more has ended.
+    # A task that its first attempt completed has that one result, unless this leader wrote another and came too late.
+    # Only a listing shows the records of other tasks, and it costs more the more tasks have ended.
     late = {key(name.id) for name in map(parse_ended, desk.recorded) if name is not None}
     first = state is State.COMPLETED
     alone = {f: name for f, name in names.items() if first and name.attempt == 1 and key(name.id) not in late}
@@ -107,7 +107,7 @@ def _archive(desk: Desk, state: State, names: Mapping[str, EndedName]) -> None:
 def _records(
     desk: Desk, directory: str, ids: set[str], parse: Callable[[str], EndedName | None]
 ) -> list[tuple[str, EndedName]]:
-    """The results or logs of these tasks; earlier attempts left some under names that only a listing tells."""
+    """Return the results or logs of these tasks; only a listing shows the names of earlier attempts' records."""
     if not ids:
         return []
     near = [name for name in names_unless_blocked(desk.store.fs, directory) if ended_key_in(name) in ids]

@@ -1,8 +1,8 @@
-"""The leader's step as a table: its stages in order, what each reads, and which moves it is there for.
+"""The leader's step as a table: its stages in order, with the reads of each, and the moves that it is for.
 
 Law: a step of a leader is this table, walked from top to bottom. Each stage sees what those before it have changed. A
-test holds the table equal to the one in docs/internals.md, and its moves to those of `lifecycle`. What a stage may
-touch is said by the module that it calls.
+test holds the table equal to the one in docs/internals.md, and its moves to those of `lifecycle`. The module that a
+stage calls says what the stage may touch.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from spoold.system.host import Host
 
 @dataclass(slots=True)
 class Duties:
-    """What the stages remember over the steps of one epoch, and what one of them leaves to those after it.
+    """The memory of the stages over the steps of one epoch, and the results that one stage leaves to later ones.
 
-    relist: lists again, when it is time, what is not polled. followed: what is polled was listed for this step
+    relist: lists unpolled directories again, when it is time. followed: the polled ones were listed for this step
     already. dead: nodes to be reaped; left: drops for the next step; taken: tasks that were put into ready/;
     report_due: when (monotonic, s) the next snapshot is due.
     """
@@ -57,7 +57,7 @@ class Duties:
 class Stage:
     """One line of the table. reads: what it decides by; moves: from where to where it renames tokens and drops.
 
-    A stage may, besides, fail a token that it reads and that is no task, and reject one that is a copy.
+    Besides, a stage may fail a token that it reads and that is no task, and reject one that is a copy.
     Errors of run: OSError, ShutOut, DoorShut. They end the step, and the next one begins from the top.
     """
 
@@ -108,11 +108,11 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "relist",
         lambda desk, duties: duties.relist(desk),
-        "now and then: all doors, and what is not polled",
+        "now and then: all doors, and waiting/",
         ("admitting → admitting",),
     ),
-    Stage("missing", lambda desk, _: relisting.settle_missing(desk), "what the listings do not show any more"),
-    Stage("count", lambda desk, _: placing.count_active(desk), "what is ready, claimed or missing"),
+    Stage("missing", lambda desk, _: relisting.settle_missing(desk), "tasks that the listings no longer show"),
+    Stage("count", lambda desk, _: placing.count_active(desk), "tasks that are ready, claimed or missing"),
     Stage("watch", _watch, "heartbeats"),
     Stage("announce", _announce, "which nodes are dead"),
     Stage(
@@ -162,21 +162,21 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "refuse",
         lambda desk, _: placing.fail_refused(desk),
-        "what the gates refuse, and which deadlines are past",
+        "tasks that the gates refuse, and deadlines that are past",
         ("waiting → failed", "ready → failed"),
     ),
     Stage(
         "hold",
         lambda desk, _: placing.hold_back(desk),
-        "what is ready, and whether its type may run now",
+        "ready tasks, and whether their types may run now",
         ("ready → waiting",),
     ),
-    Stage("promote", _promote, "what waits and may run now", ("waiting → ready",)),
-    Stage("feed", _feed, "results of attempts that ended, where anything asks for them"),
+    Stage("promote", _promote, "waiting tasks that may run now", ("waiting → ready",)),
+    Stage("feed", _feed, "results of attempts that ended, if there is a subscriber"),
     Stage(
         "retain",
         lambda desk, duties: duties.retaining.step(desk),
-        "what has ended, by age and number",
+        "ended tasks, by age and number",
         ("completed → archive", "failed → archive"),
     ),
     Stage("clear", lambda desk, duties: duties.clearing.step(desk), "once a minute: the ages of files"),

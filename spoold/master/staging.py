@@ -1,7 +1,7 @@
 """The lines of a batch on their way: written into the leader's door, then published by rename.
 
 Law: a line is on record before its file is there, and until it is known whether it was published, since an error says
-neither. What others have put under its name is passed over: it is never opened, and not ours to remove.
+neither. A foreign entry under its name is passed over: it is never opened, and not ours to remove.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from spoold.store import absence
 from spoold.store.lane_moves import move_into_lane
 from spoold.store.records import is_taken
 
-# Under so many names a line is tried in one step.
+# How many names are tried for a line in one step.
 NAMES_TRIED = 100
 
 
@@ -27,7 +27,7 @@ class Staging:
         self._written = 0
 
     def stage(self, desk: Desk, line: Line) -> str:
-        """Write a line into this leader's door, under a name that it never uses twice; its path.
+        """Write a line into this leader's door, under a name that it never uses twice; return its path.
 
         Errors: OSError, DoorShut.
         """
@@ -53,7 +53,7 @@ class Staging:
                 return path
 
     def publish(self, desk: Desk, staged: str) -> None:
-        """One line becomes a task in waiting/. Errors: OSError."""
+        """Make one line a task in waiting/. Errors: OSError."""
         line = self.lines[staged]
         file = line.name.encode()
         moved = move_into_lane(desk.store, "ADMITTED", staged, layout.WAITING, line.lane, file)
@@ -63,9 +63,9 @@ class Staging:
         _admitted(desk, line, file)
 
     def resolve(self, desk: Desk) -> bool:
-        """What was not seen to be published may still be, until its source is gone: then look. Errors: OSError.
+        """Remove staged files, then look which lines were published unseen: until then each may be. Errors: OSError.
 
-        False while one is there that could not be removed: a second file of its line would be one task too many.
+        False while one could not be removed: a second file of its line would be one task too many.
         """
         for staged, line in list(self.lines.items()):
             if not take_away(desk, staged):

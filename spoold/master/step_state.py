@@ -1,7 +1,7 @@
-"""What a leader's step has come to so far, and what it leaves to the next one.
+"""The state of a leader's step so far, and the part that it leaves to the next one.
 
-Law: only the methods here change it, each says what happened, and anyone may read it. A test holds it so. What is
-unsure stays so over steps that fail, until a step has listed everything; all else is of one step.
+Law: only the methods here change it, each says what happened, and anyone may read it. A test holds it so. `unsure`
+stays over steps that fail, until a step has listed everything; all else is of one step.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from spoold.rules.scheduling.backlog import Now
 
 @dataclass(slots=True)
 class StepState:
-    """now: the moment of this step; listed: what it has listed; busy: whether anything has changed; denied: something
-    that was tried was not allowed, since this was cleared; unsure: the next step lists everything.
+    """now: the moment of this step; listed: its listings; busy: whether anything has changed; denied: an operation
+    was not allowed, since this was cleared; unsure: the next step lists everything.
     """
 
     now: Now
@@ -25,11 +25,11 @@ class StepState:
     unsure: bool = True
 
     def begin(self, now: Now, *, followed: bool = False) -> None:
-        """A step begins. followed: it goes on with what was listed just before, and with what that changed."""
+        """Begin a step. followed: it goes on with the listings made just before, and with their changes."""
         self.now, self.busy = now, self.busy and followed
 
     def looked(self, wanted: Wanted, *, changed: bool) -> None:
-        """This was listed. changed: it showed something new."""
+        """Record which listings were made. changed: they showed something new."""
         self.listed = wanted
         self.unsure = self.unsure and not wanted.everything
         self.busy = self.busy or changed
@@ -43,9 +43,9 @@ class StepState:
         self.denied = True
 
     def clear_denial(self) -> None:
-        """What comes next is judged by itself."""
+        """Clear `denied`, so that the next operation is judged by itself."""
         self.denied = False
 
     def doubt(self) -> None:
-        """A token may stand elsewhere than the listings have shown."""
+        """A token may be elsewhere than the listings have shown."""
         self.unsure = True

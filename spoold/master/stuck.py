@@ -1,4 +1,4 @@
-"""Drops that may not be moved: somebody else's directory, or a file that an SMB client has open. Ever more seldom."""
+"""Drops that cannot be moved: another user's directory, or a file that an SMB client has open. Retried ever less."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from spoold.master.desk import Desk
 
-# A drop is tried again after so long (s) at first and at most.
+# How long (s) until a drop is tried again, at first and at most.
 STUCK_S, STUCK_MOST_S = 0.5, 60.0
 
 
 @dataclass(slots=True)
 class _Stuck:
-    """One of them: when it is tried again, how long (s) that was put off, what people are told."""
+    """One drop: when it is tried again, how long (s) that was put off, and its notices."""
 
     look_at: float
     wait_s: float
@@ -20,7 +20,7 @@ class _Stuck:
 
 
 class Stuck:
-    """All of them, by name."""
+    """All stuck drops, by name."""
 
     def __init__(self) -> None:
         self.drops: dict[str, _Stuck] = {}
@@ -29,11 +29,11 @@ class Stuck:
         return drop in self.drops
 
     def next_due(self) -> float | None:
-        """When (monotonic, s) the next one is to be tried again."""
+        """When (monotonic, s) to try the next one again."""
         return min((stuck.look_at for stuck in self.drops.values()), default=None)
 
     def rests(self, desk: Desk, drop: str) -> bool:
-        """Whether it is too early to try it again, which people are told."""
+        """Whether it is too early to try it again; then its notices are repeated."""
         stuck = self.drops.get(drop)
         if stuck is None or desk.step.now.monotonic >= stuck.look_at:
             return False
@@ -41,11 +41,11 @@ class Stuck:
         return True
 
     def put_off(self, desk: Desk, drop: str, told: int) -> None:
-        """It was refused. told: how many notices there were before that."""
+        """Put off a refused drop. told: how many notices there were before that."""
         stuck = self.drops.get(drop)
         wait_s = min(STUCK_MOST_S, stuck.wait_s * 2) if stuck else STUCK_S
         self.drops[drop] = _Stuck(desk.step.now.monotonic + wait_s, wait_s, desk.report.notices[told:])
 
     def forget(self, drop: str) -> None:
-        """It was not refused this time."""
+        """Forget a drop that was not refused this time."""
         self.drops.pop(drop, None)

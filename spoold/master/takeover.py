@@ -1,7 +1,7 @@
-"""What a new leader reads before it plans: everything, once. Afterwards it follows differences.
+"""Reads everything, once, before a new leader plans. Afterwards the leader follows differences.
 
-Order matters: first the doors of all leaders before are shut; then what is polled is listed in the order in which
-tokens flow, then waiting/, then what is polled once more, so that a token on the move is seen twice rather than not
+Order matters: first the doors of all leaders before are shut; then the polled directories are listed in the order in
+which tokens flow, then waiting/, then the polled ones once more, so that a moving token is seen twice rather than not
 at all.
 """
 
@@ -26,7 +26,7 @@ def take_over(desk: Desk) -> None:
         if not number % BREATHE_EVERY:
             desk.breathe()
     # A leader before may be in the middle of its last step, and take a token back to waiting/ unseen, but only once;
-    # so what is polled is listed before waiting/ and after it.
+    # so the polled directories are listed before waiting/ and after it.
     gather_facts(desk)
     tokens = list_waiting(desk)
     desk.step.doubt()

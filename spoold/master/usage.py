@@ -1,7 +1,8 @@
 """How much of each counted resource is in use: the figure behind limits. See `rules.scheduling.resources`.
 
 Law: counted anew from the listings in every step, so that no crash leaves a count wrong. Moves of the same step are
-counted as they are made. What may be in use counts as used: while it lasts, nothing new begins in its place.
+counted as they are made. Units that may be in use count as used: while the doubt lasts, nothing new begins in their
+place.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Usage:
         self.stock = Stock({}, self._used, self._doubtful)
 
     def begin(self, capacity: Mapping[str, Capacity], possible: Iterable[Uses]) -> None:
-        """Count from nothing again. possible: what tasks use that are not seen and may be active all the same."""
+        """Count from nothing again. possible: the uses of tasks that are not seen but may be active all the same."""
         self._used.clear()
         self._doubtful.clear()
         self.stock = Stock(capacity, self._used, self._doubtful)
@@ -30,21 +31,21 @@ class Usage:
             self._doubt(uses.get(UNKNOWN, 0))
 
     def take(self, uses: Uses, count: int = 1) -> None:
-        """So many more tasks with these uses are ready or claimed."""
+        """Count so many more ready or claimed tasks with these uses."""
         for name, units in uses.items():
             self._used[name] += units * count
         self._doubt(uses.get(UNKNOWN, 0) * count)
 
     def give_back(self, uses: Uses) -> None:
-        """One task with these uses is neither ready nor claimed any more."""
+        """Count one ready or claimed task with these uses less."""
         self.take(uses, -1)
 
     def in_use(self) -> Iterator[tuple[str, int]]:
-        """What is seen in use, by name."""
+        """Yield each resource that is seen in use, with its units, by name."""
         yield from sorted((name, units) for name, units in self._used.items() if units)
 
     def _doubt(self, count: int) -> None:
-        """So many more tasks of unknown type, each of which may use the most of every resource."""
+        """Count so many more tasks of unknown type, each of which may use the most of every resource."""
         if count:
             for name, there in self.stock.capacity.items():
                 self._doubtful[name] += there.most * count

@@ -1,8 +1,8 @@
-"""What the last listings showed, kept up to date by differences.
+"""The spool in the last listings, kept up to date by differences.
 
 Directories are listed in the order in which tokens flow, so that a token that moves meanwhile is seen twice rather
-than not at all; the later place counts. waiting/ is not polled: only leaders move there, and this one knows its own
-moves, so what waits is known from the backlog. A token that is nowhere any more was moved by another leader or
+than not at all; the later place counts. waiting/ is not polled: only leaders move tokens there, and this leader knows
+its own moves, so the backlog knows the waiting tasks. A token that is nowhere any more was moved by another leader or
 removed by a person: the caller lists waiting/ again, and only then believes that it is gone.
 """
 
@@ -56,19 +56,19 @@ class Place:
 
 
 def waiting_place(lane: str, file: str) -> Place:
-    """Where a token waits."""
+    """Return the place of a waiting token."""
     return Place(State.WAITING, layout.join(layout.WAITING, lane), file)
 
 
-# No node is called so.
+# No node has this name.
 SOMEBODY = "?"
 
 
 @dataclass(slots=True)
 class _Found:
-    """What listings showed that nobody was told yet: of one that failed halfway, or that did not list the ends.
+    """Findings that the caller does not have yet: of a refresh that failed halfway, or that did not list the ends.
 
-    gone: what has left its place, and was not seen at another.
+    gone: tokens that have left their place, and were not seen at another.
     """
 
     changes: Changes = field(default_factory=Changes)
@@ -102,18 +102,18 @@ class View:
 
     @property
     def on_the_way(self) -> Mapping[str, Place]:
-        """What has left its place, by key, and was not seen at another; the ends have not been listed since."""
+        """The tokens that left their place, by key, and were not seen since; the ends have not been listed since."""
         return self._found.gone
 
     def place(self, task_key: str) -> Place | None:
-        """Where a token is that has not been archived; None where nobody knows."""
+        """Return where a token is that has not been archived; None where that is unknown."""
         entry = self.backlog.get(task_key)
         if entry is None:
             return self.where.get(task_key)
         return waiting_place(entry.lane, entry.file)
 
     def parent(self, task_id: str) -> Parent:
-        """What is known of a task that others wait for."""
+        """Return the state of a task that others wait for, as far as it is known."""
         task_key = key(task_id)
         place = self.where.get(task_key)
         if place is not None:
@@ -129,10 +129,10 @@ class View:
         return task_key in self.where or task_key in self.backlog or task_key in self.archived
 
     def refresh(self, fs: FileSystem, wanted: Wanted = EVERYTHING) -> Changes:
-        """List what is wanted. Errors: OSError; what was found until then is told by the next refresh.
+        """List what is wanted. Errors: OSError; the next refresh then returns what was found before the error.
 
-        Only leaders move tokens into ready/, and only out of it into claimed/, and only out of that to an end: so
-        where nothing was and nothing has left the place before, nothing need be listed.
+        Only leaders move tokens into ready/, and only from there into claimed/, and only from there to an end: so if
+        a directory was empty and no token has left the place before it, it need not be listed.
         """
         found, before = self._found, len(self._found.gone)
         if wanted.pending:
@@ -164,7 +164,7 @@ class View:
         return found.changes
 
     def _entrust(self, found: _Found) -> None:
-        """What has left ready/ is somebody's, until all is listed and tells whose."""
+        """Count tokens that have left ready/ as claimed by an unknown worker, until all is listed and shows which."""
         left = {task_key: place for task_key, place in found.gone.items() if place.state is State.READY}
         for task_key, place in left.items():
             del found.gone[task_key]
@@ -182,7 +182,7 @@ class View:
                 del names[name]
 
     def _missing(self, found: _Found) -> dict[str, Place]:
-        """What has left its place, and was not seen at another yet."""
+        """Return the tokens that have left their place, and were not seen at another yet."""
         return {task_key: place for task_key, place in found.gone.items() if self.where.get(task_key) == place}
 
     def _refresh_ended(self, fs: FileSystem, found: _Found) -> None:
@@ -196,7 +196,7 @@ class View:
         return place.state is State.COMPLETED and place.name in self.completed
 
     def _unseat(self, found: _Found) -> None:
-        """Successes that are gone, as when their server undid the commit: what was taken for a copy is the task."""
+        """For successes that are gone, as when their server undid the commit, the supposed copy is now the task."""
         gone = {k for k, at in found.gone.items() if at.state is State.COMPLETED and self.where.get(k) == at}
         if not gone:
             return
@@ -211,7 +211,7 @@ class View:
                     found.changes.undone += 1
 
     def settle(self, task_id: str, state: State, directory: str, name: str) -> None:
-        """The leader itself has moved a token there: the next refresh is to find nothing new."""
+        """Record that the leader itself has moved a token there: the next refresh is to find nothing new."""
         self.where[key(task_id)] = Place(state, directory, name)
         if state is State.FAILED:
             ended = parse_ended(name)
@@ -219,12 +219,12 @@ class View:
             self.failed[name] = ended
 
     def stand_ready(self, task: TaskName, name: str, lane: str) -> None:
-        """The leader itself has moved a token into a lane of ready/."""
+        """Record that the leader itself has moved a token into a lane of ready/."""
         self.where[key(task.id)] = Place(State.READY, layout.join(layout.READY, lane), name)
         self.ready.setdefault(lane, {})[name] = task
 
     def forget_place(self, place: Place) -> None:
-        """The leader itself has moved a token away from there."""
+        """Record that the leader itself has moved a token away from there."""
         branch = place.directory.partition("/")[2]
         if place.state is State.READY:
             self.ready.get(branch, {}).pop(place.name, None)
@@ -245,7 +245,7 @@ class View:
         listed: list[str],
         found: _Found,
     ) -> None:
-        """The lanes of ready/, or the workers of claimed/: those that are gone, then those that are there."""
+        """List the lanes of ready/, or the workers of claimed/: those that are gone, then those that are there."""
         for branch in sorted(set(branches) - set(listed)):
             self._differ(state, layout.join(state, branch), branches[branch], parse_task, (), found)
             del branches[branch]
@@ -277,7 +277,7 @@ class View:
             task_key = key(task.id)
             here, before = Place(state, directory, name), self.where.get(task_key)
             if found.gone.get(task_key) == here:
-                del found.gone[task_key]  # a look that failed halfway had not seen it, and its server undid the move
+                del found.gone[task_key]  # a look that failed halfway had missed it, and its server undid the move
             if before is not None and (state, before.state) == (State.READY, State.CLAIMED):
                 found.changes.undone += before.name == name
             if before is None or not self._succeeded(before):  # else this is a copy

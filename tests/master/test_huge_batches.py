@@ -133,7 +133,7 @@ def test_a_batch_of_many_pieces_is_admitted_also_what_is_added_to_it(leader: tup
     made.advance(700)
     assert not made.fs.files("admitting")
     (drop,) = [name for name in made.fs.list("rejected") if not name.endswith(".reason.json")]
-    assert "What came before it in the file was admitted" in reason(made, drop)["problem"]
+    assert "The lines before it in the file were admitted" in reason(made, drop)["problem"]
 
 
 def test_a_gibibyte_that_is_one_hole_costs_a_few_mebibytes(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_a_rest_that_is_no_task_goes_to_rejected_with_the_reason(more: str) -> N
     (drop,) = [name for name in made.fs.list("rejected") if name.endswith(".jsonl")]
     assert made.fs.read(f"rejected/{drop}").endswith(more.encode())
     said = json.loads(made.fs.read(f"rejected/{drop}.reason.json"))
-    assert "What came before it in the file was admitted" in said["problem"]
+    assert "The lines before it in the file were admitted" in said["problem"]
     assert ids(made) == ["g0"]
     assert made.fs.files("admitting") == {}
 

@@ -152,7 +152,7 @@ def test_the_leader_that_reaps_sets_them_aside_too(kind: str) -> None:
         assert left(made) == []
         assert all(name.endswith(".aside") for name in made.fs.list("claimed/w1"))
         assert "claimed/w1 of a dead worker cannot be removed, since claimed/w1/." in warned(made)
-        assert "stands in it; its owner (or root) takes it away (`rm -r claimed/w1/." in warned(made)
+        assert "stands in it; its owner (or root) removes it (`rm -r claimed/w1/." in warned(made)
     events = b"".join(data for path, data in made.fs.files("events").items())
     assert events.count(b'"REAPED"') == (kind == "open")
     assert made.fs.list("failed") == []
