@@ -42,8 +42,7 @@ def wanted_now(desk: Desk) -> Wanted:
         return Wanted(
             pending=polling.take("pending", 0.0, pending_s), ended=polling.take("ended", 0.0, _ended_s(desk))
         )
-    # An end that others wait for is looked for at once. The longer the list of ended tasks, the more rarely it is
-    # read.
+    # An end that others wait for is looked for at once. The longer the list of ended tasks, the rarer a look.
     each_s = ENDED_EACH_S * (len(view.completed) + len(view.failed))
     ended_s = max(0.0 if desk.backlog.awaits else ENDED_S * polling.dear, each_s)
     # With tasks ready, one more would only queue behind them.

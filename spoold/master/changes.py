@@ -1,4 +1,4 @@
-"""Which listings a leader asks for, and what they changed in its view.
+"""The listings that a leader asks for, and their changes to its view.
 
 Law: says what was seen, and decides nothing.
 """

@@ -40,7 +40,7 @@ class Clearing:
         _remove_idle_lanes(desk)
 
     def _clear_archive(self, desk: Desk) -> None:
-        """Clear the next directory with something due: each task in it costs a look at its age."""
+        """Clear the next directory in which a task may be due: each task in it costs a look at its age."""
         buckets = sorted(desk.store.fs.list(layout.ARCHIVE))
         for _ in buckets:
             self._bucket = (self._bucket + 1) % len(buckets)

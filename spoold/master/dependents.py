@@ -2,7 +2,7 @@
 
 Law: a task fails only for a failure that nothing can undo any more, since its own cannot be taken back. A power cut
 of such a server puts the parent back to its earlier place, and it may complete. But the server's disk keeps the order
-of all changes: what a listing shows after something durable was written is settled.
+of all changes: a failure that a listing shows after a durable write is settled.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Two leaders at once could admit two drops with one id, each not seeing the other's: two tokens. So a drop that could
 be admitted twice first goes through the leader's own directory, and a new leader removes the directories of all
 earlier leaders. After that, late moves of an earlier leader, or of the network on its behalf, find no directory to go
-through. The new leader finishes what stood in such a directory, once it has seen everything else.
+through. The new leader finishes the drops of such a directory, once it has seen everything else.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def check_open(desk: Desk) -> None:
 
 
 def look_behind(desk: Desk) -> None:
-    """List what stands in this leader's own door. Errors: OSError, DoorShut."""
+    """List this leader's own door. Errors: OSError, DoorShut."""
     desk.door.in_doubt = False
     try:
         names = desk.store.fs.list(desk.door.path)
@@ -204,7 +204,7 @@ def admit(desk: Desk, drop: str, admitted: Admit) -> None:
 
 
 def finish(desk: Desk) -> None:
-    """Admit what stands in the door, or set it aside if its id is taken by now. Errors: OSError, DoorShut."""
+    """Admit each task in the door, or set it aside if its id is taken by now. Errors: OSError, DoorShut."""
     if desk.door.in_doubt:
         look_behind(desk)
     for file in sorted(desk.door.half):

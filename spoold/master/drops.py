@@ -51,7 +51,7 @@ class Drops:
         self.lost: set[str] = set()
 
     def growing(self) -> dict[str, BadFile]:
-        """Return the drops that wait for their grace, and what is wrong with them so far."""
+        """Return the drops that wait for their grace, and their faults so far."""
         return {name: young.error for name, young in self._growing.young.items()}
 
     def undecided(self, desk: Desk) -> bool:
@@ -64,7 +64,7 @@ class Drops:
         return min((due for due in dues if due is not None), default=None)
 
     def step(self, desk: Desk) -> int:
-        """Judge what is in pending/. Returns how many drops are left for the next step. Errors: OSError."""
+        """Judge the drops in pending/. Returns how many drops are left for the next step. Errors: OSError."""
         self._originals.step(desk)
         drops = desk.view.pending
         remembered: tuple[dict[str, Any], ...] = (self._growing.young, self._judging, self._stuck.drops)

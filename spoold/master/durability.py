@@ -1,6 +1,6 @@
 """Drops of strangers are made durable before they are admitted, where `durability.fsync` asks for it.
 
-Law: what was admitted survives a power cut of the machine that holds the files. `spool submit` waits for that itself,
+Law: an admitted drop survives a power cut of the machine that holds the files. `spool submit` waits for that itself,
 and an NFS client when it closes the file; for copies by any other program, nothing has ensured it. A leader on
 another machine outlives the power cut and remembers what it has read; so the durable content is compared with that.
 """
@@ -20,7 +20,7 @@ _NOT_GRANTED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 def signature(data: bytes) -> Signature:
-    """Return what distinguishes one content of a drop from another."""
+    """Return a signature that differs between contents of a drop."""
     return len(data), hashlib.blake2b(data, digest_size=16).digest()
 
 

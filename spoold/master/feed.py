@@ -32,8 +32,7 @@ from spoold.system.errnos import Meaning, classify, concerns_one_file
 
 # Records that are read in one step.
 PER_STEP = 64
-# How often (s) a checkpoint is written while attempts end: with many tasks in it more rarely, EACH_S for each of
-# them.
+# How often (s) a checkpoint is written while attempts end: with many tasks in it more rarely, EACH_S for each.
 EVERY_S, EACH_S = 5.0, 1e-3
 # A reader must be able to read it whole.
 BYTES_MAX = 32 << 20

@@ -11,7 +11,7 @@ from spoold.master.learning import learn
 
 
 def follow(desk: Desk) -> None:
-    """List what is polled and take in the changes. Errors: OSError, and then nothing of it is forgotten."""
+    """List the polled directories and take in the changes. Errors: OSError, and then nothing of it is forgotten."""
     wanted = wanted_now(desk)
     changes = desk.view.refresh(desk.store.fs, wanted)
     desk.step.looked(wanted, changed=changes.any)

@@ -170,7 +170,7 @@ def _admit_rest(desk: Desk, name: BatchName, data: bytes, accepted: Accepted) ->
 
 
 def reject_rest(desk: Desk, name: BatchName, error: BadFile, data: bytes = b"", *, size: int | None = None) -> None:
-    """Reject added lines that are no task: the file goes, and the reason says that what precedes them was admitted.
+    """Reject added lines that are no task: the file goes, and the reason says that the lines before were admitted.
 
     data: the whole file, as it was judged; size: in bytes, where it was not read.
     """

@@ -1,7 +1,8 @@
 """Master.step, which a daemon loops on and a simulator drives.
 
-One step: look at the token of leadership; if this master has it, list what is polled, plan, move, report. An error of
-the environment ends the step and proves nothing about any node; the next step begins again from the listings.
+One step: look at the token of leadership; if this master has it, list the polled directories, plan, move, report. An
+error of the environment ends the step and proves nothing about any node; the next step begins again from the
+listings.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Originals:
         return min(self._look_at.values(), default=None)
 
     def step(self, desk: Desk) -> None:
-        """Go on with unsettled originals, also those of the leader before. Errors: OSError, DoorShut."""
+        """Go on with unsettled copies and originals, also those of the leader before. Errors: OSError, DoorShut."""
         for path, copy in list(self._copies.items()):
             if copy.original is None:
                 if _removed(desk, path):

@@ -57,7 +57,7 @@ def unservable(desk: Desk, workers: list[Heartbeat]) -> dict[str, int]:
 
 
 def left(desk: Desk, counts: TaskCounts, workers: list[Heartbeat], stuck: dict[str, int]) -> Left:
-    """Return what has not ended. workers: those awake; stuck: the result of `unservable`."""
+    """Return figures of the tasks that have not ended. workers: those awake; stuck: the result of `unservable`."""
     paused = desk.paused
     held = "the spool is halted" if is_halted(desk) else ""
     if not held and (EVERYTHING in paused or any(kind_in(lane) in paused for lane in desk.backlog.per_lane())):

@@ -1,4 +1,4 @@
-"""returned/ → waiting/ → ready/; fails tasks that can never run, and takes them back when a gate closes again."""
+"""returned/ → waiting/ → ready/; fails tasks that can never run, and takes ready ones back if a gate closes."""
 
 from __future__ import annotations
 

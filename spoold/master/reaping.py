@@ -127,7 +127,7 @@ def _reap_claims(desk: Desk, worker: str) -> bool:
     try:
         desk.store.fs.rmdir(directory)
     except NotADirectoryError:
-        # A link or a file of another user: nothing can be claimed into it, and its target is not ours.
+        # A link or a file that another process put there: it can hold no claim, and its target is not ours.
         return remove_link(desk.store.fs, directory) or reject_file(desk, directory)
     except OSError as error:
         if isinstance(error, FileNotFoundError) and not stands(desk.store.fs, directory):
@@ -146,7 +146,7 @@ def _clear_aside(desk: Desk, path: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         found = fs.stat(path)
         if found.kind == "dir":
-            with contextlib.suppress(OSError):  # an empty one can be removed, whoever owns it
+            with contextlib.suppress(OSError):  # an empty one can be removed, also another user's
                 fs.rmdir(path)
             if not found.shut:
                 reject_directory(desk, path)

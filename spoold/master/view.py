@@ -129,7 +129,7 @@ class View:
         return task_key in self.where or task_key in self.backlog or task_key in self.archived
 
     def refresh(self, fs: FileSystem, wanted: Wanted = EVERYTHING) -> Changes:
-        """List what is wanted. Errors: OSError; the next refresh then returns what was found before the error.
+        """List the wanted directories. Errors: OSError; the next refresh then returns the findings before the error.
 
         Only leaders move tokens into ready/, and only from there into claimed/, and only from there to an end: so if
         a directory was empty and no token has left the place before it, it need not be listed.
@@ -264,7 +264,7 @@ class View:
         names: Collection[str],
         found: _Found,
     ) -> None:
-        """Bring `known` to what was listed; note what came and what went."""
+        """Bring `known` to what was listed; note arrivals and departures."""
         new = [name for name in names if name not in known]
         if len(names) - len(new) < len(known):
             for name in known.keys() - set(names):
