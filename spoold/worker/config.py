@@ -1,6 +1,6 @@
 """A worker's own configuration: what it serves and how it runs it. A file on the machine, never on the share.
 
-What a worker may run is decided here and not by whoever can write to the share: handlers by type, Python modules by
+This file decides what a worker may run, not the users who can write to the share: handlers by type, Python modules by
 prefix, and raw commands only where `allow_command` says so.
 """
 
@@ -25,7 +25,7 @@ from spoold.worker.handlers.handler import Handler, Permits
 class PythonSettings(Permits):
     """Which callables may run (prefixes of module names; "*" is any), and where else to look for modules.
 
-    A callable has to be from such a module itself. Where it is any, tasks start and set variables as they like.
+    A callable must be from such a module itself. Where any is allowed, tasks may choose directory and variables.
     """
 
     allow: tuple[str, ...] = ()
@@ -33,11 +33,11 @@ class PythonSettings(Permits):
 
 
 class Laptop(Strict):
-    """What a machine with a battery and a lid does. Nothing here matters to a machine that has neither.
+    """The behaviour of a machine with a battery and a lid. It does not matter to a machine that has neither.
 
-    run_on_battery: true, as on mains; "finish", take nothing new; false, hand back what runs too, after the drain
-    grace. Below min_battery_percent, on battery, it is as if it were false. inhibit_sleep: keep the machine awake
-    while tasks run, whatever the lid does. sleep_grace_s: how long tasks may finish when the machine is to sleep.
+    run_on_battery: true, as on mains; "finish", take nothing new; false, also hand back running tasks, after the
+    drain grace. Below min_battery_percent, on battery, it is as if it were false. inhibit_sleep: keep the machine
+    awake while tasks run, whatever the lid does. sleep_grace_s: how long tasks may finish before it sleeps.
     """
 
     run_on_battery: RunOnBattery = True
@@ -54,13 +54,13 @@ class Laptop(Strict):
 
 
 class WorkerConfig(Strict):
-    """A worker's TOML file; command-line options go over it. Times in seconds, memory in MiB.
+    """A worker's TOML file; command-line options override it. Times in seconds, memory in MiB.
 
     pass_env: which of the worker's own variables tasks get beside HOME, PATH and the like; drop_env: which not.
 
-    max_memory_mb caps tasks that name no limit of their own. Nothing new is taken while the load per cpu is above
+    max_memory_mb caps tasks without a limit of their own. Nothing new is taken while the load per cpu is above
     max_load, or while less than min_free_mb of memory is available. idle_timeout_s: leave after that long idle.
-    lost_share: what becomes of a running task while the share is silent for longer than the lease: "freeze" (for at
+    lost_share: the treatment of a running task while the share is silent for longer than the lease: "freeze" (for at
     most freeze_s), "stop" or "continue"; a handler's own comes first, then that of the type in spool.toml.
     """
 
@@ -105,18 +105,18 @@ class WorkerConfig(Strict):
         return value
 
     def found_in(self, file: str) -> WorkerConfig:
-        """The same, as read from that file."""
+        """Return the same, as read from that file."""
         self._file = file
         return self
 
     def place(self, *table: str) -> str:
-        """A table of it as people find it: its header, and the file."""
+        """Return the place of a table for people: its header, and the file."""
         header = ".".join(f'"{part}"' if "." in part else part for part in table)
         return f"[{header}] in {self._file or 'the configuration of the worker'}"
 
 
 def load_config(path: str | None, options: Mapping[str, Any] | None = None) -> WorkerConfig:
-    """A worker's configuration file, if any, with command-line options over it.
+    """Return a worker's configuration from its file, if any, with command-line options over it.
 
     Errors: BadFile that names the file, the key and the fix.
     """

@@ -1,4 +1,4 @@
-"""What one step of a worker came to, as its loop needs to know it."""
+"""The result of one step of a worker, for its loop."""
 
 from __future__ import annotations
 

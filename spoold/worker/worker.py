@@ -1,8 +1,8 @@
-"""Worker.step: what a daemon loops on and a simulator drives.
+"""Worker.step, which a daemon loops on and a simulator drives.
 
-One step: beat; list my claims; hear what ended; do what people asked for; commit; adopt claims that came late; claim.
+One step: beat; list the claims; take in endings; obey requests of people; commit; adopt claims that came late; claim.
 An error of the environment ends the step; the next one begins again from the listings. Nothing here keeps time for a
-task: that is done by the supervisors, on a clock and in processes that never touch the share.
+task: the supervisors do that, on a clock and in processes that never touch the share.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from spoold.worker.step import WorkerStep
 
 # After a commit that the share refused, trying again at once would only load it more.
 REFUSED_RETRY_S = 0.5
-# How often (s) people are heard, where that costs a round trip: while tasks run, and while none does.
+# How often (s) requests are listed, where that costs a round trip: while tasks run, and while none does.
 REQUESTS_S, REQUESTS_IDLE_S = 0.5, 2.0
 
 
@@ -94,7 +94,7 @@ class Worker:
         self._losses = Losses()
 
     def register(self) -> list[str]:
-        """Make this worker's directories; returns predecessors on this host that are provably gone. Errors: OSError.
+        """Make this worker's directories; return predecessors on this host that are provably gone. Errors: OSError.
 
         The claim directory comes before the first beat, so that a worker that shows itself can be given work.
         """
@@ -105,19 +105,19 @@ class Worker:
         return gone_from_here(self.store, self.host, "worker")
 
     def report_gone(self, node: str) -> None:
-        """Tell the leader that a predecessor is gone, after nothing of it is left on this host. Errors: OSError."""
+        """Report a gone predecessor to the leader, after nothing of it is left on this host. Errors: OSError."""
         report_gone(self.store, node)
 
     def drain(self, grace_s: float) -> None:
-        """Take nothing new; finish what runs, or hand it back after the grace, which later calls may shorten."""
+        """Take nothing new; finish running tasks, or hand them back after the grace; later calls may shorten it."""
         self._standing.drain(grace_s)
 
     def fall_asleep(self) -> None:
-        """The machine is about to sleep: finish what runs, hand it back after the grace, then only beat."""
+        """Before the machine sleeps: finish running tasks, hand them back after the grace, then only beat."""
         self._standing.fall_asleep()
 
     def wake_up(self) -> None:
-        """The machine is awake: go on under the same name, unless it was reaped meanwhile."""
+        """The machine is awake: go on under the same name, unless this worker was reaped meanwhile."""
         self._standing.wake_up()
 
     @property
@@ -131,7 +131,7 @@ class Worker:
         return list(self._attempts.values())
 
     def step(self) -> WorkerStep:
-        """One round. Errors: OSError (the next step goes on), ShutOut (reaped: begin again under a new name)."""
+        """Do one round. Errors: OSError (the next step goes on), ShutOut (reaped: begin again under a new name)."""
         now = self.store.clock.monotonic()
         try:
             return self._round(now)
@@ -147,7 +147,7 @@ class Worker:
         self._journal.note("WORKER_LEFT")
         self._journal.flush(last=True)
         with contextlib.suppress(OSError):
-            # Only a worker without claims takes its heartbeat away; else its silence tells the leader to reap.
+            # Only a worker without claims removes its heartbeat; else its silence makes the leader reap.
             if self._claims.close():
                 self._presence.leave()
         self.store.close_tmp()
@@ -186,7 +186,7 @@ class Worker:
         return self._standing.word(bool(self._attempts))
 
     def _beat(self, now: float) -> None:
-        """Publish a beat and, once it is out, extend the lease of what runs, counted from before it was written."""
+        """Publish a beat and then extend the lease of running tasks, counted from before the beat was written."""
         before, standing = self.store.clock.boottime(), self._word()
         self._presence.beat(
             now,
@@ -204,7 +204,7 @@ class Worker:
         self.runner.extend(self._lease.until)
 
     def _late_claims(self) -> set[str]:
-        """Look at my tokens: stop what runs without one, return those that nothing runs for. Errors: ShutOut."""
+        """List the claims: stop attempts without one, return claims without an attempt. Errors: ShutOut."""
         if not self._claims.take(working=bool(self._attempts)):
             return set()
         try:
@@ -234,7 +234,7 @@ class Worker:
         self.vacancies.look(now, endings, len(self._attempts))
 
     def _obey(self, requests: list[Request], now: float) -> None:
-        """What people asked for, what the machine can do, and what follows from it for what runs."""
+        """Take in requests and the machine's state, and stop running tasks accordingly."""
         self._standing.obey(requests, now)
         cancels = {key(request.target): request for request in requests if request.verb is Verb.CANCEL}
         recall = self._standing.recall(now)
@@ -249,7 +249,7 @@ class Worker:
             self.runner.stop(attempt.key, why.message, self.config.kill_grace_s)
 
     def _fence(self, claims: set[str]) -> None:
-        """Whatever runs without its token in my directory must end, and nothing of it may be committed."""
+        """Stop every attempt whose token is not in this worker's directory; nothing of it may be committed."""
         for attempt in self._attempts.values():
             if claims.isdisjoint(attempt.files) and not attempt.fenced:
                 attempt.fenced = True
@@ -270,7 +270,7 @@ class Worker:
         return back + sum(map(self._start, mine))
 
     def _claim(self, now: float) -> int:
-        """Fill the free slots; how many moves were made for it, with those that failed and are to be looked into."""
+        """Fill the free slots; return how many moves were made, with failed ones that are to be looked into."""
         free = self.vacancies.free(len(self._attempts))
         if not self._standing.takes or self._starting.fitness.lacking() or free <= 0:
             return 0
@@ -291,7 +291,7 @@ class Worker:
         return claimed + self._claiming.lost - lost
 
     def _start(self, name: TaskName) -> bool:
-        """Start a task whose token is mine. False when it cannot be read just now, or is a copy of what is over."""
+        """Start a claimed task. False when it cannot be read just now, or is a copy of one that is over."""
         attempt = None if name.encode() in self._claims.spent else self._starting.start(name)
         if attempt is None:
             self._claims.doubt()

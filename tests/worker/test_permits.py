@@ -92,7 +92,7 @@ def test_a_task_starts_in_its_own_folder_unless_another_is_allowed(config: dict[
 @pytest.mark.parametrize("text", ["~!touch x\n", ""])
 def test_a_task_says_nothing_on_standard_input_unless_that_is_allowed(config: dict[str, Any], text: str) -> None:
     message = refused(config, stdin=text, input={"a": 1})
-    assert "a task may not set what is read on standard input here: leave stdin out of it, or add " in message
+    assert "a task may not set its standard input here: leave stdin out of it, or add " in message
     assert "allow_stdin = true under [" in message
     assert message.endswith(f"in {FILE}")
     free = allowing(config, allow_stdin=True)
@@ -134,7 +134,7 @@ def test_raw_commands_being_allowed_does_not_open_a_handler() -> None:
     config = {"allow_command": True, "handlers": {"build": {"command": ["make"]}}}
     assert "may not set MAKEFLAGS" in refused(config, env={"MAKEFLAGS": "x"})
     assert "may not choose where it starts" in refused(config, cwd="/srv")
-    assert "on standard input" in refused(config, stdin="x")
+    assert "may not set its standard input" in refused(config, stdin="x")
 
 
 def test_a_refusal_says_which_line_to_add_where() -> None:

@@ -18,13 +18,13 @@ log = logging.getLogger("spoold")
 
 @dataclass(slots=True)
 class Attempt:
-    """What the worker knows of an attempt. started_at and deadline in seconds since 1970.
+    """The worker's knowledge of an attempt. started_at and deadline in seconds since 1970.
 
     stopping: why it is being stopped, which then is its outcome; ending: how its processes ended; decided: the
-    outcome when it never ran; judged: what it came to in the end, once that is known. fenced: the claim is gone, so
+    outcome when it never ran; judged: its outcome in the end, once that is known. fenced: the claim is gone, so
     nothing of this attempt may be committed. frozen_at: since when (s since 1970) it is frozen, frozen_s: how long it
-    was before; next: the name that its claim is getting; ordered_in: the number of the lease in which that order was
-    given. notes: what people should know of it now; told: what was said on stderr.
+    was frozen before; next: the name that its claim is getting; ordered_in: the number of the lease in which that
+    order was given. notes: warnings about it now; told: warnings already logged on stderr.
     """
 
     name: TaskName
@@ -48,7 +48,7 @@ class Attempt:
     result_written: bool = False
     notes: list[str] = field(default_factory=list)
     told: set[str] = field(default_factory=set)
-    # What its job is called, `ID.ATTEMPT`; its file while it runs; its file and its result's once it has ended.
+    # The name of its job, `ID.ATTEMPT`; its file while it runs; the file of its task and of its result after the end.
     key: str = field(init=False)
     file: str = field(init=False)
     ended: str = field(init=False)
@@ -59,7 +59,7 @@ class Attempt:
         self.ended = self.name.ended(self.worker).encode()
 
     def warn(self, note: str) -> None:
-        """Note what it waits for now that it is over, and tell it once here: on a full share no beat can."""
+        """Note the obstacle to its commit, and log it here once: on a full share no beat can report it."""
         self.notes = [note]
         if note not in self.told:
             self.told.add(note)
@@ -67,11 +67,11 @@ class Attempt:
 
     @property
     def files(self) -> set[str]:
-        """What its token may be called."""
+        """The names that its token may have."""
         return {self.file} if self.next is None else {self.file, self.next.encode()}
 
     def resume(self) -> None:
-        """Its claim has its next name."""
+        """Record that its claim has its next name."""
         assert self.next is not None
         self.name, self.next = self.next, None
         self.file, self.notes = self.name.encode(), []

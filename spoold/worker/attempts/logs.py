@@ -1,8 +1,7 @@
-"""What attempts print → logs/ on the share, while they run and when they have ended.
+"""Output of attempts → logs/ on the share, while they run and when they have ended.
 
 Law: a log is not worth a task, so nothing here raises OSError or stops a commit; but output that is missing from a
-log for good is reported for a while, and what stood in the way only as long as it stands. Touches logs/ and nothing
-else.
+log for good is reported for a while, and an obstacle only as long as it is there. Touches logs/ and nothing else.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ log = logging.getLogger("spoold")
 LOG_CHUNK = 1 << 20
 # How often (s) new output is brought to the logs: where that costs round trips, and where it costs a look.
 LOGS_S, LOCAL_LOGS_S = 0.5, 0.1
-# How often (s) what stood in the way of the logs is looked for again, as long as people are told of it.
+# How often (s) the obstacle to the logs is looked for again, as long as it is reported.
 AGAIN_S = 20.0
 
 
@@ -38,14 +37,14 @@ class Logs:
         self._store = store
         self._scratch = scratch
         self._polling = Polling(store)
-        # Why the last piece of an attempt's output is not in its log; and of those that are over: when the last one
-        # ended without it, why, and how many before it for the same reason.
+        # Why the last piece of an attempt's output is not in its log. Of attempts that are over: when the last one
+        # ended without it, why, and how many before it lacked theirs for the same reason.
         self._lacking: dict[str, str] = {}
         self._lost = (-math.inf, "", 0)
-        self._barred = False  # whether that is because no directory stands where the logs should be
+        self._barred = False  # whether that is because the logs have no directory
 
     def bring_all(self, attempts: Iterable[Attempt]) -> None:
-        """Bring new output of what runs to the share, if it is time. Never raises OSError."""
+        """Bring new output of running attempts to the share, if it is time. Never raises OSError."""
         if self._polling.take("logs", LOGS_S, LOCAL_LOGS_S):
             for attempt in attempts:
                 if not attempt.over:
@@ -57,7 +56,7 @@ class Logs:
         """Bring new output of an attempt to the share. Never raises OSError: a log is not worth a task."""
         ending = attempt.ending
         if ending is not None and not ending.output_bytes and ending.kind != "lost":
-            return  # it said nothing; of one that was lost nobody counted it
+            return  # it printed nothing; for a lost attempt the bytes were not counted
         while not attempt.log_complete:
             chunk = self._scratch.read(attempt.key, "output", attempt.logged, LOG_CHUNK)
             if not chunk:
@@ -74,12 +73,12 @@ class Logs:
             attempt.log_complete = True  # the log is complete: nothing comes after its tail
 
     def remark(self, attempt: Attempt, text: str) -> None:
-        """Say something in the log of an attempt that runs, on a line of its own. Never raises OSError."""
+        """Write a line of its own into the log of a running attempt. Never raises OSError."""
         self.bring(attempt)
         self._append(attempt, f"\n{text}\n".encode())
 
     def close(self, attempt: Attempt) -> None:
-        """It is committed: what its log lacks now is lost, which its result does not say."""
+        """After its commit, report output that its log lacks as lost, since its result does not say so."""
         why = self._lacking.pop(attempt.key, None)
         if why is None:
             return
@@ -90,12 +89,12 @@ class Logs:
             log.warning("output of %s is missing from its log: %s", attempt.key, why)
 
     def forget(self, attempt: Attempt) -> None:
-        """It is fenced: nobody looks for its log."""
+        """Forget a fenced attempt: its log is not needed."""
         self._lacking.pop(attempt.key, None)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What people should know."""
+        """Notes for people."""
         at, why, count = self._lost
         if self._store.clock.monotonic() - at >= REMEMBERED_S:
             return ()
@@ -116,7 +115,7 @@ class Logs:
         return True
 
     def _remade(self, attempt: Attempt) -> bool:
-        """Whether somebody had removed logs/, and it stands again; then all that was printed is brought anew."""
+        """Restore logs/ if it was removed; True if so: then all its output is brought anew."""
         made: list[str] = []
         with contextlib.suppress(OSError):
             made = restore(self._store.fs, (layout.LOGS,))

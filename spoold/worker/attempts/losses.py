@@ -15,17 +15,17 @@ AT_MOST = 3
 
 
 class Losses:
-    """What was lost lately, the latest last."""
+    """The attempts that were lost lately, the latest last."""
 
     def __init__(self) -> None:
         self._lost: list[tuple[float, str]] = []
 
     def look(self, now: float, ended: Iterable[Ending]) -> None:
-        """Add what was lost among these endings, and forget what was lost long ago."""
+        """Add the lost attempts among these endings, and forget old ones."""
         self._lost = [(at, note) for at, note in self._lost if now - at < REMEMBERED_S]
         self._lost += [(now, f"attempt {end.key} was lost: {end.message}") for end in ended if end.kind == "lost"]
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What people should know."""
+        """Notes for people."""
         return tuple(note for _, note in self._lost[-AT_MOST:])

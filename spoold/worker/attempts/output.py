@@ -1,4 +1,4 @@
-"""What an attempt hands over: what its call returned, what it wrote as its result, or else what it printed."""
+"""The output of an attempt: the value that its call returned, its result file, or else its printed text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FILE = "SPOOL_RESULT_FILE"
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output, the figures beside it, and what is wrong with the file that it came from; None for nothing."""
+    """The output, the figures beside it, and the fault of the file that it came from; None for no fault."""
 
     value: Any
     figures: Figures = NONE
@@ -25,9 +25,9 @@ class Output:
 
 
 def output_of(attempt: Attempt, scratch: Scratch) -> Output:
-    """The output of an attempt that is over. Of a file that cannot be taken, what it printed stands in.
+    """Return the output of an attempt that is over: its printed text, if its result file cannot be used.
 
-    Of a task with several calls it is a list: one value for each call that is known to have returned.
+    For a task with several calls it is a list: one value for each call that is known to have returned.
     """
     ending = attempt.ending
     if ending is None:

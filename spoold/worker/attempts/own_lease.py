@@ -1,8 +1,8 @@
-"""This worker's lease: until when what it has claimed may begin, and what it runs may move.
+"""This worker's lease: until when tasks that it has claimed may begin, and tasks that it runs may move.
 
-Law: only a beat that is out extends it, and the time counts from before that beat was written. So it is over before
-anybody may take this worker for dead. A lease that was over before it was extended is broken: what was sure under it
-is not sure under the next, which has another number. It may touch the clock that counts on through suspend.
+Law: only a published beat extends it, and the time counts from before that beat was written. So it is over before any
+node may take this worker for dead. A lease that was over before it was extended is broken: certainties under it do
+not hold under the next, which has another number. It may touch the clock that counts on through suspend.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class OwnLease:
 
     @property
     def number(self) -> int:
-        """The same for as long as it lasts unbroken, and never again."""
+        """A number that stays the same while the lease lasts unbroken, and never comes again."""
         return self._number
 
     @property
     def over(self) -> bool:
-        """Whether it has ended: others may be given what this worker has claimed."""
+        """Whether it has ended: other workers may then get the tasks that this worker has claimed."""
         return self._clock.boottime() >= self._until
 
     def extend(self, until: float) -> None:
-        """A beat is out that lets it last until then, in seconds of CLOCK_BOOTTIME."""
+        """After a published beat, let it last until then, in seconds of CLOCK_BOOTTIME."""
         if self.over:
             self._number += 1
         self._until = until

@@ -1,4 +1,4 @@
-"""What an ended attempt comes to, and the record of it: the fields of its result, with the sum over all attempts."""
+"""The conclusion about an ended attempt, and its record: the fields of its result, with the sum over all attempts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SUMMED = ("duration_s", "cpu_s", "tokens_used", "cost_usd")
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What an ended attempt comes to: its outcome, what the retry rule makes of it, and its output.
+    """The conclusion about an ended attempt: its outcome, the decision of the retry rule, and its output.
 
-    before: what the attempts before it came to.
+    before: the total of the attempts before it.
     """
 
     outcome: Outcome
@@ -31,7 +31,7 @@ class Conclusion:
 
 @dataclass(slots=True)
 class Spent:
-    """What the attempts that this worker has committed came to since it started. Times in seconds."""
+    """The total of the attempts that this worker has committed since it started. Times in seconds."""
 
     attempts: int = 0
     duration_s: float = 0.0
@@ -40,7 +40,7 @@ class Spent:
     cost_usd: float = 0
 
     def add(self, attempt: Attempt, output: Output) -> None:
-        """One more."""
+        """Add one attempt."""
         self.attempts += 1
         if attempt.ending is not None:
             self.duration_s += attempt.ending.duration_s
@@ -49,7 +49,7 @@ class Spent:
         self.cost_usd += output.figures.cost_usd or 0
 
     def total(self) -> Total:
-        """As a heartbeat says it."""
+        """Return the total as a heartbeat says it."""
         return Total(
             attempts=self.attempts,
             duration_s=round(self.duration_s, 3),
@@ -60,7 +60,7 @@ class Spent:
 
 
 def record_of(attempt: Attempt, verdict: Conclusion, now: str) -> dict[str, Any]:
-    """The fields of a Result. Made of values that are checked already, so no model need check them again."""
+    """Return the fields of a Result, made of values that are checked already, so no model need check them again."""
     ending, outcome, output = attempt.ending, verdict.outcome, verdict.output
     error = verdict.decision.error
     result = {

@@ -1,4 +1,4 @@
-"""What a worker says in its heartbeat of the tasks it runs."""
+"""The fields of a worker's heartbeat about the tasks that it runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROGRESS_MAX = 4096
 
 
 def running_tasks(attempts: Iterable[Attempt], runner: RunnerPort, scratch: Scratch) -> tuple[Running, ...]:
-    """Every attempt that has a slot, with its memory (MiB) and what it reports of itself."""
+    """Return every attempt that has a slot, with its memory (MiB) and its own progress report."""
     usage, waiting = runner.usage(), runner.waiting()
     return tuple(
         Running(
@@ -37,7 +37,7 @@ def running_tasks(attempts: Iterable[Attempt], runner: RunnerPort, scratch: Scra
 
 
 def measured(attempts: Iterable[Attempt], runner: RunnerPort, scratch: Scratch, host: Host) -> dict[str, Any]:
-    """The fields of a beat that are measured anew each time: what runs, and how its machine is doing."""
+    """Return the fields of a beat that are measured anew each time: running tasks, and the state of the machine."""
     load = host.load("/")
     return {
         "running": running_tasks(attempts, runner, scratch),
@@ -48,7 +48,7 @@ def measured(attempts: Iterable[Attempt], runner: RunnerPort, scratch: Scratch, 
 
 
 def _progress(scratch: Scratch, key: str) -> Any:
-    """The content of the progress file: JSON if it is that, else its text; None without one."""
+    """Return the content of the progress file: JSON if it is that, else its text; None without one."""
     data = scratch.read(key, "progress.json", 0, PROGRESS_MAX).strip()
     if not data:
         return None

@@ -24,17 +24,17 @@ from spoold.worker.attempts.own_lease import OwnLease
 from spoold.worker.attempts.settling import Settling
 from spoold.worker.intake.claims import Claims
 
-# So many claims that turned up late are told from those that do so anew.
+# How many late claims that were renamed are remembered.
 REMEMBERED = 100
 
 
 def renamed(name: TaskName) -> TaskName:
-    """The same attempt under a name that it never had: its rest, which is over, is longer by a millisecond."""
+    """Return the same attempt under a name that it never had: its rest, which is over, is a millisecond longer."""
     return replace(name, delay_ms=name.delay_ms % DELAY_MAX_MS + 1)
 
 
 class Resuming:
-    """Renames the claims of one worker's frozen attempts, and lets those go on."""
+    """Renames the claims of one worker's frozen attempts, and lets these attempts go on."""
 
     def __init__(
         self,
@@ -51,10 +51,10 @@ class Resuming:
         self._journal = journal
         self._settling = settling
         self._lease = lease
-        self._sure: dict[str, int] = {}  # claims that could not be started yet, and in which lease they were renamed
+        self._sure: dict[str, int] = {}  # claims that could not start yet, and in which lease they were renamed
 
     def resume(self, attempts: Iterable[Attempt]) -> int:
-        """Move the claims of what is frozen, and of what was when its last such move ended in doubt. How many."""
+        """Move the claims of frozen attempts, also of those whose last such move ended in doubt. Return how many."""
         frozen, moved = self._runner.frozen(), 0
         for attempt in attempts:
             since = frozen.get(attempt.key)
@@ -68,11 +68,11 @@ class Resuming:
         return moved
 
     def adopt(self, late: set[str], running: Container[str]) -> tuple[int, list[TaskName]]:
-        """Claims whose rename was not seen to succeed are mine all the same; how many went back, and what is to be
-        started, under the name that it has now.
+        """Take over claims whose rename seemed to fail; return how many went back, and which are to be started, under
+        their new names.
 
-        late: told from the rest before this step's commits, since a share may still show by its old name what was
-        committed. What is over here goes back, and what cannot be moved is tried again. running: keys.
+        late: found before this step's commits, since a share may still show a committed task by its old name. A claim
+        whose attempt is over here goes back, and one that cannot be moved is tried again. running: keys.
         """
         back = [name for name in map(self._claims.give_back, sorted(late & self._claims.spent)) if name is not None]
         for name in back:
@@ -87,7 +87,7 @@ class Resuming:
         return len(back), taken
 
     def _make_sure(self, name: TaskName) -> TaskName | None:
-        """The name of a claim that no late rename takes away, as long as the lease lasts unbroken; None if unsure."""
+        """Return a claim's name that no late rename takes away while the lease lasts unbroken; None if unsure."""
         if self._sure.get(name.encode()) == self._lease.number:
             return name
         again = renamed(name)

@@ -1,8 +1,7 @@
 """An ended attempt → its result → its commit.
 
 Order: the log, then the result, durable, under the very name that the task file will get; then the rename that
-commits. Whoever reads a committed task finds its result; whoever was fenced finds its claim gone and throws its
-result away.
+commits. A reader of a committed task finds its result. A fenced worker finds its claim gone and deletes its result.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ from spoold.worker.attempts.recording import Conclusion, Spent, record_of
 from spoold.worker.attempts.writers import Writers
 from spoold.worker.intake.company import Company
 
-# So many results are made durable with one wait, where the disk is this machine's. That waits for what others have
-# written, too: after one that took longer (s), each waits for itself for a while (s).
+# This many results are made durable with one wait, where the disk is this machine's. That waits for the writes of
+# other programs, too: after a wait longer than LONG_S (s), each result waits for itself for a while (s).
 TOGETHER = 3
 LONG_S, APART_S = 0.25, 60.0
 
@@ -51,7 +50,7 @@ class Settling:
     """Commits ended attempts for one worker."""
 
     def __init__(self, store: Store, scratch: Scratch, journal: Journal, writers: Writers | None) -> None:
-        """writers: None where nobody waits for the disk."""
+        """writers: None where no write waits for the disk."""
         self._writers = writers
         self._store = store
         self._scratch = scratch
@@ -62,10 +61,10 @@ class Settling:
         # Attempts that failed or asked for another try, by code, since this worker started.
         self.endings: Counter[str] = Counter()
         self.spent = Spent()
-        self._moved: list[str] = []  # what stood in the place of results, told by several threads
+        self._moved: list[str] = []  # entries that were in the place of results, added by several threads
 
     def settle(self, attempts: list[Attempt]) -> list[Attempt]:
-        """Commit what is over; returns those that are done with. The others stay for the next step.
+        """Commit attempts that are over; return those that are done with. The others stay for the next step.
 
         All results are made durable together, before the first commit. Errors: none of the environment's; they are
         noted on the attempt.
@@ -84,7 +83,7 @@ class Settling:
                 try:
                     judged.append((attempt, self._judge(attempt, ledger)))
                 except OSError as error:
-                    attempt.warn(f"what becomes of {attempt.name.id} cannot be decided yet: {error.strerror}")
+                    attempt.warn(f"the outcome of {attempt.name.id} cannot be decided yet: {error.strerror}")
         return done + [attempt for attempt, verdict in self._publish(judged) if self._commit(attempt, verdict)]
 
     def _judge(self, attempt: Attempt, ledger: Ledger) -> Conclusion:
@@ -93,7 +92,7 @@ class Settling:
         outcome = outcome_of(attempt, policy, output.figures.retry_after_s)
         if output.fault is not None and outcome.status is Status.SUCCESS:
             outcome = outcomes.failure(Code.OUTPUT_INVALID, output.fault)
-        if attempt.judged is None:  # once: who lives changes, and a result that is written must stay true
+        if attempt.judged is None:  # once: the set of living workers changes, and a written result must stay true
             if outcome.elsewhere and (others := self._company.untried(attempt)):
                 outcome = elsewhere.passed_on(outcome, others)
             if outcome.code is Code.OOM_KILLED:
@@ -109,7 +108,7 @@ class Settling:
         return Conclusion(outcome, retry.decide(attempt.name, outcome, policy), output, before)
 
     def _publish(self, judged: list[Judged]) -> list[Judged]:
-        """Those whose results are out, and survive a power cut where that is asked for. Never raises OSError."""
+        """Return those whose results are out, and survive a power cut if that is asked for. Never raises OSError."""
         fs, durable, now = self._store.fs, self._store.durable, self._store.clock.monotonic
         together = durable and not fs.remote and len(judged) >= TOGETHER and now() >= self._apart_until
         write = partial(self._written, durable=durable and not together)
@@ -182,14 +181,14 @@ class Settling:
         return True
 
     def _displaced(self, attempt: Attempt) -> bool:
-        """Whether something else stands under the name of its claim, which then is as good as taken away."""
+        """Whether its claim's name belongs to another entry; then the claim is as good as taken away."""
         try:
             return self._store.fs.stat(attempt.claim).kind != "file"
         except OSError:
             return False
 
     def _forget(self, attempt: Attempt) -> None:
-        """Fenced: the task went on without this attempt, whose result must not be found."""
+        """Drop a fenced attempt: the task went on without it, and its result must not be found."""
         self.logs.forget(attempt)
         self._journal.note("FENCED", attempt.name.id, attempt.name.attempt)
         if attempt.result_written:
@@ -208,7 +207,7 @@ def _detail(ending: Ending | None, error: Error | None) -> dict[str, Any]:
 
 
 def outcome_of(attempt: Attempt, policy: RetryPolicy, retry_after_s: float | None) -> Outcome:
-    """How an attempt that is over ended, for the retry rule."""
+    """Return how an attempt that is over ended, for the retry rule."""
     ending = attempt.ending
     if ending is None:
         assert attempt.decided is not None
@@ -241,7 +240,7 @@ _CODES = {
 
 
 def _refused(ending: Ending, policy: RetryPolicy) -> Outcome:
-    """A program that never began: what it costs depends on whose fault that is."""
+    """Return the outcome of a program that never began: its charge depends on whose fault that is."""
     fault = Fault.WORKER if ending.refusal is None else fault_of(ending.refusal)
     if fault is Fault.TASK:
         return outcomes.failure(Code.INVALID_TASK, ending.message, final=True)

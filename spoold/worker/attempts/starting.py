@@ -32,18 +32,18 @@ from spoold.worker.handlers.permits import CannotRun
 from spoold.worker.handlers.preparing import Workplace, inherited, prepare
 from spoold.worker.readiness.fitness import Fitness
 
-# For so long (s) a claim may be refused to its worker, or not be readable for another reason. Between tries that are
-# further apart than this (s, or two beats) the share was silent, and the count begins anew.
+# For so long (s) a claim may be refused to its worker, or be unreadable for another reason. If two tries are further
+# apart than this (s, or two beats), the share was silent, and the count begins anew.
 REFUSED_S, UNREADABLE_S, APART_S = 5.0, 120.0, 30.0
 _NO_TASK = Task.model_validate({"type": "invalid"})
 
 
 class _LeaseOver(Exception):
-    """Preparing took so long that others may have been given the task meanwhile."""
+    """Preparing took so long that another worker may have got the task meanwhile."""
 
 
 class Starting:
-    """Starts what this worker has claimed, as long as its lease lasts."""
+    """Starts tasks that this worker has claimed, as long as its lease lasts."""
 
     def __init__(
         self,
@@ -65,14 +65,14 @@ class Starting:
         self._lease = lease
         self._root = root
         self._base = inherited(config, environ)
-        self._since: dict[tuple[str, int], tuple[float, float]] = {}  # first and last try of what cannot be read
+        self._since: dict[tuple[str, int], tuple[float, float]] = {}  # first and last try of unreadable files
         self.fitness = Fitness(store.clock)
 
     def start(self, name: TaskName) -> Attempt | None:
-        """Start the task. What cannot be run comes back decided.
+        """Start the task. A task that cannot run comes back decided.
 
         None when its file cannot be read just now, or when the lease is over: then the next listing of the claims
-        tells whether it is still this worker's to start.
+        shows whether it is still this worker's to start.
         """
         worker, wall, file = self._store.writer, self._store.clock.wall(), name.encode()
         path = layout.claimed(worker, file)
@@ -102,20 +102,21 @@ class Starting:
         except OSError as error:
             attempt.decided = outcomes.not_started(f"this worker cannot start it now: {error}")
         except (ValueError, TypeError) as error:
-            # Whatever is wrong with it is wrong again next time: it must cost the task something.
+            # The fault will be there again next time: it must cost the task something.
             attempt.decided = outcomes.failure(Code.SPAWN_FAILED, f"it cannot be started: {error}")
         return attempt
 
     def _lane(self, task: Task, name: TaskName) -> Lane:
-        """What the attempt asks for: more memory, if some before it ran out. Errors: OSError."""
+        """Return the lane of the attempt: with more memory, if earlier attempts ran out. Errors: OSError."""
         policy = retry_policy(task, self._store.settings)
         if not may_be_raised(task, name, policy):
             return task.lane
         return raised(task, name, policy, Ledger(self._store.fs).before(name.id, name.attempt))
 
     def _unreadable(self, name: TaskName, error: OSError) -> Attempt | None:
-        """A share may refuse for a moment. One that goes on refusing means that the file is not ours to read, and one
-        that goes on failing that it is damaged: a claim that never starts would hold its task for ever.
+        """Decide what a read error means. A share may refuse for a moment. If it goes on refusing, the file is not
+        ours to read, and if it goes on failing, the file is damaged: a claim that never starts would hold its task
+        for ever.
         """
         now, attempted = self._store.clock.monotonic(), (name.id, name.attempt)
         since, last = self._since.get(attempted, (now, now))
@@ -128,7 +129,7 @@ class Starting:
         del self._since[attempted]
         attempt = Attempt(name, self._store.writer, _NO_TASK, Lane("invalid"), self._store.clock.wall())
         message = (
-            f"this worker may not read the task's file ({error.strerror}); let its user read what is dropped"
+            f"this worker may not read the task's file ({error.strerror}); let its user read dropped files"
             if refused
             else f"the task's file cannot be read ({error.strerror}); check the disk that it is on"
         )

@@ -1,4 +1,4 @@
-"""The threads in which a worker waits for a disk or a server: what comes to either at once takes as long as one."""
+"""The threads in which a worker waits for a disk or a server: requests made at once take as long as one."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# So many wait for the disk at once.
+# At most this many threads wait for the disk at once.
 HANDS_MAX = 16
 
 
 class Writers:
-    """So many hands as a worker has slots, one of them the caller's own thread."""
+    """As many hands as a worker has slots, one of them the caller's own thread."""
 
     def __init__(self, slots: int) -> None:
         self._hands = min(slots, HANDS_MAX)
         self._others = ThreadPoolExecutor(max(self._hands - 1, 1), "writer")
 
     def write(self, write: Callable[[T], bool], items: list[T]) -> list[T]:
-        """Those of the items that were written. Errors: those of `write`.
+        """Return the items that were written. Errors: those of `write`.
 
-        Each hand is given all of its share at once: to hand over one by one takes as long as some disks do.
+        Each hand gets all of its share at once: handing over one by one takes as long as some disks do.
         """
 
         def work(share: list[T]) -> list[T]:
@@ -33,5 +33,5 @@ class Writers:
         return work(mine) + [item for share in waiting for item in share.result()]
 
     def close(self) -> None:
-        """No more will be written; who waits for the disk is not waited for."""
+        """End without waiting for threads that wait for the disk."""
         self._others.shutdown(wait=False)

@@ -1,6 +1,6 @@
 """A handler's command with a task's fields filled in: words of a program's arguments, never a line for a shell.
 
-Law: what comes from a task stays within its word and is an operand there. A word that it would begin with a dash is
+Law: text from a task stays within its word and is an operand there. If it would begin the word with a dash, it is
 refused, since a program takes that for an option, unless the handler allows options there.
 """
 
@@ -22,7 +22,7 @@ SHOWN = 80
 
 
 def command(task: Task, name: TaskName, handler: Handler, table: str) -> Command:
-    """The program and its arguments. table: where the handler stands. Errors: CannotRun."""
+    """Return the program and its arguments. table: where the handler is. Errors: CannotRun."""
     words = tuple(_Filling(task, name, handler, table).word(word) for word in handler.command)
     if not words[0] or any("\0" in word for word in words):
         message = f"the handler for {task.kind} and this input make no command: {words!r}"
@@ -43,8 +43,8 @@ class _Filling:
         }
 
     def word(self, template: str) -> str:
-        """The word, checked. Errors: CannotRun."""
-        # Text of the handler's at the even places, fields of the task's at the odd ones.
+        """Return the word, filled in and checked. Errors: CannotRun."""
+        # Text of the handler at the even places, fields of the task at the odd ones.
         parts = FIELD.split(template)
         fields = parts[1::2]
         parts[1::2] = [self._value(field) for field in fields]
@@ -58,7 +58,7 @@ class _Filling:
         return word
 
     def _refuse(self, field: str, said: str, what: str | None) -> None:
-        """Errors: CannotRun if the program would take what a task says for something else than an operand."""
+        """Errors: CannotRun if the program would not take the task's text for an operand."""
         if what is not None:
             line = f"allow_options = [{quoted(field)}] under {self._table}"
             said = f"{field} is {_shown(said)}, which its program would take for {what}: change it, or add {line}"

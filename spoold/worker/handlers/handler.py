@@ -1,8 +1,8 @@
 """A handler: how the tasks of one type are run on this worker, and what they may say about it themselves.
 
 Law: what a handler does not allow, a task does not get. A task fills in words of a command; it chooses no directory,
-no variable and no option unless the owner of this machine has named it. What would fail every task, or make code of
-what a task says, is refused here, before a worker takes any.
+no variable and no option unless the owner of this machine has named it. A handler that would fail every task, or make
+code of a task's text, is refused here, before a worker takes any.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from spoold.protocol.fields import Callable, Directory, Env, SomeSeconds, Strict
 from spoold.protocol.settings import LostShare
 from spoold.worker.handlers import hazards
 
-# What is filled into the words of a handler's command. ${NAME} is a shell's, which finds it in its environment.
+# Fields that are filled into the words of a handler's command. ${NAME} is a shell's, which reads its environment.
 FIELD = re.compile(r"(?<!\$)\{([A-Za-z_][\w.-]*)\}")
 FIELDS = ("id", "attempt", "type", "batch", "input", "meta")
-# Of these only the last two hold what a task's author likes; the others are checked words and numbers.
+# Of these only the last two hold free text of a task's author; the others are checked words and numbers.
 _FREE = ("input", "meta")
 
 
@@ -43,8 +43,8 @@ def _straight(value: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Permits(Strict):
-    """Where tasks may start (below these directories), which variables they may set, and whether they may say what is
-    read on standard input. By default: nowhere, none, and no.
+    """Where tasks may start (below these directories), which variables they may set, and whether they may set their
+    standard input. By default: nowhere, none, and no.
     """
 
     allow_cwd: Annotated[tuple[Directory, ...], AfterValidator(_straight)] = ()
@@ -56,9 +56,9 @@ class Handler(Permits):
     """How tasks of one type are run: a command in which {input.KEY}, {id} and the like are filled in, or a callable.
 
     The command gets the task's input as JSON on stdin; the task's own stdin only where that is allowed. timeout (s)
-    holds unless the task names its own, of which max_timeout is the most that counts. match: which values a field
-    may have, as regular expressions. allow_options: the fields that may begin a word with a dash. lost_share: what
-    happens to a running task once its lease is over.
+    holds unless the task names its own, which max_timeout caps. match: which values a field may have, as regular
+    expressions. allow_options: the fields that may begin a word with a dash. lost_share: the treatment of a running
+    task once its lease is over.
     """
 
     command: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class Handler(Permits):
         return self
 
     def takes_for(self, field: str, word: str) -> str | None:
-        """What its program would take a word for that begins with this field; None for an operand."""
+        """Return what its program would take a word for that begins with this field; None for an operand."""
         if field in self.allow_options:
             return None
         if word.startswith("-"):
@@ -119,7 +119,7 @@ class Handler(Permits):
         return None if field in self.match else hazards.word_is(self.command, word)
 
     def makes_of(self, field: str, value: str) -> str | None:
-        """What its program would make of the value of this field, wherever it stands; None for nothing else."""
+        """Return what its program would make of the field's value in any place; None for plain text."""
         if field in self.allow_options or field in self.match:
             return None
         return hazards.part_is(self.command, value)
@@ -154,5 +154,5 @@ def _whole(pattern: str) -> str:
 
 @lru_cache(maxsize=256)
 def _pattern(pattern: str) -> TypeAdapter[Any]:
-    """What checks a text. The engine takes linear time, so that no value can keep this worker busy."""
+    """Return the checker of a pattern. The engine takes linear time, so that no value can keep this worker busy."""
     return TypeAdapter(Annotated[str, Field(pattern=pattern)])

@@ -1,7 +1,7 @@
 """Words that programs take for more than an operand: options, variables, commands, and lines of code.
 
-Law: plain tables and no will of their own: a handler says what it permits. Nobody can know every program; what is
-here is what was tried, and what people write handlers for.
+Law: plain tables without decisions: a handler says what it permits. A table of every program is impossible; these
+entries were tried, or are programs that people write handlers for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 class _Runner(NamedTuple):
     """Programs that take code as an argument. option: the word before it; attached: how a word with both begins.
 
-    between: what may stand between program and option, each word with a space after it.
+    between: the words allowed between program and option, each with a space after it.
     """
 
     programs: re.Pattern[str]
@@ -25,11 +25,11 @@ class _Runner(NamedTuple):
 
 
 def _runner(programs: str, option: str, attached: str, between: str) -> _Runner:
-    # Of a versioned name as of the plain one.
+    # A versioned name counts as the plain one.
     return _Runner(*map(re.compile, (rf"({programs})[\d.]*", option, attached, between)))
 
 
-# Options, and the word after one that takes another; what is behind an operand is the operand's own.
+# Options, and the word after one that takes another; words behind an operand are the operand's own.
 _OPTIONS = r"([-+]\S*\s|([-+][oOWXIur]|--(rcfile|init-file|require|import|loader))\s\S+\s)*"
 _ANYWHERE = r"(\S+\s)*"
 _RUNNERS = (
@@ -76,7 +76,7 @@ _WORDS = (
     _special(r"\s*\+?[<>|].*", r"perl[\d.]*", "a command"),
     _special(r"\|.*", r"convert|magick|mogrify|identify|composite|montage|gnuplot", "a command"),
 )
-# What no part of a word may hold that a task says, wherever it stands.
+# Text from a task that no part of a word may hold, in any place.
 _PARTS = (
     _special(r".*[^\w./:@%+,=~ -].*", _MAKE, "text that a shell runs"),
     _special(r".*\|.*", r"perl[\d.]*", "a command"),
@@ -84,12 +84,12 @@ _PARTS = (
 
 
 def word_is(command: Iterable[str], word: str) -> str | None:
-    """What the program of this command would take the word for; None for an operand, or an option."""
+    """Return what the program of this command would take the word for; None for an operand, or an option."""
     return _is(command, word, _WORDS)
 
 
 def part_is(command: Iterable[str], part: str) -> str | None:
-    """What it would make of this text, wherever in a word that stands; None for nothing else."""
+    """Return what the program would make of this text in any place of a word; None for plain text."""
     return _is(command, part, _PARTS)
 
 
@@ -105,9 +105,9 @@ def _is(
 
 
 def code_after(command: Sequence[str], text: str) -> str | None:
-    """The option after which text in this place becomes code; None where it does not.
+    """Return the option after which text in this place becomes code; None where it does not.
 
-    command: the words before this one; text: what stands before it in its own word.
+    command: the words before this one; text: the text before it in its own word.
     """
     for index, program in enumerate(map(os.path.basename, command)):
         rest = [f"{word} " for word in command[index + 1 :]]

@@ -1,8 +1,8 @@
-"""What a task may say about how it is run: where it starts, which variables it sets, what is on its standard input.
+"""A task's own choices about how it is run: where it starts, which variables it sets, its standard input.
 
-Law: for a raw command, which anyone may write here, all of it counts; so it does where any callable may be named.
-Otherwise a task's words count as far as the owner of the machine has allowed it, and the handler's own come first.
-A task that asks for more is refused, with the line that would allow it.
+Law: for a raw command, which anyone may write here, all of them count; likewise where any callable may be named.
+Otherwise a task's choices count as far as the owner of the machine allows them, and the handler's own come first. A
+task that asks for more is refused, with the line that would allow it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class CannotRun(Exception):
 
 
 class Rights(NamedTuple):
-    """On what a task is judged: the permits, None where all is allowed; the handler; and where both stand."""
+    """The basis for judging a task: the permits, None where all is allowed; the handler; the place of both."""
 
     permits: Permits | None
     handler: Handler | None
@@ -37,7 +37,7 @@ class Rights(NamedTuple):
 
 
 def directory(task: Task, rights: Rights, own: str) -> tuple[str, Within | None]:
-    """Where it starts, and below what that has to be at that moment. own: its own folder. Errors: CannotRun."""
+    """Return where it starts, and below which directories that must be then. own: its folder. Errors: CannotRun."""
     fixed = rights.handler.cwd if rights.handler is not None else None
     if task.cwd is None or rights.permits is None or task.cwd == fixed:
         return (task.cwd or fixed or own), None
@@ -48,7 +48,7 @@ def directory(task: Task, rights: Rights, own: str) -> tuple[str, Within | None]
 
 
 def variables(task: Task, rights: Rights, base: Mapping[str, str]) -> Mapping[str, str]:
-    """Its environment; mostly `base` itself, so that a slot need not send it again. Errors: CannotRun."""
+    """Return its environment; mostly `base` itself, so that a slot need not send it again. Errors: CannotRun."""
     fixed = rights.handler.env if rights.handler is not None else {}
     if rights.permits is not None:
         allowed = rights.permits.allow_env
@@ -59,7 +59,7 @@ def variables(task: Task, rights: Rights, base: Mapping[str, str]) -> Mapping[st
 
 
 def standard_input(task: Task, rights: Rights) -> bytes:
-    """What it reads: for a handler the input as JSON, which a program may trust to be no more. Errors: CannotRun."""
+    """Return its stdin; for a handler, the input as JSON: a program may trust it to be no more. Errors: CannotRun."""
     if task.stdin is not None:
         if rights.permits is not None and not rights.permits.allow_stdin:
             raise CannotRun(outcomes.refused(_no_stdin(rights)))
@@ -70,7 +70,7 @@ def standard_input(task: Task, rights: Rights) -> bytes:
 
 
 def quoted(text: str) -> str:
-    """The text as TOML and JSON spell it."""
+    """Return the text as TOML and JSON spell it."""
     return json.dumps(legible(text), ensure_ascii=False)
 
 
@@ -100,7 +100,7 @@ def _no_directory(cwd: str, fixed: str | None, rights: Rights) -> str:
 
 def _no_stdin(rights: Rights) -> str:
     return (
-        "a task may not set what is read on standard input here: leave stdin out of it, or add "
+        "a task may not set its standard input here: leave stdin out of it, or add "
         f"allow_stdin = true under {rights.table}"
     )
 

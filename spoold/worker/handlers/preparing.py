@@ -1,6 +1,6 @@
 """A claimed task becomes a job: what to run, with which environment, in which folder, under which limits.
 
-What a task may say about it is decided in `permits`, and how a handler's command is filled in, in `filling`.
+`permits` decides what a task may say about it, and `filling` fills in a handler's command.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spoold.worker.handlers import filling, permits
 from spoold.worker.handlers.handler import Handler
 from spoold.worker.handlers.permits import CannotRun, Rights
 
-# What a command needs to find its way about; the rest of the worker's environment is the worker's own business.
+# Variables that a command needs to find its way about; the rest of the worker's environment is private.
 _PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TERM")
 
 
@@ -35,12 +35,12 @@ class Workplace:
 
 
 def inherited(config: WorkerConfig, environ: Mapping[str, str]) -> dict[str, str]:
-    """What every task finds in its environment: of the worker's own what may be passed on, and what it adds."""
+    """Return the environment of every task: the worker's variables that may be passed on, and its additions."""
     return {**passed_on(config, environ), **config.env}
 
 
 def passed_on(config: WorkerConfig, environ: Mapping[str, str]) -> dict[str, str]:
-    """What of the worker's own environment the processes below it may see."""
+    """Return the variables of the worker's own environment that the processes below it may see."""
     return {
         name: value
         for name, value in environ.items()
@@ -55,7 +55,7 @@ def _named(name: str, patterns: tuple[str, ...]) -> bool:
 def prepare(
     task: Task, name: TaskName, place: Workplace, config: WorkerConfig, settings: Settings, base: Mapping[str, str]
 ) -> Job:
-    """The job for one attempt; base: as `inherited`. Errors: CannotRun."""
+    """Return the job for one attempt; base: as `inherited`. Errors: CannotRun."""
     handler = config.handlers.get(task.kind) if task.run == "handler" else None
     rights = _rights(task, handler, config)
     run = _what(task, name, rights, config)
@@ -84,7 +84,7 @@ def prepare(
 
 
 def _rights(task: Task, handler: Handler | None, config: WorkerConfig) -> Rights:
-    """A raw command may do anything; so may a callable, where any callable may be named."""
+    """Return a task's rights. A raw command may do anything; likewise a callable, where any may be named."""
     if handler is not None:
         return Rights(handler, handler, config.place("handlers", task.kind))
     python = config.python if task.run == "python" and "*" not in config.python.allow else None
@@ -119,7 +119,7 @@ def _check_allowed(target: str, prefixes: tuple[str, ...]) -> None:
 
 
 def _own(task: Task, name: TaskName, place: Workplace, settings: Settings) -> dict[str, str]:
-    """What is of this attempt alone."""
+    """Return the variables that are of this attempt alone."""
     folder = place.folder
     return {
         "SPOOL_TASK_ID": name.id,

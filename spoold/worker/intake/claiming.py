@@ -1,8 +1,8 @@
 """ready/ → claimed/<me>/: which task this worker takes next.
 
 A worker lists only the lanes that it can serve and takes the most urgent task it has room for. Losing a race is
-normal; after one it jumps ahead in the list, and on a share it begins at a place of its own, so that a crowd spreads
-out instead of losing one after the other.
+normal; after a loss the worker jumps ahead in the list, and on a share it begins at a place of its own, so that a
+crowd spreads out instead of losing one after the other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LANES_S = 0.4
 READY_S = 0.5
 
 
-# A file in ready/ and its lane. Files sort as what they are called: by rank, then by age.
+# A file in ready/ and its lane. Files sort by their names: by rank, then by age.
 Offer = tuple[str, str]
 
 
@@ -62,10 +62,10 @@ class Claiming:
         self._doubt = doubt
 
     def offers(self, shuns: Mapping[str, str]) -> list[Offer]:
-        """What is ready in the lanes that this worker serves just now, most urgent first. Errors: OSError.
+        """Return the ready tasks in the lanes that this worker serves now, most urgent first. Errors: OSError.
 
         shuns: the types that it leaves to others, each with the reason; their lanes are not even listed.
-        On a share a long list is used for a moment: a claim out of it fails if somebody was quicker.
+        On a share a long list is used for a moment: a claim out of it fails if another worker was quicker.
         """
         if self._offering.look(shuns):
             self._serves.clear()
@@ -91,10 +91,10 @@ class Claiming:
         return found
 
     def claim(self, offers: list[Offer], slots: int, running: list[Lane], skip: Collection[str]) -> Iterator[Claimed]:
-        """Claim up to `slots` of the offers, yielding each as it is mine. Errors: OSError.
+        """Claim up to `slots` of the offers, yielding each as it is claimed. Errors: OSError.
 
-        running: the demands of what runs already; skip: keys of tasks that it leaves alone for now. Offers that
-        were tried are taken off the list. A claim that failed is not looked into here: nearly always somebody was
+        running: the demands of running tasks; skip: keys of tasks that it leaves alone for now. Offers that were
+        tried are taken off the list. A claim that failed is not looked into here: nearly always another worker was
         quicker, and if it was carried out all the same, the next look at this worker's own directory finds it.
         """
         left, room, index = offers, free(self._offering.now, running), self._begin(offers)
@@ -112,7 +112,7 @@ class Claiming:
                 if file not in self._refused:
                     self._refused[file] = f"task {name.id} cannot be claimed: {self._why(error, lane_name, file)}"
                 continue
-            slots -= 1  # also where it failed: it may be mine all the same
+            slots -= 1  # also where it failed: the claim may have been made all the same
             if error is None:
                 self._refused.pop(file, None)
                 room = room.without(lane)
@@ -126,9 +126,9 @@ class Claiming:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What people should know: what stands ready and lets nobody claim it, or lets this user not see it."""
+        """Notes for people: ready tasks that cannot be claimed, and lanes that this user may not list."""
         closed = (
-            f"{lane} may not be listed by this worker's user: what is in it is passed over" for lane in self._closed
+            f"{lane} may not be listed by this worker's user: its tasks are passed over" for lane in self._closed
         )
         return (
             *named(list(self._refused.values()), "tasks that cannot be claimed"),
@@ -136,15 +136,15 @@ class Claiming:
         )
 
     def _why(self, error: OSError, lane_name: str, file: str) -> str:
-        """Why a claim was refused, with the fix where the cause is known."""
+        """Return why a claim was refused, with the fix where the cause is known."""
         if error.errno != errno.EACCES:
             return error.strerror or str(error)
         src, dst = layout.ready(lane_name, file), layout.claimed(self._store.writer, file)
         return denied(self._store.fs, error, src, dst)
 
     def _begin(self, offers: list[Offer]) -> int:
-        """Where to begin: with the oldest of the most urgent; on a share, where a lost race costs round trips, with
-        one of the oldest of them, another one for each worker and each time.
+        """Return where to begin: with the oldest of the most urgent; on a share, where a lost race costs round trips,
+        with one of the oldest of them, another one for each worker and each time.
         """
         if not offers or not self._polling.rationed:
             return 0
@@ -154,5 +154,5 @@ class Claiming:
         return zlib.crc32(f"{self._store.writer}.{self._begun}".encode()) % equals
 
     def _jump(self, left: int) -> int:
-        """A place further on, another one for each worker and each loss."""
+        """Return a place further on, another one for each worker and each loss."""
         return zlib.crc32(f"{self._store.writer}.{self.lost}".encode()) % min(left, JUMP) if left else 0

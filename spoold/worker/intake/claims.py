@@ -1,10 +1,10 @@
-"""claimed/<me>/: what is mine, as the share shows it.
+"""claimed/<me>/: this worker's claims, as the share shows them.
 
-Law: what is listed there is this worker's own, whether or not its rename was seen to succeed; what is no longer there
-is not. A directory that is gone from claimed/ means that this worker was taken for dead.
+Law: a token that is listed there is this worker's own, whether or not its rename was seen to succeed; one that is no
+longer there is not. A directory that is gone from claimed/ means that this worker was taken for dead.
 
-A task is a regular file. What else a member puts there under a task's name was never claimed: it is renamed where it
-is, since a directory of another user can be moved nowhere else, and people are told.
+A task is a regular file. Any other entry that a member puts there under a task's name was never claimed: it is
+renamed where it is, since a directory of another user can be moved nowhere else, and the worker warns of it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _LOOK = "claims"
 # How often (s) a look is due where it costs a round trip: while tasks run, and while none does; and at least so many
 # times per heartbeat interval while tasks run.
 EVERY_S, IDLE_S, TIMES = 1.0, 2.0, 5
-# Of so many attempts that are over the tokens are known.
+# Of how many attempts that are over the tokens are remembered.
 REMEMBERED = 10_000
 
 
 class Claims:
-    """Polling at one worker's claim directory, as often as need be."""
+    """Looks at one worker's claim directory, as often as needed."""
 
     def __init__(self, store: Store, journal: Journal) -> None:
         self._store = store
@@ -38,7 +38,7 @@ class Claims:
         self._every_s = min(EVERY_S, store.settings.heartbeat.interval_s / TIMES)
         self._directory = layout.join(layout.CLAIMED, store.writer)
         self._spent: dict[str, None] = {}
-        self._strange: list[str] = []  # what stands here and is no task, as people are told
+        self._strange: list[str] = []  # warnings of entries here that are no task
 
     def take(self, *, working: bool) -> bool:
         """Whether to look in this step; then the look counts as taken."""
@@ -47,15 +47,15 @@ class Claims:
         return self._polling.take(_LOOK, self._every_s if working else IDLE_S * self._polling.slow)
 
     def patience(self, working: bool) -> float:
-        """By how much longer to wait between looks that only hasten things, where a look is dear."""
+        """Return by which factor to wait longer between looks that only hasten things, where a look is dear."""
         return self._polling.dear if working else self._polling.slow
 
     def doubt(self) -> None:
-        """A move into it or out of it ended nobody knows how: look in the next step."""
+        """After a move into it or out of it whose end is unknown: look in the next step."""
         self._polling.hasten(_LOOK)
 
     def spend(self, file: str) -> None:
-        """The attempt of this token is over, and the next has another name: what shows by this one must not run."""
+        """Note that this token's attempt is over; the next has another name: a file of this name must not run."""
         self._spent[file] = None
         if len(self._spent) > REMEMBERED:
             del self._spent[next(iter(self._spent))]
@@ -68,8 +68,8 @@ class Claims:
     def give_back(self, file: str) -> TaskName | None:
         """Let the leader judge a token that shows though its attempt is over: its name, or None if it stayed.
 
-        Old news of the share cannot be moved; a copy that somebody restored is set aside; and where a server has
-        forgotten, with its power, the rename that committed it, the task has to run again.
+        A stale entry of the share cannot be moved; a copy that a person restored is set aside; and if a power cut
+        made the server forget the rename that committed it, the task has to run again.
         """
         name = parse_task(file)
         assert name is not None  # it ran here
@@ -78,7 +78,7 @@ class Claims:
         return name if refused is None else None
 
     def list(self) -> set[str]:
-        """The names of my tokens. Errors: OSError, ShutOut."""
+        """Return the names of this worker's tokens. Errors: OSError, ShutOut."""
         try:
             return set(self._store.fs.list(self._directory))
         except (FileNotFoundError, NotADirectoryError):
@@ -86,9 +86,9 @@ class Claims:
             raise
 
     def files(self, late: Collection[str]) -> set[str]:
-        """Those of these names that are tokens; what has a task's name and is no file is set aside.
+        """Return those of these names that are tokens; set aside entries with a task's name that are no file.
 
-        late: what was listed, and nothing that runs here is called so. Never raises OSError.
+        late: listed names that are no running attempt's. Never raises OSError.
         """
         self._strange, tokens = [], set()
         for file in sorted(late):
@@ -104,7 +104,7 @@ class Claims:
         return tokens
 
     def _is_file(self, path: str) -> bool:
-        """What is gone, or cannot be looked at just now, is judged by whoever wants to move or read it."""
+        """An entry that is gone, or cannot be looked at now, counts as a file: a later move or read judges it."""
         try:
             return self._store.fs.stat(path).kind == "file"
         except OSError:
@@ -114,7 +114,7 @@ class Claims:
         try:
             there = set_aside(self._store, path)
         except FileNotFoundError:
-            return  # whoever made it has taken it away
+            return  # its owner has removed it
         except OSError as error:
             self._tell(path, f" and cannot be renamed ({error.strerror})")
             return
@@ -122,16 +122,16 @@ class Claims:
         self._tell(there)
 
     def _tell(self, path: str, more: str = "") -> None:
-        said = f"{path} stands in the claim directory of this worker{more} and is no task; somebody put it there"
-        self._strange.append(f"{said}: its owner (or root) takes it away (`rm -r {path}`)")
+        said = f"{path} is in the claim directory of this worker{more} and is no task; another process put it there"
+        self._strange.append(f"{said}: its owner (or root) removes it (`rm -r {path}`)")
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What people should know."""
+        """Notes for people."""
         return tuple(named(self._strange, "things that are no task in this worker's claim directory"))
 
     def close(self) -> bool:
-        """Remove the directory, as far as it can be; whether nothing that may be a task is left. Errors: OSError."""
+        """Remove the directory, as far as possible; True if no entry that may be a task is left. Errors: OSError."""
         try:
             self._store.fs.rmdir(self._directory)
         except OSError:

@@ -1,6 +1,6 @@
 """The other workers, when this one has a task that it cannot run: which of them could, and have not tried?
 
-Law: only listings tell. Each is made at most once for all tasks that end together, and only for such a task.
+Law: only listings count. Each is made at most once for all tasks that end together, and only for such a task.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spoold.worker.attempts.attempt import Attempt
 
 
 class Company:
-    """What one worker sees of the others."""
+    """One worker's view of the others."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -28,11 +28,11 @@ class Company:
         self._results: list[EndedName] | None = None
 
     def forget(self) -> None:
-        """What was seen so far is old."""
+        """Forget what was seen so far: it is old."""
         self._claiming = self._results = None
 
     def untried(self, attempt: Attempt) -> set[str]:
-        """The others that could run this task and have not tried. Errors: OSError."""
+        """Return the others that could run this task and have not tried. Errors: OSError."""
         if self._claiming is None:
             # Beats first: a worker that joins between the two looks then shows by its directory alone, and counts.
             self._beats = beats.read_all(self._store.fs)

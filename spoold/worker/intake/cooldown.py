@@ -1,9 +1,9 @@
 """Tasks that this worker could not run, or was asked to try later, and leaves to others for a while.
 
-A program that is not on this machine may be on another, and what a task lacks here just now it may find there: the
-other's worker should have the first choice. The quickest of all to claim is the worker whose tasks fail at once; so
-from a type whose handler could not run, or a module that could not be imported, it keeps away as a whole, each time
-for longer, until one succeeds. A callable that nobody has is a task's mistake: it keeps nobody from its module.
+Another machine may have a program that this one lacks, or other things that a task lacks here just now: its worker
+should have the first choice. The quickest of all to claim is the worker whose tasks fail at once. So a worker keeps
+away from a whole type whose handler could not run, or a module that could not be imported, each time for longer,
+until one succeeds. A callable that no worker has is a task's mistake: it keeps no worker from its module.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from spoold.rules.scheduling.matching import MODULE, left_as
 from spoold.system.clock import Clock
 from spoold.worker.attempts.attempt import Attempt
 
-# So long (s) for what may go otherwise here next time.
+# How long (s) a task rests that may succeed here next time.
 COOLDOWN_S = 5.0
-# So long (s) it is remembered that no worker had a callable; if one has it now, the module is left to that one again.
+# How long (s) it is remembered that no worker had a callable; if one has it now, the module is left to it again.
 NOWHERE_S = 60.0
-# Of so many tasks it is known how often they could not be run here, and so many of them are reported.
+# For how many tasks the worker counts failures to run them here, and how many of them are reported.
 REMEMBERED, REPORTED = 1000, 20
-# Tasks name modules as they like, so of these only the latest are left to others; of a reason, so many characters.
+# Tasks name modules as they like, so only the latest SHUNNED are left to others; SAID: characters of a reason.
 SHUNNED, SAID = 50, 300
 
 
@@ -55,12 +55,12 @@ class Cooldown:
         if outcome.elsewhere:
             mine = self._avoid(attempt, now)
             if outcome.charge is not Charge.NOTHING:
-                # With nobody to leave it to, keeping away would help nobody.
+                # With no other worker to leave it to, keeping away would not help.
                 if called is not None:
                     self._give_up(called, now)
             elif kind and not outcome.rests and not self._is_nowhere(called, now):
                 all_of_it = self._shun(kind, outcome.message.partition("; left to ")[0], now)
-                # Else it would be the first again, each time, on each of two workers that both cannot run it.
+                # Else this task would come first each time, on each of two workers that both cannot run it.
                 mine.until = max(mine.until, all_of_it.until + pause_s(all_of_it.failed))
         elif outcome.code is Code.TRY_LATER or outcome.rests:
             self._tasks[key(attempt.name.id)] = _Pause(0, now + COOLDOWN_S, outcome.message)
@@ -68,7 +68,7 @@ class Cooldown:
             self._types[kind] = _Pause(-1)
 
     def keys(self) -> set[str]:
-        """The tasks that are to be left to others now."""
+        """Return the tasks that are to be left to others now."""
         if not self._tasks:
             return set()
         now = self._clock.monotonic()
@@ -76,18 +76,18 @@ class Cooldown:
         return {task for task, pause in self._tasks.items() if pause.until > now}
 
     def avoids(self) -> dict[str, str]:
-        """The latest of them, with the reason of each."""
+        """Return the latest of them, with the reason of each."""
         now = self._clock.monotonic()
         found = {task: pause.why for task, pause in self._tasks.items() if pause.until > now}
         return dict(list(found.items())[-REPORTED:])
 
     def shuns(self) -> dict[str, str]:
-        """The types and modules that are to be left to others now, with the reason of each."""
+        """Return the types and modules that are to be left to others now, with the reason of each."""
         now = self._clock.monotonic()
         return {kind: pause.why for kind, pause in self._types.items() if pause.until > now}
 
     def _give_up(self, called: str, now: float) -> None:
-        """Every worker has looked for it."""
+        """Remember a callable that every worker has looked for in vain."""
         self._nowhere = {each: until for each, until in self._nowhere.items() if until > now and each != called}
         self._nowhere[called] = now + NOWHERE_S
         if len(self._nowhere) > REMEMBERED:

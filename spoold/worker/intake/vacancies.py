@@ -11,7 +11,7 @@ from spoold.runner.job import Ending, RunnerPort
 
 
 class Vacancies:
-    """Knows how long tasks took lately, and sees to it that none waits for long behind another."""
+    """Knows how long tasks took lately, and ensures that no task waits for long behind another."""
 
     def __init__(self, runner: RunnerPort, slots: int) -> None:
         self._runner = runner
@@ -21,10 +21,10 @@ class Vacancies:
         self._engaged = 0
 
     def look(self, now: float, ended: Iterable[Ending], held: int) -> None:
-        """See which tasks were short, and which have turned out to be long: what waits behind those is given back.
+        """See which tasks were short, and which have turned out to be long: tasks that wait behind those go back.
 
-        Right after the endings were heard: later in a step, what has ended while the share was slow would seem long.
-        held: how many tasks are here; now: monotonic, s.
+        Call it right after the endings were heard: later in a step, tasks that ended while the share was slow would
+        seem long. held: how many tasks are here; now: monotonic, s.
         """
         if now - self._heard_at > FORGET_S:
             self._lately.clear()
@@ -36,7 +36,7 @@ class Vacancies:
             self._runner.relieve(PATIENCE_S)
 
     def free(self, held: int) -> int:
-        """How many more than those `held` may be claimed; below 0 if there are too many already."""
+        """Return how many more than those `held` may be claimed; below 0 if there are too many already."""
         return self._slots + ahead(self._lately) * max(self._slots - self._engaged, 0) - held
 
     def due(self, now: float, held: int) -> float:

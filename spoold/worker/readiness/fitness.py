@@ -1,6 +1,6 @@
 """Can this machine start tasks? A worker that cannot would be the quickest of all to claim them, and give them back.
 
-Law: only what is this machine's own counts, its disk and its processes; an error of the share is everybody's.
+Law: only this machine's own faults count, of its disk and its processes; an error of the share concerns every worker.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = logging.getLogger("spoold")
 _ROOM = "free some room where TMPDIR points, or /tmp"
 _WRITE = "let this user write where TMPDIR points, or in /tmp"
 _FILES = "raise how many files may be open (ulimit -n, LimitNOFILE=)"
-# What an error says about the cause. An error that is not here says too little for advice.
+# The fix for each error whose cause is clear. Other errors say too little for advice.
 _ALWAYS = {errno.EMFILE: _FILES, errno.ENFILE: _FILES, errno.ENOMEM: "free some memory"}
 _OF_WRITING = _ALWAYS | {
     errno.ENOSPC: _ROOM,
@@ -48,7 +48,7 @@ class Fitness:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Around what writes on this machine's own disk: its errors count, and go on."""
+        """Wrap writes on this machine's own disk: errors count, and go on."""
         try:
             yield
         except OSError as error:
@@ -57,7 +57,7 @@ class Fitness:
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """Around what starts processes: its errors count, and go on."""
+        """Wrap the start of processes: errors count, and go on."""
         try:
             yield
         except OSError as error:
@@ -65,12 +65,12 @@ class Fitness:
             raise
 
     def proved(self) -> None:
-        """A task was given to a slot. Where the program's start is what failed, that proves nothing."""
+        """Note that a task was given to a slot. If starts failed only at the program's start, that proves nothing."""
         if not self._late:
             self._failed, self._why = 0, ""
 
     def hear(self, ending: Ending) -> None:
-        """A task ended: some are refused by the machine only when their program is to begin."""
+        """Take in a task's end: the machine refuses some tasks only when their program is to begin."""
         if ending.kind == "spawn_failed" and ending.refusal is not None:
             if fault_of(ending.refusal) is Fault.MACHINE:
                 self._fail(OSError(ending.refusal, os.strerror(ending.refusal)), _OF_STARTING)
@@ -85,13 +85,13 @@ class Fitness:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is wrong, until a start proves that it no longer is, or a task that was started goes on and on."""
+        """The fault, until a start proves that it is gone, or a task that was started goes on and on."""
         stale = self._late and self._clock.monotonic() >= self._until + MOST_S
         return (self._why,) if self._why and not stale else ()
 
     def _fail(self, error: OSError, fixes: dict[int, str]) -> None:
         if self.lacking():
-            return  # what was here already when the pause began
+            return  # the task was here already when the pause began
         self._failed += 1
         pause = pause_s(self._failed)
         self._until = self._clock.monotonic() + pause

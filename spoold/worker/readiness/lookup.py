@@ -1,7 +1,7 @@
 """Which handlers' programs and modules are on this machine? A worker does not offer the others.
 
 Law: nothing here blocks the worker: a PATH may lead to a mount that hangs, so a thread looks, and until it has an
-answer the last one holds. It only looks: what is found may be gone when it is to begin, which is an attempt's affair.
+answer the last one holds. It only looks: a program that is found may be gone at the start, which the attempt handles.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from spoold.system.clock import Clock
 from spoold.worker.config import WorkerConfig
 from spoold.worker.handlers.handler import FIELD, Handler
 
-# How often (s) it is looked again, and how long a start waits for the first answer.
+# How often (s) to look again, and how long a start waits for the first answer.
 EVERY_S, FIRST_WITHIN_S = 30.0, 2.0
 _HEAD = 256  # bytes: the kernel reads no longer interpreter line
 
 
 class Lookup:
-    """The types whose handler cannot begin here, each with what is lacking. base: as `preparing.inherited`."""
+    """The types whose handler cannot begin here, each with the lack. base: as `preparing.inherited`."""
 
     def __init__(self, config: WorkerConfig, base: Mapping[str, str], clock: Clock) -> None:
         self._handlers = config.handlers
@@ -37,7 +37,7 @@ class Lookup:
         self._await(FIRST_WITHIN_S)
 
     def lacks(self) -> dict[str, str]:
-        """What was found last; looks again when it is time."""
+        """Return the last findings; look again when it is time."""
         now = self._clock.monotonic()
         idle = self._thread is None or not self._thread.is_alive()
         if self._handlers and idle and now >= self._due:
@@ -59,7 +59,7 @@ class Lookup:
 
 
 def lacking(handler: Handler, base: Mapping[str, str]) -> str | None:
-    """What keeps the handler's program from beginning here; None for nothing that can be seen beforehand."""
+    """Return the obstacle to the handler's program here; None if none can be seen beforehand."""
     if handler.cwd is not None and not os.path.isdir(handler.cwd):
         return f"it lacks the directory {handler.cwd}"
     if not handler.command:
@@ -75,7 +75,7 @@ def lacking(handler: Handler, base: Mapping[str, str]) -> str | None:
 
 
 def unknown(handlers: Mapping[str, Handler], path: Sequence[str], base: Mapping[str, str]) -> dict[str, str]:
-    """Those whose callable's top-level module the interpreter that will call it cannot find, each with the reason."""
+    """Return the types whose callable's top-level module its interpreter cannot find, each with the reason."""
     asked: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for kind, handler in handlers.items():
         if handler.python is not None:
@@ -103,9 +103,9 @@ def _lacking(program: str, path: str, *, interpreters: bool) -> str | None:
 
 
 def _interpreter(file: str) -> str | None:
-    """What a script's first line calls, also by way of env; None for no script, or one that cannot be read."""
+    """Return what a script's first line calls, also by way of env; None for no script, or one that cannot be read."""
     try:
-        # A pipe of that name would keep us for ever.
+        # A pipe of that name would block for ever.
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None

@@ -1,4 +1,4 @@
-"""What a worker offers just now: what its configuration says, less what its machine lacks or it keeps away from."""
+"""A worker's offer just now: its configuration, less the types that its machine lacks or it keeps away from."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Offering:
         self.look({})
 
     def look(self, shuns: Mapping[str, str]) -> bool:
-        """Bring `now` up to date; whether it changed. An older reader finds no handler for a type that is lacking."""
+        """Update `now`; True if it changed. An older reader finds no handler for a type that is lacking."""
         lacks = dict(self._lacks())
         if lacks == self.now.lacks and dict(shuns) == self.now.shuns:
             return False

@@ -12,7 +12,7 @@ EVERY_S = 2.0
 
 
 class Pressure:
-    """What keeps a worker with free slots from taking a task. Reads the share's free room and the machine's load."""
+    """Why a worker with free slots takes no task. Reads the share's free room and the machine's load."""
 
     def __init__(self, store: Store, host: Host, config: WorkerConfig, cpus: float) -> None:
         self._store = store
@@ -24,11 +24,11 @@ class Pressure:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Why, for those who ask what this worker does."""
+        """The reason, as a note for people."""
         return (self.why,) if self.why else ()
 
     def lost(self, offered: bool) -> bool:
-        """Whether nothing new is taken now, `why` then says why. offered: whether there is anything to take.
+        """Whether nothing new is taken now; `why` then has the reason. offered: whether there is anything to take.
 
         Errors: OSError.
         """

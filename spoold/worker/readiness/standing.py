@@ -1,7 +1,7 @@
-"""May this worker take tasks, and may it keep those it has? What people asked for, the battery, the lid.
+"""May this worker take tasks, and may it keep those it has? By requests of people, the battery, the lid.
 
-Law: here is decided and remembered, and no task is touched; the worker asks at every step. Times are seconds on the
-monotonic clock, which stands still while the machine sleeps, so that a grace is time in which a task could work.
+Law: it decides and remembers, and touches no task; the worker asks at every step. Times are seconds on the monotonic
+clock, which stands still while the machine sleeps, so that a grace is time in which a task could work.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LINGER_S = 10.0
 
 
 class Standing:
-    """How one worker stands. inhibitor: what keeps its machine awake, None for one that may sleep as it likes."""
+    """One worker's standing. inhibitor: keeps its machine awake; None for a machine that may sleep as it likes."""
 
     def __init__(self, store: Store, host: Host, config: WorkerConfig, inhibitor: Inhibitor | None = None) -> None:
         self._clock = store.clock
@@ -56,7 +56,7 @@ class Standing:
         self._sleep_at = None
 
     def obey(self, requests: list[Request], now: float) -> None:
-        """What people ask for just now, and what the machine runs on."""
+        """Take in the requests of people, and the power source of the machine."""
         self._halted = halted_by(requests)
         if not any(request.verb is Verb.DRAIN and is_meant(request.target, self._node) for request in requests):
             self._drained_at = None
@@ -67,7 +67,7 @@ class Standing:
             self._look_at_battery(now)
 
     def mind(self, now: float, working: bool) -> None:
-        """At the end of a step: stay awake while tasks run, leave for want of work."""
+        """At the end of a step: stay awake while tasks run, leave if idle for too long."""
         if working:
             self._idle_since = now
         idle_s, limit_s = now - self._idle_since, self._config.idle_timeout_s
@@ -80,13 +80,13 @@ class Standing:
                 self._inhibitor.release()
 
     def close(self) -> None:
-        """Nothing runs here any more."""
+        """Let the machine sleep: nothing runs here any more."""
         if self._inhibitor is not None:
             self._inhibitor.release()
 
     @property
     def leaving(self) -> bool:
-        """Whether it goes as soon as nothing runs."""
+        """Whether it leaves as soon as nothing runs."""
         return self._leave_at is not None or self._drained_at is not None
 
     @property
@@ -96,14 +96,14 @@ class Standing:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What people should know. A sleeper's last words stand for hours, so it has none."""
+        """Notes for people. A sleeper's last beat stands for hours, so it has none."""
         if self._sleep_at is not None:
             return ()
         trouble = self._inhibitor.trouble if self._inhibitor is not None else None
         return tuple(note for note in (self._battery.why, trouble) if note)
 
     def word(self, working: bool) -> str:
-        """What the others must know at once, '' for nothing; who works and who idles they see from the claims."""
+        """Return the status that others must know at once, '' for none; the claims show who works and who idles."""
         if self.leaving:
             return "draining"
         if self._sleep_at is not None:
@@ -111,7 +111,7 @@ class Standing:
         return "halted" if self._halted else ""
 
     def recall(self, now: float) -> Outcome | None:
-        """Why what runs is to be handed back now; None as long as it may go on."""
+        """Return why running tasks are to be handed back now; None as long as they may go on."""
         if self._halted:
             return outcomes.handed_back("the spool was halted")
         if any(at is not None and now >= at for at in (self._leave_at, self._drained_at)):
