@@ -39,7 +39,7 @@ def drafts(target: str, calls: Iterable[Sequence[Any]], size: int, max_bytes: in
 
 
 def results(futures: Sequence[Future[list[Any]]], timeout_s: float | None) -> Iterator[Any]:
-    """What each call returned, in order. After an error, or once nobody asks any more, the rest is cancelled.
+    """What each call returned, in order. After an error, or once the caller stops asking, the rest is cancelled.
 
     timeout_s: from now on, for all of them together. Errors: TaskFailed in the place of the first call that failed,
     TimeoutError, CancelledError.
@@ -53,7 +53,7 @@ def _each(futures: deque[Future[list[Any]]], until: float | None) -> Iterator[An
             try:
                 values = futures[0].result(None if until is None else until - time.monotonic())
             except TaskFailed as failed:
-                # Of a chunk that was killed nobody knows what had returned; it has an empty list, or none.
+                # A chunk that was killed cannot say what had returned; its output is an empty list, or none.
                 before = failed.result.output
                 yield from before if isinstance(before, list) else ()
                 raise

@@ -48,7 +48,7 @@ class Revisions:
         """The settings as last looked up; the first who asks looks. Errors: BadFile of spool.toml."""
         if self._current is None:
             self._current = self._base()
-            with contextlib.suppress(OSError):  # whoever goes on with them looks again
+            with contextlib.suppress(OSError):  # the next call looks again
                 self.look()
         return self._current
 
@@ -59,7 +59,7 @@ class Revisions:
         blocked: set[str] = set()
         listed = names_in(self._fs, layout.CHANGES, blocked)
         if blocked:
-            # A link in its place is told with all others of the tree.
+            # The status lists a link in its place with all other links of the tree.
             self.warnings = [] if obstacle(self._fs, layout.CHANGES) else barriers(self._fs, blocked)
             return
         names = sorted(name for name in map(parse_change, listed) if name is not None)

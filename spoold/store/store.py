@@ -60,7 +60,7 @@ class Store:
         self.marker = marker
         self.basics = basics
         self._read_settings = cache(settings)
-        # How the spool is mounted now, as far as whoever opened it can tell; a heartbeat says it to the others.
+        # How the spool is mounted now, as far as the program that opened it knows; heartbeats carry it.
         self.mount: Callable[[], MountFacts | None] = lambda: None
         self._written = 0
 

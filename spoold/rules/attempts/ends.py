@@ -1,8 +1,8 @@
 """When an attempt or a task has to end: its timeout, its deadline, and what stops it before.
 
 Law: a moment is past from its first instant on. A task whose deadline is past ends where it stands: the gate of
-deadlines refuses what waits, the leader fails what is ready, and the worker stops what it runs. Whoever stops an
-attempt says why, and the first reason stays.
+deadlines refuses what waits, the leader fails what is ready, and the worker stops what it runs. The node that
+stops an attempt says why, and the first reason stays.
 """
 
 from __future__ import annotations

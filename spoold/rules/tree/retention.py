@@ -25,7 +25,7 @@ class Stay:
 
 
 def stay(state: State, settings: RetentionSettings, *, clear_all: bool) -> Stay:
-    """How long what ended in this state stays. clear_all: somebody asked for all of it to be archived now."""
+    """For how long tasks that ended in this state stay. clear_all: a request has all of them archived now."""
     if clear_all:
         return Stay(0.0, 0)
     return Stay(settings.completed_s if state is State.COMPLETED else settings.failed_s, settings.keep)
