@@ -116,7 +116,7 @@ class Task(Strict):
             raise WrongValue("command and python both say what to run", "keep one of them")
         if (self.args or self.kwargs or self.calls) and self.python is None:
             problem = "args, kwargs and calls belong to python"
-            raise WrongValue(problem, "put what a command is given into its own list")
+            raise WrongValue(problem, "put a command's arguments into its list")
         if self.calls and (self.args or self.kwargs):
             raise WrongValue("calls and args both say what python is called with", "keep one of them")
         if not self.type and self.command is None and self.python is None:

@@ -118,6 +118,6 @@ def test_two_machines_with_one_name(root: Path) -> None:
 
 def test_a_machine_that_fails_says_so_and_the_others_do_not_wait_for_it(root: Path) -> None:
     before = files_in(root)
-    with pytest.raises(NobodyCame, match="has left"):
+    with pytest.raises(NobodyCame, match="left before"):
         examined_together(Share(str(root)), shares.BrittleShare(str(root)))
     assert [name for name in files_in(root) if name not in before and not name.endswith(".json")] == []

@@ -36,7 +36,7 @@ def test_commands_are_taken_from_their_own_section_block_by_block() -> None:
 
 def test_the_guide_has_the_sections_that_the_laboratory_types() -> None:
     text = README.read_text()
-    assert len(blocks(text, "A machine of your own")) == 5
+    assert len(blocks(text, "Your own machine")) == 5
     assert len(blocks(text, "A laptop without root")) == 1
 
 

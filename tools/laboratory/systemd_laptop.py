@@ -150,7 +150,7 @@ class Laptop:
     def follow(self, *numbers: int) -> None:
         """Type the README's blocks of commands for a machine of one's own, by number, as they stand there."""
         for number in numbers:
-            self.shell("set -e\n" + blocks(README.read_text(), "A machine of your own")[number], timeout=180)
+            self.shell("set -e\n" + blocks(README.read_text(), "Your own machine")[number], timeout=180)
 
     def fstab(self) -> str:
         """The README's line for /etc/fstab, with the lab's server in it."""
