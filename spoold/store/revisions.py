@@ -1,7 +1,7 @@
 """The settings that a node goes by: spool.toml, with the changes in settings/ merged over it by their numbers.
 
-Law: what is in settings/ alone says which settings hold, so all nodes that see the same files go by the same. A file
-that is wrong counts as absent, people are told, and the others hold. Nothing is read twice.
+Law: the files in settings/ alone say which settings hold, so all nodes that see the same files use the same settings.
+A wrong file counts as absent, is listed in `warnings`, and the others hold. No file is read twice.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FOLD = f"Write what the changes say into {layout.SETTINGS}, remove them, and res
 class Revisions:
     """One node's settings. revision: of the last change that they contain, '' for spool.toml alone.
 
-    warnings: what is wrong with files in settings/, and how to fix it.
+    warnings: the wrong files in settings/, each with its fault and the fix.
     """
 
     def __init__(self, fs: FileSystem, base: Callable[[], Settings]) -> None:
@@ -45,7 +45,7 @@ class Revisions:
 
     @property
     def current(self) -> Settings:
-        """The settings as last looked up; the first who asks looks. Errors: BadFile of spool.toml."""
+        """The settings as last looked up; the first call looks. Errors: BadFile of spool.toml."""
         if self._current is None:
             self._current = self._base()
             with contextlib.suppress(OSError):  # the next call looks again

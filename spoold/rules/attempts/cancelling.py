@@ -1,7 +1,7 @@
 """What a leader does about a cancel, by where the task stands.
 
-Law: a token is ended by who holds it. So the leader fails what no worker holds, and a worker reads control/ itself
-and stops what it runs. An ended task stays as it ended.
+Law: the node that holds a token ends it. So the leader fails tasks that no worker holds, and a worker reads control/
+itself and stops the tasks that it runs. An ended task stays as it ended.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Cancel(StrEnum):
 
 
 _BY_STATE = {
-    State.PENDING: Cancel.STANDING,  # what still stands in the leader's door is a task in a moment
+    State.PENDING: Cancel.STANDING,  # a drop in the leader's door is a task in a moment
     State.WAITING: Cancel.FAIL,
     State.READY: Cancel.FAIL,
     State.RETURNED: Cancel.FAIL,

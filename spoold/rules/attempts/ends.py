@@ -43,7 +43,7 @@ def past(moment: float, now: float) -> bool:
 
 def overdue(deadlines: Mapping[str, float], now: float) -> list[str]:
     """The keys of the tasks whose deadline is past. deadlines, now: s since 1970."""
-    return [task_key for task_key, moment in deadlines.items() if moment <= now]
+    return [task_key for task_key, moment in deadlines.items() if past(moment, now)]
 
 
 def too_late(state: State) -> Outcome | None:
