@@ -13,6 +13,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
       report      notices for people                   rejects     what it remembers of rejected/
       step_state  the state of this step so far        ends        attempts whose end it saw
     changes     which listings are wanted, and what they changed in the view
+    place       where a token is, as a value
     misnamed    files among the tasks whose names are no task's
     archived    which ids are in the archive, in few bytes
     takeover    what a new leader reads before it plans

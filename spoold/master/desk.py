@@ -17,11 +17,12 @@ from spoold.master.learned import Learned
 from spoold.master.missing import Missing
 from spoold.master.orders import Orders
 from spoold.master.own_door import OwnDoor
+from spoold.master.place import Place
 from spoold.master.rejects import Rejects
 from spoold.master.report import LeaderReport
 from spoold.master.step_state import StepState
 from spoold.master.usage import Usage
-from spoold.master.view import Place, View
+from spoold.master.view import View
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import Mover, State

@@ -15,9 +15,9 @@ from dataclasses import replace
 
 from spoold.master.desk import Desk
 from spoold.master.duplicates import says_the_same
+from spoold.master.place import Place
 from spoold.master.placing import place_admitted
 from spoold.master.rejecting import reject, reject_directory, reject_irregular, take_away
-from spoold.master.view import Place
 from spoold.protocol import codec, layout
 from spoold.protocol.door import BatchName, parse_door, parse_standing
 from spoold.protocol.drop import is_unique

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from spoold.master.desk import Desk
-from spoold.master.view import Place
+from spoold.master.place import Place
 from spoold.protocol.errors import BadFile, BadName
 from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State

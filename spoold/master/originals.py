@@ -15,9 +15,9 @@ from itertools import count
 from spoold.master import anew, doors, duplicates
 from spoold.master.desk import Desk
 from spoold.master.durability import Signature, signature
+from spoold.master.place import Place
 from spoold.master.placing import place_admitted
 from spoold.master.rejecting import reject_irregular
-from spoold.master.view import Place
 from spoold.protocol import codec
 from spoold.protocol.door import OriginalName
 from spoold.protocol.drop import id_in

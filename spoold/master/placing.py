@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from spoold.master.dependents import certain
 from spoold.master.desk import Desk
 from spoold.master.learning import unread
+from spoold.master.place import Place, waiting_place
 from spoold.master.rejecting import reject_twin
-from spoold.master.view import Place, waiting_place
 from spoold.protocol import layout
 from spoold.protocol.errors import BadName, legible
 from spoold.protocol.lanes import kind_in

@@ -11,8 +11,8 @@ from collections.abc import Collection
 from functools import partial
 
 from spoold.master.desk import Desk
+from spoold.master.place import Place
 from spoold.master.rejecting import reject_directory, reject_file, reject_twin, take_away
-from spoold.master.view import Place
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.names import TaskName, is_node, parse_task

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from spoold.master.archived import still_archived
 from spoold.master.desk import Desk
+from spoold.master.place import Place, waiting_place
 from spoold.master.rejecting import reject_twin
-from spoold.master.view import Place, waiting_place
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
 from spoold.protocol.name_parts import age_in, is_plain, is_task, key_in
@@ -137,8 +137,13 @@ def settle_missing(desk: Desk) -> None:
         return
     doubts = desk.missing.doubts
     adopt(desk, list_waiting(desk))
+    seen = desk.view.seen(desk.missing.keys)
     for task_key in sorted(desk.missing.keys):
-        if task_key in desk.backlog:
+        if task_key in seen and task_key not in desk.backlog:
+            # Its server undid the move away from there before a listing had shown that it had left.
+            desk.view.where[task_key] = seen[task_key]
+            desk.undid(1)
+        if task_key in desk.backlog or task_key in seen:
             desk.missing.found(task_key)
             continue
         doubts[task_key] = doubts.get(task_key, 0) + 1

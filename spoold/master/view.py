@@ -15,6 +15,7 @@ from typing import TypeVar
 from spoold.master.archived import Archived
 from spoold.master.changes import EVERYTHING, Changes, Wanted
 from spoold.master.misnamed import Misnamed
+from spoold.master.place import Place, waiting_place
 from spoold.protocol import layout
 from spoold.protocol.drop import concerns_us
 from spoold.protocol.lifecycle import State
@@ -39,25 +40,6 @@ from spoold.system.filesystem import FileSystem
 N = TypeVar("N", TaskName, EndedName)
 _ENDS = (State.RETURNED, State.COMPLETED, State.FAILED)
 _PARENT = {State.COMPLETED: Parent.COMPLETED, State.FAILED: Parent.FAILED}
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a token is: its state, its directory and its file name."""
-
-    state: State
-    directory: str
-    name: str
-
-    @property
-    def path(self) -> str:
-        """The token's path."""
-        return f"{self.directory}/{self.name}"
-
-
-def waiting_place(lane: str, file: str) -> Place:
-    """Return the place of a waiting token."""
-    return Place(State.WAITING, layout.join(layout.WAITING, lane), file)
 
 
 # No node has this name.
@@ -198,17 +180,28 @@ class View:
     def _unseat(self, found: _Found) -> None:
         """For successes that are gone, as when their server undid the commit, the supposed copy is now the task."""
         gone = {k for k, at in found.gone.items() if at.state is State.COMPLETED and self.where.get(k) == at}
-        if not gone:
-            return
-        seen = [(State.READY, layout.join(layout.READY, lane), names) for lane, names in self.ready.items()]
-        seen += [(State.CLAIMED, layout.join(layout.CLAIMED, node), names) for node, names in self.claimed.items()]
-        seen.append((State.RETURNED, layout.RETURNED, self.returned))
-        for state, directory, names in seen:
-            for name, task in names.items():
-                if key(task.id) in gone:
-                    self.where[key(task.id)] = Place(state, directory, name)
-                    found.changes.revived.append(key(task.id))
-                    found.changes.undone += 1
+        for task_key, place in self.seen(gone).items():
+            self.where[task_key] = place
+            found.changes.revived.append(task_key)
+            found.changes.undone += 1
+
+    def seen(self, keys: Collection[str]) -> dict[str, Place]:
+        """Where the last listings show these tasks before their ends; of two places the later one."""
+        if not keys:
+            return {}
+        branches = [(State.READY, layout.join(layout.READY, lane), names) for lane, names in self.ready.items()]
+        branches += [
+            (State.CLAIMED, layout.join(layout.CLAIMED, node), names)
+            for node, names in self.claimed.items()
+            if node != SOMEBODY
+        ]
+        branches.append((State.RETURNED, layout.RETURNED, self.returned))
+        return {
+            key(task.id): Place(state, directory, name)
+            for state, directory, names in branches
+            for name, task in names.items()
+            if key(task.id) in keys
+        }
 
     def settle(self, task_id: str, state: State, directory: str, name: str) -> None:
         """Record that the leader itself has moved a token there: the next refresh is to find nothing new."""
@@ -267,8 +260,12 @@ class View:
         """Bring `known` to what was listed; note arrivals and departures."""
         new = [name for name in names if name not in known]
         if len(names) - len(new) < len(known):
-            for name in known.keys() - set(names):
-                found.gone[key(known.pop(name).id)] = Place(state, directory, name)
+            there = set(names)
+            for name in [name for name in known if name not in there]:
+                task_key, left = key(known.pop(name).id), Place(state, directory, name)
+                # An earlier attempt that has left its place, too, does not hide that the task has left its own.
+                if task_key not in found.gone or self.where.get(task_key) == left:
+                    found.gone[task_key] = left
         for name in sorted(new):
             task = parse(name)
             if task is None:

@@ -10,7 +10,7 @@ from spoold.master import feed
 from spoold.master.coverage import Coverage
 from spoold.master.ends import End, end_at
 from spoold.master.feed import Feed
-from spoold.master.view import Place
+from spoold.master.place import Place
 from spoold.protocol.ended_attempt import EndedAttempt
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName

@@ -97,6 +97,21 @@ def test_a_claim_that_was_undone_between_a_look_that_failed_and_the_next_is_no_t
     assert made.state("a") == "ready"
 
 
+def test_a_claim_that_was_undone_before_ready_was_listed_again_is_no_task_that_is_gone() -> None:
+    """No listing of ready/ ever showed that it had left, so none shows that it came back."""
+    made = share()
+    worker = made.worker("w1")
+    made.nodes["m1"].fs.hang("list", "claimed", worker.actor.step)
+    made.pass_time(3)
+    made.step("m1")
+    assert made.state("a") == "claimed"
+    undo(made, "ready")
+    made.crash("w1")
+    made.advance(8)
+    assert events(made, "VANISHED") == []
+    assert UNDONE.format(1) in warnings(made)
+
+
 def test_a_task_that_is_to_fail_and_whose_admission_was_undone_is_admitted_again_at_once() -> None:
     """It is not where it waited, which only a listing of waiting/ would show else, and that may be minutes off."""
     made = share()

@@ -6,7 +6,8 @@ from spoold.master import batches, doors, durability
 from spoold.master.batches import Batches
 from spoold.master.desk import Desk
 from spoold.master.leadership import Leadership
-from spoold.master.view import Place, View
+from spoold.master.place import Place
+from spoold.master.view import View
 from spoold.protocol.lifecycle import State
 from spoold.store import mover
 from spoold.store.mover import Moved

@@ -15,8 +15,9 @@ from spoold.master.batches import Batches
 from spoold.master.changes import EVERYTHING, Changes, Wanted
 from spoold.master.desk import Desk
 from spoold.master.leadership import Leadership, _path
+from spoold.master.place import Place
 from spoold.master.staging import Staging
-from spoold.master.view import Place, View, _Found, _parse_returned
+from spoold.master.view import View, _Found, _parse_returned
 from spoold.protocol import layout
 from spoold.protocol.door import parse_batch
 from spoold.protocol.heartbeat import Heartbeat
