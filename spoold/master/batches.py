@@ -51,8 +51,7 @@ def accept(desk: Desk, drop: str, data: bytes, accepted: Accepted) -> None:
     name = BatchName(order, prefix) if is_our_batch(drop) else BatchName(order, prefix, 0, len(data), digest)
     if doors.through(desk, drop, name.encode()):
         desk.journal.note("BATCH", drop=legible(drop), batch=name.encode())
-        desk.door.promised[name] = accepted
-        desk.door.batches.add(name)
+        desk.door.begin(name, accepted)
 
 
 @dataclass(slots=True)
@@ -81,7 +80,7 @@ class Batches:
         resolved = self._staging.resolve(desk)
         for gone in [name for name, until in self._overwritten.items() if desk.step.now.monotonic >= until]:
             del self._overwritten[gone]
-        desk.report.notices += [f"batch {name.prefix} {OVERWRITTEN}" for name in self._overwritten]
+        desk.report.notice(*[f"batch {name.prefix} {OVERWRITTEN}" for name in self._overwritten])
         oldest, told = self._oldest_due(desk), len(desk.report.notices)
         name = self._open.name if self._open is not None else oldest
         if name is None or not resolved:
@@ -128,11 +127,11 @@ class Batches:
             kept.reject_rest(desk, name, found.error, size=found.size)
             return name not in desk.door.batches
         if desk.door.promised.get(name) is NOTHING:
-            del desk.door.promised[name]  # another process has put a file there meanwhile
+            desk.door.unread(name)  # another process has put a file there meanwhile
         if data is None:
             # It was finished by an unlink or a rename whose reply was lost, or another leader took it over.
-            desk.door.batches.discard(name)
-            desk.door.in_doubt = True
+            desk.door.left(name)
+            desk.door.doubt()
             return True
         data = self._as_admitted(desk, name, data)
         if data is None:
@@ -149,16 +148,15 @@ class Batches:
         """
         path = kept.path_of(desk, name)
         if isinstance(error, NotRegularError):
-            desk.door.promised[name] = NOTHING
+            desk.door.promise(name, NOTHING)
             if not reject_irregular(desk, path, f"{name.stem}.jsonl"):
                 return False
-            desk.door.batches.discard(name)
-            del desk.door.promised[name]
+            desk.door.finish(name)
             return True
-        desk.tell(path, error)
-        known = desk.door.promised.get(name)
+        known, besides = desk.door.promised.get(name), ""
         if known is None or known.named:
-            desk.report.notices[-1] += f"; {WAITED_FOR} {'an id' if known is None else 'one of its ids'} waits for it"
+            besides = f"; {WAITED_FOR} {'an id' if known is None else 'one of its ids'} waits for it"
+        desk.tell(path, error, besides)
         return False
 
     def _as_admitted(self, desk: Desk, name: BatchName, data: bytes) -> bytes | None:
@@ -171,8 +169,7 @@ class Batches:
         if not digest_of(data).startswith(admitted):
             if self._read is None or self._read[0] != name:
                 if anew.judge_anew(desk, kept.path_of(desk, name), f"{name.stem}.jsonl"):
-                    desk.door.batches.discard(name)
-                    desk.door.promised.pop(name, None)
+                    desk.door.finish(name)
                     self._overwritten[name] = desk.step.now.monotonic + desk.store.settings.drop.watch_s
                     desk.journal.note("OVERWRITTEN", batch=name.encode(), problem=OVERWRITTEN, mend=kept.ADVICE)
                 return None
@@ -192,7 +189,7 @@ class Batches:
         except OSError as error:
             if classify(error) is not Meaning.FULL:
                 raise
-            desk.report.notices.append(f"batch {under_way.name.prefix} waits for room on the share: {error.strerror}")
+            desk.report.notice(f"batch {under_way.name.prefix} waits for room on the share: {error.strerror}")
             return None
 
     def _expand(self, desk: Desk, under_way: _Open) -> bool:
@@ -258,8 +255,7 @@ class Batches:
                 self._open = None
                 return False
             return True  # it may have been renamed, or the rename may come late: the next step tries once more
-        desk.door.batches.discard(name)
-        desk.door.promised.pop(name, None)
+        desk.door.finish(name)
         desk.step.change()
         self._open = self._read = None
         return True

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from spoold.master.place import Place
+
 
 @dataclass(slots=True)
 class Changes:
@@ -23,6 +25,17 @@ class Changes:
     missing: list[str] = field(default_factory=list)
     undone: int = 0
     any: bool = False
+
+
+@dataclass(slots=True)
+class Found:
+    """Findings that the caller does not have yet: of a refresh that failed halfway, or that did not list the ends.
+
+    gone: tokens that have left their place, and were not seen at another.
+    """
+
+    changes: Changes = field(default_factory=Changes)
+    gone: dict[str, Place] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,12 @@ from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.names import EndedName, TaskName, key
-from spoold.protocol.request import Request, paused_by
+from spoold.protocol.request import Request
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.protocol.task import Task
 from spoold.rules.attempts.accounts import Ran, plus, total_of
 from spoold.rules.cluster.liveness import Watch
+from spoold.rules.gates.closing import paused_by
 from spoold.rules.gates.facts import NO_CONDITIONS
 from spoold.rules.gates.registry import conditions_of
 from spoold.rules.scheduling.backlog import Backlog, Entry
@@ -117,9 +118,9 @@ class Desk:
         """A task was not seen where it waits: take it out of the backlog, where it would not count as missing."""
         place = self.view.place(task_key)
         if place is not None:
-            self.view.where[task_key] = place
+            self.view.stand(task_key, place)
         self.backlog.remove(task_key)
-        self.missing.keys.add(task_key)
+        self.missing.miss(task_key)
 
     def next_micros(self, count: int = 1) -> int:
         """Return the next order number, as `Orders.next_micros`."""
@@ -152,25 +153,25 @@ class Desk:
         try:
             return self.read_task(place.path)
         except BadFile as error:
-            self.view.where[key(name.id)] = place
+            self.view.stand(key(name.id), place)
             self.fail(place, name, Error(code=Code.INVALID_TASK, message=str(error)), Status.FAILURE)
         except PermissionError as error:
-            self.view.where[key(name.id)] = place
+            self.view.stand(key(name.id), place)
             self.tell(place.path, error)
         return None
 
-    def tell(self, path: str, error: OSError) -> None:
-        """Warn of an error that concerns one file only; all other work goes on.
+    def tell(self, path: str, error: OSError, besides: str = "") -> None:
+        """Warn of an error that concerns one file only; all other work goes on. besides: what follows from it.
 
         Errors: the error itself, if it says more than that about the share.
         """
         if not concerns_one_file(error):
             raise error
         if isinstance(error, NotADirectoryError) and (found := obstacle(self.store.fs, path.rpartition("/")[0])):
-            self.report.notices.append(found)
+            self.report.notice(f"{found}{besides}")
         else:
             mend = DAMAGED_MEND if isinstance(error, DamagedError) else OF_ONE_FILE_MEND
-            self.report.notices.append(f"{path}: {error.strerror}; {mend}")
+            self.report.notice(f"{path}: {error.strerror}; {mend}{besides}")
 
     def enlist(self, file: str, lane: str, task: Task | None, delay_ms: int) -> None:
         """Add a token in waiting/ to the backlog. task is needed if the name is conditional.
@@ -180,12 +181,10 @@ class Desk:
         conditions = conditions_of(task) if task is not None else NO_CONDITIONS
         rest_until = self.step.now.monotonic + delay_ms / 1000 if delay_ms else 0.0
         task_key = self.backlog.add(Entry(file, lane, conditions, rest_until), self.step.now)
-        before = self.view.where.pop(task_key, None)  # the backlog says where it waits
+        before = self.view.unplace(task_key)  # the backlog says where it waits
         if before is not None and before.state in (State.COMPLETED, State.FAILED):
             self.backlog.parent_changed(task_key, self.step.now)
-        self.learned.lanes.pop(task_key, None)
-        if conditions.deadline is not None:
-            self.learned.deadlines[task_key] = conditions.deadline
+        self.learned.waits(task_key, conditions.deadline)
 
     def to_waiting(self, src: str, name: TaskName, lane: str, task: Task | None, event: str, **detail: str) -> Moved:
         """Move a token into waiting/ and enlist it."""
@@ -202,7 +201,7 @@ class Desk:
             self.step.change()
         elif moved.fate is Fate.REFUSED or isinstance(moved.error, PermissionError):
             self.step.deny()
-            self.report.notices.append(refusal(self.store.fs, f"task {task_id}", moved))
+            self.report.notice(refusal(self.store.fs, f"task {task_id}", moved))
         return bool(moved)
 
     def record(self, name: TaskName, error: Error, status: Status, ran: Ran | None = None) -> EndedName:
@@ -230,7 +229,7 @@ class Desk:
                 own, before = total_of([result]), self.ledger.total_before(name.id, name.attempt)
                 result = result.model_copy(update={"total": plus(before, own) if before and own else own})
             path, data = layout.join(layout.RESULTS, ended.encode()), codec.dump(result)
-            self.report.notices += write_record(self.store, path, data, durable=self.store.durable)
+            self.report.notice(*write_record(self.store, path, data, durable=self.store.durable))
             self.recorded[ended.encode()] = (status, error)
         return ended
 
@@ -254,7 +253,7 @@ class Desk:
         self.view.settle(name.id, State.FAILED, layout.FAILED, ended.encode())
         self.ends.see(self.view.where[key(name.id)], self.learned.lanes.get(key(name.id)))
         self.ended(key(name.id))
-        self.report.endings[error.cause or error.code] += 1
+        self.report.ended(error.cause or error.code)
         self.journal.note("FAILED", name.id, name.attempt, code=error.code, message=error.message)
         return True
 

@@ -19,7 +19,7 @@ from spoold.master.place import Place
 from spoold.master.placing import place_admitted
 from spoold.master.rejecting import reject, reject_directory, reject_irregular, take_away
 from spoold.protocol import codec, layout
-from spoold.protocol.door import BatchName, parse_door, parse_standing
+from spoold.protocol.door import parse_door, parse_standing
 from spoold.protocol.drop import is_unique
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import Mover, State
@@ -28,7 +28,6 @@ from spoold.protocol.order import order_micros
 from spoold.rules.entry import admission
 from spoold.rules.entry.admission import Admit, Known
 from spoold.store import absence, mover
-from spoold.store.door_files import is_watched
 from spoold.store.leader_token import read_lease
 from spoold.store.mover import Fate
 from spoold.store.store import clear_directory, make_directory
@@ -58,7 +57,7 @@ def shut_others(desk: Desk) -> None:
     could not be shut, after all others were.
     """
     open_still: OSError | None = None
-    desk.report.locked.clear()
+    desk.report.unlock_all()
     for name in sorted(desk.store.fs.list(layout.ADMITTING)):
         door, path = parse_door(name), layout.join(layout.ADMITTING, name)
         if door is None or path == desk.door.path:
@@ -136,9 +135,7 @@ def _lock(desk: Desk, door: str) -> bool:
         if not mover.move(desk.store.fs, door, new):
             return False
         door = new
-    desk.report.locked.append(
-        f"{door}/ belongs to another user, and this node's may not empty it; {LOCKED_MEND % door}"
-    )
+    desk.report.lock(f"{door}/ belongs to another user, and this node's may not empty it; {LOCKED_MEND % door}")
     return True
 
 
@@ -150,20 +147,15 @@ def check_open(desk: Desk) -> None:
 
 def look_behind(desk: Desk) -> None:
     """List this leader's own door. Errors: OSError, DoorShut."""
-    desk.door.in_doubt = False
+    desk.door.looked()
     try:
         names = desk.store.fs.list(desk.door.path)
     except (FileNotFoundError, NotADirectoryError):
         check_open(desk)
         raise
     for name in names:
-        found = parse_standing(name)
-        if isinstance(found, TaskName):
-            desk.door.half.add(name)
-        elif isinstance(found, BatchName):
-            (desk.door.kept if is_watched(found) else desk.door.batches).add(found)
-        elif found is not None:
-            desk.door.originals.add(found)
+        if (found := parse_standing(name)) is not None:
+            desk.door.came(found)
     if not desk.door.batches:
         _remove_strays(desk, names)
 
@@ -181,7 +173,7 @@ def through(desk: Desk, drop: str, name: str) -> bool:
     if moved.fate is Fate.NO_DIRECTORY or isinstance(moved.error, NotADirectoryError):
         check_open(desk)
     if moved.fate in (Fate.UNKNOWN, Fate.NO_DIRECTORY):
-        desk.door.in_doubt = True  # it may still come in
+        desk.door.doubt()  # it may still come in
     return desk.went(moved, drop)
 
 
@@ -196,11 +188,11 @@ def admit(desk: Desk, drop: str, admitted: Admit) -> None:
         file = admitted.name.encode()
         if not through(desk, drop, file):
             return
-        desk.door.half.add(file)
+        desk.door.came(admitted.name)
         desk.view.settle(admitted.name.id, State.PENDING, desk.door.path, file)
         src = desk.door.at(file)
     if place_admitted(desk, src, admitted, drop):
-        desk.door.half.discard(admitted.name.encode())
+        desk.door.left(admitted.name)
 
 
 def finish(desk: Desk) -> None:
@@ -222,28 +214,28 @@ def _finish_one(desk: Desk, file: str, name: TaskName) -> None:
             data = absence.read(desk.store.fs, place.path)
     except OSError as error:
         if isinstance(error, NotRegularError) and reject_irregular(desk, place.path, f"{name.id}.json"):
-            desk.door.half.discard(file)
+            desk.door.left(name)
             return
         desk.tell(place.path, error)
         return
     if data is None:
-        desk.door.half.discard(file)
+        desk.door.left(name)
         if desk.view.place(key(name.id)) == place:
-            desk.missing.keys.add(key(name.id))
+            desk.missing.miss(key(name.id))
         return
     try:
         task = codec.load_task(data, file)
         admit = Admit(name, admission.admit(task, name.order, name.id, desk.store.settings, file).lane, task)
     except BadFile as error:
         if reject(desk, place.path, f"{name.id}.json", error, data=data):
-            desk.door.half.discard(file)
+            desk.door.left(name)
         return
     if desk.known_elsewhere(name.id, place):
         _settle_duplicate(desk, place, name, codec.load(data, file), data)
         return
     desk.view.settle(name.id, State.PENDING, desk.door.path, file)
     if place_admitted(desk, place.path, admit, file):
-        desk.door.half.discard(file)
+        desk.door.left(name)
 
 
 def _settle_duplicate(desk: Desk, place: Place, name: TaskName, new: object, data: bytes) -> None:
@@ -256,5 +248,5 @@ def _settle_duplicate(desk: Desk, place: Place, name: TaskName, new: object, dat
         desk.journal.note("DUPLICATE", name.id)
     elif not reject(desk, place.path, f"{name.id}.json", verdict.error, data=data):
         return
-    desk.door.half.discard(place.name)
+    desk.door.left(name)
     desk.step.change()

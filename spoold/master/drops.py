@@ -242,7 +242,7 @@ class Drops:
     def _unread(self, desk: Desk, drop: str, error: OSError) -> None:
         """Handle a drop that cannot be opened: its mode may be about to change, a server may be about to wake."""
         if error.errno not in (errno.EACCES, errno.EPERM):
-            desk.report.notices.append(f"pending/{drop} cannot be read: {error.strerror}")
+            desk.report.notice(f"pending/{drop} cannot be read: {error.strerror}")
             return
         mend = "let the user that the master runs as read it (chmod, chown), then drop it again."
         unread = BadFile(drop, "", "may not be read by the master.", mend)

@@ -60,7 +60,7 @@ def _is_still(desk: Desk, path: str, judged: Signature) -> bool:
 
 def _put_off(desk: Desk, path: str, error: OSError) -> bool:
     desk.step.deny()
-    desk.report.notices.append(f"{path} cannot be made durable: {error.strerror}; it is tried again")
+    desk.report.notice(f"{path} cannot be made durable: {error.strerror}; it is tried again")
     return False
 
 

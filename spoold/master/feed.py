@@ -192,7 +192,7 @@ class Feed:
     def _tell(self, desk: Desk) -> None:
         while self._warnings and self._warnings[0][0] <= desk.step.now.monotonic:
             self._warnings.popleft()
-        desk.report.notices += [sentence for _, sentence in self._warnings]
+        desk.report.notice(*[sentence for _, sentence in self._warnings])
 
 
 def _may_come_again(desk: Desk, task_key: str) -> bool:

@@ -24,5 +24,5 @@ def follow(desk: Desk) -> None:
         desk.ended(task_key)
     for task_key in changes.revived:
         desk.backlog.parent_changed(task_key, desk.step.now)
-    desk.missing.keys.update(changes.missing)
+    desk.missing.miss(*changes.missing)
     learn(desk, changes.came)

@@ -65,9 +65,9 @@ class Kept:
             watched = self._watched.setdefault(name, _Watched(Content(done, in_name(name)), done, now, now))
             if watched.size > done:
                 more = f"{watched.size - done:,} bytes came after its admission"
-                desk.report.notices.append(f"batch {name.prefix}: {more}; {ADVICE}")
+                desk.report.notice(f"batch {name.prefix}: {more}; {ADVICE}")
             if now < watched.look_at:
-                desk.report.notices += watched.told
+                desk.report.notice(*watched.told)
                 continue
             told = len(desk.report.notices)
             try:
@@ -76,12 +76,12 @@ class Kept:
             except FileNotFoundError:
                 if absence.stands(desk.store.fs, path_of(desk, name)):
                     raise
-                desk.door.kept.discard(name)
-                desk.door.in_doubt = True  # removed; or renamed, and a server forgot that
+                desk.door.left(name)
+                desk.door.doubt()  # removed; or renamed, and a server forgot that
             except OSError as error:
                 irregular = isinstance(error, NotRegularError)
                 if irregular and reject_irregular(desk, path_of(desk, name), f"{name.stem}.jsonl"):
-                    desk.door.kept.discard(name)
+                    desk.door.left(name)
                 else:
                     desk.tell(path_of(desk, name), error)
             watched.told = tuple(desk.report.notices[told:])
@@ -94,7 +94,7 @@ class Kept:
         size = watched.said.look(fs, path)
         if size is None:
             if anew.judge_anew(desk, path, f"{name.stem}.jsonl"):
-                desk.door.kept.discard(name)
+                desk.door.left(name)
             return
         if size != watched.size:
             watched.size, watched.since, watched.judging = size, now, None
@@ -103,7 +103,7 @@ class Kept:
         if watched.size == name.done:
             if over and not watched.said.unread:
                 absence.remove(fs, path)
-                desk.door.kept.discard(name)
+                desk.door.left(name)
             return
         if not writer and still_s >= (settings.grace_s if writer is None else min(settings.grace_s, STILL_S)):
             self._judge_rest(desk, name, watched, over)
@@ -129,7 +129,7 @@ class Kept:
                 reject_rest(desk, name, verdict.error, watched.judging.data)
             else:
                 absence.remove(desk.store.fs, path_of(desk, name))
-                desk.door.kept.discard(name)
+                desk.door.left(name)
         if verdict is not None:
             watched.judging = None
 
@@ -151,7 +151,7 @@ def keep(desk: Desk, name: BatchName) -> bool:
         desk.store.move(Mover.LEADER, "RECEIVED", path_of(desk, name), path_of(desk, done)), name.prefix
     ):
         return False
-    desk.door.kept.add(done)
+    desk.door.keep(done)
     desk.step.change()
     return True
 
@@ -163,9 +163,8 @@ def _admit_rest(desk: Desk, name: BatchName, data: bytes, accepted: Accepted) ->
         return
     more = replace(name, size=len(data), digest=accepted.digest[:IN_NAME].hex())
     if desk.went(desk.store.move(Mover.LEADER, "RECEIVED", path, path_of(desk, more)), name.prefix):
-        desk.door.kept.discard(name)
-        desk.door.promised[more] = accepted
-        desk.door.batches.add(more)
+        desk.door.left(name)
+        desk.door.begin(more, accepted)
         desk.journal.note("GREW", batch=more.encode(), lines=len(accepted.ids), mend=ADVICE)
 
 
@@ -178,6 +177,5 @@ def reject_rest(desk: Desk, name: BatchName, error: BadFile, data: bytes = b"", 
     said = BadFile(error.file, error.field, problem, f"drop the added lines as a file of their own; {ADVICE}.")
     facts: dict[str, Any] = {"data": data, "size": size, "admitted": name.done or 0}
     if reject(desk, path_of(desk, name), f"{name.stem}.jsonl", said, watched=bool(data or size), **facts):
-        desk.door.kept.discard(name)
-        desk.door.batches.discard(name)
-        desk.door.promised.pop(name, None)
+        desk.door.left(name)
+        desk.door.finish(name)

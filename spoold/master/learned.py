@@ -20,6 +20,28 @@ class Learned:
     unlearned: dict[str, float] = field(default_factory=dict)
     settled: set[str] = field(default_factory=set)
 
+    def learn_lane(self, task_key: str, lane: str) -> None:
+        """Note the lane of a task that is ready or claimed."""
+        self.lanes[task_key] = lane
+
+    def learn_deadline(self, task_key: str, moment: float) -> None:
+        """Note a task's deadline (wall time, s)."""
+        self.deadlines[task_key] = moment
+
+    def waits(self, task_key: str, deadline: float | None) -> None:
+        """Note that a task waits, where the backlog knows its lane; its deadline stays of interest."""
+        self.lanes.pop(task_key, None)
+        if deadline is not None:
+            self.deadlines[task_key] = deadline
+
+    def look_up(self, task_key: str, now: float) -> None:
+        """Note that lane and deadline of a task are to be looked up. now: monotonic, s; the first time counts."""
+        self.unlearned.setdefault(task_key, now)
+
+    def looked_up(self, task_key: str, now: float) -> float:
+        """Note that nothing more is to be looked up of a task; return since when (monotonic, s) it was."""
+        return self.unlearned.pop(task_key, now)
+
     def forget(self, task_key: str) -> None:
         """Forget a task that has ended."""
         self.lanes.pop(task_key, None)

@@ -27,12 +27,12 @@ def learn(desk: Desk, came: Collection[str]) -> None:
     Errors: OSError, and then the rest is looked up later.
     """
     for task_key in came:
-        desk.learned.unlearned.setdefault(task_key, desk.step.now.monotonic)
+        desk.learned.look_up(task_key, desk.step.now.monotonic)
     again = bool(desk.learned.unlearned) and desk.polling.take("unlearned", AGAIN_S, AGAIN_S)
     for task_key in list(desk.learned.unlearned) if again else came:
         place = desk.view.where.get(task_key)
         if place is None or _learned(desk, task_key, place):
-            late = desk.learned.unlearned.pop(task_key, desk.step.now.monotonic) < desk.step.now.monotonic
+            late = desk.learned.looked_up(task_key, desk.step.now.monotonic) < desk.step.now.monotonic
             if late:
                 desk.step.change()  # tasks that waited for this may go on
 
@@ -49,7 +49,7 @@ def _learned(desk: Desk, task_key: str, place: Place) -> bool:
     """Whether nothing more is to be learned of this token where it is. Errors: OSError."""
     branch = place.directory.partition("/")[2]
     if place.state is State.READY:
-        desk.learned.lanes[task_key] = branch
+        desk.learned.learn_lane(task_key, branch)
         name = desk.view.ready.get(branch, {}).get(place.name)
     elif place.state is State.CLAIMED:
         name = desk.view.claimed.get(branch, {}).get(place.name)
@@ -67,10 +67,10 @@ def _learned(desk: Desk, task_key: str, place: Place) -> bool:
         return task_key in desk.learned.lanes and (isinstance(error, BadFile) or place.state is State.CLAIMED)
     if task is None:
         return False  # it moves just now: the next listing shows where it is
-    desk.learned.lanes[task_key] = task.lane.encode()
+    desk.learned.learn_lane(task_key, task.lane.encode())
     moment = conditions_of(task).deadline
     if moment is not None:
-        desk.learned.deadlines[task_key] = moment
+        desk.learned.learn_deadline(task_key, moment)
     return True
 
 
@@ -81,6 +81,6 @@ def _ask_worker(desk: Desk, worker: str, name: TaskName) -> None:
     for run in beat.running if beat is not None else ():
         if key(run.id) == key(name.id) and run.type:
             try:
-                desk.learned.lanes[key(name.id)] = Lane(run.type).encode()
+                desk.learned.learn_lane(key(name.id), Lane(run.type).encode())
             except BadName:
                 return

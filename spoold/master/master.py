@@ -155,8 +155,9 @@ class Master:
         epoch = self.leadership.epoch
         if self._desk is not None and self._desk.epoch == epoch:
             self._desk.step.begin(now, followed=self._followed)
-            self._desk.report.notices.clear()
-            self._desk.rejects.taken = self._desk.ledger = None
+            self._desk.report.begin_step()
+            self._desk.rejects.begin_step()
+            self._desk.ledger = None
             return self._desk
         beat = self.store.settings.heartbeat
         now = self._learn_the_time(now)

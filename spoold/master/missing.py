@@ -22,6 +22,20 @@ class Missing:
     def __bool__(self) -> bool:
         return bool(self.keys)
 
+    def miss(self, *keys: str) -> None:
+        """Note tasks that have left their place and were seen at no other."""
+        self.keys.update(keys)
+
+    def nowhere(self, task_key: str) -> int:
+        """Count one more listing that does not show the task; return how many there were in a row."""
+        self.doubts[task_key] = self.doubts.get(task_key, 0) + 1
+        return self.doubts[task_key]
+
+    def believe(self, task_key: str) -> None:
+        """Count the task as gone."""
+        self.found(task_key)
+        self.vanished += 1
+
     def found(self, task_key: str) -> None:
         """Note that the task was found after all."""
         self.keys.discard(task_key)

@@ -91,7 +91,7 @@ class Originals:
         except OSError as error:
             full = classify(error) is Meaning.FULL
             problem = "waits for room on the share" if full else "cannot be copied, and is tried again"
-            desk.report.notices.append(f"pending/{legible(drop)} {problem}: {error.strerror}")
+            desk.report.notice(f"pending/{legible(drop)} {problem}: {error.strerror}")
             return None
         return path
 
@@ -103,7 +103,7 @@ class Originals:
         if not doors.through(desk, copy.drop, name.encode()):
             return  # the next step removes the copy
         copy.original = name
-        desk.door.originals.add(name)
+        desk.door.came(name)
         desk.view.settle(copy.admit.name.id, State.PENDING, *path.rsplit("/", 1))
         self._place(desk, path, copy)
 
@@ -118,7 +118,7 @@ class Originals:
         del self._copies[path]
         task_key = key(copy.admit.name.id)
         if desk.view.place(task_key) == Place(State.PENDING, *path.rsplit("/", 1)):
-            desk.missing.keys.add(task_key)
+            desk.missing.miss(task_key)
 
     def _compare(self, desk: Desk, name: OriginalName) -> None:
         """Remove an original that says the same as its task; bring back one that does not."""
@@ -144,7 +144,7 @@ class Originals:
             if not (_removed(desk, path) if same else anew.judge_anew(desk, path, f"{name.stem}.json")):
                 return
             desk.step.change()
-        desk.door.originals.discard(name)
+        desk.door.left(name)
         self._said.pop(name, None)
         del self._look_at[name]
 

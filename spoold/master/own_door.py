@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from spoold.protocol import layout
-from spoold.protocol.door import BatchName, DoorName, OriginalName
+from spoold.protocol.door import BatchName, DoorEntry, DoorName, OriginalName
+from spoold.protocol.names import TaskName
 from spoold.rules.entry.batch import Accepted
+from spoold.store.door_files import is_watched
 
 
 @dataclass(slots=True)
@@ -28,6 +30,55 @@ class OwnDoor:
     kept: set[BatchName] = field(default_factory=set)
     promised: dict[BatchName, Accepted] = field(default_factory=dict)
     in_doubt: bool = False
+
+    def came(self, name: DoorEntry) -> None:
+        """Note a drop or a batch that stands here now, as its name says."""
+        if isinstance(name, TaskName):
+            self.half.add(name.encode())
+        elif isinstance(name, OriginalName):
+            self.originals.add(name)
+        else:
+            (self.kept if is_watched(name) else self.batches).add(name)
+
+    def left(self, name: DoorEntry) -> None:
+        """Note that this drop or batch does not stand here any more, or is not admitted from here."""
+        if isinstance(name, TaskName):
+            self.half.discard(name.encode())
+        elif isinstance(name, OriginalName):
+            self.originals.discard(name)
+        else:
+            self.kept.discard(name)
+            self.batches.discard(name)
+
+    def begin(self, name: BatchName, accepted: Accepted) -> None:
+        """Note a batch under way that this leader accepted itself."""
+        self.promise(name, accepted)
+        self.batches.add(name)
+
+    def promise(self, name: BatchName, accepted: Accepted) -> None:
+        """Note the findings in a batch."""
+        self.promised[name] = accepted
+
+    def unread(self, name: BatchName) -> None:
+        """Forget the findings in a batch: it is to be read anew."""
+        self.promised.pop(name, None)
+
+    def keep(self, name: BatchName) -> None:
+        """Note a batch all of whose lines are tasks, and whose writer may go on."""
+        self.kept.add(name)
+
+    def finish(self, name: BatchName) -> None:
+        """Note that a batch is not under way any more."""
+        self.batches.discard(name)
+        self.unread(name)
+
+    def doubt(self) -> None:
+        """Note that more may have come in."""
+        self.in_doubt = True
+
+    def looked(self) -> None:
+        """Note that the door is about to be listed."""
+        self.in_doubt = False
 
     def at(self, name: str) -> str:
         """Return the path of a name in it."""

@@ -40,7 +40,7 @@ class Pauses:
             if desk.step.now.monotonic >= self.again.get(request, 0.0):
                 desk.breathe()
                 self._read(desk, request)
-        desk.report.notices += self.wrong.values()
+        desk.report.notice(*self.wrong.values())
 
     def over(self, desk: Desk, request: Request) -> bool:
         """Whether a request is a pause that has ended by itself."""

@@ -14,13 +14,13 @@ from spoold.protocol.errors import BadName, legible
 from spoold.protocol.lanes import kind_in
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key
-from spoold.protocol.request import halted_by
 from spoold.protocol.result import Code, Error
 from spoold.protocol.task import Task
 from spoold.rules.attempts import ends
 from spoold.rules.attempts.memory import may_be_raised, raised
 from spoold.rules.attempts.policy import retry_policy
 from spoold.rules.entry.admission import Admit
+from spoold.rules.gates.closing import halted_by
 from spoold.rules.gates.facts import NO_CONDITIONS, Known, TypeFacts, facts_of_type
 from spoold.rules.gates.registry import gather, judge_type
 from spoold.rules.gates.verdicts import Pass
@@ -121,7 +121,7 @@ def count_active(desk: Desk) -> None:
         for task in names.values():
             usage.take(uses_of(kind_in(desk.learned.lanes.get(key(task.id), ""))))
     if usage.stock.capacity:
-        desk.report.notices += map(UNREAD.format, unread(desk))
+        desk.report.notice(*map(UNREAD.format, unread(desk)))
 
 
 def gather_facts(desk: Desk) -> None:
@@ -245,7 +245,7 @@ def _withheld(desk: Desk, moved: Moved, lane: str) -> bool:
 
 def stands_ready(desk: Desk, name: TaskName, file: str, lane: str) -> None:
     """Record that the leader itself has just moved the token into this lane of ready/."""
-    desk.learned.lanes[key(name.id)] = lane
+    desk.learned.learn_lane(key(name.id), lane)
     desk.usage.take(uses_of(kind_in(lane)))
     desk.view.stand_ready(name, file, lane)
 

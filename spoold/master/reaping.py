@@ -46,7 +46,7 @@ def watch(desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = ()) 
     silent = [node for node in desk.watch.dead() if node not in asleep or not _may_sleep(desk, node)]
     if returning := desk.watch.returning():
         away_s = desk.watch.absence.away_s
-        desk.report.notices.append(
+        desk.report.notice(
             f"the share was silent for {away_s:.0f} s; not back yet: {', '.join(returning)}. Their "
             "tasks stay with them for as long again (at most 5 min), because a lost connection is slow to come back"
         )
@@ -83,7 +83,8 @@ def _still_silent(desk: Desk, dead: list[str]) -> list[str]:
     """
     if not dead:
         return []
-    before, desk.view.beats = desk.view.beats, beats.list_beats(desk.store.fs)
+    before = desk.view.beats
+    desk.view.see_beats(beats.list_beats(desk.store.fs))
     return [node for node in dead if desk.view.beats.get(node) == before.get(node)]
 
 
@@ -92,13 +93,13 @@ def _remove_traces(desk: Desk, node: str) -> bool:
     tmp = layout.join(layout.TMP, node)
     try:
         if not clear_directory(desk.store.fs, tmp, partial(take_away, desk)) and not reject_file(desk, tmp):
-            desk.report.notices.append(f"{tmp} of a dead node cannot be removed: it is not empty")
+            desk.report.notice(f"{tmp} of a dead node cannot be removed: it is not empty")
     except PermissionError:
         desk.view.blocked.add(tmp)
     for path in beats.paths(desk.store.fs, node):
         if not take_away(desk, path):
             return False
-    desk.view.beats.pop(node, None)
+    desk.view.see_beats({other: beat for other, beat in desk.view.beats.items() if other != node})
     requests = [r for r in desk.view.requests if r.target == node and r.verb in (Verb.REAP, Verb.DRAIN)]
     return all(take_away(desk, control.path(request)) for request in requests)
 
@@ -133,7 +134,7 @@ def _reap_claims(desk: Desk, worker: str) -> bool:
         if isinstance(error, FileNotFoundError) and not stands(desk.store.fs, directory):
             return True
         # It still holds an entry, or one has come late: the next step lists it again.
-        desk.report.notices += _left_in(desk, directory, error)
+        desk.report.notice(*_left_in(desk, directory, error))
         if worker in desk.view.beats and held and not any(map(parse_task, held)):
             _remove_traces(desk, worker)  # it has no task left: its last beat need not stay until people act
         return False
@@ -185,5 +186,5 @@ def _take_back(desk: Desk, place: Place, name: TaskName, worker: str, ran: Ran |
     back = layout.join(layout.RETURNED, verdict.name.encode_returned(desk.store.writer))
     if desk.went(desk.store.move(Mover.LEADER, "RETURNED", place.path, back), name.id):
         desk.recorded.pop(recorded.encode(), None)
-        desk.report.endings[Code.WORKER_DIED] += 1
+        desk.report.ended(Code.WORKER_DIED)
         desk.journal.note("RETURNED", name.id, name.attempt, code=Code.WORKER_DIED, worker=worker)

@@ -53,9 +53,10 @@ def reject(
     entries that are in no table of moves.
     """
     fs = desk.store.fs
-    if desk.rejects.taken is None:
-        desk.rejects.taken = set(absence.names_unless_blocked(fs, layout.REJECTED))
-    name = _free_name(desk, drop, desk.rejects.taken)
+    taken = desk.rejects.taken
+    if taken is None:
+        taken = desk.rejects.see(absence.names_unless_blocked(fs, layout.REJECTED))
+    name = _free_name(desk, drop, taken)
     said = Content(len(data), digest_of(data)[:IN_REASON]) if size is None else Content(size)
     reason = {
         "drop": legible(drop),
@@ -82,12 +83,11 @@ def reject(
         with contextlib.suppress(FileNotFoundError):
             fs.unlink(beside)
         return False
-    desk.rejects.taken |= {name, f"{name}{layout.REASON}"}
-    desk.report.rejected += 1
-    desk.report.rejections[_cause(error)] += 1
+    desk.rejects.came(name, f"{name}{layout.REASON}")
+    desk.report.rejected_one(_cause(error))
     if watched or unfinished:
         said.open_ended = admitted > 0
-        desk.rejects.open[name] = said
+        desk.rejects.watch(name, said)
     desk.journal.note("REJECTED", drop=reason["drop"], problem=f"{error.field}: {error.problem}", mend=error.mend)
     return True
 

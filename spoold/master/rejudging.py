@@ -67,11 +67,10 @@ class Rejudging:
         """
         now = desk.step.now.monotonic
         self._learn(desk, lost)
-        for name, said in desk.rejects.open.items():
+        for name, said in desk.rejects.take_watched().items():
             if name not in self._watched:
                 heapq.heappush(self._queue, (now + LOOK_S, name))
             self._watched[name] = _Watched(said, now)
-        desk.rejects.open.clear()
         if now < self._look_at:
             return
         for _ in range(LOOKS_PER_STEP):
@@ -119,7 +118,7 @@ class Rejudging:
                 continue
             said = _said_in(reason, _most(desk, name))
             if said is not None:
-                desk.rejects.open.setdefault(name, said)
+                desk.rejects.watch(name, said)
             elif not reason and self._lacks_reason(desk, name):
                 self._bring_back(desk, name)
         unanswered = len(self._unread) - before == len(asked)
@@ -174,7 +173,7 @@ class Rejudging:
             return False
         with contextlib.suppress(OSError):
             desk.store.fs.unlink(layout.join(layout.REJECTED, f"{name}{layout.REASON}"))
-        desk.report.rejected = max(0, desk.report.rejected - 1)
+        desk.report.brought_back()
         return True
 
 

@@ -135,22 +135,19 @@ def settle_missing(desk: Desk) -> None:
     """Find tokens whose place is in doubt, or believe in the end that a person removed them. Errors: OSError."""
     if not desk.missing:
         return
-    doubts = desk.missing.doubts
     adopt(desk, list_waiting(desk))
     seen = desk.view.seen(desk.missing.keys)
     for task_key in sorted(desk.missing.keys):
         if task_key in seen and task_key not in desk.backlog:
             # Its server undid the move away from there before a listing had shown that it had left.
-            desk.view.where[task_key] = seen[task_key]
+            desk.view.stand(task_key, seen[task_key])
             desk.undid(1)
         if task_key in desk.backlog or task_key in seen:
             desk.missing.found(task_key)
             continue
-        doubts[task_key] = doubts.get(task_key, 0) + 1
-        if doubts[task_key] >= VANISHED_AFTER:
-            place = desk.view.where.pop(task_key, None)
-            desk.missing.found(task_key)
+        if desk.missing.nowhere(task_key) >= VANISHED_AFTER:
+            place = desk.view.unplace(task_key)
+            desk.missing.believe(task_key)
             desk.ended(task_key)
-            desk.missing.vanished += 1
-            desk.door.in_doubt = True  # a server that lost its power may have forgotten that it had left the door
+            desk.door.doubt()  # a server that lost its power may have forgotten that it had left the door
             desk.journal.note("VANISHED", task_key, where=place.path if place else None)

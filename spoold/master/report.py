@@ -28,6 +28,44 @@ class LeaderReport:
     undone: int = 0
     undone_at: float = -math.inf
 
+    def begin_step(self) -> None:
+        """Forget the notices of the step before."""
+        self.notices.clear()
+
+    def notice(self, *sentences: str) -> None:
+        """Add sentences to those of this step."""
+        self.notices += sentences
+
+    def lock(self, sentence: str) -> None:
+        """Add a door that this user may not empty."""
+        self.locked.append(sentence)
+
+    def unlock_all(self) -> None:
+        """Forget the doors: they are looked at anew."""
+        self.locked.clear()
+
+    def rejected_one(self, cause: str) -> None:
+        """Count a drop that this leader rejected."""
+        self.rejected += 1
+        self.rejections[cause] += 1
+
+    def brought_back(self) -> None:
+        """Count a drop that has left rejected/ again."""
+        self.rejected = max(0, self.rejected - 1)
+
+    def count_rejected(self, there: int) -> None:
+        """Correct the number of drops in rejected/ by a listing."""
+        self.rejected = there
+
+    def ended(self, cause: str) -> None:
+        """Count a task that this leader ended itself, or an attempt that ended with its worker."""
+        self.endings[cause] += 1
+
+    def counted(self) -> None:
+        """The causes are in a snapshot: count from nothing again."""
+        self.endings.clear()
+        self.rejections.clear()
+
     def undid(self, moves: int, now: float) -> None:
         """Count tokens that are back where they were before a move that the server confirmed. now: monotonic, s."""
         self.undone += moves

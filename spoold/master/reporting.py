@@ -146,9 +146,8 @@ class Reporting:
         now = desk.step.now.monotonic
         if self._counted_at is None or now - self._counted_at >= REJECTED_EVERY_S:
             self._counted_at = now
-            desk.report.rejected = sum(
-                not name.endswith(layout.REASON) for name in names_unless_blocked(desk.store.fs, layout.REJECTED)
-            )
+            names = names_unless_blocked(desk.store.fs, layout.REJECTED)
+            desk.report.count_rejected(sum(not name.endswith(layout.REASON) for name in names))
 
     def _judge_mounts(self, desk: Desk) -> None:
         """Read the doctor's reports when nodes change, and at times: nodes mount once, and the doctor runs rarely."""
@@ -177,8 +176,7 @@ class Reporting:
         working = bool(counts.ready or counts.claimed)
         self._tally.ended(now, desk.report.endings)
         self._tally.rejected(now, desk.report.rejections)
-        desk.report.endings.clear()
-        desk.report.rejections.clear()
+        desk.report.counted()
         return Snapshot(
             generated_at=desk.store.stamp(),
             spool_id=desk.store.marker.spool_id,

@@ -33,10 +33,6 @@ from spoold.rules.cluster.drain import is_meant
 from spoold.store import control
 from spoold.store.archive import find_archived
 
-# A cancel may overtake the drop that it is meant for; after this long (s) there is no such task. A retry of a task
-# that failed with its parent waits this long (s) for a retry of the parent; without one the task fails once more.
-UNKNOWN_FOR_S = 10.0
-
 
 class Requests:
     """Carries requests out, some in each step, each once: a share may list a request long after it is gone.
@@ -106,14 +102,14 @@ class Requests:
         if desk.view.known(request.target) and not _is_lost(desk, request):
             return
         since = self._unknown_since.setdefault(request.encode(), desk.step.now.monotonic)
-        if desk.step.now.monotonic - since >= UNKNOWN_FOR_S:
+        if cancelling.waited_enough(desk.step.now.monotonic - since):
             desk.journal.note("IGNORED", request.target, request=request.verb, why="there is no such task")
             self._done(desk, request)
 
     def _retry(self, desk: Desk, request: Request) -> None:
         """Retry a failed task. Any other needs no retry, if a look that is younger than the request shows that."""
         since = self._unknown_since.setdefault(request.encode(), desk.step.now.monotonic)
-        patient = desk.step.now.monotonic - since < UNKNOWN_FOR_S
+        patient = not cancelling.waited_enough(desk.step.now.monotonic - since)
         place = desk.view.place(key(request.target))
         if place is not None and place.state not in (State.FAILED, State.COMPLETED):
             if request in self._doubted and desk.step.listed.everything and desk.step.listed.ended:
@@ -231,7 +227,7 @@ def _lift(desk: Desk, request: Request) -> None:
     for other in desk.view.requests:
         if other.verb in lifted and (request.target in (other.target, EVERYTHING) or _same_worker(request, other)):
             take_away(desk, control.path(other))
-    desk.view.requests = control.list_requests(desk.store.fs)
+    desk.view.see_requests(control.list_requests(desk.store.fs))
 
 
 def _same_worker(undrain: Request, drain: Request) -> bool:

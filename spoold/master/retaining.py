@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from spoold.master.clearing import clear_bucket
 from spoold.master.desk import Desk
+from spoold.master.place import Place
 from spoold.master.rejecting import take_away
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
@@ -99,8 +100,10 @@ def _archive(desk: Desk, state: State, names: Mapping[str, EndedName]) -> None:
         moved = archive_task(desk.store, state, file, name)
         if desk.went(moved, name.id):
             desk.view.archived.add(task_key, state)
-            desk.view.where.pop(task_key, None)
-            (desk.view.completed if state is State.COMPLETED else desk.view.failed).pop(file, None)
+            desk.view.unplace(task_key)
+            desk.view.forget_place(
+                Place(state, layout.COMPLETED if state is State.COMPLETED else layout.FAILED, file)
+            )
             desk.journal.note("ARCHIVED", name.id, name.attempt)
 
 

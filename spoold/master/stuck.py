@@ -37,7 +37,7 @@ class Stuck:
         stuck = self.drops.get(drop)
         if stuck is None or desk.step.now.monotonic >= stuck.look_at:
             return False
-        desk.report.notices += stuck.notices
+        desk.report.notice(*stuck.notices)
         return True
 
     def put_off(self, desk: Desk, drop: str, told: int) -> None:

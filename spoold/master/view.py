@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from spoold.master.archived import Archived
-from spoold.master.changes import EVERYTHING, Changes, Wanted
+from spoold.master.changes import EVERYTHING, Changes, Found, Wanted
 from spoold.master.misnamed import Misnamed
 from spoold.master.place import Place, waiting_place
 from spoold.protocol import layout
@@ -47,17 +47,6 @@ SOMEBODY = "?"
 
 
 @dataclass(slots=True)
-class _Found:
-    """Findings that the caller does not have yet: of a refresh that failed halfway, or that did not list the ends.
-
-    gone: tokens that have left their place, and were not seen at another.
-    """
-
-    changes: Changes = field(default_factory=Changes)
-    gone: dict[str, Place] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
 class View:
     """The spool as this leader last saw it. Directory → file name → the name's fields.
 
@@ -77,7 +66,7 @@ class View:
     archived: Archived = field(default_factory=Archived)
     blocked: set[str] = field(default_factory=set)
     misnamed: Misnamed = field(default_factory=Misnamed)
-    _found: _Found = field(default_factory=_Found)
+    _found: Found = field(default_factory=Found)
 
     def __post_init__(self) -> None:
         self.backlog = Backlog(self.parent)
@@ -135,17 +124,17 @@ class View:
         if wanted.requests:
             requests = control.list_requests(fs)
             found.changes.any |= requests != self.requests
-            self.requests = requests
+            self.see_requests(requests)
         if wanted.beats:
             nodes = beats.list_beats(fs)
             found.changes.any |= nodes.keys() != self.beats.keys()
-            self.beats = nodes
+            self.see_beats(nodes)
         missing = self._missing(found)
-        self._found = _Found(gone={} if wanted.ended else missing)
+        self._found = Found(gone={} if wanted.ended else missing)
         found.changes.missing = list(missing) if wanted.ended else []
         return found.changes
 
-    def _entrust(self, found: _Found) -> None:
+    def _entrust(self, found: Found) -> None:
         """Count tokens that have left ready/ as claimed by an unknown worker, until all is listed and shows which."""
         left = {task_key: place for task_key, place in found.gone.items() if place.state is State.READY}
         for task_key, place in left.items():
@@ -163,11 +152,11 @@ class View:
             for name in [name for name, place in places.items() if place is not None and place.state in _ENDS]:
                 del names[name]
 
-    def _missing(self, found: _Found) -> dict[str, Place]:
+    def _missing(self, found: Found) -> dict[str, Place]:
         """Return the tokens that have left their place, and were not seen at another yet."""
         return {task_key: place for task_key, place in found.gone.items() if self.where.get(task_key) == place}
 
-    def _refresh_ended(self, fs: FileSystem, found: _Found) -> None:
+    def _refresh_ended(self, fs: FileSystem, found: Found) -> None:
         self._differ(State.RETURNED, layout.RETURNED, self.returned, _parse_returned, fs.list(layout.RETURNED), found)
         self._differ(State.COMPLETED, layout.COMPLETED, self.completed, parse_ended, fs.list(layout.COMPLETED), found)
         self._unseat(found)
@@ -177,7 +166,7 @@ class View:
         """Whether a token there has ended for ever: as long as it is there."""
         return place.state is State.COMPLETED and place.name in self.completed
 
-    def _unseat(self, found: _Found) -> None:
+    def _unseat(self, found: Found) -> None:
         """For successes that are gone, as when their server undid the commit, the supposed copy is now the task."""
         gone = {k for k, at in found.gone.items() if at.state is State.COMPLETED and self.where.get(k) == at}
         for task_key, place in self.seen(gone).items():
@@ -216,6 +205,22 @@ class View:
         self.where[key(task.id)] = Place(State.READY, layout.join(layout.READY, lane), name)
         self.ready.setdefault(lane, {})[name] = task
 
+    def stand(self, task_key: str, place: Place) -> None:
+        """Record that a token was seen at this place."""
+        self.where[task_key] = place
+
+    def unplace(self, task_key: str) -> Place | None:
+        """Forget where a token was, as when it waits or is archived; return that place."""
+        return self.where.pop(task_key, None)
+
+    def see_requests(self, requests: list[Request]) -> None:
+        """Record the requests that stand now."""
+        self.requests = requests
+
+    def see_beats(self, nodes: dict[str, BeatName]) -> None:
+        """Record the heartbeats that stand now."""
+        self.beats = nodes
+
     def forget_place(self, place: Place) -> None:
         """Record that the leader itself has moved a token away from there."""
         branch = place.directory.partition("/")[2]
@@ -236,7 +241,7 @@ class View:
         state: State,
         branches: dict[str, dict[str, TaskName]],
         listed: list[str],
-        found: _Found,
+        found: Found,
     ) -> None:
         """List the lanes of ready/, or the workers of claimed/: those that are gone, then those that are there."""
         for branch in sorted(set(branches) - set(listed)):
@@ -255,7 +260,7 @@ class View:
         known: dict[str, N],
         parse: Callable[[str], N | None],
         names: Collection[str],
-        found: _Found,
+        found: Found,
     ) -> None:
         """Bring `known` to what was listed; note arrivals and departures."""
         new = [name for name in names if name not in known]

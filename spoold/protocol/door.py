@@ -79,7 +79,10 @@ def parse_original(name: str) -> OriginalName | None:
     return OriginalName(match[1], match[2]) if match else None
 
 
-def parse_standing(name: str) -> TaskName | BatchName | OriginalName | None:
+DoorEntry = TaskName | BatchName | OriginalName
+
+
+def parse_standing(name: str) -> DoorEntry | None:
     """The parsed name of an entry in a door; None for a file that is staged there, and for foreign files."""
     return parse_task(name) or parse_batch(name) or parse_original(name)
 

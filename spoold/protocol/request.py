@@ -8,7 +8,6 @@ and workers list this one directory.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -38,9 +37,6 @@ _ALL_ALONE = frozenset((Verb.HALT, Verb.GC))
 _NEVER_ALL = frozenset((Verb.CANCEL, Verb.RETRY, Verb.REAP))
 
 
-NO_ENDS: Mapping[Request, float] = {}
-
-
 def kind_target(kind: str | None) -> str:
     """The target of a request for a type, spelled as in tasks; None stands for all types. Errors: BadName."""
     if kind is None:
@@ -52,29 +48,6 @@ def kind_target(kind: str | None) -> str:
     if not is_id(target):
         raise BadName(f"{kind!r} cannot be a name on a Windows server; pause all, or give the tasks another type.")
     return target
-
-
-def paused_by(
-    requests: Iterable[Request], ends: Mapping[Request, float] = NO_ENDS, now: float = 0.0
-) -> dict[str, float | None]:
-    """The types that are paused, each with the moment at which its pause ends by itself, if any; +all stands for all.
-
-    ends: the end moments of the requests that name one; now: by the pool's clock. Both in seconds since 1970. If
-    several pauses stand for one type, the longest counts.
-    """
-    found: dict[str, float | None] = {}
-    for request in requests:
-        end = ends.get(request)
-        if request.verb is not Verb.PAUSE or (end is not None and end <= now):
-            continue
-        before = found.get(request.target, end)
-        found[request.target] = None if end is None or before is None else max(end, before)
-    return found
-
-
-def halted_by(requests: Iterable[Request]) -> bool:
-    """Whether a halt stands."""
-    return any(request.verb is Verb.HALT for request in requests)
 
 
 _NAME = re.compile(rf"({'|'.join(Verb)})\.(.+)\.([a-z0-9-]{{1,40}})\.json")

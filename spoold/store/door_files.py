@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spoold.protocol import layout
-from spoold.protocol.door import BatchName, DoorName, OriginalName, parse_door, parse_standing
-from spoold.protocol.names import TaskName
+from spoold.protocol.door import BatchName, DoorEntry, DoorName, parse_door, parse_standing
 from spoold.store.absence import names_in
 from spoold.system.filesystem import FileSystem
 
@@ -18,10 +17,10 @@ class DoorFile:
 
     path: str
     door: DoorName
-    name: TaskName | BatchName | OriginalName
+    name: DoorEntry
 
 
-def is_watched(name: TaskName | BatchName | OriginalName) -> bool:
+def is_watched(name: DoorEntry) -> bool:
     """Whether all lines of this batch are tasks: its leader only checks the file for more lines."""
     return isinstance(name, BatchName) and name.size is not None and name.done == name.size
 

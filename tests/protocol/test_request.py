@@ -9,12 +9,11 @@ from spoold.protocol.request import (
     EVERYTHING,
     Request,
     Verb,
-    halted_by,
     kind_target,
     parse_request,
-    paused_by,
 )
 from spoold.protocol.request_body import RequestBody
+from spoold.rules.gates.closing import halted_by, paused_by
 from tests.protocol import strategies as some
 
 

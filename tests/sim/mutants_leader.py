@@ -12,12 +12,12 @@ from typing import Any
 
 from spoold.master import batches, doors, duplicates, placing, reaping, relisting, requests
 from spoold.master.batches import Batches
-from spoold.master.changes import EVERYTHING, Changes, Wanted
+from spoold.master.changes import EVERYTHING, Changes, Found, Wanted
 from spoold.master.desk import Desk
 from spoold.master.leadership import Leadership, _path
 from spoold.master.place import Place
 from spoold.master.staging import Staging
-from spoold.master.view import View, _Found, _parse_returned
+from spoold.master.view import View, _parse_returned
 from spoold.protocol import layout
 from spoold.protocol.door import parse_batch
 from spoold.protocol.heartbeat import Heartbeat
@@ -202,7 +202,7 @@ def listed_against_the_flow() -> list[Swap]:
         self.pending = sorted(fs.list(layout.PENDING))
         self.requests, self.beats = control.list_requests(fs), beats.list_beats(fs)
         found.changes.missing = [k for k, place in found.gone.items() if self.where.get(k) == place]
-        self._found = _Found()
+        self._found = Found()
         return found.changes
 
     return [(View, "refresh", refresh), (relisting, "VANISHED_AFTER", 1)]

@@ -1,4 +1,4 @@
-"""What a leader does about a cancel, by where the task stands.
+"""What a leader does about a cancel, by where the task stands, and how long a request may wait for its task.
 
 Law: the node that holds a token ends it. So the leader fails tasks that no worker holds, and a worker reads control/
 itself and stops the tasks that it runs. An ended task stays as it ended.
@@ -9,6 +9,10 @@ from __future__ import annotations
 from enum import StrEnum
 
 from spoold.protocol.lifecycle import State
+
+# A cancel may overtake the drop that it is meant for; after this long (s) there is no such task. A retry of a task
+# that failed with its parent waits this long (s) for a retry of the parent; without one the task fails once more.
+UNKNOWN_FOR_S = 10.0
 
 
 class Cancel(StrEnum):
@@ -30,6 +34,11 @@ _BY_STATE = {
     State.REJECTED: Cancel.OVER,
     State.ARCHIVE: Cancel.OVER,
 }
+
+
+def waited_enough(waited_s: float) -> bool:
+    """Whether a cancel or a retry waits no longer, after so many seconds in which nothing could be done."""
+    return waited_s >= UNKNOWN_FOR_S
 
 
 def decide(state: State | None, *, archived: bool) -> Cancel:

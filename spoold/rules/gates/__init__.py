@@ -4,6 +4,7 @@
     verdicts      Pass, Wait(reason, until), Refuse(reason)
     gate          the parts of every gate: a name, a judge, the wakes that make the leader ask, its words for people
     registry      all gates, in the order in which they speak, and the questions to them
+    closing       what requests close: pauses, each with its end, and a halt
     cycle, deadline, parents, not_before, retry_delay     gates of one task
     halt, pause, limit                                    gates of a whole type
 

@@ -12,8 +12,9 @@ from enum import StrEnum
 from typing import Any
 
 from spoold.protocol.lifecycle import State
-from spoold.protocol.request import Request, halted_by, paused_by
+from spoold.protocol.request import Request
 from spoold.protocol.settings import Settings
+from spoold.rules.gates.closing import halted_by, paused_by
 from spoold.rules.scheduling.resources import Stock, Uses, uses_of
 
 

@@ -6,12 +6,13 @@ clock, which stands still while the machine sleeps, so that a grace is time in w
 
 from __future__ import annotations
 
-from spoold.protocol.request import Request, Verb, halted_by
+from spoold.protocol.request import Request, Verb
 from spoold.rules.attempts import outcome as outcomes
 from spoold.rules.attempts.outcome import Outcome
 from spoold.rules.cluster import power
 from spoold.rules.cluster.drain import is_meant
 from spoold.rules.cluster.power import Course
+from spoold.rules.gates.closing import halted_by
 from spoold.store.store import Store
 from spoold.system.host import Host
 from spoold.system.power import Inhibitor
