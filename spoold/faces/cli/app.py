@@ -1,4 +1,8 @@
-"""The application: the file of each verb, and the global options."""
+"""The application: the file of each verb, and the global options.
+
+Law: the order of VERBS is the order in `spool --help`. A command line that clearly names a verb imports the file of
+that verb and no other, since a short command spends most of its time on imports.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`spool cancel`: end tasks, running or not."""
+"""`spool cancel`: end tasks, running or not.
+
+Law: a task is named by its whole id, since the beginning of an id may fit another task. A selection without --state
+takes only tasks that have not ended.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The tasks of a verb: ids, or a selection by batch, type and state. Shared by the verbs that take many."""
+"""The tasks of a verb: ids, or a selection by batch, type and state. Shared by the verbs that take many.
+
+Law: a verb gets ids or a selection, never both and never neither. Of several ids, a wrong one does not stop the
+others, and the first wrong one decides the exit code.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`spool doctor`: checks whether a mount is safe for a spool, and which claim strategy fits it."""
+"""`spool doctor`: checks whether a mount is safe for a spool, and which claim strategy fits it.
+
+Law: if there is a report, its verdict alone decides the exit code: 1 for "not safe", 0 for any other.
+"""
 
 from __future__ import annotations
 

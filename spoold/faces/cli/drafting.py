@@ -1,4 +1,8 @@
-"""The options that make up a task, shared by submit and run."""
+"""The options that make up a task, shared by submit and run.
+
+Law: a field whose option is not given is not in the task, so that the value in a file, or the default, holds. An
+error in a field that an option has set names this option.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`spool drain`: let workers finish and leave."""
+"""`spool drain`: let workers finish and leave.
+
+Law: workers are named or --all is given, never both and never neither. An unknown worker does not stop the others,
+and the first unknown one decides the exit code.
+"""
 
 from __future__ import annotations
 

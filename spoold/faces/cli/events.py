@@ -1,4 +1,7 @@
-"""`spool events`: the events of all journals."""
+"""`spool events`: the events of all journals.
+
+Law: events are printed in the order in which the client gives them, one line for each.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`spool fsck`: checks every law of the spool on its files, and repairs them if asked."""
+"""`spool fsck`: checks every law of the spool on its files, and repairs them if asked.
+
+Law: nothing is repaired without --repair. After a repair the spool is checked again, and the exit code is that of the
+last check.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`spool gc`: retention, now."""
+"""`spool gc`: retention, now.
+
+Law: it only posts a request, and does not wait until the leader has carried it out.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Rules for every verb: errors become a sentence on stderr and an exit code; global options may stand anywhere.
 
 0 well, 1 some task failed or a check found something, 2 usage, configuration or a bad file, 4 not found, 69 the spool
-is unavailable, 70 a bug of ours, 74 stdout cannot be written, 124 a wait timed out, 130 interrupted. Scripts rely on
-these. There are no others, except from `spool run`, which returns its task's own code, or 128 plus the number of the
-signal that ended it.
+is unavailable, 70 a bug of ours, 74 stdout cannot be written, 124 a wait timed out, 130 interrupted.
+
+Law: scripts rely on these exit codes. There are no others, except from `spool run`, which returns its task's own
+code, or 128 plus the number of the signal that ended it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""`spool halt`: the emergency stop."""
+"""`spool halt`: the emergency stop.
+
+Law: an emergency stop asks no question, and it never ends by itself: only a resume of everything ends it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`spool init`: make a spool, if the mount is safe for one."""
+"""`spool init`: make a spool, if the mount is safe for one.
+
+Law: no spool is made on a mount that the doctor finds unsafe, unless --force is given. A group gets the directory
+before the tree is made in it, so that the whole tree belongs to the group.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`spool install-units`: writes systemd units for a spool."""
+"""`spool install-units`: writes systemd units for a spool.
+
+Law: it starts nothing, and with --print or --guide it also writes nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`spool logs`: the output of tasks."""
+"""`spool logs`: the output of tasks.
+
+Law: the log of one id is printed byte for byte. Of several tasks, a line of one is never within a line of another: a
+line waits until it is whole, its log has ended, or it is longer than LINE_MOST_BYTES.
+"""
 
 from __future__ import annotations
 

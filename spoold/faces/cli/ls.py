@@ -1,4 +1,7 @@
-"""`spool ls`: the tasks of a spool."""
+"""`spool ls`: the tasks of a spool.
+
+Law: without --long, --type and --batch, names alone are read, and no task file is opened.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`spool master`: one leader or standby."""
+"""`spool master`: one leader or standby.
+
+Law: `spool up` starts its master by this verb, with --name and --until-eof. The exit code is that of the daemon.
+"""
 
 from __future__ import annotations
 

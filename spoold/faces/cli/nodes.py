@@ -1,4 +1,7 @@
-"""A worker as a row in the tables of `spool status` and `spool workers`."""
+"""A worker as a row in the tables of `spool status` and `spool workers`.
+
+Law: each cell of `node_row` is under its heading of `columns`. Text that a node chose itself is cut to one line.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Explains once, in a long wait without any start, why a task has not begun: a task itself cannot say that."""
+"""Explains once, in a long wait without any start, why a task has not begun: a task itself cannot say that.
+
+Law: in one wait it speaks once at most, and not at all if a task that it looks at has begun. It does not delay or end
+the wait: an error here is dropped, since the wait itself reports an unreadable spool.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`spool pause` and `spool resume`: start no more tasks, for a while."""
+"""`spool pause` and `spool resume`: start no more tasks, for a while.
+
+Law: a command line gives a pause one end at most. The remarks on unknown types and on other pauses come after the
+request is posted, and change nothing.
+"""
 
 from __future__ import annotations
 

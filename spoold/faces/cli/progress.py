@@ -1,4 +1,7 @@
-"""Waiting for tasks: with a bar on a terminal, silent elsewhere."""
+"""Waiting for tasks: with a bar on a terminal, silent elsewhere.
+
+Law: the bar is on stderr, and only on a terminal, so that a program that reads the output never meets it.
+"""
 
 from __future__ import annotations
 

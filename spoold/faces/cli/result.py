@@ -1,4 +1,8 @@
-"""`spool result`: the result of a task."""
+"""`spool result`: the result of a task.
+
+Law: stdout has the output alone, or the whole result with --json; the reason for a failure goes to stderr. The exit
+code is 1 if the task did not succeed, whatever its output says.
+"""
 
 from __future__ import annotations
 

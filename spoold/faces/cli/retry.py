@@ -1,4 +1,8 @@
-"""`spool retry`: tries failed tasks again."""
+"""`spool retry`: tries failed tasks again.
+
+Law: a task is named by its whole id, since the beginning of an id may fit another task. A selection without --state
+takes failed tasks, and a task in any other state is refused.
+"""
 
 from __future__ import annotations
 

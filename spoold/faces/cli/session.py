@@ -1,4 +1,7 @@
-"""The values of the global options, and their spool."""
+"""The values of the global options, and their spool.
+
+Law: `client.location` alone decides which directory is meant: the option is passed on, and has no default here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`spool show`: everything about a task, or several."""
+"""`spool show`: everything about a task, or several.
+
+Law: with --json, one id is one object, and several ids or a selection are a list, however many tasks fit.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`spool status`: the whole cluster on one screen."""
+"""`spool status`: the whole cluster on one screen.
+
+Law: all figures on a screen are of one picture, which the client has made. With --json and --watch, each picture is
+one line.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""This process's own stdin, stdout and stderr. An error of these is never taken for an error of the spool.
+"""This process's own stdin, stdout and stderr.
 
 A stream that was closed before we began (`>&-`) becomes the null device: else the next file that we open would get
-its number, and our output would be written into that file. A failed write to stdout raises OutputFailed, which is not
-an OSError, so that no code for errors of the spool catches it by mistake. A failed write to stderr is dropped: no
+its number, and our output would be written into that file.
+
+Law: a failed write to stdout or stderr is never taken for an error of the spool. On stdout it raises OutputFailed,
+which is not an OSError, so that no code for errors of the spool catches it by mistake. On stderr it is dropped: no
 stream is left to report it.
 """
 

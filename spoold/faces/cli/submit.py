@@ -1,4 +1,8 @@
-"""`spool submit`: makes tasks from files, standard input, options or a command."""
+"""`spool submit`: makes tasks from files, standard input, options or a command.
+
+Law: all files are read before the first task is submitted, so that a file that cannot be read stops all of them. An
+option counts for every task, and overrides the value in the file.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`spool up`: a master and workers here."""
+"""`spool up`: a master and workers here.
+
+Law: a mistake in the spool or in the configuration file is reported here once, before any child is started.
+"""
 
 from __future__ import annotations
 

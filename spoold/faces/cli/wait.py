@@ -1,4 +1,8 @@
-"""`spool wait`: waits until tasks have ended."""
+"""`spool wait`: waits until tasks have ended.
+
+Law: the tasks are chosen once, when the wait begins. Of several ids, an unknown one does not stop the wait for the
+others.
+"""
 
 from __future__ import annotations
 

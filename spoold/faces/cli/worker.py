@@ -1,4 +1,8 @@
-"""`spool worker`: one worker of this machine."""
+"""`spool worker`: one worker of this machine.
+
+Law: an option overrides the configuration file only if it is given; so --allow-command can only add a permission.
+`spool up` starts its workers by this verb.
+"""
 
 from __future__ import annotations
 

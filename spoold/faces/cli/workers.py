@@ -1,4 +1,7 @@
-"""`spool workers`: every node that beats, or has stopped."""
+"""`spool workers`: every node that beats, or has stopped.
+
+Law: every node that the client knows of is shown, also a dead one; the client decides which are dead.
+"""
 
 from __future__ import annotations
 
