@@ -1,4 +1,8 @@
-"""Callables and their arguments, checked before they travel: a worker imports the one and reads the other as JSON."""
+"""Callables and their arguments, checked before they travel: a worker imports the one and reads the other as JSON.
+
+Law: a callable passes only if its module and its name lead back to that very object. Values are judged by their exact
+type, since the worker would see only the base of a subclass.
+"""
 
 from __future__ import annotations
 

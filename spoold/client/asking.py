@@ -1,4 +1,8 @@
-"""Whether a task can be cancelled or retried, or a worker drained: an impossible request is refused at once."""
+"""Whether a task can be cancelled or retried, or a worker drained: an impossible request is refused at once.
+
+Law: looks and never touches. These checks only save a person a wait: the node that carries a request out judges it
+again.
+"""
 
 from __future__ import annotations
 

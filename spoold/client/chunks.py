@@ -1,4 +1,8 @@
-"""Chunks: the calls of a `map`, so many of them to a task, and their results one by one again."""
+"""Chunks: the calls of a `map`, so many of them to a task, and their results one by one again.
+
+Law: results come in the order of the calls, and none comes after an error. After an error, or once the caller stops
+asking, the tasks that are left are cancelled.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A client's connection to one spool: opened, written to through its own tmp directory, left clean."""
+"""A client's connection to one spool: opened, written to through its own tmp directory, left clean.
+
+Law: it writes through its own tmp directory alone, which is made at the first write, so that reading needs no right
+to write. Two processes never share that directory: a child of fork takes a new name.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Errors for a caller, beyond those in `protocol.errors`."""
+"""Errors for a caller, beyond those in `protocol.errors`.
+
+Law: each error here is a SpoolError. A task without a result yet counts as not found. `shell_code` takes the signal
+from the words `(signal N)`, with which the runner ends its message.
+"""
 
 from __future__ import annotations
 

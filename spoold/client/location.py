@@ -1,5 +1,7 @@
 """Finds the spool's directory: as given, from the environment, or from a configuration file.
 
+Law: the first source that names a directory counts, in the order that `spool_directory` states. If the files of the
+machine name different spools, that is an error and never a choice. The spool itself is not touched.
 Touches: the environment, ~/.config/spoold/config.toml, /etc/spoold/*.toml.
 """
 

@@ -1,4 +1,8 @@
-"""The pauses between two looks, and how long to bear with a share that does not answer."""
+"""The pauses between two looks, and how long to bear with a share that does not answer.
+
+Law: a pause is never shorter than `poll.busy_s`, unless `poll.idle_s` is shorter still, and never longer than
+`poll.idle_s`. A share that fails is forgiven until OUTAGE_S after the last good look.
+"""
 
 from __future__ import annotations
 

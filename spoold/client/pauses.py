@@ -1,4 +1,8 @@
-"""Pauses and halts, with who asked for them, why and until when: from the content of the requests."""
+"""Pauses and halts, with who asked for them, why and until when: from the content of the requests.
+
+Law: the time of the pool decides whether a moment is past, and never the clock of this machine. A pause whose content
+cannot be read still stands: only its texts are empty.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""SpoolClient: one object for one spool, everything a program can do with it."""
+"""SpoolClient: one object for one spool, everything a program can do with it.
+
+Law: a call for several tasks or workers checks all of them before it drops or requests anything.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,8 @@ if TYPE_CHECKING:
 
 
 class SpoolClient(Reading):
-    """An open spool: `with Spool("/mnt/spool") as spool: …`. Thread-safe, except `close`.
-
-    Every method that reaches the spool raises Unavailable, with advice, when it cannot be reached.
-    """
+    """An open spool: `with Spool("/mnt/spool") as spool: …`. Thread-safe, except `close`. Every method that reaches
+    the spool raises Unavailable, with advice, when it cannot be reached."""
 
     def submit(self, task: Mapping[str, Any] | None = None, /, **fields: Any) -> str:
         """Drop a task, given as a mapping, as fields, or both (fields win); returns its id at once.
@@ -199,8 +200,7 @@ class SpoolClient(Reading):
     ) -> datetime | None:
         """Start no more tasks of a type, or of any; running tasks go on. A pause ends with a resume, or at a moment.
 
-        until: the moment, with a zone; for_s: in so many seconds. Returns the moment, or None. Errors: BadName,
-        SpoolError for a moment in the past.
+        until: with a zone; for_s: in so many seconds. Returns the end, or None. Errors: BadName; SpoolError if past.
         """
         target, end = kind_target(kind), pauses.end_of(until, for_s, self.pool_time)
         self.post(Verb.PAUSE, target, reason, until=end)
