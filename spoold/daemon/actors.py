@@ -1,4 +1,8 @@
-"""Code for masters and workers in the loop: an opened spool, hints, and the status during sleep."""
+"""Code for masters and workers in the loop: an opened spool, hints, and the status during sleep.
+
+Law: the pulse sees each call that an opened store makes through its file-system port, so that a call that hangs has a
+name. ASLEEP begins with the word that `spool-sleep.service` waits for.
+"""
 
 from __future__ import annotations
 

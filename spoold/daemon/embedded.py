@@ -1,7 +1,7 @@
 """`with Spool.local() as spool:`: a master and workers in the background of one program.
 
-They are child processes that drain when the program ends, however it ends, so nothing is left behind. A task that
-ends its worker does not end the program.
+Law: they are child processes that drain when the program ends, however it ends. A temporary directory is removed
+then; a directory that the caller named stays. A task that ends its worker does not end the program.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The end of standard input as a sign that the process which started this one is gone, however it ended."""
+"""The end of standard input as a sign that the process which started this one is gone, however it ended.
+
+Law: only the end of the input counts, and the input itself is thrown away. The descriptor is read and not
+`sys.stdin`, since a thread inside its buffer would crash the interpreter at its end.
+"""
 
 from __future__ import annotations
 

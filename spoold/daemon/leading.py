@@ -1,4 +1,7 @@
-"""A master for the loop: with hints, and its own node id."""
+"""A master for the loop: with hints, and its own node id.
+
+Law: a master resigns before the machine sleeps, does nothing during the sleep, and comes back as a new node.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """A daemon's log on stderr, where systemd's journal picks it up: lines for people, or JSON for programs.
 
-SPOOL_LOG_LEVEL (debug, info, warning, error; default info) and SPOOL_LOG_FORMAT (text, json) are environment
-variables, so that the children of `spool up` log in the same way.
+Law: SPOOL_LOG_LEVEL (debug, info, warning, error; default info) and SPOOL_LOG_FORMAT (text, json) are environment
+variables, so that the children of `spool up` log in the same way. Any other value is an error that names the
+variable.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Step, wait, step: drives one actor, a master or a worker, on its own thread.
 
-An error of the environment is logged once, and the step is tried again after PATIENCE_S. An actor that was declared
-dead begins again under a new name. Any other error is our fault and ends the process, so that the service manager
-starts a new one.
+Law: an error of the environment is logged once, and the step is tried again after PATIENCE_S. An actor that was
+declared dead begins again under a new name. Any other error ends the process, so that the service manager can start a
+new one.
 """
 
 from __future__ import annotations

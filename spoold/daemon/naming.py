@@ -1,4 +1,8 @@
-"""Node ids: a readable name and a part that is unique per start, so that two starts never share a directory."""
+"""Node ids: a readable name and a part that is unique per start, so that two starts never share a directory.
+
+Law: each call makes a new id, with five random characters at its end. An id is lower-case, has at most NODE_MAX
+characters, and can be a file name everywhere.
+"""
 
 from __future__ import annotations
 

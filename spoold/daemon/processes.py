@@ -1,8 +1,10 @@
 """`spool master` and `spool worker` as processes: a loop on its thread, and a main thread that keeps time.
 
 The main thread handles signals, pings the watchdog while the loop makes progress, and sets the status. A loop that
-hangs inside the share is the server's fault, and a restart would not help: the watchdog is pinged and the status says
-so. A loop that hangs anywhere else is our fault, and the watchdog ends it.
+hangs inside the share is the server's fault, and a restart would not help.
+
+Law: the watchdog ends only a loop that makes no progress and has, by its pulse, no call to the share under way. While
+such a call hangs, the watchdog is pinged, and the status names the call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Whether the loop makes progress or is stuck inside the share; for the thread that never touches the share."""
+"""Whether the loop makes progress or is stuck inside the share; for the thread that never touches the share.
+
+Law: there is no lock, so that the main thread never waits for a thread that hangs: each thread writes at its own key,
+and the main thread only reads.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
 """The signals that ask a process to leave, or announce sleep; its main thread can wait for them.
 
-A handler runs in the main thread between any two instructions, also inside a wait: it must not lock anything, or a
-second Ctrl-C right after the first would wait for ever for a lock of its own thread. The kernel may give a signal to
-any thread, which does not end a wait of the main thread; Python's write to the wakeup descriptor does.
+The kernel may give a signal to any thread, which does not end a wait of the main thread; Python's write to the wakeup
+descriptor does.
+
+Law: a handler only appends to a list, and locks nothing. It runs in the main thread between any two instructions,
+also inside a wait: a second Ctrl-C right after the first would wait for ever for a lock of its own thread.
 """
 
 from __future__ import annotations

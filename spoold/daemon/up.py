@@ -1,8 +1,10 @@
 """`spool up`: a master and workers as children of one process, for one machine and for trials.
 
-Each child drains when its standard input ends, so none outlives this process, however it ends. A child that dies is
-started again, unless a file that it reads is wrong: the next one would read the same. Ctrl-C drains all of them, a
-second Ctrl-C hands back their running tasks.
+A child that dies is started again, unless a file that it reads is wrong: the next one would read the same. Ctrl-C
+drains all of them, a second Ctrl-C hands back their running tasks.
+
+Law: each child drains when its standard input ends, so none outlives this process, however it ends. The workers end
+before the master, so that a leader still takes the tasks that they hand back.
 """
 
 from __future__ import annotations

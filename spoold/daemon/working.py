@@ -1,4 +1,8 @@
-"""A worker for the loop: with its runner, scratch and hints, and its own node id."""
+"""A worker for the loop: with its runner, scratch and hints, and its own node id.
+
+Law: the processes of dead workers of this machine are killed before these workers are reported as gone: only then may
+their tasks run again elsewhere. A ready task wakes a worker only while a slot is free.
+"""
 
 from __future__ import annotations
 
