@@ -1,4 +1,8 @@
-"""Trials of permission to write, exclusive creation, fsync and free space."""
+"""Trials of permission to write, exclusive creation, fsync and free space.
+
+Law: files are made in the room alone; the directories of the tree are asked, and nothing is written there. A damaged
+marker is a figure, and not an error.
+"""
 
 from __future__ import annotations
 

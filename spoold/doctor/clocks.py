@@ -1,4 +1,8 @@
-"""Trials of the server's clock against this machine's, the resolution of mtimes, and change hints."""
+"""Trials of the server's clock against this machine's, the resolution of mtimes, and change hints.
+
+Law: the server's time is the mtime of a file that was just written, compared with the middle of that call and the
+look after it. A hint of our own change says nothing about changes by other machines.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Trials of names: those that spoold makes must be listed as they were written. Makes files in its room only."""
+"""Trials of names: those that spoold makes must be listed as they were written.
+
+Law: a name survives only if a listing shows it exactly as it was written. Makes files in its room only.
+"""
 
 from __future__ import annotations
 

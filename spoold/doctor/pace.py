@@ -1,4 +1,7 @@
-"""Trials of the time that each operation takes: median, 99th percentile and maximum, in milliseconds."""
+"""Trials of the time that each operation takes: median, 99th percentile and maximum, in milliseconds.
+
+Law: one round is always made, however slow the share is, and no other begins after WITHIN_S.
+"""
 
 from __future__ import annotations
 

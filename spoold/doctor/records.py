@@ -1,4 +1,8 @@
-"""The reports: made of figures, kept in doctor/, and read again for warnings."""
+"""The reports: made of figures, kept in doctor/, and read again for warnings.
+
+Law: a report gets a number above all that are there, and only after that are those removed that no longer count.
+`rules.share` judges the figures; nothing is judged here.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Renames: over a file, into a directory, between all directories of the tree; and claims by several threads at once.
 
-Touches its room, and one empty file whose name begins with a dot that visits the directories of the tree.
+Law: touches its room, and one empty file whose name begins with a dot that visits the directories of the tree. A
+claim is made as a worker makes it, with a look after every error.
 """
 
 from __future__ import annotations

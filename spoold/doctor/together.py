@@ -1,4 +1,8 @@
-"""All trials of several machines, in order. Every member makes the same trials at the same time."""
+"""All trials of several machines, in order.
+
+Law: every member makes the same trials at the same time and in the order of this table. If a member is lost, the
+trial ends with NobodyCame and no later one begins.
+"""
 
 from __future__ import annotations
 
