@@ -1,7 +1,10 @@
 """Which ids are in the archive: eight bytes for each, since there may be millions of them.
 
 It keeps hashes, sorted, in many small arrays, so that the cost of a lookup or a change does not grow with all past
-tasks. Each pair of ids has one chance in 2**64 of an equal hash: a caller that acts on an answer reads the archive.
+tasks.
+
+Law: each task is held once, by how it ended last. An answer is by hash alone, and each pair of ids has one chance in
+2**64 of an equal hash: a caller that cannot bear a wrong answer reads the archive.
 """
 
 from __future__ import annotations

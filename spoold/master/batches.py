@@ -1,8 +1,11 @@
 """A .jsonl drop → many tasks: all of its lines or none, and each exactly once, even if another leader finishes it.
 
 The batch file is the token of all its lines. It stands in its leader's door (see `doors`). Its lines are staged
-beside it and published by rename. A leader that takes over a half-expanded batch first removes the old door with all
-that was staged in it, so a late rename finds no source. Only then does it check which lines exist, and goes on.
+beside it and published by rename.
+
+Law: no line becomes a task before the whole batch was accepted, and none becomes a task twice. A leader that takes
+over a half-expanded batch first removes the old door with all that was staged in it, so a late rename finds no
+source. Only then does it check which lines exist, and goes on.
 """
 
 from __future__ import annotations

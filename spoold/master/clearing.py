@@ -1,7 +1,10 @@
 """Deletes for good: old archived tasks, old journals, and files that no process uses any more.
 
-The server's stamps give the age, in days, where minutes do not matter. A task file's own stamp is from its
-submitter's write, so the age of an archived task is that of the newest file beside it: its result or its log.
+A task file's own stamp is from its submitter's write, so the age of an archived task is that of the newest file
+beside it: its result or its log.
+
+Law: the server's clock and stamps give every age, and a file whose age is not known is young. The task file is
+deleted before its result and its logs.
 """
 
 from __future__ import annotations

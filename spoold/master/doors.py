@@ -1,9 +1,11 @@
 """admitting/: one directory per leader and epoch, through which every task goes that names its own id.
 
 Two leaders at once could admit two drops with one id, each not seeing the other's: two tokens. So a drop that could
-be admitted twice first goes through the leader's own directory, and a new leader removes the directories of all
-earlier leaders. After that, late moves of an earlier leader, or of the network on its behalf, find no directory to go
-through. The new leader finishes the drops of such a directory, once it has seen everything else.
+be admitted twice first goes through the leader's own directory. The new leader finishes the drops of an earlier
+leader's directory, once it has seen everything else.
+
+Law: a new leader admits nothing before the directories of all earlier leaders are removed, or out of their reach.
+After that, late moves of an earlier leader, or of the network on its behalf, find no directory to go through.
 """
 
 from __future__ import annotations

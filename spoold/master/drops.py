@@ -1,7 +1,7 @@
-"""The drop box: pending/ → a task, a rejection, or not yet.
+"""The drop box: pending/ → a task, a rejection, or not yet. `rules.entry.admission` decides.
 
-A drop is opened once when it is new, and again only while it may still be growing. `rules.entry.admission` decides
-what a drop is; nothing here follows a link, opens a pipe or trusts a name.
+Law: a drop is judged once when it is new, and again only while it may still be growing or cannot be decided. Nothing
+here follows a link or opens a pipe. An unexpected exception rejects the drop that caused it, and no other.
 """
 
 from __future__ import annotations

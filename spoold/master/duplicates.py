@@ -1,4 +1,8 @@
-"""Drops whose id belongs to a task already: an identical one is a no-op, any other is refused."""
+"""Drops whose id belongs to a task already: an identical one is a no-op, any other is refused.
+
+Law: nothing is decided in doubt: while the other task moves or cannot be read, the drop waits. A damaged task counts
+as different, since its content is unknown.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A .jsonl drop on trial: its lines are read, some at each step, and compared with the tasks that have their ids."""
+"""A .jsonl drop on trial: its lines are read, some at each step, and compared with the tasks that have their ids.
+
+Law: the verdict is on the whole: one line whose id belongs to a task with other content rejects all lines. No batch
+is accepted while a batch under way may still make a task with one of its ids.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The one token in master/: take it, renew it, lose it, resign it. `rules.cluster.succession` decides."""
+"""The one token in master/: take it, renew it, lose it, resign it. `rules.cluster.succession` decides.
+
+Law: a renewal and a takeover rename the very name that was seen, so only one of two masters succeeds. A look that
+failed proves nothing about the holder. In doubt this master does not plan.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Master.step, which a daemon loops on and a simulator drives.
 
-One step: look at the token of leadership; if this master has it, list the polled directories, plan, move, report. An
-error of the environment ends the step and proves nothing about any node; the next step begins again from the
-listings.
+One step: look at the token of leadership; if this master has it, list the polled directories, plan, move, report.
+
+Law: an error of the environment ends the step and proves nothing about any node; the next step begins again from the
+listings. Nothing of one epoch gets into the next.
 """
 
 from __future__ import annotations

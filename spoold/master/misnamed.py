@@ -1,4 +1,8 @@
-"""Files among the tasks whose names are no task's: they are ignored, with a warning."""
+"""Files among the tasks whose names are no task's: they are ignored, with a warning.
+
+Law: the name alone decides: such a file is never opened and never moved. A warning stands for as long as the last
+listing shows the file.
+"""
 
 from __future__ import annotations
 

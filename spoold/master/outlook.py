@@ -1,4 +1,8 @@
-"""The tasks that are left, by type and by lane, and the workers for them: the part of the status that looks ahead."""
+"""The tasks that are left, by type and by lane, and the workers for them: the part of the status that looks ahead.
+
+Law: it is for people, and decides nothing. However many lanes there are, only the first LANES_JUDGED are compared
+with the workers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""returned/ → waiting/ → ready/; fails tasks that can never run, and takes ready ones back if a gate closes."""
+"""returned/ → waiting/ → ready/; fails tasks that can never run, and takes ready ones back if a gate closes.
+
+Law: a task is put into ready/ only if every gate lets it pass at that moment. A move to ready/ whose outcome is
+unknown counts as made, until the listings show the place of the task.
+"""
 
 from __future__ import annotations
 

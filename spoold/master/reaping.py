@@ -1,7 +1,8 @@
 """The claims of dead workers: each goes back for another attempt, or fails at its crash limit.
 
-Reaping goes on until the worker's claim directory is removed: only that blocks a claim that the network carries out
-late. All later moves of the dead worker then find neither their sources nor their directories.
+Law: a node is called dead only in a step that has listed everything. Reaping goes on until the worker's claim
+directory is removed: only that blocks a claim that the network carries out late. All later moves of the dead worker
+then find no source and no directory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Sets aside entries that are no task: into rejected/, with the reason beside them.
 
-The reason comes first, so no rejection is ever without one.
+Law: the reason is published before the entry is moved, so a rejection that was seen to succeed always has one. The
+content of a directory is not read and not removed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The leader's report to people: the status snapshot, and warnings in words."""
+"""The leader's report to people: the status snapshot, and warnings in words.
+
+Law: a snapshot is for people, and no node decides by it. Its name is never used twice, since one that failed to
+appear may still come. On a full share the work goes on, and the snapshot grows old.
+"""
 
 from __future__ import annotations
 

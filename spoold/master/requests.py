@@ -1,7 +1,9 @@
 """Carries out the requests of people in control/.
 
-A request that is done is removed; a pause, a halt or a drain stands while it lasts. A pause may end by itself. Each
-leader's journal records once who made a request, and why: no other record would outlive the request.
+A request that is done is removed; a pause, a halt or a drain stands while it lasts. A pause may end by itself.
+
+Law: a leader carries a request out once, however long a share lists it afterwards. Before that, its journal records
+the author of the request and the reason: no other record would outlive the request.
 """
 
 from __future__ import annotations

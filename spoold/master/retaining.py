@@ -1,6 +1,7 @@
 """completed/ and failed/ → archive/: keeps the polled directories small.
 
-The result and the logs of a task go into the archive before its file does: a reader that finds the task finds them.
+Law: the result and the logs of a task go into the archive before its file does: a reader that finds the task finds
+them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Drops that cannot be moved: another user's directory, or a file that an SMB client has open. Retried ever less."""
+"""Drops that cannot be moved: another user's directory, or a file that an SMB client has open.
+
+Law: each is tried again ever more rarely, at the latest after STUCK_MOST_S. Its notices are repeated in every step
+until then.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Reads everything, once, before a new leader plans. Afterwards the leader follows differences.
 
-Order matters: first the doors of all leaders before are shut; then the polled directories are listed in the order in
-which tokens flow, then waiting/, then the polled ones once more, so that a moving token is seen twice rather than not
-at all.
+Law: the order matters. First the doors of all leaders before are shut. Then the polled directories are listed in the
+order in which tokens flow, then waiting/, then the polled ones once more, so that a moving token is seen twice rather
+than not at all.
 """
 
 from __future__ import annotations

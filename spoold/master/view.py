@@ -1,9 +1,11 @@
 """The spool in the last listings, kept up to date by differences.
 
-Directories are listed in the order in which tokens flow, so that a token that moves meanwhile is seen twice rather
-than not at all; the later place counts. waiting/ is not polled: only leaders move tokens there, and this leader knows
-its own moves, so the backlog knows the waiting tasks. A token that is nowhere any more was moved by another leader or
-removed by a person: the caller lists waiting/ again, and only then believes that it is gone.
+waiting/ is not polled: only leaders move tokens there, and this leader knows its own moves, so the backlog knows the
+waiting tasks. A token that is nowhere any more was moved by another leader or removed by a person: the caller lists
+waiting/ again, and only then believes that it is gone.
+
+Law: directories are listed in the order in which tokens flow, so that a token that moves meanwhile is seen twice
+rather than not at all; the later place counts.
 """
 
 from __future__ import annotations
