@@ -30,5 +30,5 @@
     version     of spoold itself
     errors      whose fault it is: ours, the file's, the environment's
 
-Pure: nothing here touches a file, a clock or a process.
+Law: pure; nothing here touches a file, a clock or a process, and a test holds it so.
 """

@@ -1,6 +1,6 @@
 """Numbers as people read them: `1 worker`, `2 workers`, `a, b and 7 more`, and a length of time as `2 d 7 h`.
 
-The only place that decides about plural forms; a test of the house sees to that.
+Law: no other place decides about plural forms; a test of the house sees to that.
 """
 
 from __future__ import annotations

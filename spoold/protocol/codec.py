@@ -1,4 +1,8 @@
-"""Bytes to values and back. Every failure is a BadFile that names the file, the field and the fix."""
+"""Bytes to values and back.
+
+Law: every failure to read is a BadFile that names the file, the field and the fix. `dump` can write any value that
+JSON holds, if need be as legible text: a task whose result cannot be written would never end.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The grammar of admitting/: a leader's door, and what stands in it beside tasks."""
+"""The grammar of admitting/: a leader's door, and what stands in it beside tasks.
+
+Law: the name of an entry says what it is and, of a growing batch, how much of it is admitted and how many tasks are
+made. A staged file has none of these names.
+"""
 
 from __future__ import annotations
 

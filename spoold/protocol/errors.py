@@ -1,6 +1,6 @@
 """Errors, split by their cause: spoold itself, the file, or the environment.
 
-A lost race is not an error: it is an outcome, and is returned, never raised.
+Law: a lost race is not an error. It is an outcome, and is returned, never raised.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""One line of a journal. Journals are for people and tools; no decision is ever taken from them."""
+"""One line of a journal.
+
+Law: journals are for people and tools, and no node decides anything from them. Only `spool fsck --repair` reads the
+highest epoch there, for a new token of leadership. A line needs no field but `writer` and `event`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Field types that several files share: priorities, sizes, times, words. Each accepts the forms that people write."""
+"""Field types that several files share: priorities, sizes, times, words. Each accepts the forms that people write.
+
+Law: a form that its writer may have meant otherwise is refused, with the fix, and never guessed: `true` is no number,
+and a bare number is no time. An unknown field is an error (`Strict`).
+"""
 
 from __future__ import annotations
 

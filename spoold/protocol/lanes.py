@@ -1,7 +1,10 @@
 """Lanes: directories under waiting/ and ready/. The name says what a worker must have to run the tasks inside.
 
 `type=review,run=command,pool=gpu,cpu=2,mem=4096,gpu=1,need=docker+node,py=pkg.jobs`: fields in this order,
-defaults omitted. A worker reads the lane's name once and never opens a task that it cannot run.
+defaults omitted.
+
+Law: a worker decides by the lane's name alone which tasks it may claim, and opens none before the claim. A demand has
+one spelling: `parse_lane` refuses every name that `encode` would not make.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The tree: the directories of a spool and their purposes, and the one place where a path is spelled."""
+"""The tree: the directories of a spool and their purposes.
+
+Law: a path is spelled only here. A directory of `TREE` is part of every spool, but those in `LATER` are missing in
+spools of earlier releases, and count as empty there.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""The life of a task as a table. Every change of state is one rename; a move that is not in the table does not exist.
+"""The life of a task as a table.
 
 `spool_layout.md` prints this table and a test holds the two equal. The store refuses a move that is not in it, that
 belongs to another mover, or that is journalled as another event.
+
+Law: every change of state is one rename; a move that is not in the table does not exist.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Urgency and age as text that sorts as names do: ranks and orders, in digits of base 36."""
+"""Urgency and age as text that sorts as names do: ranks and orders, in digits of base 36.
+
+Law: a smaller rank, and of two equal ranks the earlier microsecond, comes first also as text. So both have a fixed
+width. The epoch behind them only keeps the orders of two leaders apart.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""The findings of `spool doctor`, as kept in doctor/ and printed with --json. A newer report has a newer name.
+"""The findings of `spool doctor`, as kept in doctor/ and printed with --json.
 
 Durations are in ms where a figure's name ends with `_ms` and in seconds where it ends with `_s`.
+
+Law: a report is never replaced: a later one has a higher number. Readers accept fields that they do not know.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Requests to the cluster. A request is a file in control/; its name says everything that machines need.
+"""Requests to the cluster. A request is a file in control/: `VERB.TARGET.UNIQUE.json`.
 
-`VERB.TARGET.UNIQUE.json`. A pause, a halt and a drain stand as long as their file does; the leader removes the others
-once they are done. One thing is only in the content: when a pause ends by itself. control/ is a blackboard: leader
-and workers list this one directory.
+control/ is a blackboard: leader and workers list this one directory. The leader removes a request once it is done.
+
+Law: the name of a request says everything that machines need. One thing only is in the content: when a pause ends by
+itself. A pause, a halt and a drain stand as long as their file does.
 """
 
 from __future__ import annotations

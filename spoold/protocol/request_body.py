@@ -1,4 +1,8 @@
-"""The content of a request, for people and the journal; only the end of a pause is in it and not in its name."""
+"""The content of a request, for people and the journal.
+
+Law: only `until`, the end of a pause, decides anything. Every field may be missing, since a request is valid by its
+name.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The outcome of an attempt. Written once, durable before the task file moves, under the name it will get."""
+"""The outcome of an attempt.
+
+Law: a record is written before its task file moves, under the name that the file gets if the task ends. From then on
+it never changes. The place of the task file says how a task ended, so an unknown word or field hides no record.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""spool.json (the marker: identifies this spool) and spool.toml (how to run it). Every setting has a default."""
+"""spool.json (the marker: identifies this spool) and spool.toml (how to run it).
+
+Law: every setting has a default, and an unknown key of spool.toml is an error. A worker's lease ends half an interval
+before any node may take it for dead.
+"""
 
 from __future__ import annotations
 

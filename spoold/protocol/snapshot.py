@@ -1,4 +1,7 @@
-"""The leader's snapshot of the cluster, which `spool status --json` prints."""
+"""The leader's snapshot of the cluster, which `spool status --json` prints.
+
+Law: a picture for people and programs; no node decides anything by it. Readers accept fields that they do not know.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""A task file, as people write it. Its content never changes after admission; only its name does.
+"""A task file, as people write it.
 
 Exactly one thing says what to run: a `command` (argv, or a string for the shell), a `python` callable
 ("module:function"), or neither: then the worker's own handler for the `type` does. A callable is called once with
 `args` and `kwargs`, or once with each list of arguments in `calls`.
+
+Law: the content of a task never changes after its admission; only its name and its place do.
 """
 
 from __future__ import annotations

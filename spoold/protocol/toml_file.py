@@ -1,4 +1,8 @@
-"""Bytes of a settings file to values. Every failure is a BadFile that names the file, the line and the fix."""
+"""Bytes of a settings file to values.
+
+Law: every failure is a BadFile that names the file, the fix and, if it can, the line or the field. The size and the
+dots are limited before the parser begins, so no file keeps a node busy for long.
+"""
 
 from __future__ import annotations
 

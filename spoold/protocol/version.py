@@ -1,3 +1,6 @@
-"""The version of spoold, in every heartbeat. The format of a spool has a version of its own, see `layout`."""
+"""The version of spoold itself, in every heartbeat.
+
+Law: no node decides anything by it. The format of a spool has a version of its own, `layout.FORMAT_VERSION`.
+"""
 
 __version__ = "0.2.0"

@@ -1,4 +1,7 @@
-"""spool.toml and the marker, as far as every command needs them."""
+"""spool.toml and the marker, as far as every command needs them.
+
+Law: `Basics` has the defaults of `settings.Settings`, and a test holds it so. An empty table needs no model.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A task, as `spool submit` makes it."""
+"""A task, as `spool submit` makes it.
+
+Law: a yes means that the model, and so every leader, accepts the content. A field that is not named here makes the
+answer "not sure".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Heartbeats and the leader's snapshots, as a running release of this format writes them."""
+"""Heartbeats and the leader's snapshots, as a running release of this format writes them.
+
+Law: the values made here are shown, and never written to a spool: they are not models. If a field is missing, the
+model is asked.
+"""
 
 from __future__ import annotations
 

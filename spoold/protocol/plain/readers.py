@@ -1,4 +1,8 @@
-"""How the fields of a plain file are read: each reader returns the value as the model holds it, or raises Unsure."""
+"""How the fields of a plain file are read.
+
+Law: a reader returns the value exactly as the model holds it, or raises Unsure, and no other error. It goes by the
+exact type, so `true` is never taken for 1.
+"""
 
 from __future__ import annotations
 

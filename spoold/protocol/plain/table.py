@@ -1,4 +1,7 @@
-"""All of spool.toml: the values that each setting may have."""
+"""All of spool.toml: the values that each setting may have.
+
+Law: the keys are those of `settings.Settings`, and no limit here is wider than the limit there.
+"""
 
 from __future__ import annotations
 
