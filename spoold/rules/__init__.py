@@ -9,5 +9,5 @@
     tree/        is the one-token law true of this tree, and which tasks are old enough for the archive?
     answers/     why a task is not running, in words; which tasks a person means
 
-Pure: no file, clock or randomness can be imported here (a test holds it so); time comes in as a number.
+Law: pure; no file, clock or randomness can be imported here (a test holds it so); time comes in as a number.
 """

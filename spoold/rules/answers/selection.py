@@ -1,4 +1,8 @@
-"""The tasks that a person means who gives no ids, and the word that a wrong one was meant to be."""
+"""The tasks that a person means who gives no ids, and the word that a wrong one was meant to be.
+
+Law: every part that is given must fit, and a part that is not given fits every task. A task whose type or batch is
+not known ('') fits no given one.
+"""
 
 from __future__ import annotations
 

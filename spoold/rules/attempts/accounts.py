@@ -1,4 +1,8 @@
-"""The cost of attempts: the sum over those of one task, and an estimate for one whose worker cannot report it."""
+"""The cost of attempts: the sum over those of one task, and an estimate for one whose worker cannot report it.
+
+Law: no record is counted twice, but of two records of one attempt both count. A figure that no record has stays None.
+No sum exceeds the most that a record can hold, whatever foreign records say.
+"""
 
 from __future__ import annotations
 

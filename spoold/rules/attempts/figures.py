@@ -1,6 +1,9 @@
 """The figures that an attempt may put in its result file beside its output: its cost, and the backoff that it wants.
 
 spoold reads these names in every result that is an object; they stay part of its output.
+
+Law: only a finite number becomes a figure, and a count is 0 or more. A wrong count is a fault of the result, and a
+wrong `retry_after_s` counts as missing.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 Exit codes follow sysexits(3) and the shell: 75 (EX_TEMPFAIL) asks for another try, 64, 65, 77 and 78 say that
 another try will not help, 126 and 127 say that this machine cannot run the program, though another may.
+
+Law: an outcome states everything that the retry rule may know of how an attempt ended. It charges at most one of the
+two budgets, failures or crashes.
 """
 
 from __future__ import annotations

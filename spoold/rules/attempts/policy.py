@@ -1,4 +1,8 @@
-"""The settings of one task: its own wishes, over the settings of its type, over the spool's."""
+"""The settings of one task.
+
+Law: the task's own wish counts, else that of its type, else the spool's. The spool alone says how long a backoff may
+be and how many crashes are allowed. The owner of a worker may cap a timeout.
+"""
 
 from __future__ import annotations
 

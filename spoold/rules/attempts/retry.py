@@ -1,7 +1,8 @@
 """The retry rule: an outcome becomes another attempt, or the end.
 
-Failures and crashes have separate budgets: a task that kills its workers is stopped by the crash limit even
-if it may fail often, and a laptop that is closed costs a task no failures.
+Law: failures and crashes have separate budgets: a task that kills its workers is stopped by the crash limit even if
+it may fail often, and a laptop that is closed costs a task no failures. The counts are in the task's name, so no node
+needs to remember any.
 """
 
 from __future__ import annotations

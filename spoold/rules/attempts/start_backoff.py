@@ -1,6 +1,9 @@
 """How long a worker claims nothing when its machine could not start a task.
 
 Failed starts are the quickest of all, so without a pause the worker would take every task.
+
+Law: the pause grows with each failure in a row, and never beyond MOST_S: a worker whose machine was repaired begins
+again by itself.
 """
 
 from __future__ import annotations

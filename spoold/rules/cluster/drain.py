@@ -1,4 +1,7 @@
-"""Which nodes a drain, or an undrain, means. Worker, leader, `spool drain` and `spool explain` all ask here."""
+"""Which nodes a drain, or an undrain, means.
+
+Law: worker, leader, `spool drain` and `spool explain` all ask here. A drain never means a master.
+"""
 
 from __future__ import annotations
 

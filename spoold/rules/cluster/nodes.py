@@ -1,4 +1,8 @@
-"""Heartbeats as `spool status` shows them: one line per worker, and the counts by state."""
+"""Heartbeats as `spool status` shows them: one line per worker, and the counts by state.
+
+Law: the listing says which tasks a worker has, and all else is the worker's own report, since nothing is decided by
+it. Only the caller says that a worker is dead.
+"""
 
 from __future__ import annotations
 

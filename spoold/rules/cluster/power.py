@@ -1,4 +1,7 @@
-"""The effect of a battery on a worker: go on as always, finish what runs and take nothing new, or hand it back."""
+"""The effect of a battery on a worker: go on as always, finish what runs and take nothing new, or hand it back.
+
+Law: a figure that is unknown is no reason to stop.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Who leads: the action on the one token in master/, as it was just seen.
 
-Compare-and-swap by name: a renewal and a takeover both rename the very name that was seen, so only one of them wins.
+Law: compare-and-swap by name: a renewal and a takeover both rename the very name that was seen, so only one of them
+wins. Only a takeover raises the epoch. Of several tokens the highest counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A task that waits for itself, however long the way round."""
+"""A task that waits for itself, however long the way round.
+
+Law: every member of a cycle is refused, and not only the task that closed it. The reason names one whole cycle.
+"""
 
 from __future__ import annotations
 

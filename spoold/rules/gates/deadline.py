@@ -1,4 +1,7 @@
-"""The task's own last moment, by the pool's clock."""
+"""The task's own last moment, by the pool's clock.
+
+Law: from its deadline on a task is refused, also in ready/. `ends.past` says when that is, here and for the leader.
+"""
 
 from __future__ import annotations
 

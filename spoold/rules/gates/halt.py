@@ -1,4 +1,7 @@
-"""A halt of the whole spool."""
+"""A halt of the whole spool.
+
+Law: a halt holds every task of every type, also in ready/, and no time ends it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The units of each counted resource that may be in use at once: of a type, `max_concurrent` tasks."""
+"""The units of each counted resource that may be in use at once: of a type, `max_concurrent` tasks.
+
+Law: units in doubt count as used: while the doubt lasts, nothing new begins in their place.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The task's own first moment, by the pool's clock."""
+"""The task's own first moment, by the pool's clock.
+
+Law: it makes a task wait and never refuses it. A task that is in ready/ stays there, even if the clock goes back.
+"""
 
 from __future__ import annotations
 

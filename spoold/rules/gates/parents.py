@@ -1,4 +1,8 @@
-"""The tasks that must have ended before: `dependencies` with success, `after_any` in either way."""
+"""The tasks that must have ended before: `dependencies` with success, `after_any` in either way.
+
+Law: a parent that is not known yet is waited for, since tasks may arrive in any order. Only a failed parent refuses a
+task, and only as one of its `dependencies`.
+"""
 
 from __future__ import annotations
 

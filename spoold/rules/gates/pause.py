@@ -1,4 +1,7 @@
-"""A pause of a type, or of all types."""
+"""A pause of a type, or of all types.
+
+Law: of several pauses the longest counts, and one without an end is the longest. It holds tasks in ready/, too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The backoff between two attempts."""
+"""The backoff between two attempts.
+
+Law: the backoff is a length, counted by the leader on a clock that cannot be set. The moment in the answer only says
+when to ask again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The answers of a gate."""
+"""The answers of a gate.
+
+Law: a Wait may become a Pass later. A Refuse is final: the task fails with its code.
+"""
 
 from __future__ import annotations
 

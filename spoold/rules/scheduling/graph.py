@@ -1,7 +1,9 @@
-"""Which tasks wait for which. Holds only open edges: an edge goes when its child no longer waits.
+"""Which tasks wait for which.
 
-An edge child → parent exists from the child's admission, whether or not the parent is known yet, so that tasks may
-arrive in any order. Ids are compared by their key (see `names.key`); callers pass keys.
+Ids are compared by their key (see `names.key`); callers pass keys.
+
+Law: an edge child → parent exists from the child's admission, whether or not the parent is known yet, so that tasks
+may arrive in any order. The edge goes when its child no longer waits, and not before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""May this worker run the tasks in this lane, and has it room for one now? Workers and `spool explain` ask here."""
+"""May this worker run the tasks in this lane, and has it room for one now?
+
+Law: workers and `spool explain` ask here. Lanes and the worker's report alone decide. A lane does not show the case
+of a module, so a match there is only a promise, and the worker checks the task itself.
+"""
 
 from __future__ import annotations
 

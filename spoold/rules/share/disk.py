@@ -1,6 +1,9 @@
 """Is there room on the share? A warning first, then no new starts, so that running tasks can still commit.
 
 Room is space, and inodes if the file system counts them: each new file needs one, whatever space is left.
+
+Law: enough_free_mb is enough whatever the fraction, and inodes that are not counted are no shortage. A full share
+stops starts alone, and nothing that runs.
 """
 
 from __future__ import annotations

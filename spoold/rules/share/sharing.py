@@ -1,4 +1,7 @@
-"""Who can use a spool, by its owner, its group and this node's umask: one sentence with the fix, or none."""
+"""Who can use a spool, by its owner, its group and this node's umask: one sentence with the fix, or none.
+
+Law: these are words for people, and nothing is decided by them. An unknown umask is no finding.
+"""
 
 from __future__ import annotations
 

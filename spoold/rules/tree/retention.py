@@ -1,6 +1,6 @@
 """What moves to the archive, which is what has ended long ago or is too much; and what is deleted for good.
 
-The leader counts the age of an ended task from when it first saw it ended, on its own clock. It deletes by the
+Law: the leader counts the age of an ended task from when it first saw it ended, on its own clock. It deletes by the
 server's stamps, in days, where minutes do not matter.
 """
 
