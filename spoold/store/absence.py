@@ -1,10 +1,11 @@
 """Whether a file is really gone, or only did not show itself.
 
-"Not found" alone proves nothing. An NFS client may believe for a while that a name is absent, and below an unmounted
-share nothing is found at all. A name is gone when its directory does not list it; a directory is gone when its parent
-does not list it. The spool's own directories (`layout.TREE`) are never gone.
-
+An NFS client may believe for a while that a name is absent, and below an unmounted share nothing is found at all.
 Before you forget a task, a claim or a writer because a file is missing, ask here.
+
+Law: "not found" alone proves nothing. A name is gone when its directory does not list it, and a directory is gone
+when its parent does not list it. Nothing is gone because one of the spool's own directories (`layout.TREE`) is
+missing above it: that is an error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""archive/: old tasks with their results and logs, in 256 directories by hash of id."""
+"""archive/: old tasks with their results and logs, in 256 directories by hash of id.
+
+Law: the id alone says in which directory a task is. Its result and its logs come there before its file, so a task
+that is found has them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Heartbeats: one file per beat, the beat in its name, so that one listing shows the living nodes."""
+"""Heartbeats: one file per beat, the beat in its name, so that one listing shows the living nodes.
+
+Law: an earlier beat is removed only after a later one is there, so a living node always shows one. A number is used
+once, since a beat whose publishing failed may still appear.
+"""
 
 from __future__ import annotations
 

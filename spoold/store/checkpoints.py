@@ -1,4 +1,7 @@
-"""Checkpoints of the leader's feed in status/: a new name for each; the highest that can be read counts."""
+"""Checkpoints of the leader's feed in status/.
+
+Law: each has a new name, and none is replaced. The highest that can be read counts.
+"""
 
 from __future__ import annotations
 

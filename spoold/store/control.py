@@ -1,4 +1,7 @@
-"""Requests: files in control/ whose names say everything that machines need."""
+"""Requests: files in control/.
+
+Law: a request is valid by its name, whatever it contains. A pause whose content cannot be read stands until a resume.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The results of a task's dependencies, for the task to read."""
+"""The results of a task's dependencies, for the task to read.
+
+Law: a task gets only committed results, found by the names of its ended parents. A result that is gone or too large
+is left out and stops no task.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The files in the doors of leaders: batches that are being expanded, tasks and originals on their way in."""
+"""The files in the doors of leaders: batches that are being expanded, tasks and originals on their way in.
+
+Law: only names decide, and no file is opened. Foreign and staged files are passed over, and so is a batch whose lines
+are all tasks.
+"""
 
 from __future__ import annotations
 

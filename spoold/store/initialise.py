@@ -1,4 +1,8 @@
-"""Makes a spool: the tree, the token of leadership, settings to edit, and the marker last."""
+"""Makes a spool: the tree, the token of leadership, settings to edit, and the marker.
+
+Law: the marker comes last: a directory with a marker is a whole spool, and a half-made one can be made again. Nothing
+is made in a directory that has entries of another kind, and nothing is restored where the marker is missing.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Events: one file per writer, appended in batches; for people and tools, never the truth.
+"""Events: one file per writer, appended in batches; for people and tools.
 
-A journal that cannot be written never stops a task: only history is lost, and a master says so in its heartbeat.
+Law: a journal is never the truth. One that cannot be written never stops a task: only history is lost, and a master
+says so in its heartbeat.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Lane directories: made when first needed, removed by the leader when idle; listed, never guessed."""
+"""Lane directories: made when first needed, removed by the leader when idle.
+
+Law: a lane is listed and never guessed. The leader may have removed it a moment ago, so a move into a lane makes a
+missing one and is tried again.
+"""
 
 from __future__ import annotations
 

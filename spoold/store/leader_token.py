@@ -1,4 +1,8 @@
-"""The tokens in master/, as they are now. Other files are passed over."""
+"""The tokens in master/, as they are now.
+
+Law: there should be one, and of several the highest counts. A token with the highest possible number is none, since
+no master could lead after it. Other files are passed over.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The records of the earlier attempts of a task, found by listing results/ once for many tasks.
 
-A record is written once, and before the next attempt begins: a listing that is younger than an attempt shows all
-records before it. Unreadable records are left out.
+Law: the node that ends an attempt writes its record before the next attempt begins: a listing that is younger than an
+attempt shows all records before it. Unreadable records are left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""How nodes mount a spool: this node's report of its mount, and the problems with the mounts of all."""
+"""How nodes mount a spool: this node's report of its mount, and the problems with the mounts of all.
+
+Law: a mount that is unknown is None and no finding. Only the kernel's table of mounts and the nodes' own reports are
+asked; the doctor's reports say which mounts are approved.
+"""
 
 from __future__ import annotations
 

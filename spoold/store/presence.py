@@ -1,4 +1,8 @@
-"""A node's own heartbeat: its identity, and when the next beat is due."""
+"""A node's own heartbeat: its identity, and when the next beat is due.
+
+Law: a beat is due until one was surely published. Its number is used once, also after an error. A process is gone
+only if that is proved on this very host.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A file of the spool is a regular file. Any other kind under its name is the fault of the person who put it there.
 
-Links and the like are never followed on a share, and looking again does not turn one into a file.
+Law: links and the like are never followed on a share, and looking again does not turn one into a file.
 """
 
 from __future__ import annotations

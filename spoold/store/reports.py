@@ -1,4 +1,7 @@
-"""The doctor's reports in doctor/, for readers; any other entry there belongs to a trial under way."""
+"""The doctor's reports in doctor/, for readers.
+
+Law: any other entry there belongs to a trial under way, and is passed over. So is a report that cannot be read.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The two files at the root of a spool, from their bytes: the marker and the settings."""
+"""The two files at the root of a spool, from their bytes: the marker and the settings.
+
+Law: the format and the claim strategy are checked first, since of a later format nothing else is known. A spool with
+an unknown one is refused.
+"""
 
 from __future__ import annotations
 

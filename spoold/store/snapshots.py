@@ -1,4 +1,7 @@
-"""Status snapshots: a new name for each, the highest counts, the leader removes old ones."""
+"""Status snapshots, which the leader publishes.
+
+Law: each has a new name, and none is replaced. The highest that can be read counts, and the leader removes old ones.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""An open spool, as one writer sees it: marker, settings, its own tmp directory, reading, publishing, moving."""
+"""An open spool, as one writer sees it: marker, settings, its own tmp directory, reading, publishing, moving.
+
+Law: a token moves only by a line of the lifecycle table. A file is published whole, under a name that only this
+writer makes. A writer is shut out only if its own directory is surely gone, or is no directory any more.
+"""
 
 from __future__ import annotations
 
