@@ -1,4 +1,8 @@
-"""Chance for names that no other process makes. Touches: the kernel's random numbers."""
+"""Chance for names that no other process makes.
+
+Law: all of it comes from the kernel and never from a seed: two machines that start alike must not make the same
+names. Touches: the kernel's random numbers.
+"""
 
 from __future__ import annotations
 

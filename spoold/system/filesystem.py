@@ -1,7 +1,13 @@
 """The file-system port: the only way the rest of spoold touches a spool.
 
-Law of the port:
+Thirteen verbs, because each one more is one more thing that must be right on NFS, on SMB, in memory and under
+fault injection. Other verbs are missing on purpose. There is no `exists()`: on NFS a name once seen absent
+stays absent for half a minute, and a name once seen present stays present after it has moved, so the answer
+would be a rumour; list the directory instead. There is no `open()`: a handle outlives the truth, hides the
+errors of `close`, and cannot be replayed; whole files in, whole files out. There is no `link`, no lock, no
+exclusive create: rename is the one primitive that decides anything.
 
+Law: of every implementation of the port:
 * Paths are `str`, relative to the spool's root, separated by '/'; '' is the root itself. Empty, '.' and '..'
   components are a ValueError (and so are absolute paths), so that nothing above can leave the root by
   accident and each file has one spelling. Bytes of a name that are not UTF-8 travel as surrogate escapes and
@@ -11,13 +17,7 @@ Law of the port:
   anyone who may write to the share may put one anywhere, at any moment. The root itself may be reached through links.
 * Every verb works by path and keeps nothing open. A held directory descriptor never sees another NFS client's
   new names; opening a directory afresh does.
-
-Thirteen verbs, because each one more is one more thing that must be right on NFS, on SMB, in memory and under
-fault injection. Other verbs are missing on purpose. There is no `exists()`: on NFS a name once seen absent
-stays absent for half a minute, and a name once seen present stays present after it has moved, so the answer
-would be a rumour; list the directory instead. There is no `open()`: a handle outlives the truth, hides the
-errors of `close`, and cannot be replayed; whole files in, whole files out. There is no `link`, no lock, no
-exclusive create: rename is the one primitive that decides anything.
+The contract suite of the tests holds them to it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The parts of a file system in memory: directories and their entries, and the refusals of rename(2) there.
 
-Touches nothing outside the process.
+Law: a Leaf is never changed in place, and a Dir only by its owner, so that snapshots can share both. Touches nothing
+outside the process.
 """
 
 from __future__ import annotations
