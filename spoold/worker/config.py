@@ -1,7 +1,7 @@
 """A worker's own configuration: what it serves and how it runs it. A file on the machine, never on the share.
 
-This file decides what a worker may run, not the users who can write to the share: handlers by type, Python modules by
-prefix, and raw commands only where `allow_command` says so.
+Law: this file decides what a worker may run, not the users who can write to the share: handlers by type, Python
+modules by prefix, and raw commands only where `allow_command` says so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The result of one step of a worker, for its loop."""
+"""The result of one step of a worker, for its loop.
+
+Law: values only. The next step may come earlier than it is due; a later one only delays work. A worker leaves only
+when it holds no attempt.
+"""
 
 from __future__ import annotations
 

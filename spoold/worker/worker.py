@@ -1,8 +1,8 @@
 """Worker.step, which a daemon loops on and a simulator drives.
 
-One step: beat; list the claims; take in endings; obey requests of people; commit; adopt claims that came late; claim.
-An error of the environment ends the step; the next one begins again from the listings. Nothing here keeps time for a
-task: the supervisors do that, on a clock and in processes that never touch the share.
+Law: a step takes in endings, beats, lists the claims, obeys requests, commits, adopts late claims, and claims. An
+error of the environment ends it; the next one begins again from the listings. Nothing here keeps time for a task: the
+supervisors do that, on a clock and in processes that never touch the share.
 """
 
 from __future__ import annotations

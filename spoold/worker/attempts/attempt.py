@@ -1,4 +1,8 @@
-"""One claimed attempt on this worker, from the claim to the commit."""
+"""One claimed attempt on this worker, from the claim to the commit.
+
+Law: nothing of a fenced attempt may be committed. An attempt is settled only when nothing of it runs any more and its
+claim has one name, or is gone.
+"""
 
 from __future__ import annotations
 

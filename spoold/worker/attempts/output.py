@@ -1,4 +1,8 @@
-"""The output of an attempt: the value that its call returned, its result file, or else its printed text."""
+"""The output of an attempt: the value that its call returned, its result file, or else its printed text.
+
+Law: a result file that cannot be used is a fault of the attempt and never an error: the printed text is the output
+then.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The conclusion about an ended attempt, and its record: the fields of its result, with the sum over all attempts."""
+"""The conclusion about an ended attempt, and its record: the fields of its result, with the sum over all attempts.
+
+Law: a record has every field of `protocol.result.Result`, made of values that are checked already, since no model
+checks it before it is written.
+"""
 
 from __future__ import annotations
 

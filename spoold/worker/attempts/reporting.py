@@ -1,4 +1,8 @@
-"""The fields of a worker's heartbeat about the tasks that it runs."""
+"""The fields of a worker's heartbeat about the tasks that it runs.
+
+Law: a task that waits in a slot is not reported as running. The progress report is the task's own text: it is read up
+to a bound, and nothing is decided by it.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """An ended attempt → its result → its commit.
 
-Order: the log, then the result, durable, under the very name that the task file will get; then the rename that
-commits. A reader of a committed task finds its result. A fenced worker finds its claim gone and deletes its result.
+Law: first the log, then the result under the very name that the file of an ended task gets, then the rename that
+commits; so a reader of a committed task finds its result. A fenced worker finds its claim gone and deletes its
+result.
 """
 
 from __future__ import annotations

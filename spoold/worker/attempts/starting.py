@@ -1,4 +1,8 @@
-"""A token in claimed/<me>/ → a running job, or an attempt that is decided because it cannot run here."""
+"""A token in claimed/<me>/ → a running job, or an attempt that is decided because it cannot run here.
+
+Law: nothing starts once the lease is over, since another worker may have the task by then. A claim that cannot be
+read is tried again for a while before it is decided.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The threads in which a worker waits for a disk or a server: requests made at once take as long as one."""
+"""The threads in which a worker waits for a disk or a server: requests made at once take as long as one.
+
+Law: each item is written once, by one thread, and `write` returns when all are done. What it calls must be safe in
+several threads.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """A claimed task becomes a job: what to run, with which environment, in which folder, under which limits.
 
 `permits` decides what a task may say about it, and `filling` fills in a handler's command.
+
+Law: a task that asks for more than this worker permits becomes no job (`CannotRun`). Of the worker's own environment
+a task sees only the variables that are named here or in the configuration.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
 """ready/ → claimed/<me>/: which task this worker takes next.
 
-A worker lists only the lanes that it can serve and takes the most urgent task it has room for. Losing a race is
-normal; after a loss the worker jumps ahead in the list, and on a share it begins at a place of its own, so that a
-crowd spreads out instead of losing one after the other.
+A worker lists only the lanes that it can serve and takes the most urgent task it has room for. After a loss the
+worker jumps ahead in the list, and on a share it begins at a place of its own, so that a crowd spreads out instead of
+losing one after the other.
+
+Law: a claim is one rename, and no task is opened before it. Losing a race is normal: a claim that failed is not
+looked into here, and the next look at this worker's own directory shows whether it was made.
 """
 
 from __future__ import annotations

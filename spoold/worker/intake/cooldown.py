@@ -4,6 +4,9 @@ Another machine may have a program that this one lacks, or other things that a t
 should have the first choice. The quickest of all to claim is the worker whose tasks fail at once. So a worker keeps
 away from a whole type whose handler could not run, or a module that could not be imported, each time for longer,
 until one succeeds. A callable that no worker has is a task's mistake: it keeps no worker from its module.
+
+Law: this only keeps one worker from claiming, for a while. It charges no task and ends none, and one success frees a
+whole type or module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""For how many more tasks this worker has a place: in its free slots, and ahead, in slots whose tasks are short."""
+"""For how many more tasks this worker has a place: in its free slots, and ahead, in slots whose tasks are short.
+
+Law: tasks that wait behind a long one go back, for other workers to run. Nothing is claimed ahead for a slot whose
+task has turned out to be long.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A worker's offer just now: its configuration, less the types that its machine lacks or it keeps away from."""
+"""A worker's offer just now: its configuration, less the types that its machine lacks or it keeps away from.
+
+Law: an offer never holds more than the configuration. A type that is lacking is not among its handlers.
+"""
 
 from __future__ import annotations
 

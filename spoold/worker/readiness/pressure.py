@@ -1,4 +1,8 @@
-"""Does this worker want more work just now? Not while the share is full, or the machine has enough to do."""
+"""Does this worker want more work just now? Not while the share is full, or the machine has enough to do.
+
+Law: it only stops new claims and leaves running tasks alone. Where nothing is offered, nothing is asked and no reason
+is kept.
+"""
 
 from __future__ import annotations
 
