@@ -1,6 +1,6 @@
 """spoold: a pool of your own machines for coding agents, or any commands, with nothing but a shared directory.
 
-A map of the house; each room may call only the rooms below it (a test holds it so):
+A map of the house:
 
     faces       what people meet; in cli the `spool` command: one verb, one file
     daemon      processes around step(): the loop, systemd, `spool up`, everything inside one program
@@ -13,6 +13,10 @@ A map of the house; each room may call only the rooms below it (a test holds it 
     rules       what should happen: pure decisions, no file, no clock
     system      the world behind ports: file system, clock, host, hints
     protocol    what is on disk: the twin of spool_layout.md
+
+Law: a room imports only rooms of lower floors, and none of its own floor; a test holds it so. The floors: faces;
+daemon; worker, master, client and doctor; store and runner; rules and system; protocol. Importing spoold alone loads
+none of them but the version.
 """
 
 from importlib import import_module
