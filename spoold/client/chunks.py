@@ -2,6 +2,8 @@
 
 Law: results come in the order of the calls, and none comes after an error. After an error, or once the caller stops
 asking, the tasks that are left are cancelled.
+
+Touches: threads, the clock.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: it writes through its own tmp directory alone, which is made at the first write, so that reading needs no right
 to write. Two processes never share that directory: a child of fork takes a new name.
+
+Touches: processes, threads, the network, the environment.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: only the thread that takes a future out of the table finishes it, so that a result and a cancel that come
 together do not both finish it. Touches one thread of its own.
+
+Touches: threads.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: a finding of one look may only be a file on the move, so each finding must show in two looks. Nothing is
 repaired while a node lives, since the tree belongs to the nodes.
+
+Touches: the clock.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: no state is derived from a stamp alone. A beat that was renewed since it was written counts from its last
 renewal. A node on this host stamps with our own clock. A node elsewhere is watched, and one that beats is not silent.
+
+Touches: the clock.
 """
 
 from __future__ import annotations

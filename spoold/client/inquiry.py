@@ -1,7 +1,7 @@
 """Gathers the facts about one task, so that `rules.answers.reasons` can say why it is not running.
 
-Law: looks and never touches. Reads are bounded: the task, its own results, the claims of workers that might take it;
-everything else comes from listings. A task that moves during the look is looked for again.
+Law: looks and never touches. It reads the task, its results and the claims of workers that might take it only.
+Touches: the clock.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: a beat may claim any interval; a client waits for it at most 60 s, or 1.5 intervals of the spool's settings.
 A node that was watched for less than its own interval demands is neither dead nor alive, and the answer says so.
+
+Touches: the clock.
 """
 
 from __future__ import annotations

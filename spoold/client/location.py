@@ -3,6 +3,8 @@
 Law: the first source that names a directory counts, in the order that `spool_directory` states. If the files of the
 machine name different spools, that is an error and never a choice. The spool itself is not touched.
 Touches: the environment, ~/.config/spoold/config.toml, /etc/spoold/*.toml.
+
+Touches: files, the environment.
 """
 
 from __future__ import annotations

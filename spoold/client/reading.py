@@ -2,6 +2,8 @@
 
 Law: looks and never touches. Each call looks anew, so a page is as true as the listing behind it: a task that moves
 between two pages may come twice or not at all.
+
+Touches: the clock.
 """
 
 from __future__ import annotations

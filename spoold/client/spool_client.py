@@ -1,6 +1,7 @@
 """SpoolClient: one object for one spool, everything a program can do with it.
 
 Law: a call for several tasks or workers checks all of them before it drops or requests anything.
+Touches: the clock.
 """
 
 from __future__ import annotations
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 
 
 class SpoolClient(Reading):
-    """An open spool: `with Spool("/mnt/spool") as spool: …`. Thread-safe, except `close`. Every method that reaches
-    the spool raises Unavailable, with advice, when it cannot be reached."""
+    """An open spool: `with Spool("/mnt/spool") as spool: …`. Thread-safe, except `close`. Each raises Unavailable."""
 
     def submit(self, task: Mapping[str, Any] | None = None, /, **fields: Any) -> str:
         """Drop a task, given as a mapping, as fields, or both (fields win); returns its id at once.

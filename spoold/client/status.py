@@ -3,6 +3,8 @@
 Law: a snapshot is only as good as the leader behind it. A leader on this host is looked up by its process. Elsewhere
 a snapshot that is fresh by the wall clock is believed, since it is for people. Otherwise the token of leadership is
 watched; a live leader renames it at least every 2.5 seconds. Nothing here decides a move or opens a task file.
+
+Touches: the clock.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: they are child processes that drain when the program ends, however it ends. A temporary directory is removed
 then; a directory that the caller named stays. A task that ends its worker does not end the program.
+
+Touches: files, processes, the clock, the environment.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: only the end of the input counts, and the input itself is thrown away. The descriptor is read and not
 `sys.stdin`, since a thread inside its buffer would crash the interpreter at its end.
+
+Touches: files, threads.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@ on, and the status between.
 
 Law: it goes by the lease, at whose end supervisors freeze their jobs. The thread that never touches the share calls
 it, so nothing here waits for the loop's thread. Times are seconds.
+
+Touches: the clock.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Law: SPOOL_LOG_LEVEL (debug, info, warning, error; default info) and SPOOL_LOG_FORMAT (text, json) are environment
 variables, so that the children of `spool up` log in the same way. Any other value is an error that names the
 variable.
+
+Touches: the environment.
 """
 
 from __future__ import annotations

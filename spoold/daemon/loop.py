@@ -3,6 +3,8 @@
 Law: an error of the environment is logged once, and the step is tried again after PATIENCE_S. An actor that was
 declared dead begins again under a new name. Any other error ends the process, so that the service manager can start a
 new one.
+
+Touches: threads, the clock.
 """
 
 from __future__ import annotations

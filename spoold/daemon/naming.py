@@ -2,6 +2,8 @@
 
 Law: each call makes a new id, with five random characters at its end. An id is lower-case, has at most NODE_MAX
 characters, and can be a file name everywhere.
+
+Touches: the network.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: sending never fails and never blocks, since a manager that does not listen must not stop the daemon.
 May touch: one datagram socket and the environment variables of sd_notify(3).
+
+Touches: processes, the network, the environment.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ hangs inside the share is the server's fault, and a restart would not help.
 
 Law: the watchdog ends only a loop that makes no progress and has, by its pulse, no call to the share under way. While
 such a call hangs, the watchdog is pinged, and the status names the call.
+
+Touches: processes, threads, the clock.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: there is no lock, so that the main thread never waits for a thread that hangs: each thread writes at its own key,
 and the main thread only reads.
+
+Touches: threads, the clock.
 """
 
 from __future__ import annotations

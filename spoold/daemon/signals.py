@@ -5,6 +5,8 @@ descriptor does.
 
 Law: a handler only appends to a list, and locks nothing. It runs in the main thread between any two instructions,
 also inside a wait: a second Ctrl-C right after the first would wait for ever for a lock of its own thread.
+
+Touches: files, processes.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ drains all of them, a second Ctrl-C hands back their running tasks.
 
 Law: each child drains when its standard input ends, so none outlives this process, however it ends. The workers end
 before the master, so that a leader still takes the tasks that they hand back.
+
+Touches: processes, the clock, the environment.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: the processes of dead workers of this machine are killed before these workers are reported as gone: only then may
 their tasks run again elsewhere. A ready task wakes a worker only while a slot is free.
+
+Touches: the environment.
 """
 
 from __future__ import annotations

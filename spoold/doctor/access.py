@@ -2,6 +2,8 @@
 
 Law: files are made in the room alone; the directories of the tree are asked, and nothing is written there. A damaged
 marker is a figure, and not an error.
+
+Touches: the environment.
 """
 
 from __future__ import annotations

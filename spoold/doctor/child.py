@@ -3,6 +3,8 @@ slow share from a hung one.
 
 Law: SIGTERM, or the death of its parent, ends it in order: it removes its files. Lines: {"begin": trial},
 {"figures": [trial, figures]}, {"alive": calls}, {"say": text}, and as the last one {"report": …} or {"failed": text}.
+
+Touches: processes, threads, the terminal, the environment.
 """
 
 from __future__ import annotations

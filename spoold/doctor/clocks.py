@@ -2,6 +2,8 @@
 
 Law: the server's time is the mtime of a file that was just written, compared with the middle of that call and the
 look after it. A hint of our own change says nothing about changes by other machines.
+
+Touches: the clock.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Law: moves are made as spoold makes them, with a look after every error, so that the counts are those that the spool
 would see. A holder writes a file into a directory and then lists it: of two holders at the same time, at least one
 sees the other, without any clock.
+
+Touches: the clock.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: nothing here touches the share: on a hard mount whose server is away every call blocks, and not even SIGKILL ends
 it. A child that is silent for too long is killed and left to the kernel. May touch: its own child processes.
+
+Touches: files, processes, the clock.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: clocks of two machines are not compared. Cause decides what must be seen: a machine that sees the second change
 of another must find the first one too.
+
+Touches: the clock.
 """
 
 from __future__ import annotations

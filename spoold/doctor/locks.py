@@ -2,6 +2,8 @@
 
 Law: a lock without an answer must not end the examination: NFS 3 waits for the server's lock daemon, or for the end
 of its grace time, while the share itself works. So a thread asks, and is left behind if need be.
+
+Touches: threads.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Law: everything is found by listing. A waiting run has a file, and changes its name at every look, so no run waits for
 a crashed one. The run with the lowest name makes the group: a directory with the list of its members. The group
 begins when all members have written a file into it. A step is over when every member has published its word for it.
+
+Touches: the clock.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Trials of the time that each operation takes: median, 99th percentile and maximum, in milliseconds.
 
 Law: one round is always made, however slow the share is, and no other begins after WITHIN_S.
+
+Touches: the clock.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: everything is this run's own by name. A run is over when its process is gone from this very host, or when nothing
 in it has changed for one hour by the server's clock. Only then are its files removed.
+
+Touches: files.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: a report gets a number above all that are there, and only after that are those removed that no longer count.
 `rules.share` judges the figures; nothing is judged here.
+
+Touches: the environment.
 """
 
 from __future__ import annotations

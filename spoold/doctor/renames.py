@@ -2,6 +2,8 @@
 
 Law: touches its room, and one empty file whose name begins with a dot that visits the directories of the tree. A
 claim is made as a worker makes it, with a look after every error.
+
+Touches: threads.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The doctor's port: the file-system port, and calls that it leaves out because spoold must not rely on them.
 
 Law: as for the file-system port; each file is closed before a verb returns, except in `holding` and `locked`.
+
+Touches: files, processes.
 """
 
 from __future__ import annotations

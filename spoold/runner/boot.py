@@ -2,6 +2,8 @@
 
 Law: a supervisor obeys its worker's orders, not signals that were meant for the worker, and it leaves no control
 group. The supervisor loads this file: kept small.
+
+Touches: files, processes.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Law: a child begins with a clean slate (own session, default signals, only its t
 dies with its supervisor. Its output is always read, also when its file cannot be written, so that a full disk or a
 reached cap never blocks it. This room may fork, exec, and write the one output file.
 Only a single-threaded process may use it: the parent-death signal belongs to the thread that forks.
+
+Touches: files, processes, the environment.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: a directory is judged from inside, by the kernel's own name for it, since a link may change a moment later. The
 supervisor loads this room: kept small.
+
+Touches: files.
 """
 
 from __future__ import annotations

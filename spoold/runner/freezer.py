@@ -3,6 +3,8 @@
 Law: a process that is started in the group stays in it, however it detaches itself, so freezing needs no look at the
 processes. A group is made only below the worker's own, and only groups that spoold made are removed. Where no group
 can be made, nothing fails: the processes are stopped by signals. The supervisor loads it: kept small.
+
+Touches: files, processes, the clock.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Law: a look is never the whole truth, because processes fork during it: stopping goes on until two looks in a row find
 all of them stopped. A process that had stopped itself before is left alone, and is not continued later.
 It may look at /proc, send signals and fork the guard. The supervisor loads it: kept small.
+
+Touches: files, processes, the clock.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ the same reason it weighs processes: the kernel can make the reader wait.
 Law: it has at most one child, which gets its own session, default signals and three descriptors. When the supervisor
 is gone, it kills the child's group and ends; processes that had left that group become the worker's children. It may
 spawn, kill its child, and open the descriptors that the supervisor holds for the job.
+
+Touches: files, processes, the clock.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Law: once the lease is over nothing of a job moves, unless its worker allows tha
 after a look at the share, says until when, and never because a later extension came in. The clock counts on through
 suspend. It may stop and continue the processes of the job, and have them guarded while they are stopped. The
 supervisor loads it: kept small.
+
+Touches: the clock.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: only processes that this one adopted from that supervisor are touched; other code waits for other children.
 This room may read /proc and the environments of processes, kill, and remove the slot's control group.
+
+Touches: processes.
 """
 
 from __future__ import annotations

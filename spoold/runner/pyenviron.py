@@ -2,6 +2,8 @@
 
 Law: each call finds the variables as they were when the process began, and its own over them. It is read by `pyhost`
 as a file, in the user's interpreter, and imports nothing of ours.
+
+Touches: the environment.
 """
 
 import os

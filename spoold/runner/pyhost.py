@@ -4,6 +4,8 @@ Law: it runs the user's interpreter with the user's packages and imports nothing
 what it would see in a script; `pyorigins` and `pyenviron` are read as files and are no modules there. Requests and
 answers use private descriptors; what a function prints goes to the job's output. It is started as a script:
 `python -P -u pyhost.py REQUESTS ANSWERS`.
+
+Touches: files, processes, threads, the terminal, the environment.
 """
 
 import contextlib

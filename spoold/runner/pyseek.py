@@ -2,6 +2,8 @@
 
 Law: it looks where `pyhost` would and imports none of them. It imports nothing of ours. It is started as a script:
 `python -P pyseek.py JSON`, where JSON is [directories to look in first, names of top-level modules].
+
+Touches: the terminal, the environment.
 """
 
 import importlib.util

@@ -2,6 +2,8 @@
 
 Law: this file decides how a job ended; the supervisor decides when to look and which processes to kill.
 It starts processes only through child, and may stat the one progress file. The supervisor loads it: kept small.
+
+Touches: files, the clock.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Law: no call blocks on a supervisor, and a supervisor that vanished takes its whole tree with it. Everything is
 used from one thread except `wake`. This room may start supervisors, signal them and, after a loss, the processes
 that they left; everything else happens on the other side of the wire.
+
+Touches: the clock.
 """
 
 from __future__ import annotations

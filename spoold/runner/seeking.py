@@ -2,6 +2,8 @@
 
 Law: a separate process looks, so that the worker imports nothing of the user's. If that process fails, no module
 counts as missing.
+
+Touches: processes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """runner/slot: the worker's end of one slot: a supervisor process, the wire to it, and its jobs.
 
 Law: no call blocks on the supervisor. This room may start it and write to its wire; the runner decides when.
+
+Touches: files, processes, the clock, the network.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: a helper has no part in a job but its own, and outlives its job only if nothing of the job is left in it. Then it
 is not counted, stopped or killed with the next job.
+
+Touches: processes, the clock.
 """
 
 from __future__ import annotations

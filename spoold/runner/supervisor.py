@@ -4,6 +4,8 @@ Law: it adopts every orphan below it (child subreaper) and runs one job at a tim
 that job, however they detached themselves. When its worker is gone, or it fails itself, it kills all of them and
 ends. It never blocks on the worker, on a program's start or on a full pipe, because it keeps the time.
 It may fork, kill, read /proc and write a job's local output file; it does not know the shared directory.
+
+Touches: files, processes, the clock.
 """
 
 from __future__ import annotations

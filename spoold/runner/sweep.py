@@ -3,6 +3,8 @@
 Law: only processes that carry every given environment variable with exactly the given value, and their
 descendants, are touched; never this process or its ancestors. Supervisors and the service manager normally
 leave nothing to find. This room may read all of /proc through psutil, and kill.
+
+Touches: processes, the clock.
 """
 
 from __future__ import annotations

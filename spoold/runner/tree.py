@@ -5,6 +5,8 @@ looks in a row find nothing, or until the kernel itself says that there is no ch
 This room may touch /proc, prctl(2) and signals. It is loaded by the slot supervisor, which has to start in
 milliseconds and stay small: hence no psutil, no dataclasses, no typing. Where /proc or prctl is missing (not
 Linux) every look is empty, every prctl answers False, and callers fall back to process groups.
+
+Touches: files, processes, the clock.
 """
 
 from __future__ import annotations

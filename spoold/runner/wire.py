@@ -5,6 +5,8 @@ A process that runs a user's code is not trusted, so a host's answers are lines 
 
 Law: neither side ever blocks on the other; data that cannot be written now is kept and written when there is room.
 This room may touch the descriptors that it is given and nothing else. The supervisor loads it: kept small.
+
+Touches: files.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """A bell that a loop sleeps on: any thread may ring it, and other descriptors may end the wait, too.
 
 Law: no call blocks longer than asked, and ringing never blocks. Touches pipes of its own and poll(2).
+
+Touches: files.
 """
 
 from __future__ import annotations

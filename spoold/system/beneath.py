@@ -4,7 +4,9 @@ Anyone who may write to a share may put a link in any place at any moment, so a 
 directory on the way is opened from its parent, and the system call itself uses the last name. The way to the root is
 its owner's choice: links above the root count.
 
-Law: nothing stays open, since on NFS a held directory goes stale. Touches `os` and nothing else.
+Law: nothing stays open, since on NFS a held directory goes stale.
+
+Touches: files.
 """
 
 from __future__ import annotations

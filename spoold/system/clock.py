@@ -3,6 +3,8 @@
 Law: nothing above this room calls `time` itself. Intervals are measured with `monotonic`, self-fencing with
 `boottime` (the monotonic clock stands still while a laptop sleeps, its lease does not), and `wall` is for
 people only: it is never compared between machines.
+
+Touches: the clock.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ directory itself for reading.
 
 Law: only a denied call makes the client ask, and for each directory at most once a second, so permanent denials cost
 little. No link below the root is followed. Changes nothing.
+
+Touches: files, the clock.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ may come back as another kind. The kernel reports when its table of mounts has c
 
 Law: only the table of mounts is read, as in `mounts`. Until it is known, a directory counts as one on a server that
 forgets, which promises the least.
+
+Touches: files, the clock.
 """
 
 from __future__ import annotations

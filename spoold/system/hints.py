@@ -3,6 +3,8 @@
 Law: nothing may depend on a hint. Events get lost, and on a network file system those of other machines never come;
 the listing of the next poll finds the same. So an event only rings a bell, and notes whether there may be other
 directories to watch. No link is followed. Touches the watcher of `watching`, the mount table, and a pipe.
+
+Touches: files.
 """
 
 from __future__ import annotations

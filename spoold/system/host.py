@@ -3,6 +3,8 @@
 Law: "dead" is said only if it is certain. A process number alone identifies nothing, since numbers are used again:
 only together with the start time, on the same boot of the same kernel and in the same process table, does it identify
 a process. If in doubt, it counts as alive. Touches /proc, /etc/machine-id and the files of `probe`.
+
+Touches: files, processes, the clock, the network.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ A wake of that thread costs a busy loop more than reading inotify did, because i
 So all events of one read are one notice, and after an unneeded notice the thread rests until the loop waits again.
 
 Law: as for `watching`. A lost event does no harm: an overflow is noticed as any other event.
+
+Touches: files, threads.
 """
 
 from __future__ import annotations

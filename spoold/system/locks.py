@@ -3,6 +3,8 @@
 Law: a lock is held for one change of names and never over work, and every wait for it is bounded. It is the kernel's
 lock or none: a lock that is a file's mere existence outlives its holder, and that cannot be noticed. Touches the one
 file that is locked, which must exist: making it here would put one on the empty mount point of an unmounted share.
+
+Touches: files, the clock.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ Touches nothing outside the process.
 
 A snapshot costs nothing until one side changes a directory: both share the tree, and the side that first writes to a
 directory copies it (`Dir.owner` names its side). A simulator may therefore keep a snapshot of every step.
+
+Touches: threads.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: only /proc/self/mountinfo is read. Asking the file system itself could hang on a server that is away, and
 this is read to find out why something hangs.
+
+Touches: files.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 Law: every call walks its whole path anew, through directories and never through a link, and leaves nothing open; only
 that is fresh on NFS, and safe where others may write. Every error of write, fsync and close is raised, since a full
-server may report it only once. Touches `os` and nothing else.
+server may report it only once.
+
+Touches: files, processes, the clock.
 """
 
 from __future__ import annotations

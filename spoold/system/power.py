@@ -2,6 +2,8 @@
 
 Law: a machine without a battery, without systemd, or whose policy refuses, works on all the same: nothing here
 raises, and an impossible action is reported once, in words. Touches psutil's view of the battery and systemd-inhibit.
+
+Touches: files, processes.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Law: the container's share counts, not the machine's total: the smallest of hardware, affinity and cgroup limits.
 Nothing here raises for a missing file or tool; absent means unlimited, or none. Touches /proc, /sys, psutil and
 nvidia-smi.
+
+Touches: files, processes.
 """
 
 from __future__ import annotations

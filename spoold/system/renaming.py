@@ -7,6 +7,8 @@ done, and nothing happens at the server. As long as the file is looked at, that 
 request. Then the server is asked about that name, which drops the belief, and the rename is made.
 
 Law: an existing destination is refused (EEXIST) and never replaced. Touches two names and nothing else.
+
+Touches: files, processes.
 """
 
 from __future__ import annotations

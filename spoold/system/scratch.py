@@ -1,6 +1,8 @@
 """The scratch port: a worker's own local directory, one folder per attempt, gone when the attempt is committed.
 
 Law: it is on a local disk and never on the share, since processes that write here must not hang with the share.
+
+Touches: files, the clock, the environment.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Law: a new entry below one of the spool's directories gets the permissions that 
 a directory (it is setgid, and the group may write), the group may use every directory and read every file in it,
 whatever umask made them. In a directory that is closed to others, everything is closed to them. Only entries that
 this process made are touched.
+
+Touches: files, the environment.
 """
 
 from __future__ import annotations

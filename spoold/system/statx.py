@@ -2,6 +2,8 @@
 
 Law: nothing is opened, changed or returned; the server's answer goes into the client's own cache. Touches `ctypes`
 and `os`, and nothing if the C library has no statx.
+
+Touches: processes.
 """
 
 from __future__ import annotations

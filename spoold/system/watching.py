@@ -5,6 +5,8 @@ each event through two more threads, which costs as much as all the rest of a sh
 Observer is used.
 
 Law: the callback is quick and never raises; no link is followed. Touches inotify, or whatever the Observer touches.
+
+Touches: files.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Law: a file that an NFS server writes for its clients is no process's open file:
 closing. So on a machine that serves NFS, a "no" proves nothing. (A Samba server opens files as clients do.)
 
 Touches one open file, for a moment, and reads the kernel's counters of its NFS server.
+
+Touches: files.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: this file decides what a worker may run, not the users who can write to the share: handlers by type, Python
 modules by prefix, and raw commands only where `allow_command` says so.
+
+Touches: files.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@
 Law: a verb reads its options, calls the client library or a daemon, and prints. It decides nothing. It imports cheap
 modules at the top, and the rest where it uses them, since a short command spends most of its time at the start.
 May touch: everything below, the terminal, signals.
+
+Touches: processes, the environment.
 """
 
 

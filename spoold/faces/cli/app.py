@@ -2,6 +2,8 @@
 
 Law: the order of VERBS is the order in `spool --help`. A command line that clearly names a verb imports the file of
 that verb and no other, since a short command spends most of its time on imports.
+
+Touches: the terminal, the environment.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: a task is named by its whole id, since the beginning of an id may fit another task. A selection without --state
 takes only tasks that have not ended.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: a verb gets ids or a selection, never both and never neither. Of several ids, a wrong one does not stop the
 others, and the first wrong one decides the exit code.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: an answer within one second, or none, and no other output: a share that hangs must not hang a prompt. So a thread
 looks at the spool, and the program does not wait longer for it.
+
+Touches: threads, the terminal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """`spool doctor`: checks whether a mount is safe for a spool, and which claim strategy fits it.
 
 Law: if there is a report, its verdict alone decides the exit code: 1 for "not safe", 0 for any other.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: a field whose option is not given is not in the task, so that the value in a file, or the default, holds. An
 error in a field that an option has set names this option.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

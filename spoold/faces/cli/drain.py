@@ -2,6 +2,8 @@
 
 Law: workers are named or --all is given, never both and never neither. An unknown worker does not stop the others,
 and the first unknown one decides the exit code.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """`spool events`: the events of all journals.
 
 Law: events are printed in the order in which the client gives them, one line for each.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

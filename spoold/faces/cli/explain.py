@@ -1,6 +1,8 @@
 """`spool explain`: why a task is not running, and what would change it.
 
 Law: no reason is made here. The verdict comes first, and each reason is followed by the change that would help.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: nothing is repaired without --repair. After a repair the spool is checked again, and the exit code is that of the
 last check.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """`spool gc`: retention, now.
 
 Law: it only posts a request, and does not wait until the leader has carried it out.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ is unavailable, 70 a bug of ours, 74 stdout cannot be written, 124 a wait timed 
 
 Law: scripts rely on these exit codes. There are no others, except from `spool run`, which returns its task's own
 code, or 128 plus the number of the signal that ended it.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

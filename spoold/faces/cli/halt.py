@@ -1,6 +1,8 @@
 """`spool halt`: the emergency stop.
 
 Law: an emergency stop asks no question, and it never ends by itself: only a resume of everything ends it.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

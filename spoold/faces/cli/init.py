@@ -2,6 +2,8 @@
 
 Law: no spool is made on a mount that the doctor finds unsafe, unless --force is given. A group gets the directory
 before the tree is made in it, so that the whole tree belongs to the group.
+
+Touches: the terminal, the environment.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """`spool install-units`: writes systemd units for a spool.
 
 Law: it starts nothing, and with --print or --guide it also writes nothing.
+
+Touches: files, the terminal, the environment.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: the log of one id is printed byte for byte. Of several tasks, a line of one is never within a line of another: a
 line waits until it is whole, its log has ended, or it is longer than LINE_MOST_BYTES.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """`spool ls`: the tasks of a spool.
 
 Law: without --long, --type and --batch, names alone are read, and no task file is opened.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """`spool master`: one leader or standby.
 
 Law: `spool up` starts its master by this verb, with --name and --until-eof. The exit code is that of the daemon.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: any member may write names and messages in a spool. Output for people shows their control characters as escapes:
 they could clear the screen or forge a line. Output for programs is exact: JSON, and the output of a task.
+
+Touches: files, the terminal.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 The parser builds a validator for each parameter, also for one that is not given, and imports pydantic for that, which
 takes half the time of a short command. Law: the value is the same as the parser's; a parameter of any other kind is
 left to the parser.
-May touch: nothing.
 """
 
 from __future__ import annotations

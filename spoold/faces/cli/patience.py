@@ -2,6 +2,8 @@
 
 Law: in one wait it speaks once at most, and not at all if a task that it looks at has begun. It does not delay or end
 the wait: an error here is dropped, since the wait itself reports an unreadable spool.
+
+Touches: threads.
 """
 
 from __future__ import annotations

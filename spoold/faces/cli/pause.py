@@ -2,6 +2,8 @@
 
 Law: a command line gives a pause one end at most. The remarks on unknown types and on other pauses come after the
 request is posted, and change nothing.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Waiting for tasks: with a bar on a terminal, silent elsewhere.
 
 Law: the bar is on stderr, and only on a terminal, so that a program that reads the output never meets it.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

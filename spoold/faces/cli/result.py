@@ -2,6 +2,8 @@
 
 Law: stdout has the output alone, or the whole result with --json; the reason for a failure goes to stderr. The exit
 code is 1 if the task did not succeed, whatever its output says.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

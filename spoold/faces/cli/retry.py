@@ -2,6 +2,8 @@
 
 Law: a task is named by its whole id, since the beginning of an id may fit another task. A selection without --state
 takes failed tasks, and a task in any other state is refused.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

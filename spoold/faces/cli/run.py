@@ -2,6 +2,8 @@
 
 Law: with --id, Ctrl-C cancels the task only after its drop was judged: before that, the id may belong to the task of
 another program. Once the task has ended, the exit code is 0 only if it has succeeded.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 Law: plain text is laid out here, character by character, which starts faster than rich. Rich lays out text that is
 too wide, has characters of other widths, or is watched. Both look the same, and a test holds them so.
-May touch: the terminal's size and the environment.
+
+
+Touches: the terminal, the environment.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The values of the global options, and their spool.
 
 Law: `client.location` alone decides which directory is meant: the option is passed on, and has no default here.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The scripts by which bash, zsh and fish ask for completions: printed, or installed for the user.
 
 Law: a named shell counts. Only without a name it is the shell that started `spool`.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """`spool show`: everything about a task, or several.
 
 Law: with --json, one id is one object, and several ids or a selection are a list, however many tasks fit.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: all figures on a screen are of one picture, which the client has made. With --json and --watch, each picture is
 one line.
+
+Touches: the clock, the terminal.
 """
 
 from __future__ import annotations

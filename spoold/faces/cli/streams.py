@@ -6,6 +6,8 @@ its number, and our output would be written into that file.
 Law: a failed write to stdout or stderr is never taken for an error of the spool. On stdout it raises OutputFailed,
 which is not an OSError, so that no code for errors of the spool catches it by mistake. On stderr it is dropped: no
 stream is left to report it.
+
+Touches: files, the terminal, the environment.
 """
 
 from __future__ import annotations

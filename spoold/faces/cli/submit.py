@@ -2,6 +2,8 @@
 
 Law: all files are read before the first task is submitted, so that a file that cannot be read stops all of them. An
 option counts for every task, and overrides the value in the file.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """`spool up`: a master and workers here.
 
 Law: a mistake in the spool or in the configuration file is reported here once, before any child is started.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Values from a command line: 90s, cpu=2,mem=4G, K=V, JSON, files of tasks.
 
 Law: every wrong value is a BadFile that names the option or the file, and the fix; the group makes exit code 2 of it.
+
+Touches: files, the terminal.
 """
 
 from __future__ import annotations

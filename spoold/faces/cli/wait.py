@@ -2,6 +2,8 @@
 
 Law: the tasks are chosen once, when the wait begins. Of several ids, an unknown one does not stop the wait for the
 others.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: an option overrides the configuration file only if it is given; so --allow-command can only add a permission.
 `spool up` starts its workers by this verb.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """`spool workers`: every node that beats, or has stopped.
 
 Law: every node that the client knows of is shown, also a dead one; the client decides which are dead.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: each item is written once, by one thread, and `write` returns when all are done. What it calls must be safe in
 several threads.
+
+Touches: threads.
 """
 
 from __future__ import annotations

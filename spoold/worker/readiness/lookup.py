@@ -2,6 +2,8 @@
 
 Law: nothing here blocks the worker: a PATH may lead to a mount that hangs, so a thread looks, and until it has an
 answer the last one holds. It only looks: a program that is found may be gone at the start, which the attempt handles.
+
+Touches: files, threads.
 """
 
 from __future__ import annotations
