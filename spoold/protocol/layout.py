@@ -54,7 +54,7 @@ TREE: dict[str, str] = {
     HEARTBEATS: "one file for each living node; the beat is in its name",
     CONTROL: "requests, such as cancel, retry, pause, drain and halt",
     MASTER: "the one token of leadership",
-    EVENTS: "journals for people and tools, one writer per file; no decision is taken from them",
+    EVENTS: "journals for people and tools, one writer per file; no node decides by them",
     STATUS: "the leader's snapshots and checkpoints; of each the highest name counts",
     ARCHIVE: "old tasks with their results and logs, by hash of id",
     DOCTOR: "reports of `spool doctor`, one for each kind of mount, and its trials while it runs",

@@ -44,9 +44,10 @@ class Ledger:
 
     def _listed(self) -> dict[str, list[str]]:
         if self._names is None:
-            self._names = {}
+            names: dict[str, list[str]] = {}
             for name in self._fs.list(layout.RESULTS):
-                self._names.setdefault(ended_key_in(name), []).append(name)
+                names.setdefault(ended_key_in(name), []).append(name)
+            self._names = names
         return self._names
 
 

@@ -516,6 +516,23 @@ def test_a_machine_that_has_no_process_for_a_program_claims_nothing_for_a_while(
     assert bench.cluster.state("a") == "completed"
 
 
+def test_a_record_whose_earlier_attempts_could_not_be_read_claims_no_total() -> None:
+    """A total of this attempt alone would hide the cost of all before it from every later reader."""
+    bench = Bench(retry={"backoff_s": 0})
+    for attempt in (1, 2, 3):
+        assert bench.node.scratch is not None
+        bench.node.scratch.write(f"a.{attempt}", "result.json", b'{"tokens_used": 500}')
+        bench.cluster.finish("a", exit_code=attempt != 3)
+        if attempt == 2:
+            bench.node.fs.fail("list", "results", errno.EIO)
+        bench.cluster.settle()
+        bench.cluster.advance(1)
+    results = [json.loads(bench.cluster.fs.read(f"results/a.{attempt}.w1.json")) for attempt in (1, 2, 3)]
+    assert results[1]["total"] is None
+    assert results[2]["total"]["attempts"] == 3
+    assert results[2]["total"]["tokens_used"] == 1500
+
+
 def test_a_later_record_sums_up_all_attempts() -> None:
     bench = Bench(retry={"backoff_s": 0})
     for attempt in (1, 2, 3):

@@ -11,5 +11,6 @@
     elsewhere      which other worker could run what this one cannot, and how long this one leaves it alone
     start_backoff  how long a worker whose machine can start nothing claims nothing
 
-Law: pure; no attempt is charged for what was not the task's fault.
+Law: pure. An attempt is not charged for what was not the task's fault. A task that no worker can read fails all the
+same in the end.
 """

@@ -24,13 +24,14 @@ _SUMMED = ("duration_s", "cpu_s", "tokens_used", "cost_usd")
 class Conclusion:
     """The conclusion about an ended attempt: its outcome, the decision of the retry rule, and its output.
 
-    before: the total of the attempts before it.
+    before: the total of the attempts before it; summed: whether that could be read.
     """
 
     outcome: Outcome
     decision: retry.Again | retry.End
     output: Output
     before: Total | None = None
+    summed: bool = True
 
 
 @dataclass(slots=True)
@@ -90,7 +91,7 @@ def record_of(attempt: Attempt, verdict: Conclusion, now: str) -> dict[str, Any]
         "estimated": False,
         "total": None,
     }
-    if attempt.name.attempt > 1:
+    if attempt.name.attempt > 1 and verdict.summed:
         own = Total.model_validate({"attempts": 1, **{name: result[name] for name in _SUMMED}})
         total = own if verdict.before is None else plus(verdict.before, own)
         result["total"] = total.model_dump(mode="json")

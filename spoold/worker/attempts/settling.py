@@ -102,11 +102,13 @@ class Settling:
                 )
             attempt.judged = outcome
         outcome = attempt.judged
-        before = None
+        before, summed = None, True
         if attempt.name.attempt > 1:
-            with contextlib.suppress(OSError):  # the record before has it, too
+            try:
                 before = ledger.total_before(attempt.name.id, attempt.name.attempt)
-        return Conclusion(outcome, retry.decide(attempt.name, outcome, policy), output, before)
+            except OSError:
+                summed = False  # a record without a total has readers look at the ones before it
+        return Conclusion(outcome, retry.decide(attempt.name, outcome, policy), output, before, summed)
 
     def _publish(self, judged: list[Judged]) -> list[Judged]:
         """Return those whose results are out, and survive a power cut if that is asked for. Never raises OSError."""
