@@ -45,7 +45,13 @@ TIMEOUT = Annotated[
     str | None, typer.Option("--timeout", metavar="TIME", help="For one attempt: seconds, or 90s, 5m, 2h.")
 ]
 RETRIES = Annotated[
-    int | None, typer.Option("--retries", min=0, metavar="N", help="How often to try again when it fails.")
+    int | None,
+    typer.Option(
+        "--retries",
+        min=0,
+        metavar="N",
+        help="How often to try again when it fails: 3 times, unless the spool says otherwise.",
+    ),
 ]
 REQUIRES = Annotated[
     list[str] | None,
