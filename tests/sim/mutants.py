@@ -21,7 +21,7 @@ from tests.sim.mutants_drops import reused, slow
 from tests.sim.mutants_forgetful import doors_forgotten, ends_forgotten, forgetful, slow_forgetful
 from tests.sim.mutants_frozen import frozen
 from tests.sim.mutants_leader import leader
-from tests.sim.mutants_locks import locks
+from tests.sim.mutants_locks import locks, locks_at_the_end
 from tests.sim.mutants_moves import moves
 from tests.sim.mutation import Mutant
 from tests.sim.worlds import simulate_in
@@ -32,6 +32,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *frozen.all,
     *leader.all,
     *locks.all,
+    *locks_at_the_end.all,
     *clocks.all,
     *forgetful.all,
     *doors_forgotten.all,

@@ -15,6 +15,7 @@ from spoold.store.locked import LockedFileSystem
 from tests.sim.mutation import Mutations, Swap
 
 locks = Mutations("two-winners-lock")
+locks_at_the_end = Mutations("two-winners-lock-ends")
 
 
 def _without(room: str) -> list[Swap]:
@@ -35,7 +36,7 @@ def claim_without_lock() -> list[Swap]:
     return _without(layout.READY)
 
 
-@locks.add("one token", "Workers commit, and the leader takes claims back, without the lock.")
+@locks_at_the_end.add("one token", "Workers commit, and the leader takes claims back, without the lock.")
 def commit_without_lock() -> list[Swap]:
     return _without(layout.CLAIMED)
 

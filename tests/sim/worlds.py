@@ -62,6 +62,11 @@ _SILENT: tuple[Change, ...] = (
     (programs, "LONGEST_S", 30.0),
     (programs, "BRISK_WORLDS", 0.1),
 )
+# Two winners, and a leader that takes claims back at the moment of the commit, late or while its process stands still.
+_AT_THE_END: tuple[Change, ...] = (
+    (weather, "AIMS", (("claimed", "returned"),)),
+    (weather, "AIMED", {**weather.AIMED, "nap": 0.5, "late": 0.3}),
+)
 WORLDS: dict[str, tuple[Change, ...]] = {
     "fit": (),
     "forgetful": _FORGETFUL,
@@ -74,6 +79,7 @@ WORLDS: dict[str, tuple[Change, ...]] = {
     "silent": _SILENT,
     "two-winners": _UNFIT,
     "two-winners-lock": (*_UNFIT, *_BY_LOCK),
+    "two-winners-lock-ends": (*_UNFIT, *_BY_LOCK, *_AT_THE_END),
 }
 
 
