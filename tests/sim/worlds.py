@@ -62,7 +62,7 @@ _SILENT: tuple[Change, ...] = (
     (programs, "LONGEST_S", 30.0),
     (programs, "BRISK_WORLDS", 0.1),
 )
-# Two winners, and a leader that takes claims back at the moment of the commit, late or while its process stands still.
+# Two winners, and a leader that takes claims back when a worker commits, late or while its process stands still.
 _AT_THE_END: tuple[Change, ...] = (
     (weather, "AIMS", (("claimed", "returned"),)),
     (weather, "AIMED", {**weather.AIMED, "nap": 0.5, "late": 0.3}),
