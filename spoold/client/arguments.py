@@ -16,6 +16,7 @@ from spoold.protocol.codec import is_exact
 
 DEPTH_MAX = 100
 SHOWN_MAX = 60
+HALF = "holds half a character (a lone surrogate), which JSON cannot say; pass whole characters."
 
 
 def target_of(function: Callable[..., Any]) -> str:
@@ -81,6 +82,8 @@ def check_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     for number, value in enumerate(args, 1):
         _check(value, f"argument {number}", 0)
     for name, value in kwargs.items():
+        if _holds_half(name):
+            raise TypeError(f"argument {name!r} has a name that {HALF}")
         _check(value, f"argument {name!r}", 0)
 
 
@@ -96,6 +99,8 @@ def _check(value: Any, where: str, depth: int) -> None:
         for name, item in value.items():
             if type(name) is not str:
                 raise TypeError(f"{where} has the key {name!r}; JSON objects have strings as keys.")
+            if _holds_half(name):
+                raise TypeError(f"{where} has the key {name!r}, which {HALF}")
             _check(item, f"{where}[{name!r}]", depth + 1)
     else:
         _check_plain(value, where)
@@ -107,9 +112,14 @@ def _check_plain(value: Any, where: str) -> None:
         raise TypeError(
             f"{where} is a {kind.__qualname__}, which JSON cannot say; pass plain values, or a path to data."
         )
-    if kind is str and not value.isascii() and value.encode(errors="replace").decode() != value:
-        raise TypeError(f"{where} holds half a character (a lone surrogate), which JSON cannot say.")
+    if kind is str and _holds_half(value):
+        raise TypeError(f"{where} {HALF}")
     if kind is int and not is_exact(value):
         raise TypeError(f"{where} is an integer beyond 64 bits; pass it as a string.")
     if kind is float and not math.isfinite(value):
         raise TypeError(f"{where} is {value}, which JSON cannot say; pass None or a string.")
+
+
+def _holds_half(text: str) -> bool:
+    """Return whether a lone surrogate is in the text, as in the name of a file that is no UTF-8."""
+    return not text.isascii() and text.encode(errors="replace").decode() != text

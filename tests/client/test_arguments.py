@@ -97,6 +97,7 @@ class Colour(enum.IntEnum):
         (float("nan"), "argument 2 is nan"),
         (1 << 64, "beyond 64 bits"),
         ("\ud800", "half a character"),
+        ({"a": {"\ud800": 1}}, r"argument 2\['a'\] has the key '\\ud800', which holds half a character"),
         (Colour.RED, "is a Colour"),
         (b"x", "is a bytes"),
     ],
@@ -106,6 +107,11 @@ def test_what_json_cannot_say_is_refused_by_name(value: Any, words: str) -> None
         check_arguments([0, value], {})
     with pytest.raises(TypeError, match="argument 'key'"):
         check_arguments([], {"key": value})
+
+
+def test_a_name_that_json_cannot_say_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"argument '\\udcff' has a name that holds half a character"):
+        check_arguments([], {"\udcff": 1})
 
 
 def test_a_list_that_holds_itself_is_refused() -> None:
