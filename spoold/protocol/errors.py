@@ -5,8 +5,25 @@ Law: a lost race is not an error. It is an outcome, and is returned, never raise
 
 from __future__ import annotations
 
+from typing import Any
 
-class SpoolError(Exception):
+
+def _without_init(kind: type[Exception], *args: Any) -> Exception:
+    return kind.__new__(kind, *args)
+
+
+class _Portable(Exception):
+    """An error that pickle and copy make again from its text and its fields.
+
+    Python itself would call `__init__` with the text alone, which fails where that asks for more. Executors and
+    multiprocessing pickle what a call raises.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _without_init, (type(self), *self.args), self.__dict__
+
+
+class SpoolError(_Portable):
     """An error that spoold raises on purpose."""
 
 
@@ -30,7 +47,7 @@ class BadFile(SpoolError):
         return ": ".join(filter(None, (file, self.field, self.problem)))
 
 
-class WrongValue(ValueError):
+class WrongValue(_Portable, ValueError):
     """The error of our models' validators: the problem with a value, and the fix."""
 
     def __init__(self, problem: str, mend: str) -> None:
