@@ -45,12 +45,13 @@ class Revisions:
 
     @property
     def current(self) -> Settings:
-        """The settings as last looked up; the first call looks. Errors: BadFile of spool.toml."""
+        """The settings as last looked up. Looks by itself until one look has succeeded: a client never looks again,
+        and would go by spool.toml alone for as long as it lives. Errors: BadFile of spool.toml.
+        """
         if self._current is None:
-            self._current = self._base()
-            with contextlib.suppress(OSError):  # the next call looks again
+            with contextlib.suppress(OSError):
                 self.look()
-        return self._current
+        return self._base() if self._current is None else self._current
 
     def look(self) -> None:
         """List settings/, and go by what is there from now on. Errors: OSError; then everything stays as it was."""
@@ -61,6 +62,7 @@ class Revisions:
         if blocked:
             # The status lists a link in its place with all other links of the tree.
             self.warnings = [] if obstacle(self._fs, layout.CHANGES) else barriers(self._fs, blocked)
+            self._current = self._current or self._base()
             return
         names = sorted(name for name in map(parse_change, listed) if name is not None)
         warnings = []

@@ -72,8 +72,19 @@ def test_the_first_who_asks_looks() -> None:
     spool.mount.fail("list", "settings", errno.EIO)
     store = spool.open("w3")
     assert store.settings.of("review").max_concurrent == 5
-    store.revisions.look()
+    assert store.settings.of("review").max_concurrent == 3, "a look that failed is no look"
+    listed = spool.mount.asked["list"]
     assert store.settings.of("review").max_concurrent == 3
+    assert spool.mount.asked["list"] == listed
+
+
+def test_a_directory_that_is_closed_from_the_first_look_on_is_looked_at_once() -> None:
+    spool = Spool()
+    spool.mount.closed.add("settings")
+    assert spool.store.settings.of("review").max_concurrent == 5
+    listed = spool.mount.asked["list"]
+    assert spool.store.settings.of("review").max_concurrent == 5
+    assert spool.mount.asked["list"] == listed
 
 
 @pytest.mark.parametrize(
