@@ -94,3 +94,19 @@ def test_an_output_that_fails_is_no_reason_to_think_the_task_was_not_submitted(r
     done = call(root, ("submit", "--id", "unprinted", "--", "true"), ">/dev/full")
     assert (done.returncode, b"may have been carried out" in done.stderr) == (74, True)
     assert spool("show", "unprinted", root=root).code == 0
+
+
+@pytest.mark.parametrize(
+    "words", [("submit", "-"), ("run", "--stdin", "--", "cat"), ("submit", "--type", "t", "--input", "@-")]
+)
+def test_an_input_that_cannot_be_read_is_named_and_is_no_fault_of_the_spool(
+    root: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    done = call(root, words, f"0>{tmp_path}/write-only")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"spool: stdin: cannot be read: Bad file descriptor. Fix: "), done.stderr
+
+
+def test_a_closed_input_is_empty(root: Path) -> None:
+    done = call(root, ("submit", "-"), "<&-")
+    assert (done.returncode, b"stdin: is empty" in done.stderr) == (2, True)

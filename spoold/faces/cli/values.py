@@ -78,7 +78,7 @@ def json_value(text: str, option: str) -> Any:
 def read_file(path: str) -> bytes:
     """Return the bytes of the caller's file, or of stdin for '-'. Errors: BadFile."""
     if path == "-":
-        return sys.stdin.buffer.read()
+        return _from_stdin()
     try:
         with open(path, "rb") as file:
             if stat.S_ISCHR(os.fstat(file.fileno()).st_mode) and not file.isatty():
@@ -89,8 +89,8 @@ def read_file(path: str) -> bytes:
 
 
 def standard_input(most_bytes: int) -> str:
-    """Return stdin as text. Errors: BadFile for text that no task can hold."""
-    data = sys.stdin.buffer.read(most_bytes + 1)
+    """Return stdin as text. Errors: BadFile if it cannot be read, or for text that no task can hold."""
+    data = _from_stdin(most_bytes + 1)
     if len(data) > most_bytes:
         problem = f"standard input has more than {most_bytes:,} bytes, and is part of the task."
         raise BadFile("--stdin", "", problem, "put it into a file on the share, and name that in the command.")
@@ -99,6 +99,15 @@ def standard_input(most_bytes: int) -> str:
     except UnicodeDecodeError:
         mend = "put it into a file on the share, and name that in the command."
         raise BadFile("--stdin", "", "standard input is no UTF-8 text.", mend) from None
+
+
+def _from_stdin(most_bytes: int = -1) -> bytes:
+    """Return the bytes of stdin. Errors: BadFile: an OSError would be taken for an error of the spool."""
+    try:
+        return sys.stdin.buffer.read(most_bytes)
+    except OSError as error:
+        mend = "send it through a pipe, or from a file that is open for reading."
+        raise BadFile("stdin", "", f"cannot be read: {error.strerror}.", mend) from error
 
 
 def tasks_in(path: str) -> dict[str, Any] | list[dict[str, Any]]:
