@@ -5,6 +5,7 @@
     connection   an open spool: publishing, posting requests, leaving it clean
     location     which directory is meant when none is said
     awaited      which batch a drop waits for
+    submitting   how a program submits: one task, or many at once
     submission   from what a caller wrote to what is dropped: ids, validation, batches
     by_name      what names alone say, for a shell that completes a word
     selecting    tasks by their ids, or by what they have in common

@@ -7,11 +7,12 @@ Touches: the clock.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from spoold.client import arguments, pauses, submission
+from spoold.client import pauses
 from spoold.client.reading import Reading
+from spoold.client.submitting import Submitting
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import WaitTimeout
 from spoold.protocol.lifecycle import State
@@ -27,37 +28,9 @@ if TYPE_CHECKING:
     from spoold.store.locate import Located
 
 
-class SpoolClient(Reading):
-    """An open spool: `with Spool("/mnt/spool") as spool: …`. Thread-safe, except `close`. Each raises Unavailable."""
-
-    def submit(self, task: Mapping[str, Any] | None = None, /, **fields: Any) -> str:
-        """Drop a task, given as a mapping, as fields, or both (fields win); returns its id at once.
-
-        By then the task survives a power cut, if the spool's settings ask for it. Without an `id` one is made;
-        with one, submitting the same task again changes nothing. Errors: BadFile, TypeError for a wrong argument.
-        """
-        return self.submit_from(submission.TASK, {**arguments.mapping_of(task, fields), **fields})
-
-    def submit_from(self, file: str, task: Mapping[str, Any], *, stem: str = "") -> str:
-        """Submit a task that came from a file; errors name that file. A generated id begins with stem."""
-        micros, stamp = self.micros(), self.store.stamp()
-        drop = submission.plain(task, self.store.basics, micros, stamp, file=file, stem=stem)
-        if drop is None:
-            drop = submission.one(task, self.store.settings, micros, stamp, file=file, stem=stem)
-        self.publish([drop])
-        return drop.ids[0]
-
-    def submit_many(self, tasks: Iterable[Mapping[str, Any]], *, file: str = submission.TASKS) -> list[str]:
-        """Drop many tasks as one file; all are admitted or none. Returns their ids in order.
-
-        Above `[drop] max_batch_bytes` they become several files. Errors: BadFile that names the line; then nothing
-        was dropped.
-        """
-        drops = submission.many(tasks, self.store.settings, self.micros(), self.store.stamp(), file=file)
-        if len(drops) > 1:
-            self.micros(len(drops) - 1)  # the parts took the numbers after the first
-        self.publish(drops)
-        return [task_id for drop in drops for task_id in drop.ids]
+class SpoolClient(Submitting, Reading):
+    """An open spool: `with Spool("/mnt/spool") as spool: …`. Thread-safe, except `close`. Every method that reaches
+    the spool raises Unavailable, with advice, when it cannot be reached."""
 
     def locate(self, task_id: str) -> Located:
         """Return where a task is, by id, name of its drop, or a unique beginning of its id. Errors: NotFound."""

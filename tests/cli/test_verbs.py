@@ -196,9 +196,12 @@ def test_a_mistake_is_exit_2_and_a_sentence(root: Path, run: Run, words: list[st
 
 def test_one_bad_file_of_several_submits_none(root: Path, run: Run, tmp_path: Path) -> None:
     (tmp_path / "good.json").write_text('{"type": "t"}')
-    (tmp_path / "bad.json").write_text("{")
-    assert run("submit", str(tmp_path / "good.json"), str(tmp_path / "bad.json")).code == 2
-    assert pending(root) == []
+    (tmp_path / "good.jsonl").write_text('{"type": "t"}\n')
+    for name, text in (("a.json", "{"), ("b.json", '{"type": "t", "timeout": -1}'), ("c.jsonl", '{"tpye": "t"}\n')):
+        (tmp_path / name).write_text(text)
+        done = run("submit", *(str(tmp_path / file) for file in ("good.json", "good.jsonl", name)))
+        assert (done.code, done.out, pending(root)) == (2, "", [])
+        assert name in done.err
 
 
 def test_ls_in_its_three_forms(root: Path, run: Run) -> None:

@@ -1,9 +1,7 @@
 """`spool submit`: makes tasks from files, standard input, options or a command.
 
-Law: all files are read before the first task is submitted, so that a file that cannot be read stops all of them. An
-option counts for every task, and overrides the value in the file.
-
-Touches: the terminal.
+Law: all files are read and checked before the first task is submitted, so that one wrong file or task stops all of
+them. An option counts for every task, and overrides the value in the file.
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
     from spoold.client.spool_client import SpoolClient
+    from spoold.client.submission import Drop
 
 EPILOG = """Example: spool submit review.json more-tasks.jsonl
 
@@ -56,7 +55,7 @@ def submit(
     """Submit tasks.
 
     They come from files, from stdin, from options, or are a command after --. Prints the ids, one per line. With
-    files, options apply to every task in them.
+    files, options apply to every task in them. If one task is wrong, none is submitted.
     """
     fields = drafting.Options(
         kind, input_json, task_id, name, priority, after, timeout, retries, requires, batch, env, cwd
@@ -64,10 +63,10 @@ def submit(
     command = ctx.meta.get(COMMAND)
     drafts = _drafts(files or [], fields, command)
     with session(ctx).spool() as spool:
-        ids: list[str] = []
         with drafting.naming_options(fields):
-            for file, found in drafts:
-                ids += _submit(spool, file, found)
+            drops = [drop for file, found in drafts for drop in _checked(spool, file, found)]
+        spool.publish(drops)
+        ids = [task_id for drop in drops for task_id in drop.ids]
         if as_json:
             output.print_json({"ids": ids})
         else:
@@ -105,12 +104,13 @@ def _drafts(
     return drafts
 
 
-def _submit(spool: SpoolClient, file: str, found: dict[str, Any] | list[dict[str, Any]]) -> list[str]:
+def _checked(spool: SpoolClient, file: str, found: dict[str, Any] | list[dict[str, Any]]) -> list[Drop]:
+    """Return the tasks of a file as they would be dropped. Errors: BadFile."""
     if isinstance(found, list):
-        return spool.submit_many(found, file=file)
+        return spool.drafted_many(found, file=file)
     # A generated id begins like the file's name, as for a file that is dropped by hand.
     stem = os.path.basename(file).rpartition(".")[0] if file.lower().endswith(".json") else ""
-    return [spool.submit_from(file, found, stem=stem)]
+    return [spool.drafted(file, found, stem=stem)]
 
 
 def _wait(spool: SpoolClient, ids: list[str]) -> None:
