@@ -10,13 +10,22 @@ from typing import Any
 
 from spoold.doctor.share import Share
 from spoold.protocol import layout
+from spoold.protocol.lanes import Lane
+from spoold.protocol.names import COUNT_MAX, DELAY_MAX_MS, ID_MAX, TaskName
 
-# Every character of the grammar, the longest name that it allows, and the longest lane.
+# As many bytes as a name may have.
+LONGEST = "5000.hff58yhhc0-3." + "n" * 224 + ".a1f0c0.json"
+# Every character of the grammar of tasks and of lanes, and the longest name.
 MADE = (
     "4990.hff58yhhc0-3.Build_=+,.-x.a2f1c0r1500d.json",
     "type=build,run=command,cpu=1.5,mem=4096,need=docker+node",
-    "5000.hff58yhhc0-3." + "n" * 224 + ".a1f0c0.json",
+    LONGEST,
 )
+# The longest lane that there may be, and in it the longest task: some servers limit the whole path.
+LANE = Lane("t" * 48, run="command", need=("a" * 48, "b" * 48, "c" * 31)).encode()
+TASK = TaskName(
+    5000, "hff58yhhc0-zzzzzz", "n" * ID_MAX, COUNT_MAX, COUNT_MAX, COUNT_MAX, DELAY_MAX_MS, conditional=True
+).encode()
 
 
 def try_names(share: Share, room: str) -> dict[str, Any]:
@@ -24,6 +33,8 @@ def try_names(share: Share, room: str) -> dict[str, Any]:
     place = layout.join(room, "names")
     share.mkdir(place)
     lost = [_short(name) for name in MADE if not _survives(share, place, name)]
+    if not _holds_lane(share, place):
+        lost.append(f"{_short(LANE)}/{_short(TASK)}")
     share.write(layout.join(place, "case"), b"", durable=False)
     share.write(layout.join(place, "CASE"), b"", durable=False)
     return {
@@ -37,6 +48,14 @@ def _survives(share: Share, place: str, name: str) -> bool:
     with contextlib.suppress(OSError):
         share.write(layout.join(place, name), b"", durable=False)
         return name in share.list(place)
+    return False
+
+
+def _holds_lane(share: Share, place: str) -> bool:
+    lane = layout.join(place, LANE)
+    with contextlib.suppress(OSError):
+        share.mkdir(lane)
+        return LANE in share.list(place) and _survives(share, lane, TASK)
     return False
 
 

@@ -74,6 +74,15 @@ class WindowsShare(Share):
         super().write(f"{directory}/{name.lower().replace('+', '_')}", data, durable=durable)
 
 
+class ShallowShare(Share):
+    """Holds every name, but no path of more than 400 bytes below the room of the trials."""
+
+    def write(self, path: str, data: bytes, *, durable: bool) -> None:
+        if len(path) > 400:
+            raise refuse(errno.ENAMETOOLONG, path)
+        super().write(path, data, durable=durable)
+
+
 class ForgetfulShare(Share):
     """A listing is remembered for a while: what another machine made meanwhile is not in it."""
 

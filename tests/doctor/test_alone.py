@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from spoold.doctor import names
 from spoold.doctor.share import Share
+from spoold.protocol.lanes import LANE_MAX, parse_lane
+from spoold.protocol.names import parse_task
 from spoold.protocol.report import Report
 from spoold.store.reports import read_reports
 from spoold.system.posix import PosixFileSystem
@@ -60,6 +63,7 @@ def test_in_a_spool_the_directories_of_the_tree_are_tried_and_the_report_is_kept
         (shares.LocklessShare, "safe with rename", "locks", "ENOLCK"),
         (shares.GenerousShare, "safe with rename", "locks", "granted twice"),
         (shares.WindowsShare, "not safe", "names", "(254 bytes)"),
+        (shares.ShallowShare, "not safe", "names", "(200 bytes)/5000"),
     ],
 )
 def test_a_lie_is_found(tmp_path: Path, unsafe: type[Share], verdict: str, probe: str, words: str) -> None:
@@ -77,3 +81,9 @@ def test_a_trial_that_fails_is_a_figure_and_the_others_go_on(tmp_path: Path) -> 
     report = examined(Broken(str(tmp_path)))
     assert "Input/output error" in bad(report)["exclusive"]
     assert (report.verdict, "pace" in report.measured) == ("not safe", True)
+
+
+def test_the_longest_names_that_a_spool_may_hold_are_tried() -> None:
+    assert parse_lane(names.LANE) is not None
+    assert parse_task(names.TASK) is not None
+    assert (len(names.LANE), len(names.LONGEST)) == (LANE_MAX, 254)

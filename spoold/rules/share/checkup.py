@@ -82,7 +82,11 @@ def _names(figures: Figures) -> list[Remark]:
     if figures["lost"]:
         problem = f"names of tasks come back changed, or not at all: {', '.join(figures['lost'])}"
         found.append(
-            bad("names", problem, "on SMB mount with the usual mapping of names; names of 254 bytes must fit")
+            bad(
+                "names",
+                problem,
+                "on SMB mount with the usual mapping of names; names of 254 bytes must fit, and paths of 460",
+            )
         )
     if not figures["case_sensitive"]:
         found.append(note("names", "names that differ by case alone are one file here; spoold makes no such names"))
