@@ -1,4 +1,9 @@
-"""A .jsonl drop → many tasks: all of its lines or none, and each exactly once, even if another leader finishes it.
+"""A .jsonl drop → many tasks: each line at most once, even if another leader finishes it.
+
+A batch is accepted or rejected whole. All lines of an accepted one become tasks, with two exceptions. If its file
+is written again meanwhile, and this leader has not read the accepted content, the other lines are lost, and the new
+content is judged as a drop. If the file has a wrong line by then, as after a change of settings, it goes to rejected/
+with the reason. In both cases the lines that are tasks already stay tasks.
 
 The batch file is the token of all its lines. It stands in its leader's door (see `doors`). Its lines are staged
 beside it and published by rename.
