@@ -77,7 +77,7 @@ def _weight(found: Remark) -> str:
 
 
 def show(report: Report) -> None:
-    """Print the report for people: the worst first, the verdict last."""
+    """Print the report for people: the worst first, then the verdict, and last a line to copy into a bug report."""
     from spoold.rules.share.mount_options import describe
 
     print_line(f"{report.directory}: {describe(report.mount) if report.mount else 'mounted in an unknown way'}")
