@@ -52,7 +52,7 @@ SOMEBODY = "?"
 class View:
     """The spool as this leader last saw it. Directory → file name → the name's fields.
 
-    pending: the drops that are ours to judge, sorted; blocked: lanes and claim directories that are no directories.
+    pending: the drops that are ours to judge, sorted; blocked: paths that it could not list, empty or move elsewhere.
     """
 
     pending: list[str] = field(default_factory=list)
