@@ -3,6 +3,8 @@
 Law: only the end of the input counts, or an error after which nothing can be read any more. The input itself is
 thrown away. The descriptor is read and not `sys.stdin`, since a thread inside its buffer would crash the interpreter
 at its end.
+
+Touches: files, threads.
 """
 
 from __future__ import annotations

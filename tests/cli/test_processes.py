@@ -95,6 +95,19 @@ def test_an_interrupted_run_cancels_its_task(root: Path) -> None:
     assert (done.code, json.loads(done.out)["endless"]["status"]) == (1, "cancelled")
 
 
+def test_an_interrupted_run_cancels_no_task_of_another_program(root: Path, tmp_path: Path) -> None:
+    words = ("sh", "-c", f"echo begun; until [ -e {tmp_path}/go ]; do sleep 0.05; done")
+    assert spool("submit", "--id", "shared", "--retries", "0", "--", *words, root=root).code == 0
+    process = start("run", "--id", "shared", "--", *words, root=root)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"begun\n"
+    process.send_signal(signal.SIGINT)
+    code, _, err = finish(process)
+    assert (code, "shared is not cancelled" in err, "`spool cancel shared` cancels it" in err) == (130, True, True)
+    (tmp_path / "go").touch()
+    assert spool("wait", "shared", "--timeout", "30", root=root).code == 0
+
+
 def submit_until(root: Path, go: Path) -> str:
     """A task that runs until a file is there; its id."""
     script = f"echo begun; until [ -e {go} ]; do sleep 0.05; done"
@@ -165,7 +178,7 @@ def test_a_run_that_nobody_reads_any_more_cancels_its_task(root: Path, more: str
     process.stdout.close()
     process.stdout = None
     code, err = finish_unread(process)
-    assert code == 0
+    assert code == 141, "as of a command that ends by SIGPIPE"
     assert (f"{name} is being cancelled" in err, "Traceback" in err, err.count("\n")) == (True, False, 1)
     done = spool("wait", name, "--timeout", "30", "--json", root=root)
     assert (done.code, json.loads(done.out)[name]["status"]) == (1, "cancelled")

@@ -4,7 +4,7 @@
 is unavailable, 70 a bug of ours, 74 stdout cannot be written, 124 a wait timed out, 130 interrupted.
 
 Law: scripts rely on these exit codes. There are no others, except from `spool run`, which returns its task's own
-code, or 128 plus the number of the signal that ended it.
+code, 128 plus the number of the signal that ended it, or 141 if the reader of its output has gone.
 
 Touches: the terminal.
 """

@@ -1,7 +1,7 @@
 """`spool run`: a command as if it ran here.
 
-Law: with --id, Ctrl-C cancels the task only after its drop was judged: before that, the id may belong to the task of
-another program. Once the task has ended, the exit code is 0 only if it has succeeded.
+Law: with --id, Ctrl-C cancels the task only if there was none of that id before, and only after its drop was judged:
+else it may be the task of another program. The exit code is 0 only if the task has ended and has succeeded.
 
 Touches: the terminal.
 """
@@ -20,6 +20,9 @@ from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
     from spoold.client.spool_client import SpoolClient
+
+# 128 + SIGPIPE: a command that ran here would end by that signal.
+UNREAD = 141
 
 EPILOG = """Example: spool run --cwd . -- make test
 
@@ -58,7 +61,8 @@ def run(
     Shows its output and exits with its exit code, or with 128 plus the number of the signal that killed it. Its
     stderr comes on stdout too, in the order in which it was written: a task has one log. Its stdin is empty without
     --stdin. It runs on any worker that takes it, once unless --retries says more. Ctrl-C cancels it, and so does a
-    reader that closes the pipe, as in `spool run … | head`.
+    reader that closes the pipe, as in `spool run … | head`; the exit code is then 130 or 141. With --id it cancels
+    no task that was there before.
     """
     from spoold.faces.cli import values
     from spoold.protocol.errors import SpoolError
@@ -73,29 +77,44 @@ def run(
             draft = {**draft, "stdin": values.standard_input(spool.store.settings.drop.max_bytes)}
         elif streams.is_piped():
             output.remark("spool: standard input is not sent to the command; --stdin sends it")
+        # A task that was there before, with the same content, is another program's.
+        anothers = task_id is not None and _is_there(spool, task_id)
         with drafting.naming_options(fields):
             submitted = spool.submit_from("the command", draft)
-        mine = task_id is None
+        judged = task_id is None
         try:
             refused = spool.refusal(submitted)
             if refused is not None:
                 raise SpoolError(output.why_ended(refused))
-            mine = True
+            judged = True
             code = _attend(spool, submitted)
         except streams.ReaderGone as gone:
-            # A command that ran here would end by SIGPIPE.
-            ended = streams.give_up(gone)
-            spool.cancel(submitted, reason="the reader of spool run's output has gone")
-            output.remark(f"spool: the reader of the output has gone, so {submitted} is being cancelled")
-            raise typer.Exit(ended) from None
+            streams.give_up(gone)
+            _cancel(spool, submitted, "the reader of spool run's output has gone", mine=judged and not anothers)
+            code = UNREAD
         except KeyboardInterrupt:
-            if not mine:
-                output.remark(f"spool: {submitted} is not admitted yet, so it is not cancelled: it may be another's")
-                raise typer.Exit(INTERRUPTED) from None
-            spool.cancel(submitted, reason="Ctrl-C in spool run")
-            output.remark(f"spool: {submitted} is being cancelled")
-            raise typer.Exit(INTERRUPTED) from None
+            _cancel(spool, submitted, "Ctrl-C in spool run", mine=judged and not anothers)
+            code = INTERRUPTED
     raise typer.Exit(code)
+
+
+def _is_there(spool: SpoolClient, task_id: str) -> bool:
+    from spoold.protocol.errors import NotFound
+
+    try:
+        return spool.locate(task_id).id == task_id
+    except NotFound:
+        return False
+
+
+def _cancel(spool: SpoolClient, task_id: str, reason: str, *, mine: bool) -> None:
+    """Cancel the task if this command has submitted it, and say on stderr what becomes of it."""
+    if not mine:
+        why = "it is not admitted yet, or another program has submitted the same task"
+        output.remark(f"spool: {task_id} is not cancelled: {why}. `spool cancel {task_id}` cancels it all the same")
+        return
+    spool.cancel(task_id, reason=reason)
+    output.remark(f"spool: {task_id} is being cancelled: {reason}")
 
 
 def _attend(spool: SpoolClient, task_id: str) -> int:

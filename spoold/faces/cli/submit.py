@@ -2,6 +2,8 @@
 
 Law: all files are read and checked before the first task is submitted, so that one wrong file or task stops all of
 them. An option counts for every task, and overrides the value in the file.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations
