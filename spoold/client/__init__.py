@@ -15,6 +15,7 @@
     inquiry      why a task is not running
     pauses       pauses and halts: who asked, why, and until when
     rejections   the drop that was rejected because a task has its id
+    endings      how attempts ended, and the last line that they wrote
     origins      the tasks with which a dependency failure began
     status       the picture of the cluster, also without a leader
     counted      the picture without a leader, made by listing

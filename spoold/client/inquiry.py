@@ -15,6 +15,7 @@ from datetime import datetime
 import orjson
 
 from spoold.client.awaited import awaited, told_of
+from spoold.client.endings import ended, ending
 from spoold.client.hearing import with_silence
 from spoold.client.living import Sleep
 from spoold.client.origins import origins
@@ -34,7 +35,7 @@ from spoold.protocol.request import Verb
 from spoold.protocol.result import Code, Result
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import Task
-from spoold.rules.answers.case import Case, Claim, EndedAttempt, Explanation, Seen
+from spoold.rules.answers.case import Case, Claim, Explanation, Seen
 from spoold.rules.answers.reasons import explain as judge_case
 from spoold.rules.cluster.drain import is_drained
 from spoold.rules.cluster.nodes import ASLEEP
@@ -144,7 +145,7 @@ class _Gathering:
     def _ended(self) -> Case:
         case = self._base
         with contextlib.suppress(NotFound, BadFile):
-            case = replace(case, last=_attempt(read_result(self._store, self._located)))
+            case = replace(case, last=ending(self._store, self._located, read_result(self._store, self._located)))
         with contextlib.suppress(BadFile):
             case = self._with_parents(case, self._read())
         if case.last is not None and case.last.code == Code.DEPENDENCY_FAILED:
@@ -192,7 +193,7 @@ class _Gathering:
             self._with_workers(self._with_lane(case, lane, name), lane),
             type=facts,
             asked=told(self._store, self._requests),
-            last=_attempt(last) if last is not None else None,
+            last=ended(last) if last is not None else None,
             rest_s=self._rest_s(name, last),
             disk=self._store.room(),
         )
@@ -288,12 +289,6 @@ class _Gathering:
             with contextlib.suppress(BadFile, FileNotFoundError), readable(path):
                 lanes.append(codec.load_task(self._store.fs.read(path), path).lane)
         return lanes
-
-
-def _attempt(result: Result) -> EndedAttempt:
-    code, message = ("", "") if result.error is None else (str(result.error.code), result.error.message)
-    ended = result.attempt, str(result.status), result.worker_id, result.completed_at, code, message
-    return EndedAttempt(*ended, frozen_s=result.frozen_s or 0.0)
 
 
 def _place(located: Located) -> str:

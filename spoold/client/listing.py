@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from spoold.client.endings import last_line
 from spoold.client.info import kind_of, read_content, reason_of, text_in
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, BadName, SpoolError
@@ -41,8 +42,6 @@ from spoold.store.clocks import by_host
 from spoold.store.locate import Located, locate_many
 from spoold.store.store import Store
 from spoold.system.host import SystemHost
-
-TAIL_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,13 +256,7 @@ class _Listing:
         """Return the last line of its log; '' for an archived task, whose log is not read."""
         if located.attempt == 0 or located.archived or (log := self._logs.get(key(located.id))) is None:
             return ""
-        try:
-            size = self._store.fs.stat(log[1]).size
-            data = self._store.fs.read(log[1], TAIL_BYTES, offset=max(0, size - TAIL_BYTES))
-        except OSError:
-            return ""
-        lines = [line for line in data.decode(errors="replace").splitlines() if line.strip()]
-        return lines[-1].strip() if lines else ""
+        return last_line(self._store, log[1])
 
 
 def _positive(seconds: float | None) -> float | None:

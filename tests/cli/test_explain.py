@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.command import leader, make, spool, told
+from tests.cli.test_verbs import end
 
 
 def test_a_task_that_waits_for_nobody(tmp_path: Path) -> None:
@@ -40,7 +43,57 @@ def test_a_task_that_waits_for_nobody(tmp_path: Path) -> None:
                 "until": None,
             },
         ],
+        "last_line": "",
     }
+
+
+def fails(directory: Path, task_id: str, log: str, code: str = "MAX_RETRIES") -> None:
+    """A task that failed, with what it wrote."""
+    name = f"{task_id}.1.w-aaaaa.log"
+    (directory / "logs" / name).write_text(log)
+    end(directory, task_id, "failed", error={"code": code, "message": "exited with code 2"}, log=name)
+
+
+def test_a_task_that_failed_by_itself_says_what_it_wrote_last(tmp_path: Path) -> None:
+    directory = make(tmp_path / "s")
+    fails(directory, "bad", "hello\ncause: \x1b[31mno file\x1b[0m\n\n")
+    leader(directory)
+    verdict, *more = spool(directory, "explain", "bad").stdout.splitlines()
+    assert verdict.endswith("MAX_RETRIES: exited with code 2")
+    assert more == [
+        "  the last line of its output: cause: \\x1b[31mno file\\x1b[0m",
+        "  what would change it (failed): `spool logs bad` has all it wrote; fix the cause, then `spool retry bad`",
+    ]
+    assert told(directory, "explain", "bad")["last_line"] == "cause: \x1b[31mno file\x1b[0m"
+
+
+def test_a_last_line_of_any_length_is_cut(tmp_path: Path) -> None:
+    directory = make(tmp_path / "s")
+    fails(directory, "long", "x" * 100_000)
+    line = spool(directory, "explain", "long").stdout.splitlines()[1]
+    assert line == f"  the last line of its output: {'x' * 199}…"
+
+
+@pytest.mark.parametrize("log", ["other.1.w-aaaaa.log", "../spool.toml", "gone.1.w-aaaaa.log", ""])
+def test_a_name_that_is_no_log_of_the_task_is_not_opened(tmp_path: Path, log: str) -> None:
+    directory = make(tmp_path / "s")
+    fails(directory, "other", "secret\n")
+    end(directory, "gone", "failed", log=log)
+    assert "output" not in spool(directory, "explain", "gone").stdout
+    assert spool(directory, "wait", "gone").stderr == "gone failed: EXIT_NONZERO: exit code 3\n"
+
+
+def test_a_wait_for_a_task_that_failed_says_what_it_wrote_last(tmp_path: Path) -> None:
+    directory = make(tmp_path / "s")
+    fails(directory, "bad", "hello\ncause:\x07 no file\n")
+    result = spool(directory, "wait", "bad")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "bad failed: MAX_RETRIES: exited with code 2; its last line: cause:\\x07 no file "
+        "(`spool logs bad` has all it wrote)\n"
+    )
+    fails(directory, "gone", "hello\n", "CANCELLED")
+    assert "hello" not in spool(directory, "wait", "gone").stderr
 
 
 def test_an_unknown_task_has_its_own_exit_code(tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "failed",
         "fix the cause, then `spool retry t`; or submit t again, corrected and under another id",
     ),
-    ("a failure", failed(Code.TIMEOUT), "failed", "`spool retry t` gives it a fresh budget"),
+    ("a failure", failed(Code.TIMEOUT), "failed", "fix the cause, then `spool retry t`"),
     (
         "later for ever",
         failed(Code.TRY_LATER),

@@ -424,7 +424,7 @@ def test_what_ended_says_how() -> None:
     )
     answer = explain(failed)
     assert answer.verdict == "it failed on w-1, attempt 1: TIMEOUT: 5 s"
-    assert answer.reasons[0].change == "`spool retry t` gives it a fresh budget"
+    assert answer.reasons[0].change == "fix the cause, then `spool retry t`"
     refused = replace(failed, last=EndedAttempt(1, "failure", "w-1", code="SPAWN_FAILED", message="add allow_cwd"))
     assert explain(refused).reasons[0].change == (
         "fix the cause, then `spool retry t`; or submit t again, corrected and under another id"
@@ -434,6 +434,30 @@ def test_what_ended_says_how() -> None:
         == "it failed on w-1, attempt 1: failure"
     )
     assert explain(replace(failed, last=None)).reasons[0].change == "`spool fsck` says more"
+
+
+@pytest.mark.parametrize("code", ["EXIT_NONZERO", "MAX_RETRIES", "TIMEOUT", "STALLED", "OOM_KILLED", "SIGNALED"])
+def test_a_program_that_ended_badly_is_asked_for_the_cause_before_a_retry(code: str) -> None:
+    last = EndedAttempt(4, "failure", "w-1", code=code, wrote=True, last_line="no such file")
+    failed = replace(WAITING, state=State.FAILED, attempt=4, last=last)
+    answer = explain(failed)
+    assert answer.last_line == "no such file"
+    assert answer.reasons[0].change == "`spool logs t` has all it wrote; fix the cause, then `spool retry t`"
+    silent = explain(replace(failed, last=replace(last, wrote=False, last_line="")))
+    assert (silent.last_line, silent.reasons[0].change) == ("", "fix the cause, then `spool retry t`")
+    died = explain(replace(failed, last=replace(last, code="WORKER_DIED", last_line="")))
+    assert died.reasons[0].change == "`spool retry t` gives it a fresh budget"
+
+
+def test_a_program_that_was_not_found_is_looked_for_in_its_log_too() -> None:
+    last = EndedAttempt(1, "failure", "w-1", code="SPAWN_FAILED", wrote=True, last_line="sh: nosuch: not found")
+    (reason,) = explain(replace(WAITING, state=State.FAILED, last=last)).reasons
+    assert reason.change.startswith("`spool logs t` has all it wrote; fix the cause, then `spool retry t`; or ")
+
+
+def test_the_last_line_of_an_attempt_before_is_not_that_of_the_next() -> None:
+    last = EndedAttempt(1, "failure", "w-1", code="EXIT_NONZERO", wrote=True, last_line="x")
+    assert explain(replace(WAITING, attempt=2, last=last)).last_line == ""
 
 
 @pytest.mark.parametrize("code", ["DEADLINE", "INVALID_TASK"])

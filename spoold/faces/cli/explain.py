@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import typer
 
-from spoold.faces.cli.output import JsonOption, TaskArgument, print_json, print_prose, sentence, within
+from spoold.faces.cli.output import JsonOption, TaskArgument, print_json, print_prose, quoted, sentence, within
 from spoold.faces.cli.session import session
 
 EPILOG = """Example: spool explain review-3f9a
@@ -38,6 +38,8 @@ def explain(
         return
     attempt = f", attempt {answer.attempt}" if answer.attempt else ""
     print_prose(f"{within(answer.id)} ({answer.state}{attempt}): {sentence(answer.verdict)}")
+    if answer.last_line:
+        print_prose(f"  the last line of its output: {quoted(answer.last_line)}", "    ")
     for reason in answer.reasons:
         if reason.reason != answer.verdict:
             print_prose(f"  {reason.gate}: {sentence(reason.reason)}", "    ")

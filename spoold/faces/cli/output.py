@@ -49,6 +49,12 @@ def within(text: str) -> str:
     return harmless(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
+def quoted(text: str, limit: int = 200) -> str:
+    """Return a line that a task wrote, within a sentence: with escapes as in `within`, and cut to the limit."""
+    shown = within(text)
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
 def print_json(value: Any, *, compact: bool = False) -> None:
     """Print a model, dataclass or plain value as JSON: indented, or on one line."""
     import orjson

@@ -120,5 +120,5 @@ def _wait(spool: SpoolClient, ids: list[str]) -> None:
     from spoold.faces.cli.wait import report_failures
 
     results = wait_with_bar(spool, ids, None)
-    if report_failures(results):
+    if report_failures(spool, results):
         raise typer.Exit(TASK_FAILED)

@@ -18,6 +18,7 @@ from spoold.faces.cli.session import session
 from spoold.protocol.amount import amount
 
 if TYPE_CHECKING:
+    from spoold.client.spool_client import SpoolClient
     from spoold.protocol.result import Result
 
 EPILOG = """Example: spool wait build-1 build-2 --timeout 10m
@@ -63,20 +64,30 @@ def wait(
         if chosen.many and located:
             output.remark(f"waiting for {amount(len(located), 'task')}")
         results = {**rejected, **wait_with_bar(spool, lasting, timeout_s)}
-    if as_json:
-        output.print_json(results)
-    failed = report_failures(results)
+        if as_json:
+            output.print_json(results)
+        failed = report_failures(spool, results)
     chosen.end()
     if failed:
         raise typer.Exit(TASK_FAILED)
 
 
-def report_failures(results: dict[str, Result]) -> bool:
-    """Report which tasks failed and why; return whether any did."""
+def report_failures(spool: SpoolClient, results: dict[str, Result]) -> bool:
+    """Report which tasks failed, why, and what they wrote last; return whether any did."""
     failed = [(task_id, result) for task_id, result in results.items() if result.status != "success"]
     for task_id, result in failed[:FAILURES_SHOWN]:
         why = output.why_ended(result)
-        output.remark(output.one_line(f"{task_id} failed: {why}", 400))
+        output.remark(f"{output.one_line(f'{task_id} failed: {why}', 400)}{_last_words(spool, task_id, result)}")
     if len(failed) > FAILURES_SHOWN:
         output.remark(f"… and {len(failed) - FAILURES_SHOWN} more")
     return bool(failed)
+
+
+def _last_words(spool: SpoolClient, task_id: str, result: Result) -> str:
+    """Return the last line of its output, for the end of a sentence: the cause is seldom in the result."""
+    from spoold.client.endings import last_words
+
+    line = last_words(spool.store, result)
+    if not line:
+        return ""
+    return f"; its last line: {output.quoted(line)} (`spool logs {output.one_line(task_id)}` has all it wrote)"

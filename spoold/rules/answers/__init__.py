@@ -2,6 +2,7 @@
 
     case        what is known of one task at one moment
     reasons     why it is not running, in words
+    failed      why it failed, and what would help
     takers      the workers' side of that: which of them could take it
     selection   which tasks are meant by state, type and batch
 

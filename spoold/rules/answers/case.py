@@ -39,7 +39,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class EndedAttempt:
-    """An attempt that ended: its number, how, who decided it, when (RFC 3339), how long (s) it had been frozen."""
+    """An attempt that ended: its number, how, who decided it, when (RFC 3339), how long (s) it had been frozen.
+
+    wrote: whether it has a log; last_line: of that log, '' where its program is not at fault.
+    """
 
     number: int
     status: str
@@ -48,6 +51,8 @@ class EndedAttempt:
     code: str = ""
     message: str = ""
     frozen_s: float = 0.0
+    wrote: bool = False
+    last_line: str = ""
 
     @property
     def ending(self) -> str:
@@ -135,10 +140,11 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The answer: the task's state, one sentence, and every reason behind it."""
+    """The answer: the task's state, one sentence, every reason behind it, and the last line of a task that failed."""
 
     id: str
     state: str
     attempt: int
     verdict: str
     reasons: tuple[Reason, ...] = ()
+    last_line: str = ""

@@ -15,9 +15,10 @@ from typing import Any
 from spoold.protocol.amount import length
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
-from spoold.protocol.result import Code, Status
+from spoold.protocol.result import Status
 from spoold.rules.answers.case import Case, Explanation, Reason
-from spoold.rules.answers.takers import NAMED, room_now, suitable
+from spoold.rules.answers.failed import SPENT, anew, by, failed, frozen
+from spoold.rules.answers.takers import room_now, suitable
 from spoold.rules.cluster.succession import MISSING, MISSING_MEND
 from spoold.rules.gates.facts import Facts, Held, Parent
 from spoold.rules.gates.registry import change, detail, judge, judge_ready, judge_type, parts
@@ -25,8 +26,6 @@ from spoold.rules.gates.verdicts import Pass, Refuse, Verdict, Wait
 
 # West of Greenwich a task may name a moment beyond the years that UTC can write.
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
-# Ends that the task itself causes, so that the same task would only end so again.
-_SPENT = frozenset((Code.DEADLINE, Code.INVALID_TASK))
 _FROZEN_THERE = "the task is frozen there if its lease is over"
 _SHOWN_AS = {State.RETURNED: State.WAITING}
 
@@ -40,14 +39,16 @@ def explain(case: Case) -> Explanation:
         State.READY: _ready,
         State.CLAIMED: _claimed,
         State.COMPLETED: _completed,
-        State.FAILED: _failed,
+        State.FAILED: failed,
         State.REJECTED: _rejected,
     }
     verdict, reasons = answers[case.state](case)
     if case.twin is not None:
         text = f"another drop with this id was rejected: {case.twin.told(case.id)}"
         reasons = [*reasons, Reason("twin", text, case.twin.mend)]
-    return Explanation(case.id, _SHOWN_AS.get(case.state, case.state).value, case.attempt, verdict, tuple(reasons))
+    state = _SHOWN_AS.get(case.state, case.state).value
+    last_line = case.last.last_line if case.last is not None and case.state is State.FAILED else ""
+    return Explanation(case.id, state, case.attempt, verdict, tuple(reasons), last_line)
 
 
 Answer = tuple[str, list[Reason]]
@@ -164,40 +165,7 @@ def _claimed(case: Case) -> Answer:
 
 
 def _completed(case: Case) -> Answer:
-    return f"it completed{_by(case)}, attempt {case.attempt}{_frozen(case)}", []
-
-
-def _failed(case: Case) -> Answer:
-    last = case.last
-    if last is None:
-        text = "it failed, and its result cannot be read"
-        return text, [Reason("failed", text, "`spool fsck` says more")]
-    if last.code == Code.DEPENDENCY_FAILED:
-        change = _about_origins(case)
-    elif last.code == Code.TRY_LATER:
-        change = f"`spool retry {case.id}` grants one more attempt; [retry] max_later in spool.toml says how many"
-    elif last.code in _SPENT:
-        change = f"{_anew(case.id)}, since a retry would fail as well"
-    elif last.code == Code.SPAWN_FAILED:
-        change = f"fix the cause, then `spool retry {case.id}`; or {_anew(case.id)}"
-    else:
-        change = f"`spool retry {case.id}` gives it a fresh budget"
-    text = f"it failed{_by(case)}, attempt {case.attempt}{_frozen(case)}: {last.ending}"
-    return text, [Reason("failed", text, change)]
-
-
-def _about_origins(case: Case) -> str:
-    """The fix for a task that failed because others did: first for those with which the failure began."""
-    named = dict(list(case.origins.items())[:NAMED])
-    first = "; ".join(_anew(task) if code in _SPENT else f"`spool retry {task}`" for task, code in named.items())
-    if any(code in _SPENT for code in named.values()):
-        return f"{first}; then this one, under another id too, with the new one among its dependencies"
-    between = "" if set(named) <= set(case.conditions.needs) else "the tasks that failed because of it, then "
-    return f"{first or 'fix its dependencies'}, then {between}`spool retry {case.id}`"
-
-
-def _anew(task: str) -> str:
-    return f"submit {task} again, corrected and under another id"
+    return f"it completed{by(case)}, attempt {case.attempt}{frozen(case)}", []
 
 
 def _rejected(case: Case) -> Answer:
@@ -210,17 +178,6 @@ def _rejected(case: Case) -> Answer:
         change = "if its writer goes on, the leader judges it again once it is whole"
         reasons.append(Reason("unfinished", "it looked unfinished, and nothing was added to it for a while", change))
     return text, reasons
-
-
-def _by(case: Case) -> str:
-    if case.last is None:
-        return ""
-    return f" on {case.last.by}" + (f" at {case.last.at}" if case.last.at else "")
-
-
-def _frozen(case: Case) -> str:
-    frozen_s = case.last.frozen_s if case.last is not None else 0.0
-    return f" (frozen for {length(frozen_s)} of it, while the share was silent)" if frozen_s else ""
 
 
 def _first(reasons: list[Reason], otherwise: str) -> str:
@@ -273,7 +230,7 @@ def _before(case: Case) -> str:
 def _reason(case: Case, verdict: Wait | Refuse, about: tuple[str, ...] = ()) -> Reason:
     """A gate's verdict with its fix; about: the parents concerned."""
     if isinstance(verdict, Refuse):
-        then = _anew(case.id) if verdict.code in _SPENT else f"fix the cause, then `spool retry {case.id}`"
+        then = anew(case.id) if verdict.code in SPENT else f"fix the cause, then `spool retry {case.id}`"
         return Reason(verdict.gate, verdict.reason, f"the leader fails it as {verdict.code}; {then}")
     held = Held(case.id, _kind(case), case.type, case.parents, case.places, case.asked, _before(case))
     text, until = verdict.reason, verdict.until
