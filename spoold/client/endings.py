@@ -12,7 +12,7 @@ from spoold.protocol import layout
 from spoold.protocol.names import key, parse_log
 from spoold.protocol.result import Result
 from spoold.rules.answers.case import EndedAttempt
-from spoold.rules.answers.failed import speaks
+from spoold.rules.answers.failed import began, speaks
 from spoold.store.locate import Located
 from spoold.store.store import Store
 
@@ -44,7 +44,8 @@ def ended(result: Result) -> EndedAttempt:
     """Return an attempt that ended, as its result tells it."""
     code, message = ("", "") if result.error is None else (str(result.error.code), result.error.message)
     how = result.attempt, str(result.status), result.worker_id, result.completed_at, code, message
-    return EndedAttempt(*how, frozen_s=result.frozen_s or 0.0, wrote=bool(result.log))
+    started = began(code, result.started_at)
+    return EndedAttempt(*how, frozen_s=result.frozen_s or 0.0, started=started, wrote=bool(result.log))
 
 
 def ending(store: Store, located: Located, result: Result) -> EndedAttempt:

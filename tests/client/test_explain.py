@@ -194,7 +194,15 @@ def test_a_task_that_runs_and_one_that_ended() -> None:
     cluster.steps(master)
     assert ask(cluster, "a").verdict.endswith("attempt 1: EXIT_NONZERO: exit code 65")
     failed = ask(cluster, "b")
+    assert failed.verdict == "it never started: DEPENDENCY_FAILED: dependency a failed"
     assert failed.reasons[0].change == "`spool retry a`, then `spool retry b`"
+    control.post(cluster.open("cli-here-0002"), Verb.RETRY, "a", "1")
+    cluster.steps(master, 4)
+    assert ask(cluster, "b").reasons[0].change == "a has not ended yet: `spool retry b`, and it waits for that"
+    cluster.claim("a")
+    cluster.end("a", "completed")
+    cluster.steps(master)
+    assert ask(cluster, "b").reasons[0].change == "a has completed since: `spool retry b`"
 
 
 def test_a_claim_on_a_share_without_inodes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.task import Task
 from spoold.rules.answers.case import Case, Claim, EndedAttempt, Explanation, Seen
+from spoold.rules.answers.failed import began
 from spoold.rules.answers.reasons import explain
 from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
 from spoold.rules.gates.registry import conditions_of
@@ -489,6 +490,42 @@ def test_the_dependency_with_which_it_began_is_to_be_mended_first() -> None:
         "then this one, under another id too, with the new one among its dependencies"
     )
     assert change({}) == "fix its dependencies, then `spool retry t`"
+
+
+def test_a_task_that_failed_with_its_dependency_never_started_and_may_go_on_when_that_is_well() -> None:
+    last = EndedAttempt(1, "failure", "m-1", "2025-10-09T08:00:00Z", "DEPENDENCY_FAILED", "dependency bad failed")
+    failed = replace(WAITING, state=State.FAILED, last=replace(last, started=False))
+    assert explain(failed).verdict == "it never started: DEPENDENCY_FAILED: dependency bad failed"
+    second = explain(replace(failed, attempt=2, last=replace(last, number=2, started=False)))
+    assert second.verdict == "attempt 2 never started: DEPENDENCY_FAILED: dependency bad failed"
+
+    def change(**parents: Parent) -> str:
+        case = replace(failed, conditions=Conditions(needs=tuple(parents)), parents=parents)
+        return explain(case).reasons[0].change
+
+    assert change(bad=Parent.COMPLETED) == "bad has completed since: `spool retry t`"
+    both = change(good=Parent.COMPLETED, bad=Parent.COMPLETED)
+    assert both == "all its dependencies have completed: `spool retry t`"
+    again = change(good=Parent.COMPLETED, bad=Parent.OPEN)
+    assert again == "bad has not ended yet: `spool retry t`, and it waits for that"
+    assert change(a=Parent.OPEN, b=Parent.OPEN).startswith("a, b have not ended yet: ")
+    assert change(bad=Parent.UNKNOWN) == "fix its dependencies, then `spool retry t`"
+
+
+@pytest.mark.parametrize(
+    ("code", "started_at", "has"),
+    [
+        ("DEPENDENCY_FAILED", None, False),
+        ("CANCELLED", None, False),
+        ("CANCELLED", "2025-10-09T08:00:00Z", True),
+        ("DEADLINE", None, False),
+        ("INVALID_TASK", None, False),
+        ("WORKER_DIED", None, True),  # its worker may have died before it said so
+        ("EXIT_NONZERO", None, True),  # of a program that does not write the time
+    ],
+)
+def test_whether_an_attempt_began(code: str, started_at: str | None, has: bool) -> None:
+    assert began(code, started_at) is has
 
 
 def test_sleepers_are_named_only_where_nobody_awake_can_run_it() -> None:

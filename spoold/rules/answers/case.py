@@ -41,7 +41,8 @@ class Seen:
 class EndedAttempt:
     """An attempt that ended: its number, how, who decided it, when (RFC 3339), how long (s) it had been frozen.
 
-    wrote: whether it has a log; last_line: of that log, '' where its program is not at fault.
+    started: whether it began, since a task may end where it waits; wrote: whether it has a log; last_line: of that
+    log, '' where its program is not at fault.
     """
 
     number: int
@@ -51,6 +52,7 @@ class EndedAttempt:
     code: str = ""
     message: str = ""
     frozen_s: float = 0.0
+    started: bool = True
     wrote: bool = False
     last_line: str = ""
 
