@@ -7,13 +7,24 @@ again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from itertools import islice
 
-from spoold.protocol.errors import NotFound, SpoolError
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.lifecycle import State
+from spoold.protocol.names import key
+from spoold.protocol.request import Verb
+from spoold.rules.answers.failed import unretried
 from spoold.rules.cluster.drain import is_meant
-from spoold.store import beats
-from spoold.store.locate import Located
+from spoold.rules.gates.facts import parent_in
+from spoold.store import beats, control
+from spoold.store.locate import Located, locate_many
+from spoold.store.store import Store
 from spoold.system.filesystem import FileSystem
+
+# So many tasks of one retry are read for their dependencies.
+LOOKED_INTO = 1000
 
 
 def refuses_cancel(located: Located) -> SpoolError | None:
@@ -32,6 +43,24 @@ def refuses_retry(located: Located) -> SpoolError | None:
     if located.state is not State.FAILED:
         return SpoolError(f"task {located.id} is {located.state}; only a failed task can be retried.")
     return None
+
+
+def held_back(store: Store, tasks: Iterable[Located]) -> dict[str, list[str]]:
+    """Return, by task, the failed dependencies of which no retry was asked: without it the task only fails again.
+
+    At most LOOKED_INTO tasks are read; one that cannot be read, or has moved, has none. Errors: OSError from listing.
+    """
+    needs: dict[str, tuple[str, ...]] = {}
+    for located in islice(tasks, LOOKED_INTO):
+        with suppress(OSError, BadFile):
+            needs[located.id] = tuple(codec.load_task(store.fs.read(located.path), located.path).dependencies)
+    wanted = {need for each in needs.values() for need in each}
+    if not wanted:
+        return {}
+    parents = {need: parent_in(where.state) for need, where in locate_many(store, wanted).items()}
+    asked = {key(one.target) for one in control.list_requests(store.fs) if one.verb is Verb.RETRY}
+    held = {task: unretried(each, parents, asked | set(map(key, needs))) for task, each in needs.items()}
+    return {task: some for task, some in held.items() if some}
 
 
 def workers_meant(fs: FileSystem, worker: str) -> list[str]:

@@ -143,7 +143,7 @@ class _Gathering:
         return replace(self._base, problem=drop_search.problem_in(reason), young=reason.get("unfinished") is True)
 
     def _ended(self) -> Case:
-        case = self._base
+        case = replace(self._base, retried=self._located.state is State.FAILED and self._asked(Verb.RETRY))
         with contextlib.suppress(NotFound, BadFile):
             case = replace(case, last=ending(self._store, self._located, read_result(self._store, self._located)))
         with contextlib.suppress(BadFile):
@@ -159,7 +159,7 @@ class _Gathering:
             worker,
             # A node that sleeps holds nothing; a claim that the network delivered late is taken back.
             alive=beat is not None and beat.status != ASLEEP and worker not in self._dead,
-            cancel=any(r.verb is Verb.CANCEL and key(r.target) == key(task_id) for r in self._requests),
+            cancel=self._asked(Verb.CANCEL),
             stuck=refused_of(task_id, self._located.path, self._picture.warnings),
         )
         running, attempt = beat.running if beat is not None else (), self._located.attempt
@@ -169,6 +169,10 @@ class _Gathering:
             # Beats are some seconds apart; the worker's journal has a claim at once.
             claim = replace(claim, since=self._told_at(worker, "CLAIMED", self._located.name))
         return replace(self._base, claim=claim, disk=self._store.room(), blocked=obstacle(fs, layout.RESULTS))
+
+    def _asked(self, verb: Verb) -> bool:
+        """Whether a request about this task stands."""
+        return any(r.verb is verb and key(r.target) == key(self._located.id) for r in self._requests)
 
     def _queued(self) -> Case:
         name = self._located.name

@@ -309,6 +309,32 @@ def test_requests_go_to_control(root: Path, run: Run) -> None:
     ]
 
 
+def test_a_retry_without_a_failed_dependency_is_warned_of(root: Path, run: Run) -> None:
+    end(root, "bad", "failed")
+    end(root, "good")
+    end(root, "child", "failed")
+    name = EndedName("child", 1, "w-aaaaa").encode()
+    put(root, f"failed/{name}", {"id": "child", "type": "t", "dependencies": ["bad", "good", "ghost"]})
+    warning = "spool: its dependency bad is still failed: `spool retry bad` within 10 s, or child fails again\n"
+    alone = run("retry", "child")
+    assert (alone.code, alone.out, alone.err) == (0, "child\n", f"1 task will be tried again\n{warning}")
+    assert run("retry", "child", "--json").err == warning
+    assert "still failed" not in run("retry", "child", "bad").err
+    assert "still failed" not in run("retry", "child").err  # the retry of bad stands
+    (root / "failed" / name).write_text("{")
+    assert run("retry", "child").code == 0
+
+
+def test_only_some_warnings_of_a_retry_are_shown(root: Path, run: Run) -> None:
+    end(root, "bad", "failed")
+    for number in range(23):
+        end(root, f"c{number}", "failed")
+        name = EndedName(f"c{number}", 1, "w-aaaaa").encode()
+        put(root, f"failed/{name}", {"id": f"c{number}", "type": "u", "dependencies": ["bad"]})
+    warned = run("retry", "--type", "u").err.splitlines()
+    assert (len([line for line in warned if "still failed" in line]), warned[-1]) == (20, "… and 3 more")
+
+
 def test_what_is_not_there_is_exit_4(run: Run) -> None:
     for words in ("show x", "result x", "explain x", "logs x", "cancel x", "retry x", "wait x", "drain x"):
         done = run(*words.split())

@@ -18,6 +18,7 @@ from spoold.protocol.errors import NotFound
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.request import Verb
 from spoold.rules.answers.case import Explanation
+from spoold.rules.attempts.cancelling import UNKNOWN_FOR_S
 from spoold.store import control, locate
 from spoold.store.beats import list_beats
 from spoold.store.presence import Presence
@@ -195,7 +196,18 @@ def test_a_task_that_runs_and_one_that_ended() -> None:
     assert ask(cluster, "a").verdict.endswith("attempt 1: EXIT_NONZERO: exit code 65")
     failed = ask(cluster, "b")
     assert failed.verdict == "it never started: DEPENDENCY_FAILED: dependency a failed"
-    assert failed.reasons[0].change == "`spool retry a`, then `spool retry b`"
+    assert failed.reasons[0].change == "fix the cause (`spool explain a`), then `spool retry a b`"
+    control.post(cluster.open("cli-here-0003"), Verb.RETRY, "b", "1")
+    cluster.steps(master)
+    held = ask(cluster, "b").reasons
+    assert [reason.reason for reason in held] == ["a retry was asked for, and waits for a retry of a"]
+    assert held[0].change == "`spool retry a` within 10 s, or b fails again"
+    cluster.clock.advance(UNKNOWN_FOR_S)
+    presence.beat(0, "working", slots=2)
+    cluster.steps(master, 4)
+    again = ask(cluster, "b")
+    assert again.verdict == "attempt 2 never started: DEPENDENCY_FAILED: dependency a failed"
+    assert gates(again) == ["failed"]
     control.post(cluster.open("cli-here-0002"), Verb.RETRY, "a", "1")
     cluster.steps(master, 4)
     assert ask(cluster, "b").reasons[0].change == "a has not ended yet: `spool retry b`, and it waits for that"
@@ -230,12 +242,15 @@ def test_a_failure_is_followed_to_the_task_with_which_it_began() -> None:
     cluster.claim("root")
     cluster.end("root", "failed", status="failure", error={"code": "EXIT_NONZERO", "message": "exit code 65"})
     cluster.steps(master, 4)
-    change = "`spool retry root`, then the tasks that failed because of it, then `spool retry top`"
+    change = (
+        "fix the cause (`spool explain root`), then retry root, the tasks that failed because of that and top "
+        "by one command: `spool retry root … top`"
+    )
     assert ask(cluster, "top").reasons[0].change == change
     for path in cluster.tree("results"):
         if "/left" in path or "/right" in path:
             cluster.fs.write(path, b"?", durable=False)
-    assert "`spool retry left`; `spool retry right`, then" in ask(cluster, "top").reasons[0].change
+    assert ask(cluster, "top").reasons[0].change.endswith("then `spool retry left right top`")
     for path in cluster.tree("failed"):
         if "/top" in path:
             cluster.fs.write(path, b"?", durable=False)

@@ -248,14 +248,26 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "a parent failed",
         failed(Code.DEPENDENCY_FAILED, origins={"p": Code.TIMEOUT}, conditions=Conditions(needs=("p",))),
         "failed",
-        "`spool retry p`, then `spool retry t`",
+        "fix the cause (`spool explain p`), then `spool retry p t`",
     ),
     (
         "a grandparent failed",
         failed(Code.DEPENDENCY_FAILED, origins={"g": Code.TIMEOUT}),
         "failed",
-        "`spool retry g`, then the tasks that failed because of it, then `spool retry t`",
+        (
+            "fix the cause (`spool explain g`), then retry g, the tasks that failed because of that and t "
+            "by one command: `spool retry g … t`"
+        ),
     ),
+    (
+        "a retry without its parent",
+        failed(
+            Code.DEPENDENCY_FAILED, retried=True, conditions=Conditions(needs=("p",)), parents={"p": Parent.FAILED}
+        ),
+        "retry",
+        "`spool retry p` within 10 s, or t fails again",
+    ),
+    ("a retry", failed(Code.TIMEOUT, retried=True), "retry", "the leader carries it out within moments"),
     ("the origin is lost", failed(Code.DEPENDENCY_FAILED), "failed", "fix its dependencies, then `spool retry t`"),
     (
         "a parent is no task",

@@ -15,8 +15,9 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.task import Task
 from spoold.rules.answers.case import Case, Claim, EndedAttempt, Explanation, Seen
-from spoold.rules.answers.failed import began
+from spoold.rules.answers.failed import began, still_failed, unretried
 from spoold.rules.answers.reasons import explain
+from spoold.rules.attempts.cancelling import UNKNOWN_FOR_S
 from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
 from spoold.rules.gates.registry import conditions_of
 from spoold.rules.share.disk import Room
@@ -479,11 +480,12 @@ def test_the_dependency_with_which_it_began_is_to_be_mended_first() -> None:
     def change(origins: dict[str, str]) -> str:
         return explain(replace(failed, origins=origins)).reasons[0].change
 
-    assert change({"bad": "EXIT_NONZERO"}) == "`spool retry bad`, then `spool retry t`"
-    assert change({"bad": "", "worse": "TIMEOUT"}) == "`spool retry bad`; `spool retry worse`, then `spool retry t`"
-    assert (
-        change({"root": "TIMEOUT"})
-        == "`spool retry root`, then the tasks that failed because of it, then `spool retry t`"
+    assert change({"bad": "EXIT_NONZERO"}) == "fix the cause (`spool explain bad`), then `spool retry bad t`"
+    both = "fix the cause (`spool explain bad`, `spool explain worse`), then `spool retry bad worse t`"
+    assert change({"bad": "", "worse": "TIMEOUT"}) == both
+    assert change({"root": "TIMEOUT"}) == (
+        "fix the cause (`spool explain root`), then retry root, the tasks that failed because of that and t "
+        "by one command: `spool retry root … t`"
     )
     assert change({"bad": "DEADLINE"}) == (
         "submit bad again, corrected and under another id; "
@@ -510,6 +512,34 @@ def test_a_task_that_failed_with_its_dependency_never_started_and_may_go_on_when
     assert again == "bad has not ended yet: `spool retry t`, and it waits for that"
     assert change(a=Parent.OPEN, b=Parent.OPEN).startswith("a, b have not ended yet: ")
     assert change(bad=Parent.UNKNOWN) == "fix its dependencies, then `spool retry t`"
+
+
+def test_a_retry_that_stands_says_what_it_waits_for() -> None:
+    last = EndedAttempt(1, "failure", "m-1", code="DEPENDENCY_FAILED", message="dependency bad failed", started=False)
+    parents = {"bad": Parent.FAILED, "good": Parent.COMPLETED, "worse": Parent.FAILED}
+    asked = replace(WAITING, state=State.FAILED, last=last, retried=True)
+    held = explain(replace(asked, conditions=Conditions(needs=("bad", "good", "worse")), parents=parents))
+    assert held.verdict == "it never started: DEPENDENCY_FAILED: dependency bad failed"
+    assert [(reason.gate, reason.reason, reason.change) for reason in held.reasons] == [
+        (
+            "retry",
+            "a retry was asked for, and waits for a retry of bad, worse",
+            f"`spool retry bad worse` within {UNKNOWN_FOR_S:g} s, or t fails again",
+        )
+    ]
+    assert explain(asked).reasons[0].reason == "a retry was asked for"
+    assert gates(explain(replace(asked, leader=None))) == ["retry", "leader"]
+
+
+def test_a_warning_of_a_retry_names_the_dependencies_that_nobody_retries() -> None:
+    parents = {"bad": Parent.FAILED, "Worse": Parent.FAILED, "good": Parent.COMPLETED}
+    assert unretried(("bad", "Worse", "good", "ghost"), parents) == ["bad", "Worse"]
+    assert unretried(("bad", "Worse", "good"), parents, {"worse"}) == ["bad"]
+    one = "its dependency bad is still failed: `spool retry bad` within 10 s, or t fails again"
+    assert still_failed("t", ["bad"]) == one
+    many = still_failed("t", [f"p{number}" for number in range(9)])
+    assert many.startswith("its dependencies p0, p1, p2, p3, p4 and 4 more are still failed: ")
+    assert "`spool retry p0 p1 p2 p3 p4 …`" in many
 
 
 @pytest.mark.parametrize(

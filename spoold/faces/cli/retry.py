@@ -8,16 +8,21 @@ Touches: the terminal.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spoold.faces.cli import choosing, output
 from spoold.faces.cli.session import session
 
+if TYPE_CHECKING:
+    from spoold.client.selecting import Located
+    from spoold.client.spool_client import SpoolClient
+
 EPILOG = """Example: spool retry review-3f9a
 
 Example: spool retry --batch nightly"""
+WARNINGS_SHOWN = 20
 
 
 def register(app: typer.Typer) -> None:
@@ -38,6 +43,7 @@ def retry(
     """Try failed tasks again.
 
     They get a fresh budget of retries. Options select tasks in place of ids: each failed task that fits all of them.
+    Name a task and its failed dependencies in one command: without them it fails again.
     An id that is unknown, or of a task that has not failed, does not stop the retry of the others; the exit code
     says so.
     """
@@ -49,6 +55,21 @@ def retry(
     with session(ctx).spool() as spool:
         chosen = choosing.choose(spool, words, states=(State.FAILED,), exactly=True)
         asked = choosing.ask_for(spool, Verb.RETRY, chosen, refuses_retry, reason=reason, yes=yes)
-    choosing.print_asked(Verb.RETRY, asked, chosen.wrong, as_json=as_json)
+        choosing.print_asked(Verb.RETRY, asked, chosen.wrong, as_json=as_json)
+        _warn(spool, asked, chosen.found)
     chosen.tell()
     chosen.end()
+
+
+def _warn(spool: SpoolClient, asked: list[str], found: list[Located]) -> None:
+    """Report the tasks that will fail again, since a dependency of theirs is not retried."""
+    from spoold.client.asking import held_back
+    from spoold.rules.answers.failed import still_failed
+
+    retried = set(asked)
+    with spool.reaching():
+        held = list(held_back(spool.store, (one for one in found if one.id in retried)).items())
+    for task, parents in held[:WARNINGS_SHOWN]:
+        output.remark(f"spool: {output.within(still_failed(task, parents))}")
+    if len(held) > WARNINGS_SHOWN:
+        output.remark(f"… and {len(held) - WARNINGS_SHOWN} more")

@@ -6,10 +6,14 @@ the advice begins with its output, since the cause is there.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
+
 from spoold.protocol.amount import length, some
+from spoold.protocol.names import key
 from spoold.protocol.result import Code
 from spoold.rules.answers.case import Case, EndedAttempt, Reason
 from spoold.rules.answers.takers import NAMED
+from spoold.rules.attempts.cancelling import UNKNOWN_FOR_S
 from spoold.rules.gates.facts import Parent
 
 # Ends that the task itself causes, so that the same task would only end so again.
@@ -57,7 +61,36 @@ def failed(case: Case) -> tuple[str, list[Reason]]:
     text = never_started(last)
     if last.started:
         text = f"it failed{by(case)}, attempt {case.attempt}{frozen(case)}: {last.ending}"
-    return text, [Reason("failed", text, _change(case, last))]
+    return text, [_retried(case) if case.retried else Reason("failed", text, _change(case, last))]
+
+
+def _retried(case: Case) -> Reason:
+    """A retry that was asked for and was not carried out yet."""
+    held = unretried(case.conditions.needs, case.parents)
+    if not held:
+        return Reason("retry", "a retry was asked for", "the leader carries it out within moments")
+    change = f"{_within(held)}, or {case.id} fails again"
+    return Reason("retry", f"a retry was asked for, and waits for a retry of {some(held, NAMED)}", change)
+
+
+def unretried(needs: Iterable[str], parents: Mapping[str, Parent], asked: Collection[str] = ()) -> list[str]:
+    """The failed ones of a task's dependencies, without those of which a retry was asked. asked: keys."""
+    return [need for need in needs if parents.get(need) is Parent.FAILED and key(need) not in asked]
+
+
+def still_failed(task: str, held: list[str]) -> str:
+    """The warning for a task that is retried without its failed dependencies."""
+    which = f"dependency {held[0]} is" if len(held) == 1 else f"dependencies {some(held, NAMED)} are"
+    return f"its {which} still failed: {_within(held)}, or {task} fails again"
+
+
+def _within(held: list[str]) -> str:
+    return f"`spool retry {_listed(held)}` within {UNKNOWN_FOR_S:g} s"
+
+
+def _listed(tasks: list[str]) -> str:
+    """Ids for a command line; not more than a person copies."""
+    return " ".join([*tasks[:NAMED], *(["…"] if len(tasks) > NAMED else [])])
 
 
 def _change(case: Case, last: EndedAttempt) -> str:
@@ -78,13 +111,20 @@ def _change(case: Case, last: EndedAttempt) -> str:
 def _about_origins(case: Case) -> str:
     """The fix for a task that failed because others did: first for those with which the failure began."""
     named = dict(list(case.origins.items())[:NAMED])
-    first = "; ".join(anew(task) if code in SPENT else f"`spool retry {task}`" for task, code in named.items())
     if any(code in SPENT for code in named.values()):
+        first = "; ".join(anew(task) if code in SPENT else f"`spool retry {task}`" for task, code in named.items())
         return f"{first}; then this one, under another id too, with the new one among its dependencies"
     if not named and (since := _since(case)):
         return since
-    between = "" if set(named) <= set(case.conditions.needs) else "the tasks that failed because of it, then "
-    return f"{first or 'fix its dependencies'}, then {between}`spool retry {case.id}`"
+    if not named:
+        return f"fix its dependencies, then `spool retry {case.id}`"
+    # By one command: a task that is retried alone fails again when the retry of its dependency comes late.
+    causes = ", ".join(f"`spool explain {task}`" for task in named)
+    first = f"fix the cause ({causes})"
+    if set(named) <= set(case.conditions.needs):
+        return f"{first}, then `spool retry {_listed(list(case.origins))} {case.id}`"
+    each = f"{some(list(case.origins), NAMED)}, the tasks that failed because of that and {case.id}"
+    return f"{first}, then retry {each} by one command: `spool retry {_listed(list(case.origins))} … {case.id}`"
 
 
 def _since(case: Case) -> str:

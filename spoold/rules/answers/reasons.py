@@ -39,7 +39,7 @@ def explain(case: Case) -> Explanation:
         State.READY: _ready,
         State.CLAIMED: _claimed,
         State.COMPLETED: _completed,
-        State.FAILED: failed,
+        State.FAILED: _failed,
         State.REJECTED: _rejected,
     }
     verdict, reasons = answers[case.state](case)
@@ -166,6 +166,11 @@ def _claimed(case: Case) -> Answer:
 
 def _completed(case: Case) -> Answer:
     return f"it completed{by(case)}, attempt {case.attempt}{frozen(case)}", []
+
+
+def _failed(case: Case) -> Answer:
+    text, reasons = failed(case)
+    return text, [*reasons, *(_leadership(case) if case.retried else ())]
 
 
 def _rejected(case: Case) -> Answer:
