@@ -18,6 +18,7 @@ from spoold.daemon.pulse import Pulse
 from spoold.protocol import layout
 from spoold.protocol.amount import amount
 from spoold.protocol.heartbeat import Capabilities
+from spoold.rules.scheduling.matching import runs_no_commands
 from spoold.runner import freezer
 from spoold.runner.runner import Runner
 from spoold.runner.sweep import sweep
@@ -60,7 +61,7 @@ class WorkerActor:
             lacks=Lookup(config, inherited(config, environ), store.clock).lacks,
         )
         self._host = host
-        self._config = config
+        self._config, self._can = config, can
         self._registered = False
         self.hints = Hints(root)
         # Hints of ready tasks; they wake the worker only while a slot is free.
@@ -96,6 +97,8 @@ class WorkerActor:
         self._registered = True
         self._runner.prestart(1)
         log.info("%s", self.describe())
+        if remark := runs_no_commands(self._can):
+            log.info("%s %s", self._worker.store.writer, remark)
 
     def _watch(self) -> None:
         if self.hints.reason is not None:

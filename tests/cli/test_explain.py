@@ -9,6 +9,11 @@ import pytest
 from tests.cli.command import leader, make, spool, told
 from tests.cli.test_verbs import end
 
+START = (
+    'start a worker: `spool worker --config worker.toml`, with `[handlers.review]` and its `command = ["PROGRAM"]` '
+    "in worker.toml"
+)
+
 
 def test_a_task_that_waits_for_nobody(tmp_path: Path) -> None:
     directory = make(tmp_path / "s")
@@ -21,7 +26,7 @@ def test_a_task_that_waits_for_nobody(tmp_path: Path) -> None:
         "a (waiting, attempt 1): it waits for ghost, not submitted yet",
         "  what would change it (dependencies): submit ghost, or cancel this task and submit it without",
         "  workers: no worker is alive",
-        "  what would change it (workers): start one that can run type=review",
+        f"  what would change it (workers): {START}",
     ]
     answer = told(directory, "explain", "a")
     assert answer == {
@@ -39,7 +44,7 @@ def test_a_task_that_waits_for_nobody(tmp_path: Path) -> None:
             {
                 "gate": "workers",
                 "reason": "no worker is alive",
-                "change": "start one that can run type=review",
+                "change": START,
                 "until": None,
             },
         ],

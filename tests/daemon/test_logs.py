@@ -3,11 +3,18 @@
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from spoold.daemon.logs import configure
+from spoold.daemon.pulse import Pulse
+from spoold.daemon.working import WorkerActor
 from spoold.protocol.errors import BadFile
+from spoold.store.initialise import initialise
+from spoold.system.clock import SystemClock
+from spoold.system.posix import PosixFileSystem
+from spoold.worker.config import WorkerConfig
 
 
 @pytest.fixture(autouse=True)
@@ -45,3 +52,18 @@ def test_a_wrong_setting_is_named_with_what_would_be_right(name: str) -> None:
     with pytest.raises(BadFile, match=name) as error:
         configure({name: "xml"})
     assert "use one of" in error.value.mend
+
+
+@pytest.mark.parametrize(("config", "said"), [({}, 1), ({"allow_command": True}, 0)])
+def test_a_worker_that_runs_no_commands_says_so_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, config: dict[str, bool], said: int
+) -> None:
+    initialise(PosixFileSystem(str(tmp_path)), SystemClock(), "test", str(tmp_path))
+    worker = WorkerActor(str(tmp_path), WorkerConfig.model_validate({"name": "w", "slots": 1, **config}), Pulse())
+    with caplog.at_level(logging.INFO, "spoold"):
+        for _ in range(2):
+            worker.step()
+    worker.close()
+    lines = [record.getMessage() for record in caplog.records if "runs no commands" in record.getMessage()]
+    assert len(lines) == said
+    assert all(line.startswith("w-") and "it takes no task: " in line for line in lines)

@@ -37,6 +37,14 @@ LACKING = replace(WORKER, capabilities=NONE.model_copy(update={"lacks": {"review
 WAITING = Case("t", State.WAITING, NOW, attempt=1, leader="m-1", lane=Lane("review"), workers=(WORKER,))
 READY = replace(WAITING, state=State.READY)
 CLAIMED = replace(WAITING, state=State.CLAIMED, claim=Claim("w-1"))
+HANDLER = (
+    'start a worker: `spool worker --config worker.toml`, with `[handlers.review]` and its `command = ["PROGRAM"]` '
+    "in worker.toml"
+)
+BIG = (
+    f"{HANDLER.replace(':', ' on a machine with 64 cpus:', 1)}; if it does not find that by itself, put `cpus = 64` "
+    "there, too; or change what the task requires"
+)
 OTHERS_BEFORE = "if others reach it before, the leader takes the task back, and it runs again elsewhere"
 PENDING = replace(WAITING, state=State.PENDING)
 REJECTED = replace(WAITING, state=State.REJECTED)
@@ -131,19 +139,19 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "limit",
         "it goes on when one of them ends; or raise [types.review] max_concurrent in spool.toml",
     ),
-    ("no worker", replace(READY, workers=()), "workers", "start one that can run type=review"),
+    ("no worker", replace(READY, workers=()), "workers", HANDLER),
     ("all asleep", replace(READY, workers=(replace(WORKER, asleep="9:00"),)), "asleep", "wake one, or start another"),
     (
         "no able worker",
         replace(READY, lane=Lane("other")),
         "capability",
-        "start a worker that can run type=other",
+        HANDLER.replace("review", "other"),
     ),
     (
         "no worker is big enough",
         replace(READY, lane=Lane("review", cpus=64)),
         "capability",
-        "start a worker that can run type=review cpu=64, or change what the task requires",
+        BIG,
     ),
     (
         "no program",
@@ -157,7 +165,7 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "its program is not all that it lacks",
         replace(READY, lane=Lane("review", cpus=64), workers=(LACKING,)),
         "capability",
-        "start a worker that can run type=review cpu=64, or change what the task requires",
+        BIG,
     ),
     ("all draining", replace(READY, workers=(replace(WORKER, draining=True),)), "drain", "start another worker"),
     ("a full share", replace(READY, disk=Room.FULL), "disk", Room.FULL.mend),

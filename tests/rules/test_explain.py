@@ -17,6 +17,7 @@ from spoold.protocol.task import Task
 from spoold.rules.answers.case import Case, Claim, EndedAttempt, Explanation, Seen
 from spoold.rules.answers.failed import began, still_failed, unretried
 from spoold.rules.answers.reasons import explain
+from spoold.rules.answers.starters import starter
 from spoold.rules.attempts.cancelling import UNKNOWN_FOR_S
 from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
 from spoold.rules.gates.registry import conditions_of
@@ -251,7 +252,45 @@ def test_no_worker_alive() -> None:
     for workers in ((), (replace(WORKER, alive=False),)):
         (reason,) = explain(replace(READY, workers=workers)).reasons
         assert (reason.gate, reason.reason) == ("workers", "no worker is alive")
-        assert reason.change == "start one that can run type=review"
+        assert reason.change == starter(LANE)
+
+
+@pytest.mark.parametrize(
+    ("lane", "words"),
+    [
+        (Lane("command", run="command"), "start a worker: `spool worker --allow-command`"),
+        (
+            Lane("command", run="command", need=("node", "docker")),
+            "start a worker: `spool worker --allow-command --labels docker,node`",
+        ),
+        (
+            Lane("command", run="command", cpus=0.5, gpus=2),
+            (
+                "start a worker on a machine with 2 gpus: `spool worker --allow-command`; if it does not find that "
+                "by itself, put `gpus = 2` into worker.toml, and add `--config worker.toml`"
+            ),
+        ),
+        (
+            Lane("a.b", pool="lab", need=("x",), cpus=2.5, mem_mb=4096),
+            (
+                "start a worker on a machine with 3 cpus and 4096 MiB of memory: "
+                '`spool worker --labels x --config worker.toml`, with `pools = ["lab"]` and `[handlers."a.b"]` and '
+                'its `command = ["PROGRAM"]` in worker.toml; if it does not find that by itself, put `cpus = 3` and '
+                "`mem_mb = 4096` there, too"
+            ),
+        ),
+        (
+            Lane("python", run="python", module="pkg.jobs"),
+            (
+                "start a worker: `spool worker --config worker.toml`, "
+                'with `[python]` and its `allow = ["pkg.jobs"]` in worker.toml'
+            ),
+        ),
+    ],
+    ids=lambda value: value.encode() if isinstance(value, Lane) else "",
+)
+def test_the_worker_that_is_missing_is_a_command_to_type(lane: Lane, words: str) -> None:
+    assert starter(lane) == words
 
 
 def test_a_worker_that_does_not_say_what_it_can_run_is_named_and_alive() -> None:
@@ -271,7 +310,7 @@ def test_no_worker_with_a_gpu_names_every_worker_and_groups_what_is_alike() -> N
         "no worker alive can run it: w-0, w-1, w-2, w-3, w-4 and 2 more: it has 0 gpus, the task requires 1; "
         "x-1: it has no handler for type review ([handlers.review] in its configuration)"
     )
-    assert reason.change.startswith("start a worker that can run type=review gpu=1, or")
+    assert reason.change == f"{starter(Lane('review', gpus=1))}; or change what the task requires"
     assert gates(explain(replace(case, state=State.WAITING))) == ["capability"]
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
-from spoold.rules.scheduling.matching import Free, allows, fits, free, promises, unfit
+from spoold.rules.scheduling.matching import Free, allows, fits, free, promises, runs_no_commands, unfit
 
 WORKER = Capabilities(
     cpus=4,
@@ -55,6 +55,17 @@ def test_a_worker_that_cannot_says_what_would_change_that(lane: Lane, words: str
     found = unfit(lane, WORKER)
     assert found is not None
     assert words in found
+
+
+def test_a_worker_that_runs_no_commands_says_what_it_takes() -> None:
+    assert runs_no_commands(PLAIN) == (
+        "runs no commands: no --allow-command and no handlers; it takes no task: start it with --allow-command, "
+        "or with --config FILE that names handlers"
+    )
+    python = PLAIN.model_copy(update={"python": ("pkg.", "lib")})
+    assert runs_no_commands(python).endswith("; it takes only calls of Python functions in pkg., lib")
+    for some in ({"allow_command": True}, {"handlers": ("review",)}):
+        assert runs_no_commands(PLAIN.model_copy(update=some)) == ""
 
 
 def test_raw_commands_and_modules_need_leave() -> None:

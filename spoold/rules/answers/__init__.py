@@ -4,6 +4,7 @@
     reasons     why it is not running, in words
     failed      why it failed, and what would help
     takers      the workers' side of that: which of them could take it
+    starters    the command that starts a worker which could
     selection   which tasks are meant by state, type and batch
 
 Law: pure; an answer comes from the rules that decide, never from a copy of them.

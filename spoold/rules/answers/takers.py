@@ -10,6 +10,7 @@ from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import key
 from spoold.rules.answers.case import Case, Reason, Seen
+from spoold.rules.answers.starters import starter
 from spoold.rules.scheduling.matching import fits, free, shuns, unfit
 
 NAMED = 5
@@ -23,7 +24,7 @@ def suitable(case: Case) -> tuple[list[Seen], list[Reason]]:
     alive = [worker for worker in case.workers if worker.alive and not worker.asleep]
     dozing = [w for w in case.workers if w.alive and w.asleep and unfit(case.lane, w.capabilities) is None]
     if not alive and not dozing and not case.mute:
-        return [], [Reason("workers", "no worker is alive", f"start one that can run {_demand(case.lane)}")]
+        return [], [Reason("workers", "no worker is alive", starter(case.lane))]
     why_not: dict[str, list[str]] = {MUTE: list(case.mute)} if case.mute else {}
     able = []
     for worker in alive:
@@ -49,10 +50,10 @@ def _remedy(lane: Lane, alive: list[Seen]) -> str:
     if lacking:
         look = "looks" if len(lacking) == 1 else "look"
         return f"install what is missing on {some(lacking)}, which {look} again every 30 s, or start one that has it"
-    start = f"start a worker that can run {_demand(lane)}"
+    start = starter(lane)
     if lane == Lane(lane.type, lane.run, module=lane.module):
         return start
-    return f"{start}, or change what the task requires"
+    return f"{start}; or change what the task requires"
 
 
 def _equipped(worker: Seen, lane: Lane) -> Capabilities:

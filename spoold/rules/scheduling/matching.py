@@ -63,6 +63,16 @@ def _wrong_run(lane: Lane, worker: Capabilities) -> str | None:
     return f"it has no handler for type {lane.type} ([handlers.{lane.type}] in its configuration)"
 
 
+def runs_no_commands(worker: Capabilities) -> str:
+    """The remark on a worker that runs neither raw commands nor handlers, and what it takes; '' for any other."""
+    if worker.allow_command or worker.handlers:
+        return ""
+    without = "runs no commands: no --allow-command and no handlers"
+    if worker.python:
+        return f"{without}; it takes only calls of Python functions in {', '.join(worker.python)}"
+    return f"{without}; it takes no task: start it with --allow-command, or with --config FILE that names handlers"
+
+
 def shuns(lane: Lane, worker: Capabilities) -> str | None:
     """Why this worker leaves the lane to others for a while, though it could serve it; None if it does not."""
     return worker.shuns.get(left_as(lane))
