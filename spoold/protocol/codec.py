@@ -37,6 +37,7 @@ STRICT = (
     "fix it there; JSON has double quotes, no comments, no comma before a closing bracket, no NaN or Infinity, and "
     "no half of a surrogate pair."
 )
+SEVERAL = "several tasks, one on a line: name it .jsonl."
 BOM = b"\xef\xbb\xbf"
 _SORTED = orjson.OPT_SORT_KEYS
 # A long integer is found as a run of zeros, once every digit is one: much sooner than by a regular expression.
@@ -176,7 +177,25 @@ def _containers(outer: Any) -> list[Any]:
 
 def load_object(data: bytes, file: str) -> dict[str, Any]:
     """A JSON object. Errors: BadFile."""
-    return as_object(load(data, file), file)
+    try:
+        value = load(data, file)
+    except BadFile as error:
+        raise several(error, data, file) from error
+    return as_object(value, file)
+
+
+def several(error: BadFile, data: bytes, file: str) -> BadFile:
+    """The error of a .json that cannot be read, with the fix for one that holds a task on each line."""
+    lines = data.removeprefix(BOM).strip().split(b"\n", 2)[:2]
+    if not file.lower().endswith(".json") or len(lines) < 2 or not all(map(_is_object, lines)):
+        return error
+    return BadFile(error.file, error.field, error.problem, SEVERAL)
+
+
+def _is_object(line: bytes) -> bool:
+    with contextlib.suppress(orjson.JSONDecodeError):
+        return isinstance(orjson.loads(line), dict)
+    return False
 
 
 def as_object(value: Any, file: str) -> dict[str, Any]:

@@ -204,6 +204,14 @@ def test_one_bad_file_of_several_submits_none(root: Path, run: Run, tmp_path: Pa
         assert name in done.err
 
 
+def test_lines_in_a_file_for_one_task_are_told_the_name_for_several(root: Path, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "many.json").write_text('{"type": "t"}\n{"type": "t"}\n')
+    done = run("submit", str(tmp_path / "many.json"))
+    assert (done.code, pending(root)) == (2, [])
+    assert "many.json: is not JSON: " in done.err
+    assert done.err.endswith("Fix: several tasks, one on a line: name it .jsonl.\n")
+
+
 def test_ls_in_its_three_forms(root: Path, run: Run) -> None:
     end(root, "a")
     end(root, "b", "failed")

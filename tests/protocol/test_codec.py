@@ -180,6 +180,23 @@ def test_what_is_no_object_is_told_so(data: bytes, problem: str, mend: str) -> N
     assert caught.value.field == ""
 
 
+@pytest.mark.parametrize(
+    ("data", "file", "fix"),
+    [
+        (b'{"a": 1}\n{"a": 2}\n', "a.json", codec.SEVERAL),
+        (codec.BOM + b'{"a": 1}\r\n{"a": 2}\r\n{"a', "A.JSON", codec.SEVERAL),
+        (b'{"a": 1}\n{"a', "a.json", codec.STRICT),
+        (b'{"a": 1}\n[2]', "a.json", codec.STRICT),
+        (b'{"a": 1', "a.json", codec.STRICT),
+        (b'{"a": 1}\n{"a": 2}\n', "SPOOL_RESULT_FILE", codec.STRICT),
+    ],
+)
+def test_several_tasks_in_a_file_for_one_are_given_the_name_for_several(data: bytes, file: str, fix: str) -> None:
+    with pytest.raises(BadFile, match="is not JSON: ") as caught:
+        codec.load_object(data, file)
+    assert (caught.value.file, caught.value.mend) == (file, fix)
+
+
 def test_the_place_of_a_mistake_is_named() -> None:
     with pytest.raises(BadFile, match=r"line 2, column 6"):
         codec.load(b'{"a": 1,\n "b" 2}', FILE)

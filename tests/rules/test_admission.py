@@ -192,3 +192,9 @@ def test_the_same_task_again_is_a_no_op_and_another_one_is_told_so() -> None:
     assert isinstance(found, Reject)
     assert (found.error.file, found.error.field) == ("b.json", "id")
     assert "'a' is taken" in found.error.problem
+
+
+def test_a_drop_of_several_tasks_under_the_name_of_one_says_what_to_name_it() -> None:
+    found = judge(b'{"type": "t"}\n{"type": "t"}\n')
+    assert isinstance(found, Young)  # it may be about to get its own name
+    assert found.error.mend == "several tasks, one on a line: name it .jsonl."

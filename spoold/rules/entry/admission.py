@@ -134,7 +134,7 @@ def judge_content(drop: str, data: bytes, order: str, made_id: str, settings: Se
     try:
         value = codec.load(data, drop)
     except BadFile as error:
-        return Young(error)
+        return Young(codec.several(error, data, drop))
     try:
         codec.sure(data, value, drop)
         task = codec.check(Task, codec.as_object(value, drop), drop)
