@@ -103,7 +103,7 @@ class Server:
             self.onlooker.renamed(src, dst, replaced)
 
     def _says_the_same(self, src: str, dst: str) -> bool:
-        """Whether it is the reason of a rejection that another leader has given at the same time, but for the time."""
+        """Whether it is the reason of a rejection, and another leader has given the same one, but for the time."""
         if not (dst.startswith("rejected/") and dst.endswith(REASON)):
             return False
         one, other = (json.loads(self.fs.read(path)) for path in (src, dst))

@@ -85,7 +85,8 @@ def read_file(path: str) -> bytes:
                 raise BadFile(path, "", "is a device, which may never end.", "name a file, or - for stdin.")
             return file.read()
     except OSError as error:
-        raise BadFile(path, "", f"cannot be read: {error.strerror}.", "check the name.") from error
+        mend = "check the name; before a command, write `--`."
+        raise BadFile(path, "", f"cannot be read: {error.strerror}.", mend) from error
 
 
 def standard_input(most_bytes: int) -> str:
