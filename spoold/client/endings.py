@@ -6,13 +6,16 @@ log that cannot be read has none. A name in a result that is no log of that task
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
+from spoold.client.waiting import read_result
 from spoold.protocol import layout
+from spoold.protocol.errors import BadFile, NotFound
 from spoold.protocol.names import key, parse_log
 from spoold.protocol.result import Result
 from spoold.rules.answers.case import EndedAttempt
-from spoold.rules.answers.failed import began, speaks
+from spoold.rules.answers.failed import began, silence, speaks
 from spoold.store.locate import Located
 from spoold.store.store import Store
 
@@ -51,3 +54,11 @@ def ended(result: Result) -> EndedAttempt:
 def ending(store: Store, located: Located, result: Result) -> EndedAttempt:
     """Return the attempt that ended a task, with its last line if it failed by itself. Errors: none."""
     return replace(ended(result), last_line=last_words(store, result, archived=located.archived))
+
+
+def why_silent(store: Store, located: Located) -> str:
+    """Return why a task without output has none: it did not begin; '' for any other task. Errors: OSError."""
+    last = None
+    with suppress(NotFound, BadFile):
+        last = ended(read_result(store, located)) if located.result else None
+    return silence(located.id, located.state, last)

@@ -277,6 +277,30 @@ def test_logs_are_the_bytes_that_were_written(root: Path, run: Run) -> None:
     assert run("logs", "a", "--attempt", "2").code == 4
 
 
+def test_logs_of_a_task_that_did_not_begin_say_so(root: Path, run: Run) -> None:
+    put(root, "ready/type=t/5000.0000000001-1.open.a1f0c0.json", {})
+    done = run("logs", "open")
+    assert (done.code, done.out, done.err) == (0, "", "spool: open has not begun; `spool explain open` says why\n")
+    end(root, "child", "failed", error={"code": "DEPENDENCY_FAILED", "message": "dependency bad failed"})
+    never = "spool: it never started: DEPENDENCY_FAILED: dependency bad failed\n"
+    for words in (("logs", "child"), ("logs", "child", "-f")):
+        done = run(*words)
+        assert (done.code, done.out, done.err) == (0, "", never)
+    end(root, "mute")
+    assert run("logs", "mute").err == ""
+
+
+def test_a_list_of_a_batch_that_has_no_task_says_so(root: Path, run: Run) -> None:
+    end(root, "a")
+    done = run("ls", "--batch", "nosuch")
+    assert (done.code, len(done.lines)) == (0, 1)
+    nothing = "spool: no task fits --batch nosuch. `spool ls` shows those there are."
+    assert done.err == f"{nothing} With --all, the archive is listed too.\n"
+    near = run("ls", "--batch", "bb1", "--all", "-q").err
+    assert near == "spool: no task fits --batch bb1. Did you mean --batch b1?\n"
+    assert run("ls", "--batch", "b1").err == ""
+
+
 def test_wait_tells_by_its_exit_code(root: Path, run: Run) -> None:
     end(root, "good")
     end(root, "bad", "failed")

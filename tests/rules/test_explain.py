@@ -15,7 +15,7 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.task import Task
 from spoold.rules.answers.case import Case, Claim, EndedAttempt, Explanation, Seen
-from spoold.rules.answers.failed import began, still_failed, unretried
+from spoold.rules.answers.failed import began, silence, still_failed, unretried
 from spoold.rules.answers.reasons import explain
 from spoold.rules.answers.starters import starter
 from spoold.rules.attempts.cancelling import UNKNOWN_FOR_S
@@ -579,6 +579,15 @@ def test_a_warning_of_a_retry_names_the_dependencies_that_nobody_retries() -> No
     many = still_failed("t", [f"p{number}" for number in range(9)])
     assert many.startswith("its dependencies p0, p1, p2, p3, p4 and 4 more are still failed: ")
     assert "`spool retry p0 p1 p2 p3 p4 …`" in many
+
+
+def test_a_task_that_did_not_begin_is_silent_for_that_reason() -> None:
+    for state in (State.PENDING, State.WAITING, State.READY):
+        assert silence("t", state, None) == "t has not begun; `spool explain t` says why"
+    last = EndedAttempt(1, "cancelled", "m-1", code="CANCELLED", message="asked for by ada", started=False)
+    assert silence("t", State.FAILED, last) == "it never started: CANCELLED: asked for by ada"
+    assert silence("t", State.FAILED, replace(last, started=True)) == ""
+    assert silence("t", State.FAILED, None) == silence("t", State.CLAIMED, None) == ""
 
 
 @pytest.mark.parametrize(

@@ -55,14 +55,28 @@ def logs(
     words = choosing.Words(ids, batches, types, states)
     with session(ctx).spool() as spool:
         if len(words.ids or ()) == 1 and not words.selection():
-            for piece in spool.logs((words.ids or ("",))[0], follow=follow, attempt=attempt, sleep=streams.sleep):
-                output.write_bytes(piece)
+            _print_one(spool, (words.ids or ("",))[0], follow=follow, attempt=attempt)
             return
         chosen = choosing.choose(spool, words, states=SHOWN[:-1])
         chosen.tell()
         output.remark(f"logs of {amount(len(chosen.found), 'task')}")
         _print_merged(spool, chosen.found, follow=follow, attempt=attempt)
     chosen.end()
+
+
+def _print_one(spool: SpoolClient, ref: str, *, follow: bool, attempt: int | None) -> None:
+    """Print the log of one task as it is; say on stderr where there is none since the task did not begin."""
+    from spoold.client.endings import why_silent
+
+    written = False
+    for piece in spool.logs(ref, follow=follow, attempt=attempt, sleep=streams.sleep):
+        written = True
+        output.write_bytes(piece)
+    if not written:
+        with spool.reaching():
+            why = why_silent(spool.store, spool.locate(ref))
+        if why:
+            output.remark(f"spool: {output.within(why)}")
 
 
 def _print_merged(spool: SpoolClient, tasks: list[Located], *, follow: bool, attempt: int | None) -> None:

@@ -74,12 +74,17 @@ def ls(
 
 def _rows(spool: SpoolClient, selection: Selection, *, archived: bool) -> Iterator[Located]:
     from spoold.client.by_name import select_by_name
-    from spoold.client.selecting import Words, check_types, select
+    from spoold.client.selecting import Words, check_types, nothing_fits, select
 
     if selection.types or selection.batches:
-        met = Words()
-        yield from select(spool.store, selection, archived=archived, met=met)
+        met, found = Words(), False
+        for located in select(spool.store, selection, archived=archived, met=met):
+            found = True
+            yield located
         check_types(spool.store, selection.types, met.types)
+        if selection.batches and not found:
+            elsewhere = "" if archived else " With --all, the archive is listed too."
+            output.remark(f"spool: {output.within(str(nothing_fits(selection, met)))}{elsewhere}")
     else:
         yield from select_by_name(spool.store, selection.states, archived=archived)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from spoold.protocol.amount import length, some
+from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.protocol.result import Code
 from spoold.rules.answers.case import Case, EndedAttempt, Reason
@@ -50,6 +51,15 @@ def began(code: str, started_at: str | None) -> bool:
 def never_started(last: EndedAttempt) -> str:
     """The sentence on an attempt that ended before it began."""
     return f"{'it' if last.number <= 1 else f'attempt {last.number}'} never started: {last.ending}"
+
+
+def silence(task: str, state: State, last: EndedAttempt | None) -> str:
+    """Why a task has no output: a sentence for one that did not begin; '' for any other. last: if it has ended."""
+    if state in (State.PENDING, State.WAITING, State.READY):
+        return f"{task} has not begun; `spool explain {task}` says why"
+    if state is State.FAILED and last is not None and not last.started:
+        return never_started(last)
+    return ""
 
 
 def failed(case: Case) -> tuple[str, list[Reason]]:
