@@ -210,13 +210,11 @@ def listed_against_the_flow() -> list[Swap]:
 
 @leader.add("written once", "A line is staged once more while the file that was staged first may still be published.")
 def line_staged_again() -> list[Swap]:
-    resolve = Staging.resolve
-
-    def regardless(self: Staging, desk: Desk) -> bool:
-        resolve(self, desk)
+    def forgotten(self: Staging, _: Desk) -> bool:
+        self.lines.clear()
         return True
 
-    return [(Staging, "resolve", regardless)]
+    return [(Staging, "resolve", forgotten)]
 
 
 @leader.add("one token", "Nobody asks whether the id of a drop is taken.")
