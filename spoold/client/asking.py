@@ -15,7 +15,7 @@ from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.protocol.request import Verb
-from spoold.rules.answers.failed import unretried
+from spoold.rules.answers.failed import still_failed, unretried
 from spoold.rules.cluster.drain import is_meant
 from spoold.rules.gates.facts import parent_in
 from spoold.store import beats, control
@@ -45,8 +45,8 @@ def refuses_retry(located: Located) -> SpoolError | None:
     return None
 
 
-def held_back(store: Store, tasks: Iterable[Located]) -> dict[str, list[str]]:
-    """Return, by task, the failed dependencies of which no retry was asked: without it the task only fails again.
+def warnings_of_retry(store: Store, tasks: Iterable[Located]) -> list[str]:
+    """Return a warning for each task with a failed dependency of which no retry was asked: it only fails again.
 
     At most LOOKED_INTO tasks are read; one that cannot be read, or has moved, has none. Errors: OSError from listing.
     """
@@ -56,11 +56,11 @@ def held_back(store: Store, tasks: Iterable[Located]) -> dict[str, list[str]]:
             needs[located.id] = tuple(codec.load_task(store.fs.read(located.path), located.path).dependencies)
     wanted = {need for each in needs.values() for need in each}
     if not wanted:
-        return {}
+        return []
     parents = {need: parent_in(where.state) for need, where in locate_many(store, wanted).items()}
     asked = {key(one.target) for one in control.list_requests(store.fs) if one.verb is Verb.RETRY}
     held = {task: unretried(each, parents, asked | set(map(key, needs))) for task, each in needs.items()}
-    return {task: some for task, some in held.items() if some}
+    return [still_failed(task, some) for task, some in held.items() if some]
 
 
 def workers_meant(fs: FileSystem, worker: str) -> list[str]:

@@ -67,11 +67,11 @@ def test_what_is_continued_by_others_is_stopped_again() -> None:
         lease, run = lease_of(find, lambda message: None), run_of({})
         lease.until = 0.0
         lease.strike(run)
-        assert state() == b"T"
+        eventually(lambda: state() == b"T")
         process.send_signal(18)
         eventually(lambda: state() == b"S")
         assert lease.mind(run, run.next_look)
-        assert state() == b"T"
+        eventually(lambda: state() == b"T")
         lease.thaw(run, lease.until)
         assert state() == b"T", "that lease is over"
         lease.thaw(run, float("inf"))

@@ -63,13 +63,12 @@ def retry(
 
 def _warn(spool: SpoolClient, asked: list[str], found: list[Located]) -> None:
     """Report the tasks that will fail again, since a dependency of theirs is not retried."""
-    from spoold.client.asking import held_back
-    from spoold.rules.answers.failed import still_failed
+    from spoold.client.asking import warnings_of_retry
 
     retried = set(asked)
     with spool.reaching():
-        held = list(held_back(spool.store, (one for one in found if one.id in retried)).items())
-    for task, parents in held[:WARNINGS_SHOWN]:
-        output.remark(f"spool: {output.within(still_failed(task, parents))}")
-    if len(held) > WARNINGS_SHOWN:
-        output.remark(f"… and {len(held) - WARNINGS_SHOWN} more")
+        warnings = warnings_of_retry(spool.store, (one for one in found if one.id in retried))
+    for warning in warnings[:WARNINGS_SHOWN]:
+        output.remark(f"spool: {output.within(warning)}")
+    if len(warnings) > WARNINGS_SHOWN:
+        output.remark(f"… and {len(warnings) - WARNINGS_SHOWN} more")
