@@ -25,7 +25,7 @@ from spoold.protocol.door import parse_door, parse_standing
 from spoold.protocol.drop import is_unique
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import Mover, State
-from spoold.protocol.names import COUNT_MAX, TaskName, key, parse_task
+from spoold.protocol.names import COUNT_MAX, TaskName, key
 from spoold.protocol.order import order_micros
 from spoold.rules.entry import admission
 from spoold.rules.entry.admission import Admit, Known
@@ -201,11 +201,9 @@ def finish(desk: Desk) -> None:
     """Admit each task in the door, or set it aside if its id is taken by now. Errors: OSError, DoorShut."""
     if desk.door.in_doubt:
         look_behind(desk)
-    for file in sorted(desk.door.half):
+    for name in sorted(desk.door.half, key=TaskName.encode):
         desk.breathe()
-        name = parse_task(file)
-        assert name is not None
-        _finish_one(desk, file, name)
+        _finish_one(desk, name.encode(), name)
 
 
 def _finish_one(desk: Desk, file: str, name: TaskName) -> None:

@@ -151,7 +151,7 @@ def keep(desk: Desk, name: BatchName) -> bool:
         desk.store.move(Mover.LEADER, "RECEIVED", path_of(desk, name), path_of(desk, done)), name.prefix
     ):
         return False
-    desk.door.keep(done)
+    desk.door.came(done)
     desk.step.change()
     return True
 

@@ -6,6 +6,7 @@ Law: it can be listed again at any time. After a late reply may have changed it,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from spoold.protocol import layout
 from spoold.protocol.door import BatchName, DoorEntry, DoorName, OriginalName
@@ -18,13 +19,13 @@ from spoold.store.door_files import is_watched
 class OwnDoor:
     """A directory below admitting/ and the names in it.
 
-    half: task files that are to be admitted; originals: drops whose copies become tasks; batches: those under way;
+    half: tasks that are to be admitted; originals: drops whose copies become tasks; batches: those under way;
     kept: batches all of whose lines are tasks, and whose writer may go on; promised: the findings in each batch under
     way that this leader accepted itself; in_doubt: more may have come in.
     """
 
     path: str
-    half: set[str] = field(default_factory=set)
+    half: set[TaskName] = field(default_factory=set)
     originals: set[OriginalName] = field(default_factory=set)
     batches: set[BatchName] = field(default_factory=set)
     kept: set[BatchName] = field(default_factory=set)
@@ -34,7 +35,7 @@ class OwnDoor:
     def came(self, name: DoorEntry) -> None:
         """Note a drop or a batch that stands here now, as its name says."""
         if isinstance(name, TaskName):
-            self.half.add(name.encode())
+            self.half.add(name)
         elif isinstance(name, OriginalName):
             self.originals.add(name)
         else:
@@ -42,13 +43,9 @@ class OwnDoor:
 
     def left(self, name: DoorEntry) -> None:
         """Note that this drop or batch does not stand here any more, or is not admitted from here."""
-        if isinstance(name, TaskName):
-            self.half.discard(name.encode())
-        elif isinstance(name, OriginalName):
-            self.originals.discard(name)
-        else:
-            self.kept.discard(name)
-            self.batches.discard(name)
+        standing: tuple[set[Any], ...] = (self.half, self.originals, self.batches, self.kept)
+        for names in standing:
+            names.discard(name)
 
     def begin(self, name: BatchName, accepted: Accepted) -> None:
         """Note a batch under way that this leader accepted itself."""
@@ -62,10 +59,6 @@ class OwnDoor:
     def unread(self, name: BatchName) -> None:
         """Forget the findings in a batch: it is to be read anew."""
         self.promised.pop(name, None)
-
-    def keep(self, name: BatchName) -> None:
-        """Note a batch all of whose lines are tasks, and whose writer may go on."""
-        self.kept.add(name)
 
     def finish(self, name: BatchName) -> None:
         """Note that a batch is not under way any more."""

@@ -110,8 +110,7 @@ def _archived(desk: Desk, task_id: str) -> bool:
 
 def _on_the_move(desk: Desk) -> dict[str, TaskName]:
     """Return the tokens that are ready, claimed or returned, by key."""
-    branches = (*desk.view.ready.values(), *desk.view.claimed.values(), desk.view.returned)
-    return {key(name.id): name for branch in branches for name in branch.values()}
+    return {key(name.id): name for _, _, names in desk.view.moving() for name in names.values()}
 
 
 def _twin(desk: Desk, place: Place, name: TaskName, other: Place, moving: TaskName | None) -> bool:

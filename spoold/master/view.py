@@ -10,7 +10,7 @@ rather than not at all; the later place counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -178,21 +178,18 @@ class View:
 
     def seen(self, keys: Collection[str]) -> dict[str, Place]:
         """Where the last listings show these tasks before their ends; of two places the later one."""
-        if not keys:
-            return {}
-        branches = [(State.READY, layout.join(layout.READY, lane), names) for lane, names in self.ready.items()]
-        branches += [
-            (State.CLAIMED, layout.join(layout.CLAIMED, node), names)
-            for node, names in self.claimed.items()
-            if node != SOMEBODY
-        ]
-        branches.append((State.RETURNED, layout.RETURNED, self.returned))
         return {
             key(task.id): Place(state, directory, name)
-            for state, directory, names in branches
+            for state, directory, names in (self.moving() if keys else ())
             for name, task in names.items()
             if key(task.id) in keys
         }
+
+    def moving(self) -> Iterator[tuple[State, str, dict[str, TaskName]]]:
+        """The last listings of the directories between waiting/ and the ends, as tokens flow: state, path, names."""
+        yield from ((State.READY, layout.join(layout.READY, lane), names) for lane, names in self.ready.items())
+        yield from ((State.CLAIMED, layout.join(layout.CLAIMED, node), names) for node, names in self.claimed.items())
+        yield State.RETURNED, layout.RETURNED, self.returned
 
     def settle(self, task_id: str, state: State, directory: str, name: str) -> None:
         """Record that the leader itself has moved a token there: the next refresh is to find nothing new."""
