@@ -14,6 +14,8 @@
     info         everything that is known of one task
     inquiry      why a task is not running
     pauses       pauses and halts: who asked, why, and until when
+    limits       the limits with their figures: what is used, started, closed
+    stock        what the gates count, as the leader's snapshot shows it
     rejections   the drop that was rejected because a task has its id
     endings      how attempts ended, and the last line that they wrote
     origins      the tasks with which a dependency failure began

@@ -22,6 +22,7 @@ from spoold.client.origins import origins
 from spoold.client.pauses import told
 from spoold.client.rejections import twin
 from spoold.client.status import judged_at, silent, status, sure_lease
+from spoold.client.stock import facts_seen
 from spoold.client.waiting import read_result
 from spoold.protocol import codec, layout
 from spoold.protocol.drop import UNIQUE, is_our_batch
@@ -40,11 +41,9 @@ from spoold.rules.answers.reasons import explain as judge_case
 from spoold.rules.cluster.drain import is_drained
 from spoold.rules.cluster.nodes import ASLEEP
 from spoold.rules.entry import admission, batch
-from spoold.rules.gates.facts import Known, Parent, facts_of_type, parent_in
+from spoold.rules.gates.facts import Known, Parent, parent_in
 from spoold.rules.gates.registry import conditions_of, parents_of
-from spoold.rules.gates.registry import gather as gather_facts
 from spoold.rules.scheduling.matching import unfit
-from spoold.rules.scheduling.resources import capacities, stock_seen
 from spoold.store import beats, control, drop_search
 from spoold.store.lane_moves import list_tasks
 from spoold.store.locate import Located, locate, locate_many
@@ -190,8 +189,7 @@ class _Gathering:
             return case
         ends = control.ends_of(self._store.fs, self._requests)
         known = Known(self._base.now, self._store.settings, tuple(self._requests), ends)
-        stock = stock_seen(capacities(self._store.settings), self._picture.types)
-        facts = facts_of_type(lane.type, known, stock, gather_facts(known))
+        facts = facts_seen(known, self._picture).of(lane.encode())
         last = self._last_attempt(name)
         return replace(
             self._with_workers(self._with_lane(case, lane, name), lane),

@@ -7,14 +7,14 @@ once, and only if a row needs them. Each row reads at most its task, its last re
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 from spoold.client.endings import last_line
 from spoold.client.info import kind_of, read_content, reason_of, text_in
+from spoold.client.stock import facts_seen
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, BadName, SpoolError
 from spoold.protocol.heartbeat import Heartbeat, Running
@@ -29,14 +29,13 @@ from spoold.rules.gates.facts import (
     Conditions,
     Facts,
     Known,
+    LaneFacts,
     Parent,
-    TypeFacts,
-    facts_of_type,
     parent_in,
 )
-from spoold.rules.gates.registry import conditions_of, gather, judge, judge_type, parents_of
+from spoold.rules.gates.registry import conditions_of, judge, judge_type, parents_of
 from spoold.rules.gates.verdicts import Pass
-from spoold.rules.scheduling.resources import Capacity, Stock, capacities, stock_seen, uses_of
+from spoold.rules.scheduling.resources import capacities
 from spoold.store import beats, control, snapshots
 from spoold.store.clocks import by_host
 from spoold.store.locate import Located, locate_many
@@ -123,7 +122,7 @@ class _Listing:
         """Why it waits or failed; the gates are those that the leader asks."""
         if located.state in (State.WAITING, State.READY) and located.name is not None:
             waits = located.state is State.WAITING
-            type_facts = self._type_facts(kind, counted=waits)
+            type_facts = self._lane_facts.of(located.lane or "")
             if waits:
                 task_key, rest_s = key(located.id), self._rest_s(located, last)
                 facts = Facts(self._now, self._parent, rest_s, task_key, kind, type=type_facts, more=type_facts.more)
@@ -134,12 +133,6 @@ class _Listing:
             if not isinstance(verdict, Pass):
                 return verdict.reason
         return reason_of(self._store, located, last)
-
-    def _type_facts(self, kind: str, *, counted: bool) -> TypeFacts:
-        """counted: with the stock of the resources that the type uses, which needs the snapshot."""
-        known, gathered = self._gathered
-        wanted = counted and not self._capacities.keys().isdisjoint(uses_of(kind))
-        return facts_of_type(kind, known, self._stock if wanted else Stock(), gathered)
 
     def _rest_s(self, located: Located, last: Result | None) -> float:
         """Return how long (s) its retry delay still lasts, counted from the end of the attempt before."""
@@ -172,20 +165,12 @@ class _Listing:
         return control.list_requests(self._store.fs)
 
     @cached_property
-    def _gathered(self) -> tuple[Known, Mapping[str, Any]]:
-        ends = control.ends_of(self._store.fs, self._requests)
-        known = Known(self._now, self._store.settings, tuple(self._requests), ends)
-        return known, gather(known)
-
-    @cached_property
-    def _capacities(self) -> dict[str, Capacity]:
-        return capacities(self._store.settings)
-
-    @cached_property
-    def _stock(self) -> Stock:
-        latest = snapshots.latest(self._store.fs)
-        types = latest[1].types if latest is not None else {}
-        return stock_seen(self._capacities, types)
+    def _lane_facts(self) -> LaneFacts:
+        settings = self._store.settings
+        known = Known(self._now, settings, tuple(self._requests), control.ends_of(self._store.fs, self._requests))
+        # Only resources with a capacity need the snapshot.
+        latest = snapshots.latest(self._store.fs) if capacities(settings) else None
+        return facts_seen(known, latest[1] if latest is not None else None)
 
     @cached_property
     def _beats(self) -> dict[str, Heartbeat]:

@@ -6,13 +6,13 @@ cannot be read still stands: only its texts are empty.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from spoold.protocol.errors import SpoolError
-from spoold.protocol.request import Request, Verb
+from spoold.protocol.request import ENDING, Request, Verb
 from spoold.store.store import Store, stamp
 
 if TYPE_CHECKING:
@@ -67,22 +67,28 @@ def end_of(until: datetime | None, for_s: float | None, pool_time: Callable[[], 
     return end
 
 
-def list_pauses(store: Store, requests: Iterable[Request] | None = None) -> tuple[Pause, ...]:
-    """Return all pauses and halts that stand. requests: as already listed. Errors: OSError from listing."""
+def list_pauses(
+    store: Store, requests: Iterable[Request] | None = None, verbs: Collection[Verb] = (Verb.PAUSE, Verb.HALT)
+) -> tuple[Pause, ...]:
+    """Return all pauses and halts that stand, or requests with other verbs. requests: as already listed.
+
+    Errors: OSError from listing.
+    """
     from spoold.store import control
 
     found = []
     for request in control.list_requests(store.fs) if requests is None else requests:
-        if request.verb in (Verb.PAUSE, Verb.HALT):
+        if request.verb in verbs:
             body = control.read(store.fs, request)
-            until = body.ends if request.verb is Verb.PAUSE else ""
+            until = body.ends if request.verb in ENDING else ""
             found.append(Pause(request.verb.value, request.target, body.by, body.at, body.reason, until))
     return tuple(found)
 
 
 def told(store: Store, requests: Iterable[Request]) -> dict[tuple[str, str], str]:
-    """Return the sentence on each pause and halt, by verb and target; the first of several with the same key."""
-    return {(pause.verb, pause.target): pause.told for pause in reversed(list_pauses(store, requests))}
+    """Return the sentence on each pause, closed limit and halt, by verb and target; the first of several."""
+    standing = list_pauses(store, requests, (*ENDING, Verb.HALT))
+    return {(pause.verb, pause.target): pause.told for pause in reversed(standing)}
 
 
 def with_pauses(store: Store, picture: Snapshot) -> Snapshot:

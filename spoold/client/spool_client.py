@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from spoold.client import pauses
+from spoold.client import limits, pauses
 from spoold.client.reading import Reading
 from spoold.client.submitting import Submitting
 from spoold.protocol.amount import amount
@@ -182,6 +182,23 @@ class SpoolClient(Submitting, Reading):
     def resume(self, kind: str | None = None, *, reason: str = "") -> None:
         """Take back a pause; without a type every pause, and a halt. Errors: BadName for an invalid type."""
         self.post(Verb.RESUME, kind_target(kind), reason)
+
+    def close_limit(
+        self, name: str, *, reason: str = "", until: datetime | None = None, for_s: float | None = None
+    ) -> datetime | None:
+        """Start no more tasks that use a limit; running tasks go on. until, for_s and the answer as for `pause`.
+
+        Errors: BadFile for a limit that spool.toml does not name; SpoolError if the end is past.
+        """
+        with self.reaching():
+            target = limits.limit_named(name, self.store.settings)
+        end = pauses.end_of(until, for_s, self.pool_time)
+        self.post(Verb.CLOSE, target, reason, until=end)
+        return end
+
+    def open_limit(self, name: str, *, reason: str = "") -> None:
+        """Open a limit again, also one that a quota closed. Errors: BadName for what cannot be a limit."""
+        self.post(Verb.OPEN, kind_target(name), reason)
 
     def drain(self, worker: str | None = None, *, reason: str = "") -> list[str]:
         """Let a worker (by id, or by the name it was started with), or all, finish their tasks and claim no more.

@@ -63,12 +63,13 @@ def one(
     micros: microseconds since 1970; stamp: now, as people read it; file: the name of the task in errors; stem: the
     beginning of a generated id, instead of the task's name.
     """
-    from spoold.rules.entry import admission
+    from spoold.rules.entry import admission, naming
 
     draft = complete(task, f"{_stem(task, stem)}-{suffix()}", stamp)
     data = _dump(draft, file)
     checked = codec.load_task(data, file)
     task_id = checked.id or ""
+    naming.check_names(checked, settings, file)
     admission.admit(checked, _ANY_ORDER, task_id, settings, file)
     drop = _drop(task, task_id, data, micros)
     refused = admission.judge_kind(drop.name, "file", len(data), settings)

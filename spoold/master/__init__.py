@@ -12,6 +12,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
       usage       how much of each resource is used    orders      the numbers that it gives
       report      notices for people                   rejects     what it remembers of rejected/
       step_state  the state of this step so far        ends        attempts whose end it saw
+      starts      when tasks that use limits started
     changes     which listings are wanted, and what they changed in the view
     place       where a token is, as a value
     misnamed    files among the tasks whose names are no task's
@@ -38,10 +39,12 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     anew        a file whose content has changed goes back to pending/
     contents    the content of a file when it was judged, and whether it has changed
     rejudging   rejected files whose content has changed
+    counting    what ready and claimed tasks use, and what has started
+    trials      limits whose quota was used up: one task tries, then the others follow
     placing     returned/ → waiting/ → ready/, and back when a gate closes
     reaping     the claims of dead workers
-    requests    cancel, retry, pause, resume, drain, halt, gc
-    pauses      when pauses end by themselves
+    requests    cancel, retry, pause, resume, drain, halt, close, open, gc
+    endings     when pauses and closed limits end by themselves
     retaining   completed/ and failed/ → archive/
     clearing    deletes for good
     feed        results of attempts → the parts that decide by their cost

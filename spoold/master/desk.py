@@ -20,6 +20,7 @@ from spoold.master.own_door import OwnDoor
 from spoold.master.place import Place
 from spoold.master.rejects import Rejects
 from spoold.master.report import LeaderReport
+from spoold.master.starts import Starts
 from spoold.master.step_state import StepState
 from spoold.master.usage import Usage
 from spoold.master.view import View
@@ -36,6 +37,7 @@ from spoold.rules.gates.closing import paused_by
 from spoold.rules.gates.facts import NO_CONDITIONS
 from spoold.rules.gates.registry import conditions_of
 from spoold.rules.scheduling.backlog import Backlog, Entry
+from spoold.rules.scheduling.resources import Resources
 from spoold.store import absence
 from spoold.store.journal import Journal
 from spoold.store.lane_moves import move_into_lane
@@ -60,7 +62,8 @@ class Desk:
 
     ledger: the records of earlier attempts, if this step asked for them. recorded: results, by name, that this leader
     wrote for moves that it has not made. damaged: tokens that could not be read, and since when (monotonic, s), over
-    all epochs. pause_ends: when pauses end by themselves (s since 1970, the pool's clock), as `Pauses` read them.
+    all epochs. request_ends: when requests end by themselves (s since 1970, the pool's clock), as `endings` read
+    them.
     breathe: call it between one item and the next of a long loop, to keep the token of leadership; it raises OSError,
     DoorShut.
     """
@@ -77,14 +80,20 @@ class Desk:
     report: LeaderReport = field(default_factory=LeaderReport)
     learned: Learned = field(default_factory=Learned)
     usage: Usage = field(default_factory=Usage)
+    starts: Starts = field(default_factory=Starts)
     missing: Missing = field(default_factory=Missing)
     rejects: Rejects = field(default_factory=Rejects)
     ends: Ends = field(default_factory=Ends)
     ledger: Ledger | None = None
     recorded: dict[str, tuple[Status, Error]] = field(default_factory=dict)
     damaged: dict[str, float] = field(default_factory=dict)
-    pause_ends: dict[Request, float] = field(default_factory=dict)
+    request_ends: dict[Request, float] = field(default_factory=dict)
     breathe: Callable[[], None] = lambda: None
+
+    @property
+    def resources(self) -> Resources:
+        """The counted resources of the settings as they are now."""
+        return self.usage.under(self.store.settings)
 
     @property
     def backlog(self) -> Backlog:
@@ -94,7 +103,7 @@ class Desk:
     @property
     def paused(self) -> dict[str, float | None]:
         """Return the types that are paused now, as `paused_by`."""
-        return paused_by(self.view.requests, self.pause_ends, self.step.now.wall)
+        return paused_by(self.view.requests, self.request_ends, self.step.now.wall)
 
     def known_elsewhere(self, task_id: str, place: Place) -> bool:
         """Whether the id belongs to a task that is not the one at this place."""

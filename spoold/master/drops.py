@@ -160,7 +160,7 @@ class Drops:
             self._batch(desk, drop)
             return
         order, made_id = admission.settle(drop, desk.next_micros(), desk.epoch)
-        verdict: _Verdict = admission.judge_content(drop, data, order, made_id, desk.store.settings)
+        verdict: _Verdict = judging.judge_one(desk, drop, data, order, made_id)
         if isinstance(verdict, Admit) and _waits(desk, drop, verdict):
             return
         if isinstance(verdict, Admit) and desk.view.known(verdict.name.id):

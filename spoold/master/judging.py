@@ -11,10 +11,12 @@ from collections.abc import Collection
 from spoold.master.desk import Desk
 from spoold.master.duplicates import says_the_same
 from spoold.protocol import codec
+from spoold.protocol.errors import BadFile
 from spoold.protocol.names import key
-from spoold.rules.entry import batch
+from spoold.rules.entry import admission, batch
 from spoold.rules.entry.admission import Reject, Young, taken
 from spoold.rules.entry.batch import Accepted
+from spoold.rules.entry.naming import UnknownName
 
 # Lines that are read in one step: few enough that other work goes on beside them.
 CHECKED_PER_STEP = 2000
@@ -39,6 +41,9 @@ class Judging:
         before = self._check.count
         if self._sound is None:
             verdict = self._check.go_on(most)
+            if isinstance(verdict, Reject) and outdated(desk, verdict.error):
+                self._check = batch.Check(self.data, self._drop, desk.store.settings, self._done)
+                return None, 0
             if not isinstance(verdict, Accepted):
                 return verdict, self._check.count - before
             self._sound = verdict
@@ -62,6 +67,26 @@ class Judging:
             if not same:
                 return Reject(taken(f"{self._drop} line {line.number}", line.name.id))
         return sound
+
+
+def judge_one(desk: Desk, drop: str, data: bytes, order: str, made_id: str) -> admission.Judgement:
+    """Judge a drop of one task, by the settings as they are now if they matter. Errors: OSError."""
+    verdict = admission.judge_content(drop, data, order, made_id, desk.store.settings)
+    if isinstance(verdict, Reject) and outdated(desk, verdict.error):
+        return admission.judge_content(drop, data, order, made_id, desk.store.settings)
+    return verdict
+
+
+def outdated(desk: Desk, error: BadFile) -> bool:
+    """Whether a name that the settings did not have may be in them now: they were looked up again, and have changed.
+
+    A user who adds a limit and then drops a task must not be told that there is no such limit. Errors: OSError.
+    """
+    if not isinstance(error, UnknownName):
+        return False
+    before = desk.store.revisions.revision
+    desk.store.revisions.look()
+    return desk.store.revisions.revision != before
 
 
 def promised(desk: Desk, keys: Collection[str], *, unique: bool = False) -> bool:

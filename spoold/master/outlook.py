@@ -7,6 +7,7 @@ with the workers.
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from spoold.master.desk import Desk
 from spoold.master.placing import is_halted
@@ -17,8 +18,10 @@ from spoold.protocol.request import EVERYTHING
 from spoold.protocol.snapshot import TaskCounts, no_tasks
 from spoold.rules.cluster.nodes import ASLEEP
 from spoold.rules.cluster.tempo import Left
+from spoold.rules.gates.closing import closed_by
 from spoold.rules.scheduling.matching import unfit
-from spoold.rules.scheduling.resources import kind_counted
+from spoold.rules.scheduling.resources import LIMIT, RATE, kind_counted
+from spoold.store.store import stamp
 
 LANES_JUDGED = 50
 
@@ -45,6 +48,28 @@ def types(desk: Desk) -> dict[str, dict[str, int]]:
         # A claim may be listed a step before it is counted.
         kind["running"] = max(0, active - kind["ready"])
     return dict(sorted(found.items()))
+
+
+def gates(desk: Desk) -> dict[str, dict[str, Any]]:
+    """Return what the gates count: by gate, by name of the limit."""
+    stock, opens = desk.usage.stock, desk.starts.opens
+    closed = closed_by(desk.view.requests, desk.request_ends, desk.step.now.wall)
+    found: dict[str, dict[str, Any]] = {"limit": {}, "rate": {}, "quota": {}}
+    for name, own in sorted(desk.store.settings.limits.items()):
+        if (there := stock.capacity.get(f"{LIMIT}{name}")) is not None:
+            used, doubt = stock.used.get(f"{LIMIT}{name}", 0), stock.doubtful.get(f"{LIMIT}{name}", 0)
+            found["limit"][name] = {"max": there.units, "used": used, "doubtful": doubt}
+        if (there := stock.capacity.get(f"{RATE}{name}")) is not None and own.rate is not None:
+            used, doubt = stock.used.get(f"{RATE}{name}", 0), stock.doubtful.get(f"{RATE}{name}", 0)
+            found["rate"][name] = {"count": there.units, "per_s": own.rate.per_s, "used": used, "doubtful": doubt}
+            if (moment := opens.get(f"{RATE}{name}")) is not None:
+                found["rate"][name]["opens"] = stamp(moment)
+    for name, task_id in desk.starts.trying().items():
+        found["quota"][name] = {"trying": task_id}
+    for name, shut in closed.items():
+        until = stamp(shut.until) if shut.until is not None else None
+        found["quota"][name] = {"until": until, "by": "quota" if shut.quota else "request"}
+    return {gate: numbers for gate, numbers in found.items() if numbers}
 
 
 def unservable(desk: Desk, workers: list[Heartbeat]) -> dict[str, int]:

@@ -6,11 +6,10 @@ unknown counts as made, until the listings show the place of the task.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from spoold.master.dependents import certain
 from spoold.master.desk import Desk
-from spoold.master.learning import unread
 from spoold.master.place import Place, waiting_place
 from spoold.master.rejecting import reject_twin
 from spoold.protocol import layout
@@ -25,22 +24,17 @@ from spoold.rules.attempts.memory import may_be_raised, raised
 from spoold.rules.attempts.policy import retry_policy
 from spoold.rules.entry.admission import Admit
 from spoold.rules.gates.closing import halted_by
-from spoold.rules.gates.facts import NO_CONDITIONS, Known, TypeFacts, facts_of_type
+from spoold.rules.gates.facts import NO_CONDITIONS, Known, LaneFacts, TypeFacts
 from spoold.rules.gates.registry import gather, judge_type
 from spoold.rules.gates.verdicts import Pass
 from spoold.rules.scheduling.backlog import Entry
 from spoold.rules.scheduling.promoting import LaneView, displaced, holdbacks, promotions
-from spoold.rules.scheduling.resources import capacities, uses_of
 from spoold.store.absence import names_in
 from spoold.store.lane_moves import move_into_lane
 from spoold.store.ledger import Ledger
 from spoold.store.mover import Moved
 
 PER_STEP = 1000
-UNREAD = (
-    "{} cannot be read, so it counts for every type that has a max_concurrent; let the user that the master runs as "
-    "read it (chmod, chown)"
-)
 
 
 def place_returned(desk: Desk) -> None:
@@ -112,48 +106,19 @@ def fail_late(desk: Desk, task_key: str) -> None:
     desk.fail(found, task, Error(code=Code.DEADLINE, message=outcome.message), outcome.status)
 
 
-def count_active(desk: Desk) -> None:
-    """Count what the ready and the claimed tasks use; moves of this step are then counted as they are made.
-
-    Uses that are in doubt are counted apart: while the doubt lasts, nothing new may become ready in their place.
-    """
-    usage = desk.usage
-    usage.begin(capacities(desk.store.settings), (uses_of(kind_in(lane)) for lane in _adrift(desk)))
-    for lane, names in desk.view.ready.items():
-        usage.take(uses_of(kind_in(lane)), len(names))
-    for names in desk.view.claimed.values():
-        for task in names.values():
-            usage.take(uses_of(kind_in(desk.learned.lanes.get(key(task.id), ""))))
-    if usage.stock.capacity:
-        desk.report.notice(*map(UNREAD.format, unread(desk)))
-
-
 def gather_facts(desk: Desk) -> None:
     """Have the gates gather their part of the facts: once a step, and before anything is judged."""
     desk.backlog.gathered = gather(_known(desk))
 
 
 def _known(desk: Desk) -> Known:
-    return Known(desk.step.now.wall, desk.store.settings, tuple(desk.view.requests), desk.pause_ends)
+    return Known(desk.step.now.wall, desk.store.settings, tuple(desk.view.requests), desk.request_ends)
 
 
-def _adrift(desk: Desk) -> Iterator[str]:
-    """Yield the lanes of tasks that were ready or claimed, or about to be, and that were seen nowhere since.
-
-    A listing can miss a claim while its worker gives it another name, so such a task may not have ended.
-    """
-    missing = {task_key: desk.view.where.get(task_key) for task_key in desk.missing.keys}
-    for task_key, place in (*desk.view.on_the_way.items(), *missing.items()):
-        if place is not None and place.state in (State.WAITING, State.READY):
-            yield place.directory.partition("/")[2]
-        elif place is not None and place.state is State.CLAIMED:
-            yield desk.learned.lanes.get(task_key, "")
-
-
-def type_facts(desk: Desk, kinds: Iterable[str]) -> dict[str, TypeFacts]:
-    """Return the facts of these types, over one stock, which counts the moves of this step as they are made."""
-    known, stock, gathered = _known(desk), desk.usage.stock, desk.backlog.gathered
-    return {kind: facts_of_type(kind, known, stock, gathered) for kind in sorted(set(kinds))}
+def lane_facts(desk: Desk, lanes: Iterable[str]) -> dict[str, TypeFacts]:
+    """Return the facts of these lanes, over one stock, which counts the moves of this step as they are made."""
+    facts = LaneFacts(_known(desk), desk.resources, desk.usage.stock, desk.backlog.gathered, desk.starts.opens)
+    return {lane: facts.of(lane) for lane in sorted(lanes)}
 
 
 def is_halted(desk: Desk) -> bool:
@@ -163,15 +128,12 @@ def is_halted(desk: Desk) -> bool:
 
 def hold_back(desk: Desk) -> None:
     """Take back ready tasks whose type may not run now, or that more urgent work displaces. Errors: OSError."""
-    types = type_facts(desk, map(kind_in, desk.view.ready))
-    for kind, facts in types.items():
-        lanes = [lane for lane in desk.view.ready if kind_in(lane) == kind]
-        ready = {task: lane for lane in lanes for task in desk.view.ready[lane].values()}
-        for task in holdbacks(list(ready), facts, kind):
-            _hold(desk, task, ready[task])
+    facts = lane_facts(desk, desk.view.ready)
+    for lane, task in holdbacks({lane: list(names.values()) for lane, names in desk.view.ready.items()}, facts):
+        _hold(desk, task, lane)
     window = desk.store.settings.ready.window
     for lane, tasks in desk.view.ready.items():
-        for task in displaced(list(tasks.values()), desk.backlog, lane, types[kind_in(lane)], window, desk.step.now):
+        for task in displaced(list(tasks.values()), desk.backlog, lane, facts[lane], window, desk.step.now):
             _hold(desk, task, lane)
 
 
@@ -183,7 +145,8 @@ def _hold(desk: Desk, task: TaskName, lane: str) -> None:
         return
     if _to_waiting(desk, place.path, task, lane, content, "HELD"):
         desk.view.forget_place(place)
-        desk.usage.give_back(uses_of(kind_in(lane)))
+        desk.usage.give_back(desk.resources.uses(lane))
+        desk.starts.stays(task)
 
 
 def reject_copies(desk: Desk) -> None:
@@ -202,7 +165,7 @@ def promote(desk: Desk) -> int:
         for lane in desk.backlog.lanes()
         if desk.view.blocked.isdisjoint(_directories(lane))
     }
-    facts = type_facts(desk, map(kind_in, lanes))
+    facts = lane_facts(desk, lanes)
     refused = desk.backlog.refusals
     chosen = promotions(desk.backlog, lanes, facts, desk.store.settings.ready.window, desk.step.now)
     if desk.backlog.refusals > refused:
@@ -228,6 +191,7 @@ def _promote(desk: Desk, entry: Entry) -> None:
     elif _withheld(desk, moved, lane):
         desk.backlog.put_back(entry)
     else:
+        _may_start(desk, name, lane)
         desk.doubt(key(name.id))  # moved by another leader, or not moved yet: the listings will show it
 
 
@@ -250,8 +214,15 @@ def _withheld(desk: Desk, moved: Moved, lane: str) -> bool:
 def stands_ready(desk: Desk, name: TaskName, file: str, lane: str) -> None:
     """Record that the leader itself has just moved the token into this lane of ready/."""
     desk.learned.learn_lane(key(name.id), lane)
-    desk.usage.take(uses_of(kind_in(lane)))
+    desk.usage.take(desk.resources.uses(lane))
+    _may_start(desk, name, lane)
     desk.view.stand_ready(name, file, lane)
+
+
+def _may_start(desk: Desk, name: TaskName, lane: str) -> None:
+    """Record that a token is in ready/, or may be: it may start at any moment."""
+    if desk.resources.starts(lane):
+        desk.starts.may_start(name, lane)
 
 
 def place_admitted(desk: Desk, src: str, admit: Admit, drop: str) -> bool:
@@ -266,7 +237,8 @@ def place_admitted(desk: Desk, src: str, admit: Admit, drop: str) -> bool:
         desk.journal.note("ADMITTED", name.id, name.attempt, lane=admit.lane, drop=legible(drop))
     else:
         # It may be ready all the same, and claimed already: it counts until everything has been listed.
-        desk.usage.take(uses_of(kind_in(admit.lane)))
+        desk.usage.take(desk.resources.uses(admit.lane))
+        _may_start(desk, name, admit.lane)
         desk.step.doubt()
         _withheld(desk, moved, admit.lane)
     return bool(moved)
@@ -281,7 +253,9 @@ def room_at_once(desk: Desk, admit: Admit) -> bool:
         return False
     if len(ready) >= desk.store.settings.ready.window:
         return False
-    kind = admit.task.kind
-    facts = type_facts(desk, [kind])[kind]
+    facts = lane_facts(desk, [admit.lane])[admit.lane]
+    if any(facts.uses.keys() & desk.resources.shared(lane) for lane in desk.backlog.lanes()):
+        return False  # a task in another lane may wait for the same units
     entry = Entry(admit.name.encode(), admit.lane, NO_CONDITIONS)
-    return isinstance(judge_type(kind, facts), Pass) and desk.backlog.would_let(entry, facts, desk.step.now)
+    let = isinstance(judge_type(admit.task.kind, facts), Pass)
+    return let and desk.backlog.would_let(entry, facts, desk.step.now)

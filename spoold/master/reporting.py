@@ -202,6 +202,7 @@ class Reporting:
             recent=self._tally.recent(now),
             spent=spent_by(workers),
             types=outlook.types(desk),
+            gates=outlook.gates(desk),
             paused=tuple(sorted(desk.paused)),
             halted=is_halted(desk),
             settings=desk.store.revisions.revision,

@@ -1,6 +1,7 @@
 """Carries out the requests of people in control/.
 
-A request that is done is removed; a pause, a halt or a drain stands while it lasts. A pause may end by itself.
+A request that is done is removed; a pause, a closed limit, a halt or a drain stands while it lasts. The first two may
+end by themselves.
 
 Law: a leader carries a request out once, however long a share lists it afterwards. Before that, its journal records
 the author of the request and the reason: no other record would outlive the request.
@@ -11,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from spoold.master.desk import Desk
-from spoold.master.pauses import Pauses
+from spoold.master.endings import Endings
 from spoold.master.rejecting import take_away
 from spoold.protocol.errors import BadFile
 from spoold.protocol.event import ASKED
@@ -35,6 +36,13 @@ from spoold.rules.cluster.drain import is_meant
 from spoold.store import control
 from spoold.store.archive import find_archived
 
+# What each of these removes.
+_LIFTS = {
+    Verb.RESUME: (Verb.PAUSE, Verb.HALT),
+    Verb.UNDRAIN: (Verb.DRAIN,),
+    Verb.OPEN: (Verb.CLOSE, Verb.QUOTA),
+}
+
 
 class Requests:
     """Carries requests out, some in each step, each once: a share may list a request long after it is gone.
@@ -50,13 +58,13 @@ class Requests:
         self._doubted: set[Request] = set()
         self._over: dict[Request, bool] = {}
         self._needs: dict[Request, tuple[str, ...]] = {}
-        self._pauses = Pauses()
+        self._endings = Endings()
 
     def step(self, desk: Desk) -> None:
         """Do what can be done now. Errors: OSError; the rest stands for the next step."""
         self._forget_gone(set(desk.view.requests))
         self._tell(desk)
-        self._pauses.step(desk)
+        self._endings.step(desk)
         for request in desk.view.requests:
             if request in self._over:
                 self._over[request] = self._over[request] or take_away(desk, control.path(request))
@@ -67,18 +75,19 @@ class Requests:
                     self._forget_unknown(desk, request)
             elif request.verb is Verb.RETRY:
                 self._retry(desk, request)
-            elif request.verb in (Verb.RESUME, Verb.UNDRAIN):
+            elif request.verb in _LIFTS:
                 _lift(desk, request)
                 self._done(desk, request)
-            elif request.verb is Verb.PAUSE and self._pauses.over(desk, request):
-                desk.journal.note("PAUSE_ENDED", target=request.target)
+            elif request.verb in (Verb.PAUSE, Verb.CLOSE) and self._endings.over(desk, request):
+                if request.verb is Verb.PAUSE:  # of a limit the journal says anyway that it is open
+                    desk.journal.note("PAUSE_ENDED", target=request.target)
                 self._done(desk, request)
             elif request.verb is Verb.DRAIN and desk.step.listed.everything and not _draining(desk, request.target):
                 self._done(desk, request)  # by a look of now: on a share, a worker may have come since the last
 
     def next_due(self, desk: Desk) -> float | None:
         """When (monotonic, s) a standing request is over by itself; None where none is."""
-        return self._pauses.next_due(desk)
+        return self._endings.next_due(desk)
 
     def _forget_gone(self, listed: set[Request]) -> None:
         """Forget requests that are no longer listed."""
@@ -224,8 +233,8 @@ def _has_failed(desk: Desk, task_key: str) -> bool:
 
 
 def _lift(desk: Desk, request: Request) -> None:
-    """Remove the requests that a resume or undrain lifts; `+all` removes all of that kind."""
-    lifted = {Verb.RESUME: (Verb.PAUSE, Verb.HALT), Verb.UNDRAIN: (Verb.DRAIN,)}[request.verb]
+    """Remove the requests that a resume, an undrain or an open lifts; `+all` removes all of that kind."""
+    lifted = _LIFTS[request.verb]
     for other in desk.view.requests:
         if other.verb in lifted and (request.target in (other.target, EVERYTHING) or _same_worker(request, other)):
             take_away(desk, control.path(other))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from spoold.master import doors, following, placing, reaping, relisting
+from spoold.master import counting, doors, following, placing, reaping, relisting
 from spoold.master.batches import Batches
 from spoold.master.clearing import Clearing
 from spoold.master.desk import Desk
@@ -112,7 +112,7 @@ STAGES: tuple[Stage, ...] = (
         ("admitting → admitting",),
     ),
     Stage("missing", lambda desk, _: relisting.settle_missing(desk), "tasks that the listings no longer show"),
-    Stage("count", lambda desk, _: placing.count_active(desk), "tasks that are ready, claimed or missing"),
+    Stage("count", lambda desk, _: counting.count_active(desk), "tasks that are ready, claimed or missing"),
     Stage("watch", _watch, "heartbeats"),
     Stage("announce", _announce, "which nodes are dead"),
     Stage(

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from spoold.rules.scheduling.resources import UNKNOWN, Capacity, Stock, Uses
+from spoold.protocol.settings import Settings
+from spoold.rules.scheduling.resources import UNKNOWN, Capacity, Resources, Stock, Uses
 
 
 class Usage:
@@ -20,6 +21,13 @@ class Usage:
         self._used: Counter[str] = Counter()
         self._doubtful: Counter[str] = Counter()
         self.stock = Stock({}, self._used, self._doubtful)
+        self._resources: Resources | None = None
+
+    def under(self, settings: Settings) -> Resources:
+        """Return what lanes use under these settings; worked out once for as long as they stay the same."""
+        if self._resources is None or self._resources.settings is not settings:
+            self._resources = Resources(settings)
+        return self._resources
 
     def begin(self, capacity: Mapping[str, Capacity], possible: Iterable[Uses]) -> None:
         """Count from nothing again. possible: the uses of tasks that are not seen but may be active all the same."""

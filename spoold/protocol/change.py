@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict
 from spoold.protocol.codec import check, load_model
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import NODE, number, sure
-from spoold.protocol.settings import Settings, TypeSettings
+from spoold.protocol.settings import Settings
 
 _CHANGE = re.compile(rf"{number(9)}\.({NODE})\.json")
 # The sections of spool.toml that can be changed while nodes run, each with all that is in it.
-CHANGEABLE = ("timeout", "types", "retry", "retention", "ready")
+CHANGEABLE = ("timeout", "types", "limits", "retry", "retention", "ready")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -76,9 +76,9 @@ def merged(base: Settings, change: Settings) -> Settings:
     update: dict[str, Any] = {}
     for name in change.model_fields_set:
         ours, theirs = getattr(base, name), getattr(change, name)
-        if name == "types":
+        if isinstance(theirs, dict):  # a section by name: of a type, or a limit, all else stays
             update[name] = ours | {
-                kind: _over(ours.get(kind, TypeSettings()), given) for kind, given in theirs.items()
+                word: _over(ours[word], given) if word in ours else given for word, given in theirs.items()
             }
         else:
             update[name] = _over(ours, theirs) if isinstance(theirs, BaseModel) else theirs

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from spoold.protocol.errors import WrongValue
-from spoold.protocol.lanes import as_word
+from spoold.protocol.lanes import UNITS_MAX, as_word
 from spoold.protocol.names import is_id
 from spoold.protocol.order import PRIORITIES
 
@@ -83,6 +83,19 @@ def _words(value: Any) -> Any:
     return [part for part in value.replace("+", ",").split(",") if part] if isinstance(value, str) else value
 
 
+def _uses(value: Any) -> Any:
+    """A name, a list of names, or names with the units of each."""
+    named = _words(value)
+    if not isinstance(named, (list, tuple)):
+        return named
+    if not all(isinstance(name, str) for name in named):
+        raise WrongValue("not a list of names", 'write ["name"], or {name = 2} for more than one unit')
+    words = [as_word(name) for name in named]
+    if len(set(words)) < len(words):
+        raise WrongValue("a name stands in it twice", "write {name = 2} for two units")
+    return dict.fromkeys(words, 1)
+
+
 def _stamp(value: Any) -> Any:
     # A bare number would count as seconds since 1970, but its writer meant "in an hour".
     if not isinstance(value, (str, datetime)) or (isinstance(value, str) and ":" not in value):
@@ -126,6 +139,8 @@ Word = Annotated[str, AfterValidator(as_word)]
 OptionalWord = Annotated[str, AfterValidator(_word_or_none)]
 _V = TypeVar("_V")
 ByWord = Annotated[dict[Word, _V], BeforeValidator(_distinct)]
+Units = Annotated[Whole, Field(ge=1, le=UNITS_MAX)]
+Uses = Annotated[ByWord[Units], BeforeValidator(_uses)]
 Callable = Annotated[str, AfterValidator(_callable)]
 Words = Annotated[tuple[Word, ...], BeforeValidator(_words)]
 MemMb = Annotated[Whole, BeforeValidator(_mem_mb), Field(ge=0, le=10**9)]

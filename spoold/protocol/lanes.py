@@ -1,7 +1,7 @@
 """Lanes: directories under waiting/ and ready/. The name says what a worker must have to run the tasks inside.
 
-`type=review,run=command,pool=gpu,cpu=2,mem=4096,gpu=1,need=docker+node,py=pkg.jobs`: fields in this order,
-defaults omitted.
+`type=review,run=command,pool=gpu,cpu=2,mem=4096,gpu=1,need=docker+node,py=pkg.jobs,use=api=2+git`: fields in this
+order, defaults omitted.
 
 Law: a worker decides by the lane's name alone which tasks it may claim, and opens none before the claim. A demand has
 one spelling: `parse_lane` refuses every name that `encode` would not make.
@@ -18,8 +18,11 @@ from spoold.protocol.errors import BadName, WrongValue
 LANE_MAX = 200
 # No dot at the end: SMB cannot open a directory with such a name.
 WORD = r"[a-z0-9](?:[a-z0-9_.-]{0,46}[a-z0-9_-])?"
+UNITS_MAX = 9999
 NO_WORD = "use 1 to 48 of a-z 0-9 _ . - starting with a letter or digit, no final dot"
 
+# How much of a limit one task uses; one unit is left out.
+_USE = rf"{WORD}(?:=[1-9][0-9]{{0,3}})?"
 _FIELD = {
     "type": re.compile(WORD),
     "run": re.compile("command|python"),
@@ -29,12 +32,15 @@ _FIELD = {
     "gpu": re.compile(r"[0-9]{1,4}"),
     "need": re.compile(rf"{WORD}(?:\+{WORD})*"),
     "py": re.compile(r"[a-z0-9_](?:[a-z0-9_.]{0,98}[a-z0-9_])?"),
+    "use": re.compile(rf"{_USE}(?:\+{_USE})*"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
     """A demand: cpus in cores (0 = any), mem_mb in MiB, gpus in devices, need = labels, module = Python module.
+
+    uses: limits, each with the units that one task uses of it.
 
     run names the source of the work: the worker's handler for the type, a command or a Python callable in the task.
     """
@@ -47,6 +53,7 @@ class Lane:
     gpus: int = 0
     need: tuple[str, ...] = ()
     module: str = ""
+    uses: tuple[tuple[str, int], ...] = ()
 
     def encode(self) -> str:
         """The directory name. Errors: BadName when it would be longer than LANE_MAX or if a field is illegal."""
@@ -60,6 +67,7 @@ class Lane:
             "gpu": str(self.gpus or ""),
             "need": "+".join(sorted(set(self.need))),
             "py": self.module.lower(),
+            "use": "+".join(name if n == 1 else f"{name}={n}" for name, n in sorted(self.uses)),
         }
         for field, value in fields.items():
             if (value or field == "type") and not _FIELD[field].fullmatch(value):
@@ -98,8 +106,14 @@ def parse_lane(name: str) -> Lane | None:
         gpus=int(fields.get("gpu", 0)),
         need=tuple(fields["need"].split("+")) if "need" in fields else (),
         module=fields.get("py", ""),
+        uses=tuple(map(_use, fields["use"].split("+"))) if "use" in fields else (),
     )
     return lane if lane.encode() == name else None
+
+
+def _use(text: str) -> tuple[str, int]:
+    name, _, units = text.partition("=")
+    return name, int(units or 1)
 
 
 def kind_in(name: str) -> str:

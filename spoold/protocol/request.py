@@ -2,8 +2,8 @@
 
 control/ is a blackboard: leader and workers list this one directory. The leader removes a request once it is done.
 
-Law: the name of a request says everything that machines need. One thing only is in the content: when a pause ends by
-itself. A pause, a halt and a drain stand as long as their file does.
+Law: the name of a request says everything that machines need. One thing only is in the content: when a pause, or a
+closed limit, ends by itself. A pause, a closed limit, a halt and a drain stand as long as their file does.
 """
 
 from __future__ import annotations
@@ -30,12 +30,18 @@ class Verb(StrEnum):
     UNDRAIN = "undrain"  # as for drain
     REAP = "reap"  # a worker or a master that its own host knows to be gone
     HALT = "halt"  # +all: kill what runs, hand it back, start nothing
+    CLOSE = "close"  # a limit
+    OPEN = "open"  # a limit
+    QUOTA = "quota"  # a limit: an attempt found its quota used up
     GC = "gc"  # +all: apply retention now
 
 
 # These act on the whole spool; a name with another target was meant for something else.
 _ALL_ALONE = frozenset((Verb.HALT, Verb.GC))
-_NEVER_ALL = frozenset((Verb.CANCEL, Verb.RETRY, Verb.REAP))
+_OF_A_LIMIT = frozenset((Verb.CLOSE, Verb.OPEN, Verb.QUOTA))
+_NEVER_ALL = frozenset((Verb.CANCEL, Verb.RETRY, Verb.REAP)) | _OF_A_LIMIT
+# These may end by themselves.
+ENDING = frozenset((Verb.PAUSE, Verb.CLOSE, Verb.QUOTA))
 
 
 def kind_target(kind: str | None) -> str:

@@ -1,7 +1,7 @@
 """The content of a request, for people and the journal.
 
-Law: only `until`, the end of a pause, decides anything. Every field may be missing, since a request is valid by its
-name.
+Law: only `until`, the end of a pause or a closed limit, decides anything. Every field may be missing, since a request
+is valid by its name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from spoold.protocol.fields import Stamp
 
 
 class RequestBody(BaseModel):
-    """Who asked, when and why; until: when a pause ends by itself, None for never."""
+    """Who asked, when and why; until: when it ends by itself, None for never."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
@@ -23,7 +23,7 @@ class RequestBody(BaseModel):
 
     @property
     def ends(self) -> str:
-        """When a pause ends by itself, as text (RFC 3339); empty for never."""
+        """When it ends by itself, as text (RFC 3339); empty for never."""
         return self.until.isoformat().replace("+00:00", "Z") if self.until else ""
 
     @property

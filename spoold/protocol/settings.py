@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spoold.protocol.fields import ByWord, Priority, Real, Seconds, SomeSeconds, Strict, Whole
+from spoold.protocol.fields import ByWord, Priority, Real, Seconds, SomeSeconds, Strict, Units, Uses, Whole
 from spoold.protocol.layout import FORMAT_VERSION
 from spoold.protocol.plain.basics import Basics
 
@@ -55,6 +55,26 @@ class TypeSettings(Strict):
     priority: Priority | None = None
     memory_factor: Real | None = Field(default=None, ge=1, le=100)
     lost_share: LostShare | None = None
+    uses: Uses = Field(default={}, max_length=20)
+
+
+class RateSettings(Strict):
+    """At most `count` units begin within any per_s seconds."""
+
+    count: Units
+    per_s: SomeSeconds
+
+
+class LimitSettings(Strict):
+    """One limit, of the whole pool or of each worker. max: units that may be in use at once, None for any number.
+
+    rate: of starts. quota_max_s: the longest time (s) for which an attempt that found a quota used up may close it.
+    """
+
+    max: Whole | None = Field(default=None, ge=0, le=1_000_000)
+    per: Literal["pool", "worker"] = "pool"
+    rate: RateSettings | None = None
+    quota_max_s: SomeSeconds = 21_600
 
 
 class RetrySettings(Strict):
@@ -136,6 +156,7 @@ class Settings(Strict):
     timeout: SomeSeconds = 1800
     heartbeat: Heartbeats = Heartbeats()
     types: ByWord[TypeSettings] = {}
+    limits: ByWord[LimitSettings] = {}
     retry: RetrySettings = RetrySettings()
     drop: DropSettings = DropSettings()
     retention: RetentionSettings = RetentionSettings()

@@ -99,6 +99,7 @@ class Snapshot(_Part):
     """The whole snapshot. source is `leader`, or `listing` while no node leads.
 
     settings: the revision of the settings that the leader goes by, '' for spool.toml alone.
+    gates: by gate, what it counts: see Gates in `spool_layout.md`.
     spent: what the attempts that the present workers committed came to, since each of them started.
     """
 
@@ -113,6 +114,7 @@ class Snapshot(_Part):
     recent: Recent = Recent()
     spent: Total | None = None
     types: dict[str, dict[str, int]] = {}
+    gates: dict[str, dict[str, Any]] = {}
     paused: tuple[str, ...] = ()
     halted: bool = False
     settings: str = ""

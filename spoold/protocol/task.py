@@ -28,6 +28,7 @@ from spoold.protocol.fields import (
     Stamp,
     Strict,
     TaskId,
+    Uses,
     Whole,
     Words,
     argv,
@@ -89,6 +90,7 @@ class Task(Strict):
     max_retries: Whole | None = Field(default=None, ge=0, le=1000)
     retry: Retry = Retry()
     requires: Requires = Requires()
+    uses: Uses = Field(default_factory=dict, max_length=20)
     pool: OptionalWord = ""
     labels: dict[str, str] | tuple[str, ...] = ()
     batch: TaskId | None = None
@@ -156,9 +158,10 @@ class Task(Strict):
         """The name of its lane. Errors: BadName."""
         return _lane_name(*self._demand())
 
-    def _demand(self) -> tuple[str, str, str, float, int, int, tuple[str, ...], str]:
+    def _demand(self) -> tuple[Any, ...]:
         needs, module = self.requires, self.python.partition(":")[0] if self.python else ""
-        return self.kind, self.run, self.pool, needs.cpus, needs.mem_mb, needs.gpus, needs.labels, module
+        uses = tuple(self.uses.items())
+        return self.kind, self.run, self.pool, needs.cpus, needs.mem_mb, needs.gpus, needs.labels, module, uses
 
 
 @lru_cache(maxsize=4096)

@@ -1,6 +1,7 @@
 """Requests: files in control/.
 
-Law: a request is valid by its name, whatever it contains. A pause whose content cannot be read stands until a resume.
+Law: a request is valid by its name, whatever it contains. A pause whose content cannot be read stands until a
+resume, and a closed limit until it is opened.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from datetime import datetime
 
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
-from spoold.protocol.request import Request, Verb, parse_request
+from spoold.protocol.request import ENDING, Request, Verb, parse_request
 from spoold.protocol.request_body import RequestBody
 from spoold.store.absence import names_unless_blocked
 from spoold.store.store import Store
@@ -60,7 +61,7 @@ def read(fs: FileSystem, request: Request) -> RequestBody:
 
 
 def end_of(fs: FileSystem, request: Request) -> float | None:
-    """When a pause ends by itself (s since 1970); None if its content names no moment.
+    """When a request ends by itself (s since 1970); None if its content names no moment.
 
     Errors: OSError, BadFile.
     """
@@ -70,10 +71,10 @@ def end_of(fs: FileSystem, request: Request) -> float | None:
 
 
 def ends_of(fs: FileSystem, requests: Iterable[Request]) -> dict[Request, float]:
-    """The ends of those pauses that end by themselves. An unreadable one stands until a resume. Errors: none."""
+    """The ends of those requests that end by themselves. An unreadable one stands. Errors: none."""
     found = {}
     for request in requests:
-        if request.verb is Verb.PAUSE:
+        if request.verb in ENDING:
             with contextlib.suppress(OSError, BadFile):
                 end = end_of(fs, request)
                 if end is not None:

@@ -23,7 +23,8 @@ UNFINISHED = f"{layout.MARKER}.new"
 
 SETTINGS_TEMPLATE = b"""\
 # Settings of this spool, read by every node when it starts. Times are in seconds.
-# Each line shows the default; only [types.review] is an example, since no type has settings until you write some.
+# Each line shows the default; only [limits.api] and [types.review] are examples, since there are no limits, and no
+# type has settings, until you write some.
 # timeout = 1800            # one attempt of a task that does not say otherwise
 
 # [heartbeat]
@@ -35,7 +36,14 @@ SETTINGS_TEMPLATE = b"""\
 # max_retries = 3
 # max_concurrent = 5        # in the whole cluster
 # lost_share = "freeze"     # when the share is silent for longer than a lease: "freeze", "stop" or "continue"
+# uses = ["api"]            # limits that it uses; {api = 2} for two units
 # priority = "high"         # an integer (larger is more urgent), or critical, high, normal, low, background
+
+# [limits.api]              # what tasks that use "api" may use together
+# max = 5                   # units at once
+# per = "pool"              # "worker": each worker counts its own
+# rate = {count = 120, per_s = 60}  # units that begin within so many seconds
+# quota_max_s = 21600       # the longest time for which an attempt that finds a quota used up closes it
 
 # [retry]
 # max = 3

@@ -56,6 +56,7 @@ class Revisions:
     def look(self) -> None:
         """List settings/, and go by what is there from now on. Errors: OSError; then everything stays as it was."""
         from spoold.protocol.change import merged, parse_change
+        from spoold.rules.entry.naming import check_settings_names
 
         blocked: set[str] = set()
         listed = names_in(self._fs, layout.CHANGES, blocked)
@@ -77,7 +78,13 @@ class Revisions:
             if isinstance(found, BadFile):
                 warnings.append(f"{found}")
             elif found is not None:
-                settings, revision = merged(settings, found), name.revision
+                after = merged(settings, found)
+                try:
+                    check_settings_names(after, layout.join(layout.CHANGES, name.encode()))
+                except BadFile as error:
+                    warnings.append(f"{error}")
+                else:
+                    settings, revision = after, name.revision
         self._read = {
             n: found for n, found in read.items() if found is not None and not isinstance(found, Unreadable)
         }

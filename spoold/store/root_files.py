@@ -27,7 +27,12 @@ def read_settings(data: bytes, file: str) -> tuple[Callable[[], Settings], Basic
         table = toml_table(data, file)
 
     def settings() -> Settings:
-        return codec.check_settings(table, file)
+        found = codec.check_settings(table, file)
+        if found.types:
+            from spoold.rules.entry.naming import check_settings_names
+
+            check_settings_names(found, file)
+        return found
 
     basic = basics(table)
     if basic is not None:

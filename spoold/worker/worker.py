@@ -36,6 +36,7 @@ from spoold.worker.attempts.settling import Settling
 from spoold.worker.attempts.starting import Starting
 from spoold.worker.attempts.writers import Writers
 from spoold.worker.config import WorkerConfig
+from spoold.worker.intake.allowance import Allowance
 from spoold.worker.intake.claiming import Claiming
 from spoold.worker.intake.claims import Claims
 from spoold.worker.intake.cooldown import Cooldown
@@ -76,11 +77,11 @@ class Worker:
         self._offering = Offering(can, lacks)
         self._presence = Presence(store, host, "worker")
         self._journal = journal = Journal(store)
-        self._claims = Claims(store, journal)
-        self._lease = OwnLease(store.clock)
-        self._claiming = Claiming(store, self._offering, self._claims.doubt)
-        self._starting = Starting(store, runner, scratch, config, journal, self._lease, root=root, environ=environ)
-        self._settling = Settling(store, scratch, journal, writers)
+        self._claims, self._lease, allowance = Claims(store, journal), OwnLease(store.clock), Allowance(store)
+        self._claiming = Claiming(store, self._offering, self._claims.doubt, allowance)
+        parts = (runner, scratch, config, journal, self._lease, allowance)
+        self._starting = Starting(store, *parts, root=root, environ=environ)
+        self._settling = Settling(store, scratch, journal, writers, allowance)
         self._resuming = Resuming(store, runner, self._claims, journal, self._settling, self._lease)
         self._attempts: dict[str, Attempt] = {}
         self._cooldown = Cooldown(store.clock)
@@ -88,8 +89,7 @@ class Worker:
         self._standing = Standing(store, host, config, inhibitor)
         self._status, self._heard = "", False  # heard: in this step
         self.notes: tuple[str, ...] = ()
-        self._pressure = Pressure(store, host, config, can.cpus)
-        self._polling = Polling(store)
+        self._pressure, self._polling = Pressure(store, host, config, can.cpus), Polling(store)
         self._requests: list[Request] = []
         self._losses = Losses()
 
@@ -281,7 +281,7 @@ class Worker:
             return 0
         demands = [attempt.lane for attempt in self._attempts.values()]
         claimed, lost = 0, self._claiming.lost
-        # An id that is here already is an old attempt that still ends, of a task that was removed and came again.
+        # An id that is here already is an old attempt that still ends; its task was removed and came again.
         for mine in self._claiming.claim(offers, free, demands, self._cooldown.keys() | self._attempts.keys()):
             self._journal.note("CLAIMED", mine.name.id, mine.name.attempt)
             claimed += 1

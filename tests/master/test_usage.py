@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spoold.master.usage import Usage
-from spoold.rules.scheduling.resources import Capacity, uses_of
+from spoold.rules.scheduling.resources import UNKNOWN, Capacity
 
 CAPACITY = {"type:a": Capacity(2, "type a", "-"), "anthropic": Capacity(9, "anthropic", "-", most=3)}
 
@@ -21,9 +21,9 @@ def test_moves_of_a_step_show_in_the_stock_at_once() -> None:
 
 def test_a_task_of_unknown_type_counts_for_the_most_of_everything_until_it_is_known() -> None:
     usage = Usage()
-    usage.begin(CAPACITY, [uses_of("a"), uses_of("")])
+    usage.begin(CAPACITY, [{"type:a": 1}, {UNKNOWN: 1}])
     assert (usage.stock.doubtful["type:a"], usage.stock.doubtful["anthropic"]) == (2, 3)
-    usage.take(uses_of(""))
+    usage.take({UNKNOWN: 1})
     assert (usage.stock.doubtful["type:a"], usage.stock.doubtful["anthropic"]) == (3, 6)
     assert list(usage.in_use()) == [("", 1)]
     usage.begin(CAPACITY, [])

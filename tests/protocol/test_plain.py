@@ -107,16 +107,36 @@ def test_plain_settings_are_those_of_the_model(found: dict[str, Any]) -> None:
 def test_every_setting_may_be_plain_and_has_the_default_of_its_model() -> None:
     whole = json.loads(Settings().model_dump_json())
     assert table.read(whole) is not None
-    assert {name: set(inner) for name, inner in whole.items() if isinstance(inner, dict) and name != "types"} == {
+    assert {name: set(inner) for name, inner in whole.items() if inner and isinstance(inner, dict)} == {
         name: set(fields_of(type(field.default)))
         for name, field in Settings.model_fields.items()
         if isinstance(field.default, BaseModel)
     }
     assert basics.basics({}) == basics.Basics() == Settings().basics
     one = {"timeout": 1, "max_retries": 1, "max_concurrent": 1, "priority": 1, "memory_factor": 1}
-    one |= {"lost_share": "freeze"}  # type: ignore[dict-item]
+    one |= {"lost_share": "freeze", "uses": {"llm": 1}}  # type: ignore[dict-item]
     assert set(one) == set(fields_of(TypeSettings))
     assert table.read({"types": {"review": one}}) is not None
+    limit = {"max": 1, "per": "pool", "quota_max_s": 5}
+    assert table.read({"limits": {"llm": limit}}) == {"limits": {"llm": limit}}
+    assert table.read({"limits": {"llm": {"rate": {"count": 1, "per_s": 1}}}}) is None, "the model has to be asked"
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [(["a", "b"], {"a": 1, "b": 1}), ({"a": 2}, {"a": 2}), ([], {})],
+)
+def test_plain_uses_are_those_of_the_model(said: Any, read: dict[str, int]) -> None:
+    found = table.read({"types": {"t": {"uses": said}}})
+    assert found == {"types": {"t": {"uses": read}}}
+    assert codec.check_settings({"types": {"t": {"uses": said}}}, "f").of("t").uses == read
+
+
+@pytest.mark.parametrize(
+    "said", [["a", "a"], ["A"], {"A": 1}, {"a": 0}, {"a": 10_000}, "a", 3, {f"l{n}": 1 for n in range(21)}]
+)
+def test_uses_that_are_not_plain_are_left_to_the_model(said: Any) -> None:
+    assert table.read({"types": {"t": {"uses": said}}}) is None
 
 
 @given(data=st.one_of(st.binary(max_size=30), st.text("# \t\r\na=é\x00\x7f", max_size=12).map(str.encode)))

@@ -1,7 +1,7 @@
 """Format version 1 for ever: what was written once is read by every release, to the same values."""
 
 from collections.abc import Callable
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from spoold.protocol import codec, door, layout, names
-from spoold.protocol.change import Change, parse_change
+from spoold.protocol.change import Change, load_change, merged, parse_change
 from spoold.protocol.checkpoint import Checkpoint, parse_checkpoint
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Heartbeat
@@ -149,7 +149,9 @@ PARSERS: dict[str, Callable[[str], Any]] = {
 
 @pytest.mark.parametrize(("kind", "name", "fields"), [(kind, name, fields) for kind, name, *fields in LINES])
 def test_every_name_says_what_it_always_said(kind: str, name: str, fields: list[str]) -> None:
-    assert _fields(PARSERS[kind](name)) == fields
+    found = _fields(PARSERS[kind](name))
+    assert found[: len(fields)] == fields
+    assert set(found[len(fields) :]) <= {"-"}, "a field that names may have and these do not came later"
 
 
 def test_names_of_every_kind_are_listed() -> None:
@@ -162,7 +164,10 @@ def _fields(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
     if isinstance(value, Lane):
-        return ["+".join(field) or "-" if isinstance(field, tuple) else str(field) or "-" for field in astuple(value)]
+        uses = "+".join(f"{name}={units}" for name, units in value.uses)
+        fields = astuple(replace(value, uses=()))[:-1]
+        told = ["+".join(field) if isinstance(field, tuple) else str(field) for field in fields]
+        return [text or "-" for text in (*told, uses)]
     # A field that names may have and these do not came later: None says so.
     return [str(field) for field in astuple(value) if field is not None]
 
@@ -206,6 +211,9 @@ def test_settings_are_all_read() -> None:
     settings = load(layout.SETTINGS)
     assert settings.heartbeat.dead_after_s == 10
     assert settings.of("code_review").priority == 10
+    for change in sorted(path for path in FILES if path.startswith(f"{layout.CHANGES}/")):
+        settings = merged(settings, load_change((V1 / change).read_bytes(), change))
+    assert settings.limits["anthropic"].rate.count == 120
     defaults = Settings().model_dump()
     assert all(value != defaults[key] for key, value in settings.model_dump().items())
 

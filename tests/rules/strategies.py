@@ -11,7 +11,7 @@ from spoold.rules.attempts import outcome
 from spoold.rules.attempts.outcome import Outcome
 from spoold.rules.attempts.policy import RetryPolicy
 from spoold.rules.gates.facts import TypeFacts
-from spoold.rules.scheduling.resources import Capacity, Stock, uses_of
+from spoold.rules.scheduling.resources import Capacity, Stock
 
 exit_codes = st.one_of(st.sampled_from([0, 1, 64, 65, 75, 77, 78, 126, 127]), st.integers(0, 255))
 code_sets = st.frozensets(exit_codes, max_size=4)
@@ -44,11 +44,9 @@ def limited(
     kind: str, limit: int | None, active: int = 0, doubtful: int = 0, *, paused: Collection[str] = ()
 ) -> TypeFacts:
     """The facts of a type with a `max_concurrent`, and how many of it are ready or claimed."""
-    (unit,) = uses_of(kind)
+    unit = f"type:{kind}"
     capacity = {} if limit is None else {unit: Capacity(limit, f"type {kind}", f"[types.{kind}] max_concurrent")}
-    return TypeFacts(
-        dict.fromkeys(paused), uses=uses_of(kind), stock=Stock(capacity, {unit: active}, {unit: doubtful})
-    )
+    return TypeFacts(dict.fromkeys(paused), uses={unit: 1}, stock=Stock(capacity, {unit: active}, {unit: doubtful}))
 
 
 def name(task_id: str = "a", *, micros: int = 1_770_000_000_000_000, rank: int = 5000, **fields: int) -> TaskName:

@@ -25,7 +25,9 @@ from spoold.rules.answers import takers
 from spoold.rules.answers.case import Case, Claim, EndedAttempt, Seen
 from spoold.rules.answers.reasons import explain
 from spoold.rules.cluster.succession import MISSING_MEND
+from spoold.rules.gates.closing import Closed
 from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
+from spoold.rules.scheduling.resources import Capacity, Stock
 from spoold.rules.share.disk import Room
 from tests.rules.strategies import limited
 
@@ -54,6 +56,12 @@ UNKNOWN, OPEN = {"p": Parent.UNKNOWN}, {"p": Parent.OPEN}
 
 def failed(code: str, **more: object) -> Case:
     return replace(WAITING, state=State.FAILED, last=EndedAttempt(1, "failure", "w-1", code=code), **more)  # type: ignore[arg-type]
+
+
+def using_llm(resource: str, units: int, used: int, *, each: int = 1) -> TypeFacts:
+    """The facts of a task that uses so much of a resource of the limit llm."""
+    there = Capacity(units, "limit llm", "[limits.llm] max")
+    return TypeFacts(uses={"type:review": 1, resource: each}, stock=Stock({resource: there}, {resource: used}))
 
 
 ADVICE: list[tuple[str, Case, str, str]] = [
@@ -138,6 +146,42 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         replace(WAITING, type=limited("review", 1, 1)),
         "limit",
         "it goes on when one of them ends; or raise [types.review] max_concurrent in spool.toml",
+    ),
+    (
+        "at a limit",
+        replace(WAITING, type=using_llm("limit:llm", 1, 1)),
+        "limit",
+        "it goes on when one of them ends; or raise [limits.llm] max in spool.toml",
+    ),
+    (
+        "more than there is",
+        replace(WAITING, type=using_llm("limit:llm", 1, 0, each=2)),
+        "limit",
+        "it uses more than there is: raise [limits.llm] max in spool.toml",
+    ),
+    (
+        "too many starts",
+        replace(WAITING, type=using_llm("rate:llm", 1, 1)),
+        "rate",
+        "time; or raise [limits.llm] max in spool.toml",
+    ),
+    (
+        "a quota",
+        replace(WAITING, type=replace(using_llm("quota:llm", 1, 0), closed={"llm": Closed(NOW + 9, quota=True)})),
+        "quota",
+        "time; or `spool limits open llm`",
+    ),
+    (
+        "a closed limit",
+        replace(WAITING, type=replace(using_llm("quota:llm", 1, 0), closed={"llm": Closed(None, quota=False)})),
+        "quota",
+        "`spool limits open llm`",
+    ),
+    (
+        "a quota on trial",
+        replace(WAITING, type=using_llm("quota:llm", 1, 1)),
+        "quota",
+        "the end of the task that tries it",
     ),
     ("no worker", replace(READY, workers=()), "workers", HANDLER),
     ("all asleep", replace(READY, workers=(replace(WORKER, asleep="9:00"),)), "asleep", "wake one, or start another"),

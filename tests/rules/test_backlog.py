@@ -15,7 +15,7 @@ from spoold.rules.gates.registry import judge_type
 from spoold.rules.gates.verdicts import PASS, Refuse, Wait
 from spoold.rules.scheduling.backlog import LOOK_AGAIN_S, Backlog, Entry, Now
 from spoold.rules.scheduling.promoting import LaneView, displaced, holdbacks, promotions
-from spoold.rules.scheduling.resources import Capacity, Stock, uses_of
+from spoold.rules.scheduling.resources import Capacity, Stock
 from tests.rules.strategies import limited, name
 
 NOW = Now(1000.0, 1_770_000_000.0)
@@ -50,8 +50,8 @@ class World:
     def promote(self, window: int = 10, types: dict[str, TypeFacts] | None = None) -> list[str]:
         """The ids that go to ready/ now; they leave the backlog, as the leader has it."""
         lanes = {lane: LaneView(lane.removeprefix("type="), ()) for lane in self.backlog.lanes()}
-        kinds = {view.kind: TypeFacts() for view in lanes.values()} | (types or {})
-        chosen = promotions(self.backlog, lanes, kinds, window, NOW)
+        facts = {lane: (types or {}).get(view.kind, TypeFacts()) for lane, view in lanes.items()}
+        chosen = promotions(self.backlog, lanes, facts, window, NOW)
         for entry in chosen:
             assert self.backlog.remove(key(entry.name.id)) is entry
         return [entry.name.id for entry in chosen]
@@ -269,8 +269,8 @@ def test_a_plan_keeps_every_limit_and_is_done_when_it_is_applied(
         active = Counter(KIND[lane] for lane, ranks in ready.items() for _ in ranks)
         capacity = {f"type:{kind}": Capacity(limit, kind, kind) for kind, limit in most.items()}
         stock = Stock(capacity, {f"type:{kind}": count for kind, count in active.items()})
-        facts = {kind: TypeFacts(dict.fromkeys(paused), halted, uses_of(kind), stock) for kind in "ab"}
-        return promotions(world.backlog, lanes, facts, window, NOW)
+        facts = {kind: TypeFacts(dict.fromkeys(paused), halted, {f"type:{kind}": 1}, stock) for kind in "ab"}
+        return promotions(world.backlog, lanes, {lane: facts[KIND[lane]] for lane in LANES}, window, NOW)
 
     before = {lane: len(ranks) for lane, ranks in ready.items()}
     chosen = plan()
@@ -299,8 +299,8 @@ def test_an_urgent_task_enters_a_full_window_but_never_more_than_twice_of_it() -
     for number in range(10):
         world.add(f"t{number}", rank=4000, micros=number)
     lanes = {"type=a": LaneView("a", (5000, 5000))}
-    assert len(promotions(world.backlog, lanes, {"a": TypeFacts()}, 2, NOW)) == 2
-    assert promotions(world.backlog, {"type=a": LaneView("a", (4000, 4000))}, {"a": TypeFacts()}, 2, NOW) == []
+    assert len(promotions(world.backlog, lanes, {"type=a": TypeFacts()}, 2, NOW)) == 2
+    assert promotions(world.backlog, {"type=a": LaneView("a", (4000, 4000))}, {"type=a": TypeFacts()}, 2, NOW) == []
 
 
 def test_a_limit_is_shared_by_the_lanes_of_a_type_most_urgent_first() -> None:
@@ -309,7 +309,7 @@ def test_a_limit_is_shared_by_the_lanes_of_a_type_most_urgent_first() -> None:
     world.add("a3", "type=a", rank=30)
     world.add("b2", "type=a,cpu=1", rank=20)
     lanes = {lane: LaneView("a", ()) for lane in ("type=a", "type=a,cpu=1")}
-    chosen = promotions(world.backlog, lanes, {"a": limited("a", 2)}, 10, NOW)
+    chosen = promotions(world.backlog, lanes, dict.fromkeys(lanes, limited("a", 2)), 10, NOW)
     assert [entry.name.id for entry in chosen] == ["a1", "b2"]
 
 
@@ -318,10 +318,9 @@ def test_what_is_in_doubt_takes_a_place_of_the_limit_and_sends_nothing_back() ->
     for number in range(3):
         world.add(f"a{number}", "type=a", rank=number)
     facts = limited("a", 2, 0, 1)
-    assert [
-        entry.name.id for entry in promotions(world.backlog, {"type=a": LaneView("a", ())}, {"a": facts}, 10, NOW)
-    ] == ["a0"]
-    assert holdbacks([name("a0"), name("a1")], limited("a", 2, 2, 1), "a") == []
+    chosen = promotions(world.backlog, {"type=a": LaneView("a", ())}, {"type=a": facts}, 10, NOW)
+    assert [entry.name.id for entry in chosen] == ["a0"]
+    assert holdbacks({"type=a": [name("a0"), name("a1")]}, {"type=a": limited("a", 2, 2, 1)}) == []
 
 
 names = st.lists(
@@ -342,7 +341,8 @@ def test_what_is_held_back_is_the_least_urgent_and_no_more_than_needed(
 ) -> None:
     ready = [name(f"t{micros}", rank=rank, micros=micros) for rank, micros in pairs]
     active = len(ready) + claimed
-    back = holdbacks(ready, limited("a", limit, active, paused=paused), "a")
+    facts = {"type=a": limited("a", limit, active, paused=paused)}
+    back = [task for _, task in holdbacks({"type=a": ready}, facts)]
     stay = [task for task in ready if task not in back]
     if paused in (("a",), ("+all",)):
         assert not stay
@@ -352,7 +352,7 @@ def test_what_is_held_back_is_the_least_urgent_and_no_more_than_needed(
         assert len(back) == min(len(ready), max(0, active - limit))
     assert all(_urgency(kept) < _urgency(held) for kept in stay for held in back)
     left = limited("a", limit, len(stay) + claimed, paused=paused)
-    assert holdbacks(stay, left, "a") == []
+    assert holdbacks({"type=a": stay}, {"type=a": left}) == []
     if stay:
         assert judge_type("a", left, ready=True) == PASS
 

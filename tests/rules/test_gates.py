@@ -11,7 +11,8 @@ from spoold.protocol.request import Request, Verb
 from spoold.protocol.result import Code
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
-from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Held, Known, Parent, TypeFacts, facts_of_type
+from spoold.rules.gates.closing import Closed
+from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Held, Known, LaneFacts, Parent, TypeFacts
 from spoold.rules.gates.gate import TaskGate, Tasks, TypeGate, Wake
 from spoold.rules.gates.registry import (
     OF_EVERY_TASK,
@@ -35,6 +36,7 @@ from spoold.rules.gates.registry import (
     unregister,
 )
 from spoold.rules.gates.verdicts import PASS, Refuse, Verdict, Wait
+from spoold.rules.scheduling.resources import Capacity, Resources, Stock
 from tests.rules.strategies import limited
 
 NOW = 1_770_000_000.0
@@ -172,6 +174,18 @@ def test_conditions_are_what_the_task_says() -> None:
     assert conditions_of(Task.model_validate({"command": "x", "after": "a"})) == Conditions(("a",))
 
 
+def using_llm(used: int = 0, tried: int = 0, closed: Closed | None = None) -> TypeFacts:
+    """The facts of a task that uses the limit llm: its rate, a trial of its quota, and whether it is closed."""
+    capacity = {"rate:llm": Capacity(3, "limit llm", "[limits.llm] rate.count")}
+    if tried:
+        capacity["quota:llm"] = Capacity(1, "limit llm", "-")
+    stock = Stock(capacity, {"rate:llm": used, "quota:llm": tried})
+    shut = {} if closed is None else {"llm": closed}
+    return TypeFacts(
+        uses={"type:t": 1, "rate:llm": 1, "quota:llm": 1}, stock=stock, closed=shut, opens={"rate:llm": NOW}
+    )
+
+
 @pytest.mark.parametrize(
     ("known", "gate", "words"),
     [
@@ -183,6 +197,10 @@ def test_conditions_are_what_the_task_says() -> None:
         (limited("t", 2, 2), "limit", "type t runs at its limit: 2 of [types.t] max_concurrent = 2"),
         (limited("t", 0), "limit", "max_concurrent = 0"),
         (limited("t", 2, 1, 1), "limit", "max_concurrent = 2; tasks in doubt count as well: 1"),
+        (using_llm(used=3), "rate", "limit llm is at its rate: 3 of [limits.llm] rate.count = 3"),
+        (using_llm(closed=Closed(NOW + 9, quota=True)), "quota", "quota of llm"),
+        (using_llm(closed=Closed(None, quota=False)), "quota", "limit llm is closed"),
+        (using_llm(tried=1), "quota", "the quota of llm was used up"),
     ],
 )
 def test_what_holds_a_whole_type_back_says_how_to_go_on(known: TypeFacts, gate: str, words: str) -> None:
@@ -223,6 +241,12 @@ def test_every_gate_that_waits_says_what_a_person_can_do_and_is_asked_again() ->
     known = facts(rest_s=5, done=Parent.COMPLETED, open=Parent.OPEN)
     waits = [(verdict, about) for verdict, about in parts(MANY, known) if isinstance(verdict, Wait)]
     shut = replace(limited("t", 0, paused={"t"}), halted=True)
+    shut = replace(
+        shut,
+        uses={**shut.uses, "rate:llm": 1, "quota:llm": 1},
+        stock=replace(shut.stock, capacity={**shut.stock.capacity, "rate:llm": Capacity(0, "limit llm", "-")}),
+        closed={"llm": Closed(NOW, quota=True)},
+    )
     waits += [(verdict, ()) for gate in TYPE_GATES if isinstance(verdict := gate.judge("t", shut), Wait)]
     gates = {gate.name: gate for gate in (*TASK_GATES, *TYPE_GATES)}
     assert {verdict.gate for verdict, _ in waits} == {name for name, gate in gates.items() if gate.change is not None}
@@ -352,8 +376,10 @@ def test_a_task_wakes_with_its_parents_and_at_its_moments() -> None:
 def test_the_facts_of_a_type_are_what_was_asked_for_and_what_is_counted() -> None:
     requests = (Request(Verb.PAUSE, "t", "1"), Request(Verb.HALT, "+all", "2"))
     stock = limited("t", 2).stock
-    found = facts_of_type("t", Known(NOW, Settings(), requests), stock, {"moon": 1})
-    assert found == TypeFacts({"t": None}, True, {"type:t": 1}, stock, {"moon": 1})
+    found = LaneFacts(Known(NOW, Settings(), requests), Resources(Settings()), stock, {"moon": 1}, {"x": 2.0}).of(
+        "type=t"
+    )
+    assert found == TypeFacts({"t": None}, True, {"type:t": 1}, stock, opens={"x": 2.0}, more={"moon": 1})
 
 
 def test_what_is_ready_is_held_by_its_deadline_alone() -> None:

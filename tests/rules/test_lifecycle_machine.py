@@ -106,7 +106,7 @@ class Lives(RuleBasedStateMachine):
         for entry, _ in self.backlog.refused():
             self.end(key(entry.name.id), State.FAILED, "master-1", entry.name, Mover.LEADER)
         ranks = tuple(name.rank for name in self.task_names(State.READY))
-        for entry in promotions(self.backlog, {LANE: LaneView(KIND, ranks)}, {KIND: self.facts()}, WINDOW, self.now):
+        for entry in promotions(self.backlog, {LANE: LaneView(KIND, ranks)}, {LANE: self.facts()}, WINDOW, self.now):
             task_id = key(entry.name.id)
             assert all(self.parent(parent) is Parent.COMPLETED for parent in self.needs[task_id])
             assert not entry.rest_until or entry.rest_until <= self.now.monotonic + 0.01
@@ -114,7 +114,7 @@ class Lives(RuleBasedStateMachine):
             self.move(task_id, State.READY, entry.name.encode(), Mover.LEADER)
 
     def hold_back(self) -> None:
-        for name in holdbacks(self.task_names(State.READY), self.facts(), KIND):
+        for _, name in holdbacks({LANE: self.task_names(State.READY)}, {LANE: self.facts()}):
             self.move(key(name.id), State.WAITING, name.encode(), Mover.LEADER)
             self.wait(key(name.id), name)
 

@@ -79,7 +79,7 @@ class Leader:
         self.backlog.tick(self.now)
         standing = () if room is None else (0,) * (window - room)
         lanes = {lane: LaneView("a", standing) for lane in self.backlog.lanes()}
-        chosen = promotions(self.backlog, lanes, {"a": self.types}, window, self.now)
+        chosen = promotions(self.backlog, lanes, dict.fromkeys(lanes, self.types), window, self.now)
         for entry in chosen:
             self.backlog.remove(key(entry.name.id))
         return [entry.name.id for entry in chosen]

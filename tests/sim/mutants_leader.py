@@ -179,13 +179,13 @@ def dependencies_skipped() -> list[Swap]:
 
 @leader.add("limits hold under one leader", "The limit of a type is not asked.")
 def limit_ignored() -> list[Swap]:
-    facts = placing.type_facts
+    facts = placing.lane_facts
 
-    def unlimited(desk: Desk, kinds: Any) -> dict[str, TypeFacts]:
-        found = facts(desk, kinds)
-        return {kind: replace(fact, stock=Stock()) for kind, fact in found.items()}
+    def unlimited(desk: Desk, lanes: Any) -> dict[str, TypeFacts]:
+        found = facts(desk, lanes)
+        return {lane: replace(fact, stock=Stock()) for lane, fact in found.items()}
 
-    return [(placing, "type_facts", unlimited)]
+    return [(placing, "lane_facts", unlimited)]
 
 
 @leader.add("listed as tokens flow", "A leader that believes one listing lists against the flow.")

@@ -11,6 +11,7 @@ def test_every_line_shows_the_default_but_for_the_example_of_a_type() -> None:
     said = re.sub(r"^# (?=\[|[a-z_]+ = )", "", SETTINGS_TEMPLATE.decode(), flags=re.MULTILINE)
     shown = load_settings(said.encode(), "spool.toml")
     assert list(shown.types) == ["review"]
-    assert shown.model_copy(update={"types": {}}) == Settings()
+    assert list(shown.limits) == ["api"]
+    assert shown.model_copy(update={"types": {}, "limits": {}}) == Settings()
     assert shown.model_fields_set == Settings.model_fields.keys()
     assert load_settings(SETTINGS_TEMPLATE, "spool.toml") == Settings()

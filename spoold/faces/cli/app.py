@@ -40,6 +40,7 @@ VERBS = {
     "drain": "drain",
     "pause": "pause",
     "resume": "pause",
+    "limits": "limits",
     "halt": "halt",
     "init": "init",
     "up": "up",

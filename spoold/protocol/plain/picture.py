@@ -145,6 +145,7 @@ SNAPSHOT: Shape = {
     "recent": part({"over_s": real(), "failed_attempts": by_name(whole()), "rejections": by_name(whole())}),
     "spent": maybe(_total(None)),
     "types": by_name(by_name(whole())),
+    "gates": by_name(by_name(anything)),
     "paused": _texts,
     "halted": flag,
     "settings": text,

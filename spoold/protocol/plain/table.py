@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from spoold.protocol.lanes import UNITS_MAX
 from spoold.protocol.plain.readers import (
     RETRIES,
+    Reader,
     Shape,
     Unsure,
     by_name,
     flag,
+    listed,
     one_of,
     priority,
     real,
@@ -24,6 +27,16 @@ from spoold.protocol.plain.readers import (
     word,
 )
 
+
+def _uses(value: Any) -> dict[str, int]:
+    if type(value) is list:
+        value = dict.fromkeys(listed(word)(value), 1) if len(set(map(str, value))) == len(value) else None
+    uses: dict[str, int] = by_name(whole(1, UNITS_MAX))(value)
+    if len(uses) > 20:
+        raise Unsure
+    return {word(name): units for name, units in uses.items()}
+
+
 _TYPE = {
     "timeout": some_seconds,
     "max_retries": RETRIES,
@@ -31,20 +44,32 @@ _TYPE = {
     "priority": priority,
     "memory_factor": real(1, 100),
     "lost_share": one_of("freeze", "stop", "continue"),
+    "uses": _uses,
+}
+_LIMIT = {
+    "max": whole(0, 1_000_000),
+    "per": one_of("pool", "worker"),
+    "quota_max_s": some_seconds,
 }
 
 
-def _types(value: Any) -> dict[str, Any]:
-    types: dict[str, Any] = by_name(table(_TYPE))(value)
-    for name in types:
-        word(name)
-    return types
+def _by_word(each: Shape) -> Reader:
+    """A section of named tables."""
+
+    def read(value: Any) -> dict[str, Any]:
+        named: dict[str, Any] = by_name(table(each))(value)
+        for name in named:
+            word(name)
+        return named
+
+    return read
 
 
 SETTINGS: Shape = {
     "timeout": some_seconds,
     "heartbeat": table({"interval_s": real(0.05, 3600), "misses": whole(2, 1000)}),
-    "types": _types,
+    "types": _by_word(_TYPE),
+    "limits": _by_word(_LIMIT),
     "retry": table(
         {
             "max": RETRIES,

@@ -5,6 +5,7 @@
     cancelling     what a cancel does to a task in each state
     outcome        how an attempt ended, as one of a few classes
     figures        what an attempt says that it cost
+    quota          what an attempt says about a quota that is used up
     memory         how much an attempt asks for, after some that ran out of it
     accounts       what the attempts of one task cost together
     retry          outcome → another attempt, or the end

@@ -12,16 +12,22 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from spoold.rules.attempts.quota import Quota, quota_in
+
 _COUNTS = ("tokens_used", "cost_usd")
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """None for a figure that is missing. retry_after_s in seconds; below 0 means at once."""
+    """None for a figure that is missing. retry_after_s in seconds; below 0 means at once.
+
+    quota: the quota that it found used up; as text the fault of that report.
+    """
 
     tokens_used: float | None = None
     cost_usd: float | None = None
     retry_after_s: float | None = None
+    quota: Quota | str | None = None
 
 
 NONE = Figures()
@@ -37,6 +43,7 @@ def figures_in(result: Any) -> tuple[Figures, str | None]:
     figures = Figures(
         **{name: value for name, value in counts.items() if name not in wrong},
         retry_after_s=rest if _is_number(rest) else None,
+        quota=quota_in(result),
     )
     return figures, f"has {wrong[0]} that is no finite number of 0 or more" if wrong else None
 

@@ -33,7 +33,8 @@ class Outcome:
 
     rests: the next attempt waits for the backoff though this one charges nothing, since at once it might end the same
     way. retry_after_s: the backoff that the attempt itself asked for. elsewhere: this worker cannot run it, another
-    may; its charge then holds only if no other could (see `rules.attempts.elsewhere`).
+    may; its charge then holds only if no other could (see `rules.attempts.elsewhere`). quota: it closed a limit,
+    which holds the next attempt.
     """
 
     status: Status
@@ -44,6 +45,7 @@ class Outcome:
     rests: bool = False
     retry_after_s: float | None = None
     elsewhere: bool = False
+    quota: bool = False
 
 
 SUCCESS = Outcome(Status.SUCCESS)

@@ -21,6 +21,7 @@ from spoold.protocol.order import base36, encode_order
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 from spoold.rules.attempts.policy import rank
+from spoold.rules.entry.naming import check_names
 
 _SHORT = re.compile(r"[A-Z0-9_]{1,6}~[A-Z0-9]{1,2}(?:\.[A-Z0-9]{1,3})?")
 
@@ -138,6 +139,7 @@ def judge_content(drop: str, data: bytes, order: str, made_id: str, settings: Se
     try:
         codec.sure(data, value, drop)
         task = codec.check(Task, codec.as_object(value, drop), drop)
+        check_names(task, settings, drop)
         return admit(task, order, made_id, settings, drop)
     except BadFile as error:
         return Reject(error)

@@ -20,6 +20,7 @@ from spoold.protocol.order import encode_order, order_micros
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 from spoold.rules.entry.admission import Outline, Reject, Young, admit, outline, too_large
+from spoold.rules.entry.naming import check_names
 from spoold.rules.scheduling.graph import Graph
 
 NEWLINE = b"\n"
@@ -158,6 +159,7 @@ class Check:
         if len(text) > limit:
             raise too_large(where, len(text), "max_bytes", limit)
         task = codec.load_sent_task(text, where)
+        check_names(task, self._settings, where)
         self._found.outlines.append(outline(task, self._settings, where))
         self._found.ids.append(task.id)
         if task.id is None:

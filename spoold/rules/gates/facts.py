@@ -7,15 +7,15 @@ the `more` of the facts from its `gather`. If they are not gathered yet, the nam
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from spoold.protocol.lifecycle import State
 from spoold.protocol.request import Request
 from spoold.protocol.settings import Settings
-from spoold.rules.gates.closing import halted_by, paused_by
-from spoold.rules.scheduling.resources import Stock, Uses, uses_of
+from spoold.rules.gates.closing import Closed, closed_by, halted_by, paused_by
+from spoold.rules.scheduling.resources import Resources, Stock, Uses
 
 
 class Parent(StrEnum):
@@ -55,8 +55,8 @@ NO_CONDITIONS = Conditions()
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The facts that every asker has, and gates may gather from. now in seconds since 1970; ends: of pauses that end
-    by themselves, in the form for `paused_by`.
+    """The facts that every asker has, and gates may gather from. now in seconds since 1970; ends: of requests that
+    end by themselves, in the form for `paused_by`.
     """
 
     now: float
@@ -67,15 +67,18 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class TypeFacts:
-    """The known facts of a type. uses: how much each task of it uses of the counted resources in stock.
+    """The known facts of the tasks of one lane. uses: how much each of them uses of the counted resources in stock.
 
     paused: the types that are paused, each with the moment (s since 1970) at which its pause ends by itself, if any.
+    closed: the limits that are closed; opens: when (s since 1970) a resource that counts starts has room again.
     """
 
     paused: Mapping[str, float | None] = field(default_factory=dict)
     halted: bool = False
     uses: Uses = field(default_factory=dict)
     stock: Stock = field(default_factory=Stock)
+    closed: Mapping[str, Closed] = field(default_factory=dict)
+    opens: Mapping[str, float] = field(default_factory=dict)
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -117,7 +120,25 @@ class Held:
     before: str = ""
 
 
-def facts_of_type(kind: str, known: Known, stock: Stock, more: Mapping[str, Any]) -> TypeFacts:
-    """The facts of a type. more: the facts that gates have gathered."""
-    paused = paused_by(known.requests, known.ends, known.now)
-    return TypeFacts(paused, halted_by(known.requests), uses_of(kind), stock, more)
+class LaneFacts:
+    """The facts of every lane, at one moment and over one stock; those of all requests are worked out once.
+
+    more: the facts that gates have gathered; opens: as in `TypeFacts`.
+    """
+
+    def __init__(
+        self, known: Known, resources: Resources, stock: Stock, more: Mapping[str, Any], opens: Mapping[str, float]
+    ) -> None:
+        self._resources = resources
+        self._facts = TypeFacts(
+            paused_by(known.requests, known.ends, known.now),
+            halted_by(known.requests),
+            stock=stock,
+            closed=closed_by(known.requests, known.ends, known.now),
+            opens=opens,
+            more=more,
+        )
+
+    def of(self, lane: str) -> TypeFacts:
+        """The facts of the tasks of a lane."""
+        return replace(self._facts, uses=self._resources.uses(lane))

@@ -1,6 +1,7 @@
-"""The units of each counted resource that may be in use at once: of a type, `max_concurrent` tasks.
+"""The units of each counted resource that may be in use at once: of a type, `max_concurrent`; of a limit, `max`.
 
-Law: units in doubt count as used: while the doubt lasts, nothing new begins in their place.
+Law: units in doubt count as used: while the doubt lasts, nothing new begins in their place. A task that waits for
+units is not overtaken by a later one that wants them, too.
 """
 
 from __future__ import annotations
@@ -17,18 +18,23 @@ def judge(kind: str, facts: TypeFacts) -> Verdict:
         return PASS
     there, used, doubt = facts.stock.capacity[name], facts.stock.used.get(name, 0), facts.stock.doubtful.get(name, 0)
     reason = f"{there.whose} runs at its limit: {used} of {there.setting} = {there.units}"
+    if facts.uses[name] > 1:
+        reason += f", and the task uses {facts.uses[name]}"
     return Wait("limit", f"{reason}; tasks in doubt count as well: {doubt}" if doubt else reason)
 
 
 def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
     name = held.type.stock.short_of(held.type.uses)
-    where = "the limit" if name is None else held.type.stock.capacity[name].setting
+    there = None if name is None else held.type.stock.capacity[name]
+    where = "the limit" if there is None else there.setting
+    if name is not None and there is not None and held.type.uses[name] > there.units > 0:
+        return f"it uses more than there is: raise {where} in spool.toml"
     return f"it goes on when one of them ends; or raise {where} in spool.toml"
 
 
 GATE = TypeGate(
     "limit",
-    "fewer tasks of the type than `max_concurrent` are ready or claimed",
+    "fewer tasks of the type than `max_concurrent` are ready or claimed, and each limit that it uses has units left",
     frozenset({Wake.STEP}),
     _change,
     judge,

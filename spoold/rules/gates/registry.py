@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from spoold.protocol.task import Task
-from spoold.rules.gates import cycle, deadline, halt, limit, not_before, parents, pause, retry_delay
+from spoold.rules.gates import cycle, deadline, halt, limit, not_before, parents, pause, quota, rate, retry_delay
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Held, Known, TypeFacts
 from spoold.rules.gates.gate import Gate, TaskGate, Tasks, TypeGate, Wake
 from spoold.rules.gates.verdicts import PASS, Pass, Refuse, Verdict, Wait
@@ -27,7 +27,9 @@ TASK_GATES: list[TaskGate] = [
 TYPE_GATES: list[TypeGate] = [
     halt.GATE,
     pause.GATE,
+    quota.GATE,
     limit.GATE,
+    rate.GATE,
 ]
 # The members of TASK_GATES that look at every task. While there is none, a task without conditions costs nothing.
 OF_EVERY_TASK: list[TaskGate] = []

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
 
-# No type begins with it.
-MODULE = "py="
+# No type begins with one of these.
+MODULE, LIMIT, TYPE = "py=", "use=", "type="
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,10 @@ def runs_no_commands(worker: Capabilities) -> str:
 
 def shuns(lane: Lane, worker: Capabilities) -> str | None:
     """Why this worker leaves the lane to others for a while, though it could serve it; None if it does not."""
-    return worker.shuns.get(left_as(lane))
+    if not worker.shuns:
+        return None
+    keys = (left_as(lane), f"{TYPE}{lane.type}", *(f"{LIMIT}{name}" for name, _ in lane.uses))
+    return next((worker.shuns[key] for key in keys if key in worker.shuns), None)
 
 
 def left_as(lane: Lane) -> str:

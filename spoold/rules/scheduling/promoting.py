@@ -11,11 +11,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from spoold.protocol.lanes import kind_in
 from spoold.protocol.names import TaskName
 from spoold.rules.gates.facts import NO_TYPE, TypeFacts
 from spoold.rules.gates.registry import judge_type
-from spoold.rules.gates.verdicts import Pass
+from spoold.rules.gates.verdicts import Pass, Wait
 from spoold.rules.scheduling.backlog import Backlog, Entry, Now
+
+# The gates whose Wait is for units that others use.
+_COUNTED = frozenset({"limit", "rate"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +31,20 @@ class LaneView:
 
 
 def promotions(
-    backlog: Backlog, lanes: Mapping[str, LaneView], types: Mapping[str, TypeFacts], window: int, now: Now
+    backlog: Backlog, lanes: Mapping[str, LaneView], facts: Mapping[str, TypeFacts], window: int, now: Now
 ) -> list[Entry]:
-    """The waiting tasks that go to ready/ now, most urgent first over all lanes. types: all share one stock.
+    """The waiting tasks that go to ready/ now, most urgent first over all lanes. facts: by lane; all share one
+    stock.
 
     A lane is filled up to `window`; a task more urgent than the least urgent one there still goes in, up to twice the
-    window, so that a full lane never makes an urgent task wait. A limit holds over all lanes. The tasks named leave
-    the lane's order: the caller removes each, or puts it back.
+    window, so that a full lane never makes an urgent task wait. A limit holds over all lanes, and no task takes units
+    for which an earlier one waits. The tasks named leave the lane's order: the caller removes each, or puts it back.
     """
     chosen: list[Entry] = []
-    stock = next(iter(types.values()), NO_TYPE).stock
-    used = Counter(stock.used)
-    types = {kind: replace(facts, stock=replace(stock, used=used)) for kind, facts in types.items()}
+    stock = next(iter(facts.values()), NO_TYPE).stock
+    used, wanted = Counter(stock.used), set[str]()
+    stock = replace(stock, used=used, wanted=wanted)
+    facts = {lane: replace(own, stock=stock) for lane, own in facts.items()}
     sizes = {lane: len(view.ranks) for lane, view in lanes.items()}
     worst = {lane: max(view.ranks, default=0) for lane, view in lanes.items()}
     queues = [(file, lane, groups) for lane in lanes for file, groups in backlog.heads(lane)]
@@ -50,10 +56,10 @@ def promotions(
         entry = backlog.take(lane, groups)
         assert entry is not None  # the best of the queue was in heads, and nothing changed since
         fits = sizes[lane] < window or (entry.rank < worst[lane] and sizes[lane] < 2 * window)
-        if fits and _let(backlog, entry, kind, types[kind], now):
+        if fits and _let(backlog, entry, kind, facts[lane], now, wanted):
             chosen.append(entry)
             sizes[lane] += 1
-            for name, units in types[kind].uses.items():
+            for name, units in facts[lane].uses.items():
                 used[name] += units
         elif entry.runnable:
             backlog.put_back(entry)
@@ -64,21 +70,48 @@ def promotions(
     return chosen
 
 
-def _let(backlog: Backlog, entry: Entry, kind: str, facts: TypeFacts, now: Now) -> bool:
-    """Whether every gate that is asked in each step passes; a task that one of them refuses is runnable no more."""
+def _let(backlog: Backlog, entry: Entry, kind: str, facts: TypeFacts, now: Now, wanted: set[str]) -> bool:
+    """Whether every gate that is asked in each step passes; a task that one of them refuses is runnable no more.
+
+    wanted: takes what the task waits for, so that no later one takes it first.
+    """
     verdict = judge_type(kind, facts)
     if isinstance(verdict, Pass):
         return backlog.lets(entry, facts, now)
+    if isinstance(verdict, Wait) and verdict.gate in _COUNTED:
+        wanted |= facts.stock.lacking(facts.uses)
     backlog.look_again(verdict, now)
     backlog.refuse(entry, verdict)
     return False
 
 
-def holdbacks(ready: list[TaskName], facts: TypeFacts, kind: str) -> list[TaskName]:
-    """The tasks of a type that go back from ready/ to waiting/ because a gate closed again, least urgent first."""
-    if not isinstance(judge_type(kind, facts, ready=True), Pass):
-        return _least_urgent(ready, len(ready))
-    return _least_urgent(ready, facts.stock.beyond(facts.uses))
+def holdbacks(ready: Mapping[str, list[TaskName]], facts: Mapping[str, TypeFacts]) -> list[tuple[str, TaskName]]:
+    """The ready tasks, each with its lane, that go back to waiting/: all of a lane whose gate closed again, and of
+    those that use a resource beyond its capacity as many as it takes, the least urgent first.
+    """
+    back = [
+        (lane, task)
+        for lane, tasks in ready.items()
+        if not isinstance(judge_type(kind_in(lane), facts[lane], ready=True), Pass)
+        for task in tasks
+    ]
+    over = next(iter(facts.values()), NO_TYPE).stock.over()
+    if over:
+        closed = {lane for lane, _ in back}
+        standing = [(task, lane) for lane, tasks in ready.items() if lane not in closed for task in tasks]
+        for lane, _ in back:
+            _give_back(over, facts[lane])
+        for task, lane in sorted(standing, key=lambda pair: (pair[0].rank, pair[0].order), reverse=True):
+            if any(over.get(name, 0) > 0 for name in facts[lane].uses):
+                _give_back(over, facts[lane])
+                back.append((lane, task))
+    return back
+
+
+def _give_back(over: dict[str, int], facts: TypeFacts) -> None:
+    for name, units in facts.uses.items():
+        if name in over:
+            over[name] -= units
 
 
 def displaced(

@@ -1,31 +1,40 @@
 """Counted resources: how much of each one task uses, how much there is, and which are short.
 
-A resource is a name. Every task that is ready or claimed uses some units of it. The first instance is the type of a
-task: `max_concurrent` is the capacity of `type:NAME`, and each task of the type uses one unit.
+A resource is a name, with a prefix for its kind:
 
-Law: values only. Nothing is stored: usage is counted from ready/ and claimed/, so that no crash leaves it wrong.
+    type:NAME    `max_concurrent` of a type: each task of the type uses one unit
+    limit:NAME   `max` of a limit: each task uses the units that it, or its type, says
+    rate:NAME    `rate` of a limit: the same units, from the moment in which a task may start until the window is over
+    quota:NAME   a limit whose quota was used up: while it is tried again, few tasks may start
+
+Those of a type and of a limit are in use while the task is ready or claimed. Those of a rate and of a quota count
+starts: a task in ready/ may start at any moment, so it counts, and one that has left ready/ has started.
+
+Law: values only. Nothing is stored: usage is counted from the listings, so that no crash leaves it wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
-from functools import lru_cache
 
+from spoold.protocol.lanes import Lane, parse_lane
 from spoold.protocol.settings import Settings
 
 # Units by the name of the resource; each is at least 1.
 Uses = Mapping[str, int]
-# The use of a task whose type is not known: it may use any resource.
+# The use of a task whose lane is not known: it may use any resource.
 UNKNOWN = ""
-_TYPE = "type:"
+TYPE, LIMIT, RATE, QUOTA = "type:", "limit:", "rate:", "quota:"
+_STARTS = (RATE, QUOTA)
+_NOTHING: Uses = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
     """units: how many may be in use at once. whose and setting: its name for people, and the setting to change.
 
-    most: the most units that one task can use; a task of unknown type counts for so many.
+    most: the most units that one task can use; a task of unknown lane counts for so many.
     """
 
     units: int
@@ -38,59 +47,132 @@ class Capacity:
 class Stock:
     """Every counted resource at one moment. A resource without a capacity has no limit.
 
-    used: units seen in use; doubtful: units that may be in use as well.
+    used: units seen in use; doubtful: units that may be in use as well. wanted: resources that an earlier task waits
+    for: no later task may take what it waits for.
     """
 
     capacity: Mapping[str, Capacity] = field(default_factory=dict)
     used: Mapping[str, int] = field(default_factory=dict)
     doubtful: Mapping[str, int] = field(default_factory=dict)
+    wanted: Set[str] = frozenset()
 
-    def short_of(self, uses: Uses) -> str | None:
-        """The first resource that has too little left for one more such task; None if there is enough of all."""
+    def short_of(self, uses: Uses, kinds: tuple[str, ...] = (TYPE, LIMIT)) -> str | None:
+        """The first resource of these kinds with too little left for one more such task; None if there is enough."""
         for name, units in uses.items():
             there = self.capacity.get(name)
-            if there is not None and self.used.get(name, 0) + self.doubtful.get(name, 0) + units > there.units:
-                return name
+            if there is not None and name.startswith(kinds):
+                taken = self.used.get(name, 0) + self.doubtful.get(name, 0)
+                if taken + units > there.units or name in self.wanted:
+                    return name
         return None
 
-    def beyond(self, uses: Uses) -> int:
-        """How many such tasks must give theirs back until no resource is used beyond its capacity.
+    def lacking(self, uses: Uses) -> set[str]:
+        """The resources that such a task waits for: too little is left of each, though it has enough in all."""
+        found = {name for kind in ((TYPE, LIMIT), (RATE,)) if (name := self.short_of(uses, kind)) is not None}
+        return {name for name in found if uses[name] <= self.capacity[name].units}
 
-        Units in doubt send nothing back.
-        """
-        over = (
-            -((there.units - self.used.get(name, 0)) // units)
-            for name, units in uses.items()
-            if (there := self.capacity.get(name)) is not None
-        )
-        return max(0, max(over, default=0))
+    def over(self) -> dict[str, int]:
+        """The resources that are seen in use beyond their capacity, with the units beyond. Units in doubt are not."""
+        beyond = {name: self.used.get(name, 0) - there.units for name, there in self.capacity.items()}
+        return {name: units for name, units in beyond.items() if units > 0}
 
 
-@lru_cache(maxsize=4096)
-def uses_of(kind: str) -> Uses:
-    """The use of one task of a type; '' for a task of unknown type."""
-    return {f"{_TYPE}{kind}" if kind else UNKNOWN: 1}
+class Resources:
+    """The counted resources of one state of the settings: how much there is, and what each lane uses.
+
+    limited: whether there are limits; rates: those of the whole pool, by the name of the limit.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.capacity = capacities(settings)
+        self.limited = bool(settings.limits)
+        self.rates = {n: own.rate for n, own in settings.limits.items() if own.rate is not None and own.per == "pool"}
+        self._uses: dict[str, Uses] = {}
+        self._running: dict[str, Uses] = {}
+        self._starts: dict[str, Uses] = {}
+
+    def uses(self, lane: str) -> Uses:
+        """What a task of the lane uses while it is ready; '' for a task of unknown lane."""
+        known = self._uses.get(lane)
+        if known is None:
+            known = self._uses[lane] = self._find(lane)
+        return known
+
+    def running(self, lane: str) -> Uses:
+        """What a task of the lane goes on using once it has started."""
+        known = self._running.get(lane)
+        if known is None:
+            uses = self.uses(lane)
+            known = {name: units for name, units in uses.items() if not name.startswith(_STARTS)}
+            self._running[lane] = known
+        return known
+
+    def shared(self, lane: str) -> Set[str]:
+        """The resources of limits that the lane uses: tasks of other lanes may wait for them, too."""
+        return {name for name in self.uses(lane) if name.startswith((LIMIT, RATE))}
+
+    def starts(self, lane: str) -> Uses:
+        """What counts of a task of the lane when it starts."""
+        if not self.limited:
+            return _NOTHING
+        known = self._starts.get(lane)
+        if known is None:
+            uses = self.uses(lane)
+            known = self._starts[lane] = {name: units for name, units in uses.items() if name.startswith(_STARTS)}
+        return known
+
+    def _find(self, lane: str) -> Uses:
+        parsed = parse_lane(lane)
+        if parsed is None:
+            return {UNKNOWN: 1}
+        found = {f"{TYPE}{parsed.type}": 1}
+        for name, units in limits_used(parsed, self.settings).items():
+            own = self.settings.limits.get(name)
+            if own is None:
+                continue  # it was taken out of the settings, so it holds nothing
+            if own.max is not None and own.per == "pool":
+                found[f"{LIMIT}{name}"] = units
+            if own.rate is not None and own.per == "pool":
+                found[f"{RATE}{name}"] = units
+            found[f"{QUOTA}{name}"] = 1
+        return found
+
+
+def limits_used(lane: Lane, settings: Settings) -> dict[str, int]:
+    """The limits that a task of the lane uses, with its units: the task's own word counts before its type's."""
+    return {**settings.of(lane.type).uses, **dict(lane.uses)}
 
 
 def kind_counted(name: str) -> str | None:
     """The type that a resource counts, '' for tasks of unknown type; None for a resource that counts no type."""
     if name == UNKNOWN:
         return ""
-    return name.removeprefix(_TYPE) if name.startswith(_TYPE) else None
+    return name.removeprefix(TYPE) if name.startswith(TYPE) else None
 
 
 def capacities(settings: Settings) -> dict[str, Capacity]:
-    """The capacity of every resource that the settings limit."""
-    return {
-        name: Capacity(own.max_concurrent, f"type {kind}", f"[types.{kind}] max_concurrent")
+    """The capacity of every resource of the pool that the settings limit."""
+    found = {
+        f"{TYPE}{kind}": Capacity(own.max_concurrent, f"type {kind}", f"[types.{kind}] max_concurrent")
         for kind, own in settings.types.items()
         if own.max_concurrent is not None
-        for name in uses_of(kind)
     }
+    for name, limit in settings.limits.items():
+        if limit.per == "worker":
+            continue
+        if limit.max is not None:
+            setting = f"[limits.{name}] max"
+            found[f"{LIMIT}{name}"] = Capacity(limit.max, f"limit {name}", setting, most=limit.max)
+        if limit.rate is not None:
+            # A task of unknown lane has started already.
+            setting = f"[limits.{name}] rate.count"
+            found[f"{RATE}{name}"] = Capacity(limit.rate.count, f"limit {name}", setting, most=0)
+    return found
 
 
-def stock_seen(capacity: Mapping[str, Capacity], types: Mapping[str, Mapping[str, int]]) -> Stock:
-    """The stock as a snapshot shows it. types: how many tasks of each are active; '' is an unknown type."""
-    active = {kind: counts.get("active", 0) for kind, counts in types.items()}
-    used = {name: units * count for kind, count in active.items() for name, units in uses_of(kind).items()}
-    return Stock(capacity, used, {name: there.most * used.get(UNKNOWN, 0) for name, there in capacity.items()})
+def stock_seen(capacity: Mapping[str, Capacity], used: Mapping[str, int], doubtful: Mapping[str, int]) -> Stock:
+    """The stock as a snapshot shows it: units in use, and units that may be, by the name of the resource."""
+    unknown = used.get(UNKNOWN, 0)
+    in_doubt = {name: doubtful.get(name, 0) + there.most * unknown for name, there in capacity.items()}
+    return Stock(capacity, used, in_doubt)

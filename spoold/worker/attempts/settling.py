@@ -36,6 +36,7 @@ from spoold.worker.attempts.logs import Logs
 from spoold.worker.attempts.output import output_of
 from spoold.worker.attempts.recording import Conclusion, Spent, record_of
 from spoold.worker.attempts.writers import Writers
+from spoold.worker.intake.allowance import Allowance
 from spoold.worker.intake.company import Company
 
 # This many results are made durable with one wait, where the disk is this machine's. That waits for the writes of
@@ -50,8 +51,11 @@ Judged = tuple[Attempt, Conclusion]
 class Settling:
     """Commits ended attempts for one worker."""
 
-    def __init__(self, store: Store, scratch: Scratch, journal: Journal, writers: Writers | None) -> None:
+    def __init__(
+        self, store: Store, scratch: Scratch, journal: Journal, writers: Writers | None, allowance: Allowance
+    ) -> None:
         """writers: None where no write waits for the disk."""
+        self._allowance = allowance
         self._writers = writers
         self._store = store
         self._scratch = scratch
@@ -100,6 +104,8 @@ class Settling:
                 outcome = in_vain(
                     attempt.task, attempt.name, policy, outcome, ledger.before(attempt.name.id, attempt.name.attempt)
                 )
+            if outcome.code is Code.TRY_LATER and output.figures.quota is not None:
+                outcome = self._allowance.report(attempt, outcome, output.figures.quota)
             attempt.judged = outcome
         outcome = attempt.judged
         before, summed = None, True
@@ -176,6 +182,7 @@ class Settling:
             return False
         self.logs.close(attempt)
         self.spent.add(attempt, verdict.output)
+        self._allowance.ended(attempt)
         if verdict.outcome.code not in (None, Code.HANDED_BACK):
             self.endings[str(verdict.outcome.code)] += 1
         detail = _detail(attempt.ending, decision.error)

@@ -34,12 +34,17 @@ from spoold.worker.attempts.own_lease import OwnLease
 from spoold.worker.config import WorkerConfig
 from spoold.worker.handlers.permits import CannotRun
 from spoold.worker.handlers.preparing import Workplace, inherited, prepare
+from spoold.worker.intake.allowance import Allowance
 from spoold.worker.readiness.fitness import Fitness
 
 # For so long (s) a claim may be refused to its worker, or be unreadable for another reason. If two tries are further
 # apart than this (s, or two beats), the share was silent, and the count begins anew.
 REFUSED_S, UNREADABLE_S, APART_S = 5.0, 120.0, 30.0
 _NO_TASK = Task.model_validate({"type": "invalid"})
+
+
+class _Closed(Exception):
+    """A limit that the task uses is closed; the words say which."""
 
 
 class _LeaseOver(Exception):
@@ -57,6 +62,7 @@ class Starting:
         config: WorkerConfig,
         journal: Journal,
         lease: OwnLease,
+        allowance: Allowance,
         *,
         root: str,
         environ: Mapping[str, str],
@@ -67,6 +73,7 @@ class Starting:
         self._config = config
         self._journal = journal
         self._lease = lease
+        self._allowance = allowance
         self._root = root
         self._base = inherited(config, environ)
         self._since: dict[tuple[str, int], tuple[float, float]] = {}  # first and last try of unreadable files
@@ -98,6 +105,9 @@ class Starting:
         except _LeaseOver:
             self._scratch.close(attempt.key)
             return None
+        except _Closed as closed:
+            self._scratch.close(attempt.key)
+            attempt.decided = outcomes.handed_back(str(closed))
         except CannotRun as error:
             attempt.decided = error.outcome
         except NoSlot:
@@ -153,8 +163,11 @@ class Starting:
             attempt.deadline_cut, job = limit.by_deadline, replace(job, timeout_s=limit.timeout_s)
         self._keep(attempt.key, "task.json", data)
         write_dependencies(self._store.fs, attempt.task, partial(self._keep, attempt.key))
+        closed = self._allowance.closed(attempt.lane)
         if self._lease.over:
             raise _LeaseOver
+        if closed is not None:
+            raise _Closed(closed)
         with self.fitness.starting():
             self._runner.start(job)
         self.fitness.proved()

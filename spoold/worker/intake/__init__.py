@@ -3,6 +3,7 @@
     vacancies   for how many more tasks there is a place
     claiming    ready/ → claimed/<me>/: which task is taken next
     claims      this worker's claims, as the share shows them
+    allowance   the limits as this worker keeps them: closed ones, and those that count per worker
     cooldown    which tasks and types it leaves to others for a while
     company     the other workers: which of them could run a task that this one cannot
 

@@ -28,6 +28,7 @@ from spoold.store.polling import Polling
 from spoold.store.refusals import denied
 from spoold.store.store import Store
 from spoold.system.errnos import Meaning, classify, concerns_one_file
+from spoold.worker.intake.allowance import Allowance
 from spoold.worker.readiness.offering import Offering
 
 JUMP, SPREAD = 7, 32
@@ -51,7 +52,8 @@ class Claimed:
 class Claiming:
     """Finds and takes tasks for one worker. doubt: called when a claim may have been made, unseen."""
 
-    def __init__(self, store: Store, offering: Offering, doubt: Callable[[], None]) -> None:
+    def __init__(self, store: Store, offering: Offering, doubt: Callable[[], None], allowance: Allowance) -> None:
+        self._allowance = allowance
         self._store = store
         self._offering = offering
         self._serves: dict[str, bool] = {}
@@ -67,10 +69,11 @@ class Claiming:
     def offers(self, shuns: Mapping[str, str]) -> list[Offer]:
         """Return the ready tasks in the lanes that this worker serves now, most urgent first. Errors: OSError.
 
-        shuns: the types that it leaves to others, each with the reason; their lanes are not even listed.
+        shuns: the types that it leaves to others, each with the reason, besides those of closed limits; the lanes of
+        both are not even listed.
         On a share a long list is used for a moment: a claim out of it fails if another worker was quicker.
         """
-        if self._offering.look(shuns):
+        if self._offering.look({**shuns, **self._allowance.shuns()}):
             self._serves.clear()
             self._left = []
         if not self._polling.take("ready", READY_S * self._polling.dear) and len(self._left) >= SPREAD:
@@ -101,11 +104,12 @@ class Claiming:
         quicker, and if it was carried out all the same, the next look at this worker's own directory finds it.
         """
         left, room, index = offers, free(self._offering.now, running), self._begin(offers)
+        limits = self._allowance.room(running)
         while slots > 0 and left:
             index = index if index < len(left) else 0
             file, lane_name = left.pop(index)
             name, lane = parse_task(file), self._lanes[lane_name]
-            if name is None or key(name.id) in skip or not fits(lane, room):
+            if name is None or key(name.id) in skip or not (fits(lane, room) and limits.lets(lane)):
                 continue
             error = self._store.attempt(
                 Mover.WORKER, "CLAIMED", layout.ready(lane_name, file), layout.claimed(self._store.writer, file)
@@ -119,6 +123,7 @@ class Claiming:
             if error is None:
                 self._refused.pop(file, None)
                 room = room.without(lane)
+                limits.take(lane)
                 yield Claimed(name, lane)
                 continue
             self._doubt()

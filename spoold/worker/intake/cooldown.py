@@ -65,6 +65,8 @@ class Cooldown:
                 all_of_it = self._shun(kind, outcome.message.partition("; left to ")[0], now)
                 # Else this task would come first each time, on each of two workers that both cannot run it.
                 mine.until = max(mine.until, all_of_it.until + pause_s(all_of_it.failed))
+        elif outcome.quota:
+            return  # the limit holds it back for as long as is needed
         elif outcome.code is Code.TRY_LATER or outcome.rests:
             self._tasks[key(attempt.name.id)] = _Pause(0, now + COOLDOWN_S, outcome.message)
         elif outcome.status is Status.SUCCESS and kind:

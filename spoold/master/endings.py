@@ -1,7 +1,7 @@
-"""When pauses end by themselves: the only content of requests that a leader acts on.
+"""When pauses and closed limits end by themselves: the only content of requests that a leader acts on.
 
-Law: a pause whose content is not read yet, or cannot be read, stands until a resume. So nothing starts too early.
-May touch: the content of pauses in control/.
+Law: a request whose content is not read yet, or cannot be read, stands until it is lifted. So nothing starts too
+early. May touch: the content of such requests in control/.
 """
 
 from __future__ import annotations
@@ -10,30 +10,34 @@ from dataclasses import dataclass, field
 
 from spoold.master.desk import Desk
 from spoold.protocol.errors import BadFile
-from spoold.protocol.request import Request, Verb
+from spoold.protocol.request import ENDING, Request, Verb
 from spoold.rules.attempts.ends import past
 from spoold.rules.scheduling.backlog import LOOK_AGAIN_MIN_S, LOOK_AGAIN_S
 from spoold.store import control
 from spoold.system.errnos import concerns_one_file
 
-# A pause that could not be read is read again after this long (s).
+# A request that could not be read is read again after this long (s).
 READ_AGAIN_S = 10.0
-FIX = "the pause stands until `spool resume`; let the user that the master runs as read it (chmod, chown)"
+FIX = "it stands until {}; let the user that the master runs as read it (chmod, chown)"
+LIFTED = {Verb.PAUSE: "`spool resume`", Verb.CLOSE: "`spool limits open`", Verb.QUOTA: "`spool limits open`"}
 
 
 @dataclass(slots=True)
-class Pauses:
-    """Reads each pause once. again: when (monotonic, s) to read a failed one again; wrong: the warning about it."""
+class Endings:
+    """Reads each such request once.
+
+    again: when (monotonic, s) to read a failed one again; wrong: the warning about it.
+    """
 
     again: dict[Request, float] = field(default_factory=dict)
     wrong: dict[Request, str] = field(default_factory=dict)
     read: set[Request] = field(default_factory=set)
 
     def step(self, desk: Desk) -> None:
-        """Read new pauses. Errors: OSError that concerns more than one file."""
-        listed = {request for request in desk.view.requests if request.verb is Verb.PAUSE}
+        """Read new requests. Errors: OSError that concerns more than one file."""
+        listed = {request for request in desk.view.requests if request.verb in ENDING}
         self.read &= listed
-        for known in (desk.pause_ends, self.again, self.wrong):
+        for known in (desk.request_ends, self.again, self.wrong):
             for gone in known.keys() - listed:
                 del known[gone]
         for request in sorted(listed - self.read, key=Request.encode):
@@ -43,13 +47,13 @@ class Pauses:
         desk.report.notice(*self.wrong.values())
 
     def over(self, desk: Desk, request: Request) -> bool:
-        """Whether a request is a pause that has ended by itself."""
-        end = desk.pause_ends.get(request)
+        """Whether a request has ended by itself."""
+        end = desk.request_ends.get(request)
         return end is not None and past(end, desk.step.now.wall)
 
     def next_due(self, desk: Desk) -> float | None:
-        """When (monotonic, s) the next pause ends by itself; None where none does."""
-        left_s = [end - desk.step.now.wall for end in desk.pause_ends.values() if end > desk.step.now.wall]
+        """When (monotonic, s) the next request ends by itself; None where none does."""
+        left_s = [end - desk.step.now.wall for end in desk.request_ends.values() if end > desk.step.now.wall]
         # As for a task's own moment: a clock may be set meanwhile, and a float may not show the last microsecond.
         return desk.step.now.monotonic + min(max(min(left_s), LOOK_AGAIN_MIN_S), LOOK_AGAIN_S) if left_s else None
 
@@ -61,14 +65,20 @@ class Pauses:
         except FileNotFoundError:
             return  # it was lifted, and is listed a little longer
         except BadFile as error:
-            self.wrong[request] = f"{error.told()} The pause stands until `spool resume`. {error.mend}"
+            self.wrong[request] = f"{error.told()} It stands until {LIFTED[request.verb]}. {error.mend}"
             return
         except OSError as error:
             if not concerns_one_file(error):
                 raise
-            self.wrong[request] = f"{path}: {error.strerror}; {FIX}"
+            self.wrong[request] = f"{path}: {error.strerror}; {FIX.format(LIFTED[request.verb])}"
             return
         self.read.add(request)
         self.wrong.pop(request, None)
         if end is not None:
-            desk.pause_ends[request] = end
+            desk.request_ends[request] = _no_longer(desk, request, end)
+
+
+def _no_longer(desk: Desk, request: Request, end: float) -> float:
+    """Return the end of a request; what an attempt says of a quota closes the limit for no longer than it may."""
+    limit = desk.store.settings.limits.get(request.target) if request.verb is Verb.QUOTA else None
+    return end if limit is None else min(end, desk.step.now.wall + limit.quota_max_s)

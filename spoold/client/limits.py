@@ -1,0 +1,91 @@
+"""The limits of a spool with their figures, and the requests that close and open them.
+
+Law: the figures are those of the leader's last snapshot, and empty while no node leads. A limit that spool.toml does
+not name can be opened, since a request may have outlived it, but not closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from spoold.protocol.errors import BadFile
+from spoold.protocol.lanes import as_word
+
+if TYPE_CHECKING:
+    from spoold.protocol.settings import Settings
+    from spoold.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit. max: units that may be in use at once; used, doubtful: units in use, and perhaps in use; None where
+    each worker counts its own. rate: count, per_s and used, the units started within the window; None for no rate.
+
+    closed: whether nothing that uses it may start; until: when it opens by itself (RFC 3339), '' for never; why: who
+    closed it, when and why; trying: after a quota, the task that tries whether it is open again; closed_on: workers
+    whose own quota is used up, each with the words for it.
+    """
+
+    name: str
+    per: str
+    max: int | None
+    used: int | None
+    doubtful: int | None
+    rate: Mapping[str, Any] | None
+    closed: bool = False
+    until: str = ""
+    why: str = ""
+    trying: str | None = None
+    closed_on: Mapping[str, str] = field(default_factory=dict)
+
+
+def list_limits(store: Store) -> list[Limit]:
+    """Return all limits by name. Errors: OSError."""
+    from spoold.client.pauses import told
+    from spoold.protocol.request import Verb
+    from spoold.rules.gates.closing import closed_by
+    from spoold.rules.scheduling.matching import LIMIT
+    from spoold.store import beats, control, snapshots
+    from spoold.store.store import stamp
+
+    latest = snapshots.latest(store.fs)
+    gates: Mapping[str, Mapping[str, Any]] = latest[1].gates if latest is not None else {}
+    requests = control.list_requests(store.fs)
+    shut = closed_by(requests, control.ends_of(store.fs, requests), store.clock.wall())
+    words = told(store, requests)
+    can = {beat.node: beat.capabilities for beat in beats.read_all(store.fs).values() if beat.capabilities}
+    found = []
+    for name, own in sorted(store.settings.limits.items()):
+        row, rate = gates.get("limit", {}).get(name, {}), gates.get("rate", {}).get(name, {})
+        there = shut.get(name)
+        verb = Verb.QUOTA if there is not None and there.quota else Verb.CLOSE
+        found.append(
+            Limit(
+                name,
+                own.per,
+                own.max,
+                row.get("used"),
+                row.get("doubtful"),
+                None if own.rate is None else {**own.rate.model_dump(), "used": rate.get("used")},
+                there is not None,
+                stamp(there.until) if there is not None and there.until is not None else "",
+                words.get((verb, name), "") if there is not None else "",
+                gates.get("quota", {}).get(name, {}).get("trying"),
+                {node: c.shuns[key] for node, c in sorted(can.items()) if (key := f"{LIMIT}{name}") in c.shuns},
+            )
+        )
+    return found
+
+
+def limit_named(name: str, settings: Settings) -> str:
+    """Return the name of a limit as the settings spell it. Errors: BadFile for a limit that is not there."""
+    from spoold.rules.answers.selection import suggestion
+
+    word = as_word(name)
+    if word not in settings.limits:
+        raise BadFile(
+            "the command line", "", f"names {name!r}, which is no limit.", suggestion(word, settings.limits)
+        )
+    return word

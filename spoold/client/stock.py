@@ -1,0 +1,52 @@
+"""The counted resources as the leader's snapshot shows them, for `explain` and `ls`.
+
+Law: a figure that is missing or cannot be read counts as 0; the leader alone decides by its own count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from spoold.protocol.snapshot import Snapshot
+from spoold.rules.gates.facts import Known, LaneFacts
+from spoold.rules.gates.registry import gather
+from spoold.rules.scheduling.resources import LIMIT, QUOTA, RATE, TYPE, UNKNOWN, Capacity, Resources, stock_seen
+
+
+def facts_seen(known: Known, snapshot: Snapshot | None) -> LaneFacts:
+    """Return the facts of lanes, with the stock that the last snapshot shows; None: of no snapshot."""
+    resources = Resources(known.settings)
+    types: Mapping[str, Mapping[str, int]] = snapshot.types if snapshot is not None else {}
+    gates: Mapping[str, Mapping[str, Any]] = snapshot.gates if snapshot is not None else {}
+    used = {f"{TYPE}{kind}" if kind else UNKNOWN: counts.get("active", 0) for kind, counts in types.items()}
+    doubtful: dict[str, int] = {}
+    opens: dict[str, float] = {}
+    for gate, prefix in (("limit", LIMIT), ("rate", RATE)):
+        for name, said in _rows(gates, gate):
+            used[f"{prefix}{name}"] = _whole(said.get("used"))
+            doubtful[f"{prefix}{name}"] = _whole(said.get("doubtful"))
+            if (moment := _moment(said.get("opens"))) is not None:
+                opens[f"{prefix}{name}"] = moment
+    capacity = dict(resources.capacity)
+    for name, said in _rows(gates, "quota"):
+        if "trying" in said:
+            capacity[f"{QUOTA}{name}"] = Capacity(1, f"limit {name}", f"[limits.{name}]", most=0)
+            used[f"{QUOTA}{name}"] = int(bool(said["trying"]))
+    return LaneFacts(known, resources, stock_seen(capacity, used, doubtful), gather(known), opens)
+
+
+def _rows(gates: Mapping[str, Mapping[str, Any]], gate: str) -> list[tuple[str, dict[str, Any]]]:
+    return [(name, said) for name, said in gates.get(gate, {}).items() if isinstance(said, dict)]
+
+
+def _moment(said: Any) -> float | None:
+    try:
+        return datetime.fromisoformat(said).timestamp()
+    except (TypeError, ValueError):
+        return None
+
+
+def _whole(value: Any) -> int:
+    return value if type(value) is int and value >= 0 else 0

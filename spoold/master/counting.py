@@ -1,0 +1,111 @@
+"""What ready and claimed tasks use, and what has started: the facts behind the gates `limit`, `rate` and `quota`.
+
+Law: counted anew from the listings in every step. A new leader is never more generous than the one before: it counts
+each claim as a start of now, and each record in results/ as a start of the moment at which the record was written,
+since the attempt began no later. Without rates no record is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from spoold.master import trials
+from spoold.master.desk import Desk
+from spoold.master.learning import unread
+from spoold.master.starts import Attempt, Start
+from spoold.protocol import layout
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import key
+from spoold.rules.scheduling.resources import QUOTA, RATE, Capacity
+from spoold.store.absence import names_in
+
+UNREAD = (
+    "{} cannot be read, so it counts for every type that has a max_concurrent and for every limit; let the user that "
+    "the master runs as read it (chmod, chown)"
+)
+
+
+def count_active(desk: Desk) -> None:
+    """Count what the ready and the claimed tasks use; moves of this step are then counted as they are made.
+
+    Uses that are in doubt are counted apart: while the doubt lasts, nothing new may become ready in their place.
+    Errors: OSError.
+    """
+    usage, resources = desk.usage, desk.resources
+    capacity, used = _count_starts(desk)
+    usage.begin({**resources.capacity, **capacity}, map(resources.uses, _adrift(desk)))
+    for lane, names in desk.view.ready.items():
+        usage.take(resources.uses(lane), len(names))
+    for names in desk.view.claimed.values():
+        for task in names.values():
+            usage.take(resources.running(desk.learned.lanes.get(key(task.id), "")))
+    usage.take(used)
+    if usage.stock.capacity:
+        desk.report.notice(*map(UNREAD.format, unread(desk)))
+
+
+def _adrift(desk: Desk) -> Iterator[str]:
+    """Yield the lanes of tasks that were ready or claimed, or about to be, and that were seen nowhere since.
+
+    A listing can miss a claim while its worker gives it another name, so such a task may not have ended.
+    """
+    missing = {task_key: desk.view.where.get(task_key) for task_key in desk.missing.keys}
+    for task_key, place in (*desk.view.on_the_way.items(), *missing.items()):
+        if place is not None and place.state in (State.WAITING, State.READY):
+            yield place.directory.partition("/")[2]
+        elif place is not None and place.state is State.CLAIMED:
+            yield desk.learned.lanes.get(task_key, "")
+
+
+def _count_starts(desk: Desk) -> tuple[dict[str, Capacity], dict[str, int]]:
+    """Notice what has started since the last step; return the capacity and the use of what counts starts."""
+    starts, resources, now = desk.starts, desk.resources, desk.step.now
+    opens: dict[str, float] = {}
+    starts.see_rates(resources.rates, partial(_recorded, desk))
+    if not resources.limited and not starts.standing and not starts.shut:
+        return {}, {}
+    for lane, task in _begun(desk):
+        for resource, units in resources.starts(lane).items():
+            if resource.startswith(RATE):
+                starts.windows[resource.removeprefix(RATE)].add(now.monotonic, units)
+            elif (trial := starts.trials.get(resource.removeprefix(QUOTA))) is not None:
+                trial.started(task)
+    capacity, used = trials.look(desk, opens)
+    for name, window in starts.windows.items():
+        used[f"{RATE}{name}"] = window.used(now.monotonic)
+        room = window.opens(now.monotonic)
+        if room is not None:
+            opens[f"{RATE}{name}"] = now.wall + room - now.monotonic
+    starts.look_again(opens)
+    return capacity, used
+
+
+def _begun(desk: Desk) -> list[Start]:
+    uses, lanes = desk.resources.starts, desk.learned.lanes
+    ready = [(lane, t) for lane, names in desk.view.ready.items() if uses(lane) for t in names.values()]
+    running = [task for names in desk.view.claimed.values() for task in names.values()]
+    claimed = [(lane, task) for task in running if uses(lane := lanes.get(key(task.id), ""))]
+
+    def waits(attempt: Attempt) -> bool:
+        entry = desk.backlog.get(attempt[0])
+        return entry is not None and entry.name.attempt == attempt[1]
+
+    return desk.starts.begun(ready, claimed, waits, desk.missing.keys)
+
+
+def _recorded(desk: Desk, within_s: float) -> Iterator[float]:
+    """Yield when (monotonic, s) each of the last records was written, the oldest first. Errors: OSError."""
+    server, now = desk.store.common.server(), desk.step.now.monotonic
+    found = []
+    for name in names_in(desk.store.fs, layout.RESULTS, desk.view.blocked):
+        desk.breathe()
+        try:
+            written = desk.store.fs.stat(layout.join(layout.RESULTS, name)).mtime_ns / 1e9
+        except FileNotFoundError:
+            continue
+        # While the server's time is unknown, every record counts as one of now.
+        age_s = 0.0 if server is None else max(0.0, server - written)
+        if age_s < within_s:
+            found.append(now - age_s)
+    yield from sorted(found)

@@ -1,0 +1,129 @@
+"""Starts of tasks that use limits: the figure behind rates, and behind the trials of a quota.
+
+A token in ready/ may start at any moment, so usage counts it there. One that has left ready/, other than back to
+waiting/, has started, by the time at which the leader notices it at the latest; so does a claim that was never seen
+ready. A start counts for the window of each rate that it uses.
+
+Law: no start is left out; one may count twice, or too late. What is kept here is of this leader: `counting` says what
+a new one begins with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from spoold.protocol.names import TaskName, key
+from spoold.protocol.settings import RateSettings
+from spoold.rules.scheduling.windows import Window
+
+# An attempt: the key of its task, and its number.
+Attempt = tuple[str, int]
+# Its lane, and its name.
+Start = tuple[str, TaskName]
+
+
+@dataclass(slots=True)
+class Trial:
+    """The trial of one limit. task: which attempt tries; since: when (monotonic, s) it went well, None before that;
+    begun: how many have started since.
+    """
+
+    task: TaskName | None = None
+    since: float | None = None
+    begun: int = 0
+
+    def started(self, task: TaskName) -> None:
+        """Note the start of a task that uses the limit."""
+        if self.since is not None:
+            self.begun += 1
+        elif self.task is None:
+            self.task = task
+
+    def undecided(self) -> None:
+        """Note that the task ended without saying anything about the limit."""
+        self.task = None
+
+    def went_well(self, now: float) -> None:
+        """Note that the limit is open again. now: monotonic, s."""
+        self.task, self.since, self.begun = None, now, 0
+
+
+@dataclass(slots=True)
+class Starts:
+    """One leader's count. opens: when (s since 1970) a resource has room again, by its name; trials: of limits, by
+    name; shut: limits that were closed or on trial at the last look.
+    """
+
+    standing: dict[Attempt, Start] = field(default_factory=dict)
+    claimed: set[Attempt] = field(default_factory=set)
+    windows: dict[str, Window] = field(default_factory=dict)
+    opens: dict[str, float] = field(default_factory=dict)
+    trials: dict[str, Trial] = field(default_factory=dict)
+    shut: frozenset[str] = frozenset()
+
+    def may_start(self, task: TaskName, lane: str) -> None:
+        """Note a token of a lane that uses limits, which the leader has moved, or tried to move, into ready/."""
+        self.standing[key(task.id), task.attempt] = lane, task
+
+    def stays(self, task: TaskName) -> None:
+        """Note a token that the leader has taken back from ready/."""
+        self.standing.pop((key(task.id), task.attempt), None)
+
+    def begun(
+        self,
+        ready: Iterable[Start],
+        claimed: Iterable[Start],
+        waits: Callable[[Attempt], bool],
+        missing: Collection[str],
+    ) -> list[Start]:
+        """Return what has begun since the last time. ready, claimed: what the listings show of lanes that use limits;
+        missing: the keys of tasks that were seen nowhere.
+        """
+        stand, run = (
+            {(key(task.id), task.attempt): (lane, task) for lane, task in some} for some in (ready, claimed)
+        )
+        left = {a: start for a, start in self.standing.items() if a not in stand and not waits(a)}
+        new = {attempt: start for attempt, start in run.items() if attempt not in self.claimed}
+        self.standing = stand
+        # One that is on its way between two names is still known, and does not count twice.
+        known = {a for a in (*self.claimed, *left) if a in run or a[0] in missing}
+        self.claimed = known | run.keys()
+        return list({**left, **new}.values())
+
+    def see_rates(self, rates: Mapping[str, RateSettings], past: Callable[[float], Iterable[float]]) -> None:
+        """Count by these rates from now on. past: when (monotonic, s) the attempts of so many seconds (s) may have
+        begun at the latest; it is asked for rates that were not counted before.
+        """
+        new = {name: Window(rate.count, rate.per_s) for name, rate in rates.items() if name not in self.windows}
+        if new:
+            moments = list(past(max(window.length_s for window in new.values())))
+            for window in new.values():
+                for moment in moments:
+                    window.add(moment, 1)
+        kept = {name: window for name, window in self.windows.items() if name in rates}
+        for name, window in kept.items():
+            window.change(rates[name].count, rates[name].per_s)
+        self.windows = kept | new
+
+    def look_again(self, opens: Mapping[str, float]) -> None:
+        """Replace what is known of when there is room again."""
+        self.opens = dict(opens)
+
+    def close_again(self, limit: str) -> None:
+        """Note that a limit is not on trial."""
+        self.trials.pop(limit, None)
+
+    def try_out(self, limit: str) -> None:
+        """Note that a limit is on trial."""
+        self.trials.setdefault(limit, Trial())
+
+    def trying(self) -> dict[str, str]:
+        """Return the limits on trial, each with the id of the task that tries, '' for none yet."""
+        trials = self.trials.items()
+        return {name: trial.task.id if trial.task else "" for name, trial in trials if trial.since is None}
+
+    def see_shut(self, limits: frozenset[str]) -> tuple[list[str], list[str]]:
+        """Return which limits have been shut, and which have been opened, since the last look."""
+        before, self.shut = self.shut, limits
+        return sorted(limits - before), sorted(before - limits)

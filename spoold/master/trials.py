@@ -1,0 +1,120 @@
+"""Limits whose quota was used up: when their time has come, one task tries, and then the others follow.
+
+A quota request stands for each attempt that found the quota used up. While the time of one lies ahead, the limit is
+closed. When all have passed, the limit is on trial: one task goes first. When it has ended, the requests are listed
+anew, since its worker publishes the same report before it ends the attempt. Without a new one the requests are
+removed, and the others follow, twice as many after each RAMP_S.
+
+Law: the requests alone say that a limit is on trial; what is here is only which task tries. A new leader lets another
+task try. May touch: control/.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+from spoold.master.desk import Desk
+from spoold.master.rejecting import take_away
+from spoold.master.starts import Trial
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import TaskName, key, parse_returned, parse_task
+from spoold.protocol.request import Request, Verb
+from spoold.rules.gates.closing import closed_by
+from spoold.rules.scheduling.resources import QUOTA, Capacity
+from spoold.store import control
+
+# After a trial as many may start as have started since, and half as many again after each RAMP_S, give or take JITTER
+# as a fraction; after RAMP_END_S there is no bound.
+RAMP_S, RAMP_END_S, JITTER = 0.5, 4.0, 0.3
+
+
+def look(desk: Desk, opens: dict[str, float]) -> tuple[dict[str, Capacity], dict[str, int]]:
+    """Begin, decide and end trials; return how many tasks of each limit on trial may start, and have started.
+
+    opens: takes when (s since 1970) more may start. Errors: OSError.
+    """
+    starts, now = desk.starts, desk.step.now
+    standing: dict[str, list[Request]] = {}
+    for request in desk.view.requests:
+        if request.verb is Verb.QUOTA:
+            standing.setdefault(request.target, []).append(request)
+    for name, requests in standing.items():
+        if all(desk.request_ends.get(request, math.inf) <= now.wall for request in requests):
+            starts.try_out(name)
+        else:
+            starts.close_again(name)
+    for name, trial in list(starts.trials.items()):
+        if trial.since is not None:
+            over = now.monotonic - trial.since >= RAMP_END_S
+        else:
+            over = name not in standing  # a person has opened it
+        if over:
+            starts.close_again(name)
+        elif trial.since is None and trial.task is not None and not _runs(desk, trial.task):
+            _decide(desk, name, trial, trial.task, standing[name])
+    _note(desk)
+    capacity, used = dict[str, Capacity](), dict[str, int]()
+    for name, trial in starts.trials.items():
+        units, begun = 1, int(trial.task is not None)
+        if trial.since is not None:
+            units, left_s = _ramp(name, now.monotonic - trial.since)
+            begun, opens[f"{QUOTA}{name}"] = trial.begun, now.wall + left_s
+        capacity[f"{QUOTA}{name}"] = Capacity(units, f"limit {name}", f"[limits.{name}]", most=0)
+        used[f"{QUOTA}{name}"] = begun
+    return capacity, used
+
+
+def _decide(desk: Desk, name: str, trial: Trial, task: TaskName, requests: list[Request]) -> None:
+    """Decide a trial whose task has ended."""
+    listed = control.list_requests(desk.store.fs)
+    if any(r.verb is Verb.QUOTA and r.target == name and r not in requests for r in listed):
+        desk.view.see_requests(listed)
+        desk.starts.close_again(name)  # it found the quota used up again
+    elif _for_nothing(desk, task):
+        trial.undecided()
+    else:
+        for request in requests:
+            take_away(desk, control.path(request))
+        desk.view.see_requests(control.list_requests(desk.store.fs))
+        trial.went_well(desk.step.now.monotonic)
+        desk.step.change()
+
+
+def _note(desk: Desk) -> None:
+    """Note in the journal which limits have closed or opened."""
+    closed = closed_by(desk.view.requests, desk.request_ends, desk.step.now.wall)
+    shut, opened = desk.starts.see_shut(frozenset(closed) | desk.starts.trying().keys())
+    for name in shut:
+        by = "quota" if name not in closed or closed[name].quota else "request"
+        desk.journal.note("LIMIT_CLOSED", limit=name, by=by)
+    for name in opened:
+        desk.journal.note("LIMIT_OPENED", limit=name)
+
+
+def _ramp(name: str, elapsed_s: float) -> tuple[int, float]:
+    """How many may have started so long after the trial, and in how long (s) there may be more."""
+    spread = hashlib.blake2b(name.encode(), digest_size=4).digest()
+    every_s = RAMP_S * (1 + JITTER * (int.from_bytes(spread) / 0xFFFFFFFF * 2 - 1))
+    doublings = int(elapsed_s // every_s)
+    return 2 << doublings, (doublings + 1) * every_s - elapsed_s
+
+
+def _runs(desk: Desk, task: TaskName) -> bool:
+    """Whether the attempt may still go on."""
+    place = desk.view.place(key(task.id))
+    if place is None or key(task.id) in desk.missing.keys:
+        return key(task.id) in desk.missing.keys
+    found = parse_task(place.name)
+    return place.state in (State.READY, State.CLAIMED) and found is not None and found.attempt == task.attempt
+
+
+def _for_nothing(desk: Desk, task: TaskName) -> bool:
+    """Whether the attempt ended at no charge: it was handed back, or asked to be tried later."""
+    place, entry = desk.view.place(key(task.id)), desk.backlog.get(key(task.id))
+    if place is not None:
+        returned = parse_returned(place.name)
+        name = returned[0] if returned is not None else parse_task(place.name)
+    else:
+        name = entry.name if entry is not None else None
+    return name is not None and (name.failures, name.crashes) == (task.failures, task.crashes)
