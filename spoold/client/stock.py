@@ -6,13 +6,25 @@ Law: a figure that is missing or cannot be read counts as 0; the leader alone de
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from spoold.protocol.snapshot import Snapshot
 from spoold.rules.gates.facts import Known, LaneFacts
 from spoold.rules.gates.registry import gather
-from spoold.rules.scheduling.resources import LIMIT, QUOTA, RATE, TYPE, UNKNOWN, Capacity, Resources, stock_seen
+from spoold.rules.scheduling.resources import (
+    CLASS,
+    LIMIT,
+    QUOTA,
+    RATE,
+    TYPE,
+    UNKNOWN,
+    Capacity,
+    Resources,
+    shares_of,
+    stock_seen,
+)
 
 
 def facts_seen(known: Known, snapshot: Snapshot | None) -> LaneFacts:
@@ -34,7 +46,11 @@ def facts_seen(known: Known, snapshot: Snapshot | None) -> LaneFacts:
         if "trying" in said:
             capacity[f"{QUOTA}{name}"] = Capacity(1, f"limit {name}", f"[limits.{name}]", most=0)
             used[f"{QUOTA}{name}"] = int(bool(said["trying"]))
-    return LaneFacts(known, resources, stock_seen(capacity, used, doubtful), gather(known), opens)
+    classes = _rows(gates, "class")
+    used |= {f"{CLASS}{name}": _whole(said.get("used")) for name, said in classes}
+    shares = shares_of(known.settings, sum(_whole(said.get("slots")) for _, said in classes))
+    stock = replace(stock_seen(capacity, used, doubtful), shares=shares if classes else None)
+    return LaneFacts(known, resources, stock, gather(known), opens)
 
 
 def _rows(gates: Mapping[str, Mapping[str, Any]], gate: str) -> list[tuple[str, dict[str, Any]]]:

@@ -20,7 +20,8 @@ from spoold.rules.cluster.nodes import ASLEEP
 from spoold.rules.cluster.tempo import Left
 from spoold.rules.gates.closing import closed_by
 from spoold.rules.scheduling.matching import unfit
-from spoold.rules.scheduling.resources import LIMIT, RATE, kind_counted
+from spoold.rules.scheduling.resources import LIMIT, RATE, kind_counted, shares_of
+from spoold.rules.scheduling.shares import DEFAULT
 from spoold.store.store import stamp
 
 LANES_JUDGED = 50
@@ -54,7 +55,7 @@ def gates(desk: Desk) -> dict[str, dict[str, Any]]:
     """Return what the gates count: by gate, by name of the limit."""
     stock, opens = desk.usage.stock, desk.starts.opens
     closed = closed_by(desk.view.requests, desk.request_ends, desk.step.now.wall)
-    found: dict[str, dict[str, Any]] = {"limit": {}, "rate": {}, "quota": {}}
+    found: dict[str, dict[str, Any]] = {"limit": {}, "rate": {}, "quota": {}, "class": {}}
     for name, own in sorted(desk.store.settings.limits.items()):
         if (there := stock.capacity.get(f"{LIMIT}{name}")) is not None:
             used, doubt = stock.used.get(f"{LIMIT}{name}", 0), stock.doubtful.get(f"{LIMIT}{name}", 0)
@@ -64,6 +65,12 @@ def gates(desk: Desk) -> dict[str, dict[str, Any]]:
             found["rate"][name] = {"count": there.units, "per_s": own.rate.per_s, "used": used, "doubtful": doubt}
             if (moment := opens.get(f"{RATE}{name}")) is not None:
                 found["rate"][name]["opens"] = stamp(moment)
+    shares = shares_of(desk.store.settings, desk.usage.slots)
+    if shares is not None:
+        taken = stock.slots_used()
+        for name in sorted({*shares.slots, DEFAULT}):
+            borrow = name in shares.borrow
+            found["class"][name] = {"slots": shares.of(name), "borrow": borrow, "used": taken.get(name, 0)}
     for name, task_id in desk.starts.trying().items():
         found["quota"][name] = {"trying": task_id}
     for name, shut in closed.items():

@@ -176,6 +176,7 @@ class Reporting:
         )
         counts, now = _counts(desk), desk.step.now.monotonic
         awake = outlook.awake([beat for beat in workers if beat.node not in dead])
+        desk.usage.see_slots(sum(worker.slots for worker in awake))
         stuck = outlook.unservable(desk, awake)
         working = bool(counts.ready or counts.claimed)
         self._tally.ended(now, desk.report.endings)

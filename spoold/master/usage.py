@@ -15,13 +15,21 @@ from spoold.rules.scheduling.resources import UNKNOWN, Capacity, Resources, Stoc
 
 
 class Usage:
-    """The units in use by name of the resource, as `stock` shows them at every moment of a step."""
+    """The units in use by name of the resource, as `stock` shows them at every moment of a step.
+
+    slots: of the workers that are alive, as their heartbeats say.
+    """
 
     def __init__(self) -> None:
         self._used: Counter[str] = Counter()
         self._doubtful: Counter[str] = Counter()
         self.stock = Stock({}, self._used, self._doubtful)
         self._resources: Resources | None = None
+        self.slots = 0
+
+    def see_slots(self, slots: int) -> None:
+        """Note how many slots the workers have that are alive."""
+        self.slots = slots
 
     def under(self, settings: Settings) -> Resources:
         """Return what lanes use under these settings; worked out once for as long as they stay the same."""

@@ -19,7 +19,7 @@ from spoold.protocol.settings import Settings
 
 _CHANGE = re.compile(rf"{number(9)}\.({NODE})\.json")
 # The sections of spool.toml that can be changed while nodes run, each with all that is in it.
-CHANGEABLE = ("timeout", "types", "limits", "retry", "retention", "ready")
+CHANGEABLE = ("timeout", "types", "limits", "classes", "retry", "retention", "ready")
 
 
 @dataclass(frozen=True, slots=True, order=True)

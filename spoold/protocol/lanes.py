@@ -1,7 +1,7 @@
 """Lanes: directories under waiting/ and ready/. The name says what a worker must have to run the tasks inside.
 
-`type=review,run=command,pool=gpu,cpu=2,mem=4096,gpu=1,need=docker+node,py=pkg.jobs,use=api=2+git`: fields in this
-order, defaults omitted.
+`type=review,run=command,pool=gpu,cpu=2,mem=4096,gpu=1,need=docker+node,py=pkg.jobs,use=api=2+git,class=critical`:
+fields in this order, defaults omitted.
 
 Law: a worker decides by the lane's name alone which tasks it may claim, and opens none before the claim. A demand has
 one spelling: `parse_lane` refuses every name that `encode` would not make.
@@ -33,6 +33,7 @@ _FIELD = {
     "need": re.compile(rf"{WORD}(?:\+{WORD})*"),
     "py": re.compile(r"[a-z0-9_](?:[a-z0-9_.]{0,98}[a-z0-9_])?"),
     "use": re.compile(rf"{_USE}(?:\+{_USE})*"),
+    "class": re.compile(WORD),
 }
 
 
@@ -40,7 +41,7 @@ _FIELD = {
 class Lane:
     """A demand: cpus in cores (0 = any), mem_mb in MiB, gpus in devices, need = labels, module = Python module.
 
-    uses: limits, each with the units that one task uses of it.
+    uses: limits, each with the units that one task uses of it. bulkhead: the class whose slots it takes.
 
     run names the source of the work: the worker's handler for the type, a command or a Python callable in the task.
     """
@@ -54,6 +55,7 @@ class Lane:
     need: tuple[str, ...] = ()
     module: str = ""
     uses: tuple[tuple[str, int], ...] = ()
+    bulkhead: str = ""
 
     def encode(self) -> str:
         """The directory name. Errors: BadName when it would be longer than LANE_MAX or if a field is illegal."""
@@ -68,6 +70,7 @@ class Lane:
             "need": "+".join(sorted(set(self.need))),
             "py": self.module.lower(),
             "use": "+".join(name if n == 1 else f"{name}={n}" for name, n in sorted(self.uses)),
+            "class": self.bulkhead,
         }
         for field, value in fields.items():
             if (value or field == "type") and not _FIELD[field].fullmatch(value):
@@ -107,6 +110,7 @@ def parse_lane(name: str) -> Lane | None:
         need=tuple(fields["need"].split("+")) if "need" in fields else (),
         module=fields.get("py", ""),
         uses=tuple(map(_use, fields["use"].split("+"))) if "use" in fields else (),
+        bulkhead=fields.get("class", ""),
     )
     return lane if lane.encode() == name else None
 

@@ -8,9 +8,20 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from spoold.protocol.fields import ByWord, Priority, Real, Seconds, SomeSeconds, Strict, Units, Uses, Whole
+from spoold.protocol.fields import (
+    ByWord,
+    OptionalWord,
+    Priority,
+    Real,
+    Seconds,
+    SomeSeconds,
+    Strict,
+    Units,
+    Uses,
+    Whole,
+)
 from spoold.protocol.layout import FORMAT_VERSION
 from spoold.protocol.plain.basics import Basics
 
@@ -56,6 +67,14 @@ class TypeSettings(Strict):
     memory_factor: Real | None = Field(default=None, ge=1, le=100)
     lost_share: LostShare | None = None
     uses: Uses = Field(default={}, max_length=20)
+    bulkhead: OptionalWord = Field(default="", validation_alias=AliasChoices("bulkhead", "class"))
+
+
+class ClassSettings(Strict):
+    """Slots, of those that are alive, that are reserved for a class. borrow: it may use what others leave idle."""
+
+    slots: Whole = Field(default=0, ge=0, le=1_000_000)
+    borrow: bool = False
 
 
 class RateSettings(Strict):
@@ -157,6 +176,7 @@ class Settings(Strict):
     heartbeat: Heartbeats = Heartbeats()
     types: ByWord[TypeSettings] = {}
     limits: ByWord[LimitSettings] = {}
+    classes: ByWord[ClassSettings] = {}
     retry: RetrySettings = RetrySettings()
     drop: DropSettings = DropSettings()
     retention: RetentionSettings = RetentionSettings()

@@ -91,6 +91,7 @@ class Task(Strict):
     retry: Retry = Retry()
     requires: Requires = Requires()
     uses: Uses = Field(default_factory=dict, max_length=20)
+    bulkhead: OptionalWord = Field(default="", validation_alias=AliasChoices("bulkhead", "class"))
     pool: OptionalWord = ""
     labels: dict[str, str] | tuple[str, ...] = ()
     batch: TaskId | None = None
@@ -161,7 +162,8 @@ class Task(Strict):
     def _demand(self) -> tuple[Any, ...]:
         needs, module = self.requires, self.python.partition(":")[0] if self.python else ""
         uses = tuple(self.uses.items())
-        return self.kind, self.run, self.pool, needs.cpus, needs.mem_mb, needs.gpus, needs.labels, module, uses
+        demand = (self.kind, self.run, self.pool, needs.cpus, needs.mem_mb, needs.gpus, needs.labels, module)
+        return (*demand, uses, self.bulkhead)
 
 
 @lru_cache(maxsize=4096)

@@ -23,8 +23,8 @@ UNFINISHED = f"{layout.MARKER}.new"
 
 SETTINGS_TEMPLATE = b"""\
 # Settings of this spool, read by every node when it starts. Times are in seconds.
-# Each line shows the default; only [limits.api] and [types.review] are examples, since there are no limits, and no
-# type has settings, until you write some.
+# Each line shows the default; only [limits.api], [classes.critical] and [types.review] are examples, since there are
+# no limits and no classes, and no type has settings, until you write some.
 # timeout = 1800            # one attempt of a task that does not say otherwise
 
 # [heartbeat]
@@ -44,6 +44,10 @@ SETTINGS_TEMPLATE = b"""\
 # per = "pool"              # "worker": each worker counts its own
 # rate = {count = 120, per_s = 60}  # units that begin within so many seconds
 # quota_max_s = 21600       # the longest time for which an attempt that finds a quota used up closes it
+
+# [classes.critical]        # slots that are reserved for tasks of the class "critical"
+# slots = 3
+# borrow = true             # it may use what other classes leave idle
 
 # [retry]
 # max = 3

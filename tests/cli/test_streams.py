@@ -31,6 +31,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "drain": ("drain", "--all"),
     "pause": ("pause", "t"),
     "resume": ("resume",),
+    "limits": ("limits",),
     "halt": ("halt",),
     "init": ("init", "--help"),
     "up": ("up", "--until-eof"),

@@ -114,7 +114,7 @@ def test_every_setting_may_be_plain_and_has_the_default_of_its_model() -> None:
     }
     assert basics.basics({}) == basics.Basics() == Settings().basics
     one = {"timeout": 1, "max_retries": 1, "max_concurrent": 1, "priority": 1, "memory_factor": 1}
-    one |= {"lost_share": "freeze", "uses": {"llm": 1}}  # type: ignore[dict-item]
+    one |= {"lost_share": "freeze", "uses": {"llm": 1}, "bulkhead": "a"}  # type: ignore[dict-item]
     assert set(one) == set(fields_of(TypeSettings))
     assert table.read({"types": {"review": one}}) is not None
     limit = {"max": 1, "per": "pool", "quota_max_s": 5}

@@ -165,9 +165,9 @@ def _fields(value: Any) -> list[str]:
         return [value]
     if isinstance(value, Lane):
         uses = "+".join(f"{name}={units}" for name, units in value.uses)
-        fields = astuple(replace(value, uses=()))[:-1]
+        fields = astuple(replace(value, uses=()))[:8]
         told = ["+".join(field) if isinstance(field, tuple) else str(field) for field in fields]
-        return [text or "-" for text in (*told, uses)]
+        return [text or "-" for text in (*told, uses, value.bulkhead)]
     # A field that names may have and these do not came later: None says so.
     return [str(field) for field in astuple(value) if field is not None]
 

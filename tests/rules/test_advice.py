@@ -28,6 +28,7 @@ from spoold.rules.cluster.succession import MISSING_MEND
 from spoold.rules.gates.closing import Closed
 from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
 from spoold.rules.scheduling.resources import Capacity, Stock
+from spoold.rules.scheduling.shares import Shares
 from spoold.rules.share.disk import Room
 from tests.rules.strategies import limited
 
@@ -56,6 +57,12 @@ UNKNOWN, OPEN = {"p": Parent.UNKNOWN}, {"p": Parent.OPEN}
 
 def failed(code: str, **more: object) -> Case:
     return replace(WAITING, state=State.FAILED, last=EndedAttempt(1, "failure", "w-1", code=code), **more)  # type: ignore[arg-type]
+
+
+def of_class(*, borrow: bool) -> TypeFacts:
+    """The facts of a task whose class has one slot, which is in use."""
+    shares = Shares(1, {"bulk": 1}, frozenset({"bulk"} if borrow else ()))
+    return TypeFacts(uses={"type:review": 1, "class:bulk": 1}, stock=Stock(used={"class:bulk": 1}, shares=shares))
 
 
 def using_llm(resource: str, units: int, used: int, *, each: int = 1) -> TypeFacts:
@@ -182,6 +189,18 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         replace(WAITING, type=using_llm("quota:llm", 1, 1)),
         "quota",
         "the end of the task that tries it",
+    ),
+    (
+        "a class without a slot",
+        replace(WAITING, type=of_class(borrow=False)),
+        "class",
+        "it goes on when a task ends; or start another worker, or raise slots of [classes.bulk] or let it borrow",
+    ),
+    (
+        "a class with nothing to borrow",
+        replace(WAITING, type=of_class(borrow=True)),
+        "class",
+        "it goes on when a task ends; or start another worker",
     ),
     ("no worker", replace(READY, workers=()), "workers", HANDLER),
     ("all asleep", replace(READY, workers=(replace(WORKER, asleep="9:00"),)), "asleep", "wake one, or start another"),

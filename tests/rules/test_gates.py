@@ -37,6 +37,7 @@ from spoold.rules.gates.registry import (
 )
 from spoold.rules.gates.verdicts import PASS, Refuse, Verdict, Wait
 from spoold.rules.scheduling.resources import Capacity, Resources, Stock
+from spoold.rules.scheduling.shares import Shares
 from tests.rules.strategies import limited
 
 NOW = 1_770_000_000.0
@@ -243,8 +244,12 @@ def test_every_gate_that_waits_says_what_a_person_can_do_and_is_asked_again() ->
     shut = replace(limited("t", 0, paused={"t"}), halted=True)
     shut = replace(
         shut,
-        uses={**shut.uses, "rate:llm": 1, "quota:llm": 1},
-        stock=replace(shut.stock, capacity={**shut.stock.capacity, "rate:llm": Capacity(0, "limit llm", "-")}),
+        uses={**shut.uses, "rate:llm": 1, "quota:llm": 1, "class:default": 1},
+        stock=replace(
+            shut.stock,
+            capacity={**shut.stock.capacity, "rate:llm": Capacity(0, "limit llm", "-")},
+            shares=Shares(0, {}, frozenset()),
+        ),
         closed={"llm": Closed(NOW, quota=True)},
     )
     waits += [(verdict, ()) for gate in TYPE_GATES if isinstance(verdict := gate.judge("t", shut), Wait)]

@@ -45,7 +45,9 @@ _TYPE = {
     "memory_factor": real(1, 100),
     "lost_share": one_of("freeze", "stop", "continue"),
     "uses": _uses,
+    "bulkhead": word,
 }
+_CLASS = {"slots": whole(0, 1_000_000), "borrow": flag}
 _LIMIT = {
     "max": whole(0, 1_000_000),
     "per": one_of("pool", "worker"),
@@ -70,6 +72,7 @@ SETTINGS: Shape = {
     "heartbeat": table({"interval_s": real(0.05, 3600), "misses": whole(2, 1000)}),
     "types": _by_word(_TYPE),
     "limits": _by_word(_LIMIT),
+    "classes": _by_word(_CLASS),
     "retry": table(
         {
             "max": RETRIES,

@@ -12,6 +12,7 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.settings import LimitSettings, Settings
 from spoold.protocol.task import Task
 from spoold.rules.answers.selection import suggestion
+from spoold.rules.scheduling.shares import DEFAULT
 
 
 class UnknownName(BadFile):
@@ -22,6 +23,7 @@ def check_names(task: Task, settings: Settings, file: str) -> None:
     """Check the names in a task. Errors: UnknownName."""
     for field, problem, mend in _of_uses("uses", task.uses, settings.limits):
         raise UnknownName(file, field, problem, mend)
+    _check_class(task.bulkhead, settings, file, "class")
 
 
 def check_settings_names(settings: Settings, file: str) -> None:
@@ -29,6 +31,13 @@ def check_settings_names(settings: Settings, file: str) -> None:
     for kind, own in settings.types.items():
         for field, problem, mend in _of_uses(f"types.{kind}.uses", own.uses, settings.limits):
             raise UnknownName(file, field, problem, mend)
+        _check_class(own.bulkhead, settings, file, f"types.{kind}.class")
+
+
+def _check_class(name: str, settings: Settings, file: str, field: str) -> None:
+    if name and name != DEFAULT and name not in settings.classes:
+        mend = f"{suggestion(name, settings.classes)} Classes are named in spool.toml, as [classes.{name}]."
+        raise UnknownName(file, field, f"there is no class {name!r}.", mend)
 
 
 def _of_uses(

@@ -10,7 +10,19 @@ from contextlib import contextmanager
 from typing import Any
 
 from spoold.protocol.task import Task
-from spoold.rules.gates import cycle, deadline, halt, limit, not_before, parents, pause, quota, rate, retry_delay
+from spoold.rules.gates import (
+    bulkhead,
+    cycle,
+    deadline,
+    halt,
+    limit,
+    not_before,
+    parents,
+    pause,
+    quota,
+    rate,
+    retry_delay,
+)
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Held, Known, TypeFacts
 from spoold.rules.gates.gate import Gate, TaskGate, Tasks, TypeGate, Wake
 from spoold.rules.gates.verdicts import PASS, Pass, Refuse, Verdict, Wait
@@ -30,6 +42,7 @@ TYPE_GATES: list[TypeGate] = [
     quota.GATE,
     limit.GATE,
     rate.GATE,
+    bulkhead.GATE,
 ]
 # The members of TASK_GATES that look at every task. While there is none, a task without conditions costs nothing.
 OF_EVERY_TASK: list[TaskGate] = []

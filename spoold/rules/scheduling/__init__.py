@@ -2,6 +2,7 @@
 
     graph       which tasks wait for which, and cycles among them
     resources   what is counted: how much a task uses, how much there is
+    shares      the slots of each class, and what it may borrow
     windows     the starts of the last seconds
     backlog     what is waiting, and when the gates are asked again
     queues      the order of what may run

@@ -5,10 +5,11 @@ A resource is a name, with a prefix for its kind:
     type:NAME    `max_concurrent` of a type: each task of the type uses one unit
     limit:NAME   `max` of a limit: each task uses the units that it, or its type, says
     rate:NAME    `rate` of a limit: the same units, from the moment in which a task may start until the window is over
+    class:NAME   the slots of a class: each task uses one, where the settings name classes
     quota:NAME   a limit whose quota was used up: while it is tried again, few tasks may start
 
-Those of a type and of a limit are in use while the task is ready or claimed. Those of a rate and of a quota count
-starts: a task in ready/ may start at any moment, so it counts, and one that has left ready/ has started.
+Those of a type, of a limit and of a class are in use while the task is ready or claimed. Those of a rate and of a
+quota count starts: a task in ready/ may start at any moment, so it counts, and one that has left ready/ has started.
 
 Law: values only. Nothing is stored: usage is counted from the listings, so that no crash leaves it wrong.
 """
@@ -20,12 +21,13 @@ from dataclasses import dataclass, field
 
 from spoold.protocol.lanes import Lane, parse_lane
 from spoold.protocol.settings import Settings
+from spoold.rules.scheduling.shares import DEFAULT, Shares
 
 # Units by the name of the resource; each is at least 1.
 Uses = Mapping[str, int]
 # The use of a task whose lane is not known: it may use any resource.
 UNKNOWN = ""
-TYPE, LIMIT, RATE, QUOTA = "type:", "limit:", "rate:", "quota:"
+TYPE, LIMIT, CLASS, RATE, QUOTA = "type:", "limit:", "class:", "rate:", "quota:"
 _STARTS = (RATE, QUOTA)
 _NOTHING: Uses = {}
 
@@ -48,13 +50,14 @@ class Stock:
     """Every counted resource at one moment. A resource without a capacity has no limit.
 
     used: units seen in use; doubtful: units that may be in use as well. wanted: resources that an earlier task waits
-    for: no later task may take what it waits for.
+    for: no later task may take what it waits for. shares: of the slots by class; None without classes.
     """
 
     capacity: Mapping[str, Capacity] = field(default_factory=dict)
     used: Mapping[str, int] = field(default_factory=dict)
     doubtful: Mapping[str, int] = field(default_factory=dict)
     wanted: Set[str] = frozenset()
+    shares: Shares | None = None
 
     def short_of(self, uses: Uses, kinds: tuple[str, ...] = (TYPE, LIMIT)) -> str | None:
         """The first resource of these kinds with too little left for one more such task; None if there is enough."""
@@ -65,6 +68,15 @@ class Stock:
                 if taken + units > there.units or name in self.wanted:
                     return name
         return None
+
+    def slots_used(self) -> dict[str, int]:
+        """The slots in use, or perhaps in use, by class; '' for tasks of unknown lane."""
+        found = {"": self.used.get(UNKNOWN, 0)}
+        for units in (self.used, self.doubtful):
+            for name, count in units.items():
+                if name.startswith(CLASS):
+                    found[name.removeprefix(CLASS)] = found.get(name.removeprefix(CLASS), 0) + count
+        return found
 
     def lacking(self, uses: Uses) -> set[str]:
         """The resources that such a task waits for: too little is left of each, though it has enough in all."""
@@ -127,6 +139,8 @@ class Resources:
         if parsed is None:
             return {UNKNOWN: 1}
         found = {f"{TYPE}{parsed.type}": 1}
+        if self.settings.classes:
+            found[f"{CLASS}{class_used(parsed, self.settings)}"] = 1
         for name, units in limits_used(parsed, self.settings).items():
             own = self.settings.limits.get(name)
             if own is None:
@@ -142,6 +156,20 @@ class Resources:
 def limits_used(lane: Lane, settings: Settings) -> dict[str, int]:
     """The limits that a task of the lane uses, with its units: the task's own word counts before its type's."""
     return {**settings.of(lane.type).uses, **dict(lane.uses)}
+
+
+def class_used(lane: Lane, settings: Settings) -> str:
+    """The class whose slot a task of the lane takes: the task's own word counts before its type's."""
+    return lane.bulkhead or settings.of(lane.type).bulkhead or DEFAULT
+
+
+def shares_of(settings: Settings, total: int, wants: frozenset[str] = frozenset()) -> Shares | None:
+    """The shares of so many slots; None where the settings name no class."""
+    if not settings.classes:
+        return None
+    borrow = frozenset(name for name, own in settings.classes.items() if own.borrow)
+    slots = {name: own.slots for name, own in settings.classes.items() if name != DEFAULT or own.slots}
+    return Shares(total, slots, borrow, wants)
 
 
 def kind_counted(name: str) -> str | None:

@@ -1,0 +1,44 @@
+"""The slots of a class: its reserved share of those that are alive, and what it may borrow.
+
+Law: without classes in the settings it holds nothing.
+"""
+
+from __future__ import annotations
+
+from spoold.protocol.amount import amount
+from spoold.rules.gates.facts import Held, TypeFacts
+from spoold.rules.gates.gate import TypeGate, Wake
+from spoold.rules.gates.verdicts import PASS, Verdict, Wait
+from spoold.rules.scheduling.resources import CLASS
+
+
+def judge(kind: str, facts: TypeFacts) -> Verdict:
+    """Hold the task while its class has no slot for it."""
+    name, shares = _class_of(facts), facts.stock.shares
+    if name is None or shares is None:
+        return PASS
+    used = facts.stock.slots_used()
+    if shares.lets(name, used):
+        return PASS
+    mine = f"class {name} uses {amount(used.get(name, 0), 'slot')} and has {shares.of(name)} of its own"
+    return Wait("class", f"{mine}; {sum(used.values())} of {shares.total} are in use")
+
+
+def _class_of(facts: TypeFacts) -> str | None:
+    return next((name.removeprefix(CLASS) for name in facts.uses if name.startswith(CLASS)), None)
+
+
+def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
+    name, shares = _class_of(held.type), held.type.stock.shares
+    more = name is not None and shares is not None and name not in shares.borrow
+    own = f", or raise slots of [classes.{name}] or let it borrow" if more else ""
+    return f"it goes on when a task ends; or start another worker{own}"
+
+
+GATE = TypeGate(
+    "class",
+    "its class has a slot of its own left, or may borrow one",
+    frozenset({Wake.STEP}),
+    _change,
+    judge,
+)
