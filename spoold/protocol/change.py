@@ -12,10 +12,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from spoold.protocol.codec import check, load_model
+from spoold.protocol.codec import check_settings, load_model
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import NODE, number, sure
+from spoold.protocol.overlay import Path, dotted, leaves, overlaid, restored, table_of
 from spoold.protocol.settings import Settings
+from spoold.protocol.toml_file import toml_table
 
 _CHANGE = re.compile(rf"{number(9)}\.({NODE})\.json")
 # The sections of spool.toml that can be changed while nodes run, each with all that is in it.
@@ -46,7 +48,10 @@ def parse_change(name: str) -> ChangeName | None:
 
 
 class Change(BaseModel):
-    """One change. settings: as in spool.toml, and only what changes. by, at (RFC 3339), reason: for people."""
+    """One change. settings: as in spool.toml, and only what changes. by, at (RFC 3339), reason: for people.
+
+    unset: keys, such as types.review.timeout, that are again as in spool.toml; before `settings` is laid over.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
@@ -54,36 +59,50 @@ class Change(BaseModel):
     at: str = ""
     reason: str = ""
     settings: dict[str, Any] = {}
+    unset: tuple[str, ...] = ()
+
+    @property
+    def paths(self) -> list[Path]:
+        """The places of `unset`. Errors: BadFile, with the key as its file."""
+        return [path_of(key) for key in self.unset]
 
 
-def load_change(data: bytes, file: str) -> Settings:
-    """What a change says, and nothing else set. Errors: BadFile that names the field."""
-    return changed(load_model(Change, data, file).settings, file)
+def load_change(data: bytes, file: str) -> Change:
+    """A change that says nothing of what cannot be changed. Errors: BadFile that names the field."""
+    change = load_model(Change, data, file)
+    for name, value in change.settings.items():
+        path, given = next(leaves({name: value}), ((name,), None))
+        _insist(path, file, "" if given is None else f" Given: {given!r}.")
+    for key in change.unset:
+        _insist(path_of(key, file), file, "")
+    return change
 
 
-def changed(said: dict[str, Any], file: str) -> Settings:
-    """These settings, and nothing else set. Errors: BadFile for what is wrong or cannot be changed."""
-    found = check(Settings, said, file)
-    for name in said:
-        if name not in CHANGEABLE:
-            fix = f"write it into spool.toml and restart every node; only {', '.join(CHANGEABLE)} can."
-            raise BadFile(file, name, "cannot be changed while nodes run.", fix)
-    return found
+def _insist(path: Path, file: str, given: str) -> None:
+    if path[0] in Settings.model_fields and path[0] not in CHANGEABLE:
+        fix = f"write it into spool.toml and restart every node; only {', '.join(CHANGEABLE)} can."
+        raise BadFile(file, dotted(path), f"cannot be changed while nodes run.{given}", fix)
 
 
-def merged(base: Settings, change: Settings) -> Settings:
-    """The settings with what is set in the change; of a section, and of a type, all else stays."""
-    update: dict[str, Any] = {}
-    for name in change.model_fields_set:
-        ours, theirs = getattr(base, name), getattr(change, name)
-        if isinstance(theirs, dict):  # a section by name: of a type, or a limit, all else stays
-            update[name] = ours | {
-                word: _over(ours[word], given) if word in ours else given for word, given in theirs.items()
-            }
-        else:
-            update[name] = _over(ours, theirs) if isinstance(theirs, BaseModel) else theirs
-    return base.model_copy(update=update)
+def path_of(key: str, file: str = "") -> Path:
+    """The place that a dotted key names, by the rules of TOML. Errors: BadFile."""
+    try:
+        table: Any = {} if "\n" in key else toml_table(f"{key} = 0".encode(), key)
+    except BadFile:
+        table = {}
+    path: list[str] = []
+    while isinstance(table, dict) and len(table) == 1:
+        [(name, table)] = table.items()
+        path.append(name)
+    if not path or table != 0:
+        mend = "write names with dots between them, such as types.review.timeout; quote a name with other signs."
+        raise BadFile(file or key, "unset" if file else "", f"{key!r} is no key.", mend)
+    return tuple(path)
 
 
-def _over(ours: BaseModel, theirs: BaseModel) -> BaseModel:
-    return ours.model_copy(update={name: getattr(theirs, name) for name in theirs.model_fields_set})
+def merged(base: Settings, now: Settings, change: Change, file: str) -> Settings:
+    """The settings with a change. base: those of spool.toml alone. Errors: BadFile where the result is none."""
+    table, first = table_of(now), table_of(base)
+    for path in change.paths:
+        table = restored(table, first, path)
+    return check_settings(overlaid(table, change.settings), file)

@@ -5,27 +5,47 @@ Law: nothing is published that a node would refuse, and no number is given twice
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from spoold.protocol import codec, layout
-from spoold.protocol.change import Change, ChangeName, changed
+from spoold.protocol.change import ChangeName, load_change, merged
+from spoold.protocol.errors import BadFile
+from spoold.protocol.settings import Settings
 from spoold.store import absence
+from spoold.store.revisions import BYTES_MAX
 from spoold.store.store import Store, make_directory
 
+THE_CHANGE = "the change"
 
-def publish_change(store: Store, said: Mapping[str, Any], *, by: str = "", reason: str = "") -> ChangeName:
+
+def changed(store: Store, said: Mapping[str, Any], unset: Iterable[str] = ()) -> Settings:
+    """The settings as this writer knows them, with a change that nobody has published. Errors: BadFile."""
+    change = load_change(codec.dump({"settings": dict(said), "unset": list(unset)}), THE_CHANGE)
+    return merged(store.revisions.base, store.settings, change, THE_CHANGE)
+
+
+def publish_change(
+    store: Store, said: Mapping[str, Any], *, unset: Iterable[str] = (), by: str = "", reason: str = ""
+) -> ChangeName:
     """Change settings while nodes run; the name of the change. said: as in spool.toml, and only what changes.
 
-    Errors: BadFile that names the field; Unavailable where there are too many changes; OSError, and then the change
-    may yet appear.
+    unset: keys that are again as in spool.toml. Errors: BadFile that names the field, with nothing published;
+    Unavailable where there are too many changes; OSError, and then the change may yet appear.
     """
-    settings = dict(said)
-    changed(settings, "the change")
+    given = {"by": by or store.writer, "at": store.stamp(), "reason": reason, "settings": dict(said)}
+    kept = tuple(unset)
+    # Without `unset` the content is what releases that do not know that field have always read.
+    data = codec.dump(given | {"unset": kept} if kept else given)
+    if len(data) > BYTES_MAX:
+        raise BadFile(THE_CHANGE, "", f"is larger than {BYTES_MAX >> 10} KiB.", "make several changes of it.")
     if not absence.listed(store.fs, layout.CHANGES):  # a spool of an earlier release has none
         make_directory(store.fs, layout.CHANGES)
     name = ChangeName(store.revisions.next_number(), store.writer)
-    change = Change(by=by or store.writer, at=store.stamp(), reason=reason, settings=settings)
-    store.publish(layout.join(layout.CHANGES, name.encode()), codec.dump(change), durable=store.durable)
+    changed(store, said, kept)
+    path = layout.join(layout.CHANGES, name.encode())
+    staged = store.publish(path, data, durable=store.durable)
+    if store.durable:
+        store.settle(layout.CHANGES, {staged: path})
     store.revisions.look()
     return name

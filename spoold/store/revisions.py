@@ -20,7 +20,7 @@ from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import FileSystem
 
 if TYPE_CHECKING:
-    from spoold.protocol.change import ChangeName
+    from spoold.protocol.change import Change, ChangeName
     from spoold.protocol.settings import Settings
 
 # So many files count, the first ones; and so many bytes of each.
@@ -31,17 +31,27 @@ FOLD = f"Write what the changes say into {layout.SETTINGS}, remove them, and res
 class Revisions:
     """One node's settings. revision: of the last change that they contain, '' for spool.toml alone.
 
-    warnings: the wrong files in settings/, each with its fault and the fix.
+    changes: those that it contains, in their order. faults: the wrong files in settings/, each with the fix.
+    warnings: the same in sentences, and what else keeps a change from being seen.
     """
 
     def __init__(self, fs: FileSystem, base: Callable[[], Settings]) -> None:
         self._fs = fs
         self._base = base
         self._current: Settings | None = None
-        self._read: dict[ChangeName, Settings | BadFile] = {}
+        self._read: dict[ChangeName, Change | BadFile] = {}
+        # What each change made of the settings before it, so that a new one costs one check, however many there are.
+        self._made: dict[ChangeName, tuple[Settings, Change, Settings | BadFile]] = {}
         self._highest = 0
         self.revision = ""
+        self.changes: tuple[tuple[ChangeName, Change], ...] = ()
+        self.faults: list[BadFile] = []
         self.warnings: list[str] = []
+
+    @property
+    def base(self) -> Settings:
+        """spool.toml alone, as it was when the spool was opened. Errors: BadFile."""
+        return self._base()
 
     @property
     def current(self) -> Settings:
@@ -55,8 +65,7 @@ class Revisions:
 
     def look(self) -> None:
         """List settings/, and go by what is there from now on. Errors: OSError; then everything stays as it was."""
-        from spoold.protocol.change import merged, parse_change
-        from spoold.rules.entry.naming import check_settings_names
+        from spoold.protocol.change import parse_change
 
         blocked: set[str] = set()
         listed = names_in(self._fs, layout.CHANGES, blocked)
@@ -72,26 +81,34 @@ class Revisions:
             warnings.append(f"{first} and what follows it does not count, as more than {FILES_MAX:,} files. {FOLD}")
         counted = names[:FILES_MAX]
         read = {name: self._read.get(name) or self._load(name) for name in counted}
-        settings, revision = self._base(), ""
-        for name in counted:
-            found = read[name]
-            if isinstance(found, BadFile):
-                warnings.append(f"{found}")
-            elif found is not None:
-                after = merged(settings, found)
-                try:
-                    check_settings_names(after, layout.join(layout.CHANGES, name.encode()))
-                except BadFile as error:
-                    warnings.append(f"{error}")
-                else:
-                    settings, revision = after, name.revision
         self._read = {
             n: found for n, found in read.items() if found is not None and not isinstance(found, Unreadable)
         }
         self._highest = max((self._highest, *(name.number for name in names)))
-        self._current, self.revision, self.warnings = settings, revision, warnings
+        self._merge([(name, found) for name, found in read.items() if found is not None])
+        self.warnings = warnings + [f"{fault}" for fault in self.faults]
 
-    def _load(self, name: ChangeName) -> Settings | BadFile | None:
+    def _merge(self, found: list[tuple[ChangeName, Change | BadFile]]) -> None:
+        """Go by these changes, in this order; a wrong one counts as absent."""
+        now, made = self._base(), self._made
+        self._made, self.faults, changes = {}, [], []
+        for name, change in found:
+            if isinstance(change, BadFile):
+                self.faults.append(change)
+                continue
+            before = made.get(name)
+            same = before is not None and before[0] is now and before[1] is change
+            after = before[2] if before is not None and same else _after(self._base(), now, name, change)
+            self._made[name] = (now, change, after)
+            if isinstance(after, BadFile):
+                self.faults.append(after)
+            else:
+                now = after
+                changes.append((name, change))
+        self._current, self.changes = now, tuple(changes)
+        self.revision = changes[-1][0].revision if changes else ""
+
+    def _load(self, name: ChangeName) -> Change | BadFile | None:
         """A change, or what is wrong with it; None where it has gone or may not be read just now. Errors: OSError."""
         from spoold.protocol.change import load_change
 
@@ -120,3 +137,21 @@ class Revisions:
             raise Unavailable(f"{layout.CHANGES}/ holds {FILES_MAX:,} changes, and no more count. {FOLD}.")
         self._highest += 1
         return self._highest
+
+
+def changed(base: Settings, now: Settings, change: Change, file: str) -> Settings:
+    """The settings with a change, right as a whole. base: those of spool.toml alone. Errors: BadFile."""
+    from spoold.protocol.change import merged
+    from spoold.rules.entry.naming import check_settings_names
+
+    after = merged(base, now, change, file)
+    check_settings_names(after, file)
+    return after
+
+
+def _after(base: Settings, now: Settings, name: ChangeName, change: Change) -> Settings | BadFile:
+    """The same, or why the change does not fit."""
+    try:
+        return changed(base, now, change, layout.join(layout.CHANGES, name.encode()))
+    except BadFile as error:
+        return error

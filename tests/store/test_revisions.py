@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from spoold.protocol import change
 from spoold.protocol.errors import BadFile, Unavailable
 from spoold.store import revisions
 from spoold.store.changing import publish_change
@@ -65,6 +66,54 @@ def test_changes_count_in_the_order_of_their_numbers_and_each_is_read_once() -> 
     assert spool.limit() == (2, "10.b"), "who removes a file takes its change back"
 
 
+def test_two_who_take_a_number_at_the_same_moment_both_count() -> None:
+    spool = Spool()
+    ann, bob = spool.open("ann"), spool.open("bob")
+    for store in (ann, bob):
+        assert store.settings.retry.max == 3
+    spool.mount.hang("rename", "tmp/ann", lambda: publish_change(bob, {"retry": {"max": 8, "factor": 4}}))
+    assert publish_change(ann, {"retry": {"max": 7}, "timeout": 5}).encode() == "1.ann.json"
+    assert spool.memory.list("settings") == ["1.ann.json", "1.bob.json"]
+    for store in (ann, bob, spool.store):
+        store.revisions.look()
+        assert (store.settings.retry.max, store.settings.retry.factor, store.settings.timeout) == (8, 4, 5)
+        assert store.revisions.revision == "1.bob"
+    assert publish_change(bob, {"retry": {"max": 9}}).encode() == "2.bob.json"
+
+
+def test_a_new_change_costs_one_check_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    spool = Spool()
+    checked: list[str] = []
+    merged = change.merged
+
+    def counted(*given: Any) -> Any:
+        checked.append(given[-1])
+        return merged(*given)
+
+    monkeypatch.setattr(change, "merged", counted)
+    for number in (1, 2, 4):
+        spool.put(f"{number}.a.json", limited(number))
+    assert spool.limit() == (4, "4.a")
+    assert checked == [f"settings/{number}.a.json" for number in (1, 2, 4)]
+    spool.put("5.a.json", limited(5))
+    assert spool.limit() == spool.limit() == (5, "5.a")
+    assert checked[3:] == ["settings/5.a.json"]
+    spool.put("3.a.json", limited(3))
+    assert spool.limit() == (5, "5.a")
+    assert checked[4:] == [f"settings/{number}.a.json" for number in (3, 4, 5)], "those behind it have a new ground"
+
+
+def test_what_one_change_unsets_is_as_in_spool_toml() -> None:
+    spool = Spool()
+    spool.put("1.a.json", limited(1))
+    publish_change(spool.store, {}, unset=["types.review.max_concurrent"])
+    assert spool.limit() == (5, "2.w1")
+    assert [name.revision for name, _ in spool.store.revisions.changes] == ["1.a", "2.w1"]
+    assert json.loads(spool.memory.read("settings/2.w1.json"))["unset"] == ["types.review.max_concurrent"]
+    publish_change(spool.store, limited(2))
+    assert "unset" not in json.loads(spool.memory.read("settings/3.w1.json")), "earlier releases read it as ever"
+
+
 def test_the_first_who_asks_looks() -> None:
     spool = Spool()
     spool.put("1.a.json", limited(3))
@@ -91,7 +140,7 @@ def test_a_directory_that_is_closed_from_the_first_look_on_is_looked_at_once() -
     ("data", "said"),
     [
         (b"{", "is not JSON"),
-        (b'{"settings": {"heartbeat": {"interval_s": 1}}}', "heartbeat: cannot be changed while nodes run"),
+        (b'{"settings": {"heartbeat": {"interval_s": 1}}}', "heartbeat.interval_s: cannot be changed"),
         (b'{"settings": {"retry": {"max": "many"}}}', "retry.max"),
         (b" " * (revisions.BYTES_MAX + 1), "is larger than 64 KiB"),
     ],
@@ -183,6 +232,13 @@ def test_a_number_is_never_given_twice_even_if_publishing_failed() -> None:
     assert publish_change(spool.store, limited(3)).encode() == "9.w1.json"
     assert json.loads(spool.memory.read("settings/9.w1.json"))["by"] == "w1"
     assert spool.limit() == (3, "9.w1")
+
+
+def test_a_change_that_no_node_would_read_is_not_published() -> None:
+    spool = Spool()
+    with pytest.raises(BadFile, match="is larger than 64 KiB"):
+        publish_change(spool.store, limited(2), reason="x" * revisions.BYTES_MAX)
+    assert spool.memory.list("settings") == []
 
 
 @pytest.mark.parametrize("said", [{"durability": {"fsync": False}}, {"retry": {"max": -1}}, {"nonsense": 1}])
