@@ -24,6 +24,8 @@
     batches      the progress of one batch
     living       the nodes that are alive, by their process or by a new beat
     hearing      how long a worker has been silent
+    configuring  the settings that hold, where each comes from, and how one is changed
+    checking     whether spool.toml and all changes are right
     fsck         audits a spool, and has it repaired
     waiting      results as they come in, found by listing
     pace         how often to look

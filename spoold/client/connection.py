@@ -12,10 +12,10 @@ import os
 import socket
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from spoold.client import submission
 from spoold.client.location import spool_directory
@@ -136,6 +136,21 @@ class Connection:
         write = partial(control.post, self.store, verb, target, unique, by=_caller(), reason=reason, until=until)
         with self.reaching(), self._writing:
             self._through_tmp(write)
+
+    def change_settings(self, said: Mapping[str, Any], *, unset: Iterable[str] = (), reason: str = "") -> str:
+        """Publish a change of settings; returns its revision, '' where all of it holds already.
+
+        said: as in spool.toml, and only what changes; unset: keys that are again as in spool.toml. Errors: BadFile
+        that names the key, with nothing published.
+        """
+        from spoold.client import configuring
+
+        with self.reaching(), self._writing:
+            self.store.revisions.look()
+            if configuring.holds_already(self.store, said, unset):
+                return ""
+            write = partial(configuring.publish, self.store, said, unset, by=_caller(), reason=reason)
+            return self._through_tmp(write)
 
     def pool_time(self) -> float:
         """Return the time (s since 1970) by which leaders judge deadlines: no single machine's clock decides it."""

@@ -22,6 +22,7 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
 
 if TYPE_CHECKING:
+    from spoold.client.configuring import Holder, Setting
     from spoold.client.listing import Row
     from spoold.client.status import Roster
     from spoold.protocol.event import Event
@@ -76,6 +77,32 @@ class Reading(Connection):
 
         with self.reaching():
             return roster(self.store, SystemHost(), self.store.clock)
+
+    def settings(self, key: str | None = None) -> list[Setting]:
+        """Return the settings that hold, each with where it comes from. key: only this one, or those below it.
+
+        Errors: BadFile for a key that there is not.
+        """
+        from spoold.client.configuring import list_settings
+
+        with self.reaching():
+            return list_settings(self.store, key)
+
+    def holders(self) -> list[Holder]:
+        """Return every node, with the revision of the settings that it goes by."""
+        from spoold.client.configuring import list_holders
+        from spoold.system.host import SystemHost
+
+        with self.reaching():
+            return list_holders(self.store, SystemHost(), self.store.clock)
+
+    def wait_for_holders(self, revision: str) -> tuple[list[Holder], list[Holder]]:
+        """Wait until the nodes that live go by a change; returns those that do, and those that do not in time."""
+        from spoold.client.configuring import wait_for_holders
+        from spoold.system.host import SystemHost
+
+        with self.reaching():
+            return wait_for_holders(self.store, SystemHost(), self.store.clock, revision)
 
     def explain(self, task_id: str) -> Explanation:
         """Return why a task is in its state, and what would change that. Errors: NotFound."""

@@ -144,6 +144,15 @@ def silent(
     return dead | (doubtful.keys() - beating(store, clock, doubtful, sleep))
 
 
+def present(
+    store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep
+) -> tuple[dict[str, Heartbeat], set[str]]:
+    """Return every node's heartbeat, and which of the nodes are dead. Errors: OSError."""
+    nodes = beats.read_all(store.fs)
+    leads = _leading(store, host, clock, nodes, sleep)[2]
+    return nodes, silent(store, host, clock, nodes, leads=leads, sleep=sleep)
+
+
 def judged_at(store: Store, clock: Clock, nodes: dict[str, Heartbeat]) -> float:
     """Return the time by which a living leader judges deadlines, estimated without a write. Errors: OSError.
 
@@ -181,9 +190,7 @@ def roster(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep)
     from spoold.rules.cluster.nodes import node_of
     from spoold.store.census import list_claims
 
-    nodes = beats.read_all(store.fs)
-    leads = _leading(store, host, clock, nodes, sleep)[2]
-    dead = silent(store, host, clock, nodes, leads=leads, sleep=sleep)
+    nodes, dead = present(store, host, clock, sleep=sleep)
     claims, lease = list_claims(store.fs), read_lease(store.fs)
     leader = lease.holder if lease is not None else NOBODY
     return Roster(

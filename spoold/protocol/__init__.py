@@ -18,6 +18,7 @@
     snapshot    the leader's picture of the cluster
     report      what the doctor found
     change      settings that change while the spool runs
+    overlay     tables of settings: one laid over another, and each setting with its key
     settings    spool.toml and the marker spool.json
     plain       fast checks that a value fits a model, without the model
     codec       bytes to values and back, with errors that name file, field and fix

@@ -20,6 +20,8 @@ from spoold.protocol.settings import Settings
 from spoold.protocol.toml_file import toml_table
 
 _CHANGE = re.compile(rf"{number(9)}\.({NODE})\.json")
+# What an error calls a change that nobody has published.
+THE_CHANGE = "the change"
 # The sections of spool.toml that can be changed while nodes run, each with all that is in it.
 CHANGEABLE = ("timeout", "types", "limits", "classes", "retry", "retention", "ready")
 

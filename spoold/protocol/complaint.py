@@ -54,21 +54,39 @@ class _Complaint(NamedTuple):
     problem: str
     mend: str
     given: Any
+    unknown: bool
 
 
 def bad_file(model: type[BaseModel], value: dict[str, Any], error: ValidationError, file: str) -> BadFile:
     """An error for people that names the first problem of the value and counts the others."""
-    problems = error.errors(include_url=False)
-    complaints = [_complaint(problem, value) for problem in problems]
-    unknown = [
-        c.field for c, problem in zip(complaints, problems, strict=True) if problem["type"] == "extra_forbidden"
-    ]
-    others = len({complaint.stem for complaint in complaints}) - 1
-    more = f" ({others} more)" if others else ""
-    if unknown:
-        return BadFile(file, ".".join(unknown[0]), f"unknown field{more}.", _nearest(model, unknown[0]))
+    groups = _grouped(error, value)
+    first = next((group for group in groups if group[0].unknown), groups[0])
+    return _told(model, first, file, f" ({len(groups) - 1} more)" if len(groups) > 1 else "")
+
+
+def faults_of(model: type[BaseModel], value: dict[str, Any], file: str) -> list[BadFile]:
+    """Every problem of the value as an error for people; none where the value fits the model."""
+    try:
+        model.model_validate(value)
+    except ValidationError as error:
+        return [_told(model, group, file, "") for group in _grouped(error, value)]
+    return []
+
+
+def _grouped(error: ValidationError, value: dict[str, Any]) -> list[list[_Complaint]]:
+    """The complaints, those together that are about one value of several types."""
+    groups: dict[tuple[str, ...], list[_Complaint]] = {}
+    for problem in error.errors(include_url=False):
+        complaint = _complaint(problem, value)
+        groups.setdefault(complaint.stem, []).append(complaint)
+    return list(groups.values())
+
+
+def _told(model: type[BaseModel], branches: list[_Complaint], file: str, more: str) -> BadFile:
+    if branches[0].unknown:
+        field = branches[0].field
+        return BadFile(file, ".".join(field), f"unknown field{more}.", _nearest(model, field))
     # If a value may be of several types, the user meant the one that it came nearest to; else none of them.
-    branches = [complaint for complaint in complaints if complaint.stem == complaints[0].stem]
     depth = max(len(branch.field) for branch in branches)
     meant = [branch for branch in branches if len(branch.field) == depth]
     problem = " and ".join(dict.fromkeys(branch.problem for branch in meant))
@@ -92,7 +110,7 @@ def _complaint(problem: Any, value: dict[str, Any]) -> _Complaint:
         said, mend = problem["msg"], "correct this field"
     # People do not want the whole file repeated.
     given = problem["input"] if loc and kind != "missing" else None
-    return _Complaint(field, tuple(map(str, loc[:shared])), said, mend, given)
+    return _Complaint(field, tuple(map(str, loc[:shared])), said, mend, given, kind == "extra_forbidden")
 
 
 def _written(loc: tuple[int | str, ...], value: Any) -> tuple[tuple[str, ...], int]:

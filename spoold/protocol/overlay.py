@@ -66,13 +66,20 @@ def leaves(table: Table, shape: Any = Settings, above: Path = ()) -> Iterator[tu
             yield (*above, name), value
 
 
-def knows(path: Path, shape: Any = Settings) -> bool:
-    """Whether the model has such a setting, or such a table; it may have any name of a type and the like."""
+def spelled(path: Path, shape: Any = Settings) -> Path | None:
+    """A place as the model spells it; None where it has no such setting and no such table."""
+    found: list[str] = []
     for part in path:
         if not _is_table(shape) or (get_origin(shape) is not dict and part not in shape.model_fields):
-            return False
-        shape = _member(shape, part)[1]
-    return True
+            return None
+        name, shape = _member(shape, part)
+        found.append(name)
+    return tuple(found)
+
+
+def within(path: Path, above: Path) -> bool:
+    """Whether a place is the other, or lies in that table."""
+    return path[: len(above)] == above
 
 
 def dotted(path: Path) -> str:

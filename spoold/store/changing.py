@@ -9,20 +9,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from spoold.protocol import codec, layout
-from spoold.protocol.change import ChangeName, load_change, merged
-from spoold.protocol.errors import BadFile
+from spoold.protocol.change import THE_CHANGE, ChangeName, load_change
+from spoold.protocol.errors import BadFile, Unavailable
 from spoold.protocol.settings import Settings
 from spoold.store import absence
-from spoold.store.revisions import BYTES_MAX
+from spoold.store.obstacles import obstacle
+from spoold.store.revisions import BYTES_MAX, with_change
 from spoold.store.store import Store, make_directory
-
-THE_CHANGE = "the change"
 
 
 def changed(store: Store, said: Mapping[str, Any], unset: Iterable[str] = ()) -> Settings:
     """The settings as this writer knows them, with a change that nobody has published. Errors: BadFile."""
     change = load_change(codec.dump({"settings": dict(said), "unset": list(unset)}), THE_CHANGE)
-    return merged(store.revisions.base, store.settings, change, THE_CHANGE)
+    return with_change(store.revisions.base, store.settings, change, THE_CHANGE)
 
 
 def publish_change(
@@ -30,8 +29,8 @@ def publish_change(
 ) -> ChangeName:
     """Change settings while nodes run; the name of the change. said: as in spool.toml, and only what changes.
 
-    unset: keys that are again as in spool.toml. Errors: BadFile that names the field, with nothing published;
-    Unavailable where there are too many changes; OSError, and then the change may yet appear.
+    unset: keys that are again as in spool.toml. Errors: BadFile that names the field, with nothing published unless
+    its file is in settings/; Unavailable where there are too many changes; OSError, and then the change may yet come.
     """
     given = {"by": by or store.writer, "at": store.stamp(), "reason": reason, "settings": dict(said)}
     kept = tuple(unset)
@@ -41,6 +40,8 @@ def publish_change(
         raise BadFile(THE_CHANGE, "", f"is larger than {BYTES_MAX >> 10} KiB.", "make several changes of it.")
     if not absence.listed(store.fs, layout.CHANGES):  # a spool of an earlier release has none
         make_directory(store.fs, layout.CHANGES)
+    elif (told := obstacle(store.fs, layout.CHANGES)) is not None:
+        raise Unavailable(told)
     name = ChangeName(store.revisions.next_number(), store.writer)
     changed(store, said, kept)
     path = layout.join(layout.CHANGES, name.encode())
@@ -48,4 +49,7 @@ def publish_change(
     if store.durable:
         store.settle(layout.CHANGES, {staged: path})
     store.revisions.look()
+    for fault in store.revisions.faults:
+        if fault.file == path:  # one that was published at the same moment left no room for it
+            raise fault
     return name

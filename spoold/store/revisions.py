@@ -139,7 +139,7 @@ class Revisions:
         return self._highest
 
 
-def changed(base: Settings, now: Settings, change: Change, file: str) -> Settings:
+def with_change(base: Settings, now: Settings, change: Change, file: str) -> Settings:
     """The settings with a change, right as a whole. base: those of spool.toml alone. Errors: BadFile."""
     from spoold.protocol.change import merged
     from spoold.rules.entry.naming import check_settings_names
@@ -152,6 +152,6 @@ def changed(base: Settings, now: Settings, change: Change, file: str) -> Setting
 def _after(base: Settings, now: Settings, name: ChangeName, change: Change) -> Settings | BadFile:
     """The same, or why the change does not fit."""
     try:
-        return changed(base, now, change, layout.join(layout.CHANGES, name.encode()))
+        return with_change(base, now, change, layout.join(layout.CHANGES, name.encode()))
     except BadFile as error:
         return error

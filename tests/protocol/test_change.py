@@ -62,8 +62,8 @@ def test_what_is_no_key_is_refused(key: str) -> None:
 
 @pytest.mark.parametrize("section", sorted({*Settings.model_fields} - {*CHANGEABLE}))
 def test_what_nodes_must_agree_on_cannot_be_changed(section: str) -> None:
-    said: dict[str, Any]
-    for said in ({"settings": {section: {}}}, {"unset": [section]}):
+    changes: list[dict[str, Any]] = [{"settings": {section: {}}}, {"unset": [section]}]
+    for said in changes:
         with pytest.raises(BadFile, match="cannot be changed while nodes run") as caught:
             load_change(json.dumps(said).encode(), FILE)
         assert (caught.value.file, caught.value.field) == (FILE, section)

@@ -46,6 +46,7 @@ VERBS = {
     "up": "up",
     "master": "master",
     "worker": "worker",
+    "config": "config",
     "gc": "gc",
     "fsck": "fsck",
     "doctor": "doctor",

@@ -23,21 +23,28 @@ def check_names(task: Task, settings: Settings, file: str) -> None:
     """Check the names in a task. Errors: UnknownName."""
     for field, problem, mend in _of_uses("uses", task.uses, settings.limits):
         raise UnknownName(file, field, problem, mend)
-    _check_class(task.bulkhead, settings, file, "class")
+    for fault in _of_class(task.bulkhead, settings, file, "class"):
+        raise fault
 
 
 def check_settings_names(settings: Settings, file: str) -> None:
     """Check the names that one section of the settings uses of another. Errors: UnknownName."""
+    for fault in unknown_names(settings, file):
+        raise fault
+
+
+def unknown_names(settings: Settings, file: str) -> Iterator[UnknownName]:
+    """Every fault of such a name."""
     for kind, own in settings.types.items():
         for field, problem, mend in _of_uses(f"types.{kind}.uses", own.uses, settings.limits):
-            raise UnknownName(file, field, problem, mend)
-        _check_class(own.bulkhead, settings, file, f"types.{kind}.class")
+            yield UnknownName(file, field, problem, mend)
+        yield from _of_class(own.bulkhead, settings, file, f"types.{kind}.class")
 
 
-def _check_class(name: str, settings: Settings, file: str, field: str) -> None:
+def _of_class(name: str, settings: Settings, file: str, field: str) -> Iterator[UnknownName]:
     if name and name != DEFAULT and name not in settings.classes:
         mend = f"{suggestion(name, settings.classes)} Classes are named in spool.toml, as [classes.{name}]."
-        raise UnknownName(file, field, f"there is no class {name!r}.", mend)
+        yield UnknownName(file, field, f"there is no class {name!r}.", mend)
 
 
 def _of_uses(

@@ -1,0 +1,198 @@
+"""The settings that hold now: where each comes from, which nodes go by them, and how to change one.
+
+Law: spool.toml is read here anew, and by a node when it starts; the changes in settings/ are the same for all. A node
+goes by a change once its own beat says so.
+
+Touches: the clock.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spoold.client.living import LOOK_EVERY_S, Sleep
+from spoold.client.status import present
+from spoold.protocol import codec, layout
+from spoold.protocol.change import Change, ChangeName, parse_change, path_of
+from spoold.protocol.errors import BadFile
+from spoold.protocol.overlay import Path, Table, dotted, leaves, spelled, table_of, within
+from spoold.protocol.toml_file import toml_table
+from spoold.rules.cluster.nodes import ASLEEP
+from spoold.store import beats
+from spoold.store.changing import changed, publish_change
+from spoold.store.presence import SAY_AGAIN
+from spoold.store.store import Store
+from spoold.system.clock import Clock
+from spoold.system.host import Host
+
+DEFAULT = "default"
+DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting that holds. source: `default`, `spool.toml`, or the revision of the change that set it last.
+
+    by, at, reason: of that change.
+    """
+
+    key: str
+    value: Any
+    source: str
+    by: str = ""
+    at: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A node and the revision it goes by, '' for spool.toml alone. state: dead, asleep, or '' for one that lives."""
+
+    node: str
+    role: str
+    revision: str
+    state: str = ""
+
+    def holds(self, revision: str) -> bool:
+        """Return whether it goes by this change. One that says a later revision has seen all before it."""
+        mine, wanted = parse_change(f"{self.revision}.json"), parse_change(f"{revision}.json")
+        return wanted is None or (mine is not None and mine >= wanted)
+
+
+def list_settings(store: Store, key: str | None = None) -> list[Setting]:
+    """Return what holds now, in the order of spool.toml; key: only this setting, or those below it.
+
+    A setting of a type, or of a table like it, comes only where it is set. Errors: BadFile for an unknown key;
+    OSError.
+    """
+    wanted = () if key is None else _known(path_of(key))
+    store.revisions.look()
+    origins, written = _origins(store), {path for path, _ in leaves(table_of(store.revisions.base))}
+    found = []
+    for path, value in leaves(store.settings.model_dump(mode="json")):
+        if not within(path, wanted):
+            continue
+        name, change = origins.get(path, (None, Change()))
+        source = name.revision if name is not None else layout.SETTINGS if path in written else DEFAULT
+        if source != DEFAULT or value is not None:
+            found.append(Setting(dotted(path), value, source, change.by, change.at, change.reason))
+    return found
+
+
+def _origins(store: Store) -> dict[Path, tuple[ChangeName, Change]]:
+    """Return the change that each setting has its value from, if it has it from one."""
+    found: dict[Path, tuple[ChangeName, Change]] = {}
+    for name, change in store.revisions.changes:
+        given = [path for path, _ in leaves(change.settings)]
+        for gone in [*(spelled(path) or path for path in change.paths), *given]:
+            found = {path: origin for path, origin in found.items() if not within(path, gone)}
+        found |= dict.fromkeys(given, (name, change))
+    return found
+
+
+def _known(path: Path) -> Path:
+    """Return the place as settings spell it. Errors: BadFile for one that there cannot be, with the nearest name."""
+    found = spelled(path)
+    if found is None:
+        said: Any = 0
+        for name in reversed(path):
+            said = {name: said}
+        codec.check_settings(said, dotted(path))
+        raise BadFile(dotted(path), "", "is no setting.", "`spool config show` lists all.")
+    return found
+
+
+def parse_pairs(words: Sequence[str]) -> dict[str, Any]:
+    """Return `KEY VALUE` and `KEY=VALUE` words as values by key. A value is TOML; what is none is text.
+
+    Errors: BadFile for a word that is no key, a key without a value, and two words for one setting.
+    """
+    found: dict[str, Any] = {}
+    left = iter(words)
+    for word in left:
+        key, equals, after = word.partition("=")
+        text = after if equals else next(left, None)
+        if text is None:
+            raise BadFile(word, "", "has no value.", f"write {word} VALUE, or {word}=VALUE.")
+        path = path_of(key)
+        for other in found:
+            if within(path_of(other), path) or within(path, path_of(other)):
+                raise BadFile(key, "", "is given twice.", "keep one of them.")
+        found[dotted(path)] = _value(text, key)
+    return found
+
+
+def _value(text: str, key: str) -> Any:
+    """Return a word as the value that TOML sees in it, else as text. Errors: BadFile for a number that JSON lacks."""
+    if "\n" in text:
+        return text
+    try:
+        value = toml_table(f"value = {text}".encode(), key)["value"]
+    except BadFile:
+        return text
+    try:
+        # Dates become text, as they do in the file.
+        return json.loads(json.dumps(value, default=str, allow_nan=False))
+    except ValueError:
+        raise BadFile(key, "", f"{text} is no number that a setting can have.", "write a finite number.") from None
+
+
+def as_table(pairs: Mapping[str, Any]) -> Table:
+    """Return values by key as the tables of spool.toml. Errors: BadFile for what is no key."""
+    table: Table = {}
+    for key, value in pairs.items():
+        *above, last = path_of(key)
+        inner = table
+        for name in above:
+            inner = inner.setdefault(name, {})
+        inner[last] = value
+    return table
+
+
+def publish(store: Store, said: Mapping[str, Any], unset: Iterable[str], *, by: str, reason: str) -> str:
+    """Publish a change, and return its revision. Errors: as of `publish_change`."""
+    return publish_change(store, said, unset=unset, by=by, reason=reason).revision
+
+
+def holds_already(store: Store, said: Mapping[str, Any], unset: Iterable[str]) -> bool:
+    """Return whether a change would leave everything as it is. Errors: BadFile for one that is wrong."""
+    for key in unset:
+        _known(path_of(key))
+    return table_of(changed(store, said, unset)) == table_of(store.settings)
+
+
+def list_holders(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep) -> list[Holder]:
+    """Return every node, with the revision that its last beat says. Errors: OSError."""
+    nodes, dead = present(store, host, clock, sleep=sleep)
+    return [
+        Holder(node, beat.role, beat.settings, DEAD if node in dead else ASLEEP if beat.status == ASLEEP else "")
+        for node, beat in sorted(nodes.items())
+    ]
+
+
+def take_up_s(store: Store) -> float:
+    """Return within how many seconds every node that lives goes by a change, and its beat says so."""
+    interval_s = store.settings.heartbeat.interval_s
+    return interval_s * (SAY_AGAIN + 1) if store.fs.forgets else interval_s * 2
+
+
+def wait_for_holders(
+    store: Store, host: Host, clock: Clock, revision: str, *, sleep: Sleep = time.sleep
+) -> tuple[list[Holder], list[Holder]]:
+    """Wait until the nodes that live go by a change; returns those that do, and those that do not in time.
+
+    A node that dies or leaves meanwhile is in neither. Errors: OSError.
+    """
+    give_up_at = clock.monotonic() + take_up_s(store)
+    left = {one.node for one in list_holders(store, host, clock, sleep=sleep) if not one.state}
+    while True:
+        now = beats.read_all(store.fs)
+        live = [Holder(node, now[node].role, now[node].settings) for node in sorted(left & now.keys())]
+        late = [one for one in live if not one.holds(revision)]
+        if not late or clock.monotonic() >= give_up_at:
+            return [one for one in live if one.holds(revision)], late
+        sleep(LOOK_EVERY_S)
