@@ -34,6 +34,7 @@ from spoold.rules.gates.registry import TASK_GATES, TYPE_GATES
 from spoold.store import revisions
 from tests.house.sources import modules
 
+CONFIGURATION = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
 TEXT = (Path(__file__).parents[2] / "spool_layout.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)(?: (\w+))?\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 PROSE = re.sub(r"^```.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
@@ -345,6 +346,9 @@ def test_what_can_be_changed_while_nodes_run_is_told() -> None:
     said = re.search(r"Changeable are (.+?)\.", _flat("Change"))
     assert said is not None
     assert quoted([said[1]]) == set(CHANGEABLE)
+    told = re.search(r"\n(`timeout` and the sections .+?) can also change while nodes run", CONFIGURATION)
+    assert told is not None
+    assert quoted([told[1]]) == set(CHANGEABLE)
     assert f"At most {revisions.FILES_MAX:,} files count" in _flat("Change")
     assert f"at most {revisions.BYTES_MAX >> 10} KiB" in _flat("Change")
 

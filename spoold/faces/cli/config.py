@@ -74,9 +74,7 @@ def config(
     given = words or []
     for word in given:
         if word.startswith("--"):
-            raise BadFile(
-                word, "", "is no option of this verb.", "see `spool config --help`; for text write KEY=VALUE."
-            )
+            raise BadFile(word, "", "is no option of this verb.", "see its --help; write KEY=VALUE for text.")
     if action in ("show", "check"):
         if len(given) > 1 or reason or wait:
             problem = f"takes no more than {'KEY' if action == 'show' else 'FILE'} and --json."
