@@ -62,6 +62,20 @@ def test_set_prints_the_number_and_what_is_new(root: Path, run: Run) -> None:
     assert changes(root) == [file]
 
 
+def test_a_limit_is_changed_in_part(root: Path, run: Run) -> None:
+    with (root / "spool.toml").open("a", encoding="utf-8") as file:
+        file.write("[limits.api]\nmax = 3\nrate = {count = 5, per_s = 60}\n")
+    assert "limits.api.max = 8 (was 3)" in run("config", "set", "limits.API.max", "8").lines
+    assert "limits.api.rate.count = 7 (was 5)" in run("config", "set", "limits.api.rate.count", "7").lines
+    assert "types.slow.uses = {api = 2} (was not set)" in run("config", "set", "types.slow.uses={api = 2}").lines
+    assert "types.slow.uses = {api = 1} (was {api = 2})" in run("config", "set", 'types.slow.uses=["api"]').lines
+    done = run("config", "set", "limits.api.max", "1", "types.slow.uses={api = 2}")
+    assert (done.code, "2 of 'api' are more than there are: its max is 1" in done.err) == (2, True)
+    sources = [line.split()[2] for line in run("config", "show", "limits.api.rate").lines if "rate" in line]
+    assert sources == [f"{name.removesuffix('.json')}," for name in changes(root)[1:2]] + ["spool.toml"]
+    assert "limits.api.max = 3 (was 8)" in run("config", "unset", "limits").lines
+
+
 def test_for_programs(root: Path, run: Run) -> None:
     done = json.loads(run("config", "set", "timeout", "7", "--json").out)
     assert done["number"] == 1
@@ -99,6 +113,9 @@ def test_for_programs(root: Path, run: Run) -> None:
         ),
         (("unset", "heartbeat.misses"), "heartbeat.misses: cannot be changed while nodes run."),
         (("unset", "retry.maks"), "retry.maks: unknown field. Fix: did you mean 'max'?"),
+        (("set", "types.slow.uses=antropic"), "types.slow.uses = \"antropic\": there is no limit 'antropic'."),
+        (("set", "limits.api.rate.count", "5"), "limits.api.rate.per_s: missing. Fix: add it."),
+        (("set", "limits.api.max", "1", "types.slow.uses={api = 2}"), "its max is 1. Fix: use fewer, or raise"),
         (("set", "retry.max"), "retry.max: has no value. Fix: write retry.max VALUE, or retry.max=VALUE."),
         (("set",), "has no key. Fix: write it as in `spool config set retry.max 1`."),
         (("unset",), "has no key. Fix: write it as in `spool config unset retry.max`."),

@@ -60,6 +60,15 @@ def test_another_file_takes_the_place_of_spool_toml(root: Path) -> None:
     assert fields(check(None, b"timeout = -5\n", "new.toml")) == ["timeout"]
 
 
+def test_a_name_that_no_section_has_is_a_fault_but_none_where_its_section_is_wrong(root: Path) -> None:
+    file = b"[limits.api]\nmax = 1\n[types.a]\nuses = ['apy']\n[types.b]\nuses = {api = 2}\n"
+    assert fields(check(str(root), file, "new.toml")) == ["types.a.uses", "types.b.uses"]
+    (root / "settings/1.a.json").write_text('{"settings": {"types": {"c": {"uses": ["api"]}}}}', encoding="utf-8")
+    assert fields(check(str(root), b"timeout = 1\n", "new.toml")) == ["types.c.uses"]
+    assert check(str(root), b"[limits.api]\nmax = 1\n", "new.toml").wrong is False
+    assert fields(check(str(root), b"[limits.api]\nmax = -1\n", "new.toml")) == ["limits.api.max"]
+
+
 def test_what_hides_the_changes_is_wrong_too(root: Path) -> None:
     (root / "settings").rmdir()
     assert check(str(root)).wrong is False, "a spool of an earlier release has none"

@@ -208,12 +208,16 @@ def test_results_keep_what_they_said_and_what_is_not_known_yet() -> None:
 
 
 def test_settings_are_all_read() -> None:
-    settings = load(layout.SETTINGS)
+    settings = base = load(layout.SETTINGS)
     assert settings.heartbeat.dead_after_s == 10
     assert settings.of("code_review").priority == 10
     for change in sorted(path for path in FILES if path.startswith(f"{layout.CHANGES}/")):
-        settings = merged(settings, load_change((V1 / change).read_bytes(), change))
+        settings = merged(base, settings, load_change((V1 / change).read_bytes(), change), change)
     assert settings.limits["anthropic"].rate.count == 120
+    assert (settings.limits.keys(), settings.of("code_review").max_concurrent) == (
+        {"anthropic"},
+        base.of("code_review").max_concurrent,
+    )
     defaults = Settings().model_dump()
     assert all(value != defaults[key] for key, value in settings.model_dump().items())
 
