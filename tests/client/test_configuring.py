@@ -251,6 +251,15 @@ def test_a_later_revision_holds_all_before_it(says: str, wanted: str, holds: boo
     assert Holder("n", "worker", says).holds(wanted) is holds
 
 
+def test_a_change_is_durable_before_its_number_is_said(cluster: Cluster) -> None:
+    for forgets in (False, True):
+        cluster.fs.forgets = forgets
+        mount = FaultyFileSystem(cluster.fs)
+        with SpoolClient("spool", filesystem=mount, clock=cluster.clock) as spool:
+            assert spool.change_settings({"retry": {"max": 8 + forgets}})
+            assert mount.asked["sync"] == 1
+
+
 def test_where_a_look_is_dear_nodes_have_longer(cluster: Cluster) -> None:
     assert take_up_s(cluster.store) == 4
     cluster.fs.forgets = True
