@@ -88,11 +88,16 @@ def dotted(path: Path) -> str:
 
 
 def _member(shape: Any, name: str) -> tuple[str, Any]:
-    """A member of a table: its name as the model reads it, and its shape. Case does not count in names of types."""
+    """A member of a table: its name as the model reads it, also for another name of it, and its shape.
+
+    Case does not count in names of types.
+    """
     if get_origin(shape) is dict:
         return name.strip().lower(), _plain(get_args(shape)[1])
-    field = shape.model_fields.get(name)
-    return name, None if field is None else _plain(field.annotation)
+    for known, field in shape.model_fields.items():
+        if name in (known, *getattr(field.validation_alias, "choices", ())):
+            return known, _plain(field.annotation)
+    return name, None
 
 
 def _is_table(shape: Any) -> bool:

@@ -67,7 +67,7 @@ class TypeSettings(Strict):
     memory_factor: Real | None = Field(default=None, ge=1, le=100)
     lost_share: LostShare | None = None
     uses: Uses = Field(default={}, max_length=20)
-    bulkhead: OptionalWord = Field(default="", validation_alias=AliasChoices("bulkhead", "class"))
+    bulkhead: OptionalWord | None = Field(default=None, validation_alias=AliasChoices("bulkhead", "class"))
 
 
 class ClassSettings(Strict):

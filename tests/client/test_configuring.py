@@ -65,6 +65,11 @@ def test_each_setting_says_where_it_comes_from(cluster: Cluster) -> None:
     }
 
 
+def test_a_setting_under_its_other_name_comes_from_where_it_was_said(cluster: Cluster) -> None:
+    put(cluster, "1.ann.json", {"classes": {"critical": {}}, "types": {"review": {"class": "critical"}}})
+    assert rows(cluster, "types.review.bulkhead") == {"types.review.bulkhead": ("critical", "1.ann")}
+
+
 def test_what_was_unset_comes_from_spool_toml_again(cluster: Cluster) -> None:
     put(cluster, "1.ann.json", {"types": {"review": {"timeout": 1, "max_concurrent": 2}, "new": {"timeout": 3}}})
     put(cluster, "2.ann.json", {}, unset=["types.Review.timeout", "types.new", "retry.no_such"])

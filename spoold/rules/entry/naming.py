@@ -41,7 +41,7 @@ def unknown_names(settings: Settings, file: str) -> Iterator[UnknownName]:
         yield from _of_class(own.bulkhead, settings, file, f"types.{kind}.class")
 
 
-def _of_class(name: str, settings: Settings, file: str, field: str) -> Iterator[UnknownName]:
+def _of_class(name: str | None, settings: Settings, file: str, field: str) -> Iterator[UnknownName]:
     if name and name != DEFAULT and name not in settings.classes:
         mend = f"{suggestion(name, settings.classes)} Classes are named in spool.toml, as [classes.{name}]."
         yield UnknownName(file, field, f"there is no class {name!r}.", mend)
