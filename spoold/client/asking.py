@@ -40,7 +40,7 @@ def refuses_retry(located: Located) -> SpoolError | None:
     """Return why this task cannot be retried; None where it can."""
     if located.state is State.REJECTED:
         return SpoolError(f"{located.id} was rejected: fix the file and submit it again.")
-    if located.state is not State.FAILED:
+    if located.state not in (State.FAILED, State.SKIPPED):
         return SpoolError(f"task {located.id} is {located.state}; only a failed task can be retried.")
     return None
 

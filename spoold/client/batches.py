@@ -21,7 +21,7 @@ from spoold.store.locate import Located
 from spoold.store.store import Store
 
 IDS_NAMED = 5
-ENDED = (State.COMPLETED, State.FAILED, State.REJECTED)
+ENDED = (State.COMPLETED, State.FAILED, State.SKIPPED, State.REJECTED)
 
 
 @dataclass(frozen=True, slots=True)

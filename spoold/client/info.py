@@ -146,7 +146,7 @@ def reason_of(store: Store, located: Located, last: Result | None) -> str:
     if located.state is State.COMPLETED or last is None or last.error is None:
         return ""
     why = f"{last.error.code}: {last.error.message}"
-    return why if located.state is State.FAILED else f"attempt {last.attempt} ended with {why}"
+    return why if located.state in (State.FAILED, State.SKIPPED) else f"attempt {last.attempt} ended with {why}"
 
 
 def _running(store: Store, located: Located) -> Running | None:

@@ -19,6 +19,7 @@ from spoold.client.endings import ended, ending
 from spoold.client.hearing import with_silence
 from spoold.client.living import Sleep
 from spoold.client.origins import origins
+from spoold.client.parents import parents_seen
 from spoold.client.pauses import told
 from spoold.client.rejections import twin
 from spoold.client.status import judged_at, silent, status, sure_lease
@@ -41,12 +42,12 @@ from spoold.rules.answers.reasons import explain as judge_case
 from spoold.rules.cluster.drain import is_drained
 from spoold.rules.cluster.nodes import ASLEEP
 from spoold.rules.entry import admission, batch
-from spoold.rules.gates.facts import Known, Parent, parent_in
+from spoold.rules.gates.facts import Known
 from spoold.rules.gates.registry import conditions_of, parents_of
 from spoold.rules.scheduling.matching import unfit
 from spoold.store import beats, control, drop_search
 from spoold.store.lane_moves import list_tasks
-from spoold.store.locate import Located, locate, locate_many
+from spoold.store.locate import Located, locate
 from spoold.store.obstacles import obstacle
 from spoold.store.records import read_record
 from spoold.store.refusals import refused_of
@@ -106,7 +107,7 @@ class _Gathering:
             return self._pending()
         if state is State.REJECTED:
             return self._rejected()
-        if state in (State.COMPLETED, State.FAILED):
+        if state in (State.COMPLETED, State.FAILED, State.SKIPPED):
             return self._ended()
         if state is State.CLAIMED:
             return self._claimed()
@@ -142,7 +143,9 @@ class _Gathering:
         return replace(self._base, problem=drop_search.problem_in(reason), young=reason.get("unfinished") is True)
 
     def _ended(self) -> Case:
-        case = replace(self._base, retried=self._located.state is State.FAILED and self._asked(Verb.RETRY))
+        case = replace(
+            self._base, retried=self._located.state in (State.FAILED, State.SKIPPED) and self._asked(Verb.RETRY)
+        )
         with contextlib.suppress(NotFound, BadFile):
             case = replace(case, last=ending(self._store, self._located, read_result(self._store, self._located)))
         with contextlib.suppress(BadFile):
@@ -207,10 +210,7 @@ class _Gathering:
     def _with_parents(self, case: Case, task: Task) -> Case:
         """Return the case with the state of all tasks that this one waits for."""
         conditions = conditions_of(task)
-        wanted = parents_of(conditions)
-        found = locate_many(self._store, wanted) if wanted else {}
-        parents = {p: parent_in(found[p].state) if p in found else Parent.UNKNOWN for p in wanted}
-        places = {p: _place(where) for p, where in found.items()}
+        parents, places = parents_seen(self._store, parents_of(conditions))
         return replace(case, conditions=conditions, parents=parents, places=places)
 
     def _with_lane(self, case: Case, lane: Lane, name: TaskName) -> Case:
@@ -291,7 +291,3 @@ class _Gathering:
             with contextlib.suppress(BadFile, FileNotFoundError), readable(path):
                 lanes.append(codec.load_task(self._store.fs.read(path), path).lane)
         return lanes
-
-
-def _place(located: Located) -> str:
-    return f"claimed by {located.node}" if located.state is State.CLAIMED else located.state.value

@@ -14,6 +14,7 @@ from functools import cached_property
 
 from spoold.client.endings import last_line
 from spoold.client.info import kind_of, read_content, reason_of, text_in
+from spoold.client.parents import parents_seen
 from spoold.client.stock import facts_seen
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, BadName, SpoolError
@@ -31,14 +32,13 @@ from spoold.rules.gates.facts import (
     Known,
     LaneFacts,
     Parent,
-    parent_in,
 )
 from spoold.rules.gates.registry import conditions_of, judge, judge_type, parents_of
 from spoold.rules.gates.verdicts import Pass
 from spoold.rules.scheduling.resources import capacities
 from spoold.store import beats, control, snapshots
 from spoold.store.clocks import by_host
-from spoold.store.locate import Located, locate_many
+from spoold.store.locate import Located
 from spoold.store.store import Store
 from spoold.system.host import SystemHost
 
@@ -154,8 +154,7 @@ class _Listing:
     @cached_property
     def _parents(self) -> dict[str, Parent]:
         wanted = {parent for one in self._conditions.values() for parent in parents_of(one)}
-        found = locate_many(self._store, wanted) if wanted else {}
-        return {key(ref): parent_in(one.state) for ref, one in found.items()}
+        return {key(ref): state for ref, state in parents_seen(self._store, wanted)[0].items()}
 
     def _parent(self, task_id: str) -> Parent:
         return self._parents.get(key(task_id), Parent.UNKNOWN)

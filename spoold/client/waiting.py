@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from spoold.client.pace import Pace
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
-from spoold.protocol.lifecycle import State
+from spoold.protocol.lifecycle import State, shown_end
 from spoold.protocol.names import EndedName, key, parse_ended
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.store import drop_search
@@ -102,7 +102,8 @@ class Waiter:
         self._look_rejected()  # after `unjudged`: a judged drop has its reason beside it before it is moved
         for path, name, kind in list_archived(self._store.fs, self.pending):
             if key(name.id) in self._wanted.keys() - unjudged:
-                self._take(Located(State(kind), path, name.id, name.attempt, name.decider, archived=True))
+                state = shown_end(State(kind), skipped=name.skipped)
+                self._take(Located(state, path, name.id, name.attempt, name.decider, archived=True))
 
     def _list_ended(self) -> None:
         """Update the known names of completed/ and failed/; parse only new ones."""
@@ -149,7 +150,8 @@ class Waiter:
 
 
 def _located(state: State, file: str, name: EndedName) -> Located:
-    return Located(state, layout.join(state, file), name.id, name.attempt, name.decider)
+    shown = shown_end(state, skipped=name.skipped)
+    return Located(shown, layout.join(state, file), name.id, name.attempt, name.decider)
 
 
 def read_result(store: Store, located: Located) -> Result:

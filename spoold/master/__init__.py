@@ -26,7 +26,8 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     growing     drops that may be incomplete
     originals   single drops of strangers, whose copies become tasks
     stuck       drops that cannot be moved for now
-    dependents  which tasks may fail for a parent's failure, where a server may forget it
+    dependents  which tasks may end or begin for what others ended with, where a server may forget it
+    membership  which batches are over, while a task waits for one
     duplicates  drops whose id is taken
     durability  drops of strangers, made durable before they are admitted
     doors       admitting/: shuts out earlier leaders

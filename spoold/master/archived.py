@@ -18,16 +18,16 @@ from spoold.system.filesystem import FileSystem
 
 _PARTS = 256
 _MASK = (1 << 64) - 1
+# How a task that is archived has ended, as people are shown it.
+ENDS = (State.COMPLETED, State.FAILED, State.SKIPPED)
 
 
 class Archived:
     """The keys of archived tasks, by how they ended."""
 
     def __init__(self) -> None:
-        self._hashes: dict[State, list[array[int]]] = {
-            state: [array("Q") for _ in range(_PARTS)] for state in (State.COMPLETED, State.FAILED)
-        }
-        self.counts = {State.COMPLETED: 0, State.FAILED: 0}
+        self._hashes: dict[State, list[array[int]]] = {state: [array("Q") for _ in range(_PARTS)] for state in ENDS}
+        self.counts = dict.fromkeys(ENDS, 0)
 
     def __contains__(self, task_key: str) -> bool:
         return self.state(task_key) is not None

@@ -44,7 +44,7 @@ def wanted_now(desk: Desk) -> Wanted:
         )
     # An end that others wait for is looked for at once. The longer the list of ended tasks, the rarer a look.
     each_s = ENDED_EACH_S * (len(view.completed) + len(view.failed))
-    ended_s = max(0.0 if desk.backlog.awaits else ENDED_S * polling.dear, each_s)
+    ended_s = max(0.0 if desk.backlog.graph else ENDED_S * polling.dear, each_s)
     # With tasks ready, one more would only queue behind them.
     pending_s = (
         PENDING_S * polling.dear if any(view.ready.values()) else PENDING_IDLE_S * (polling.dear - 1) * polling.slow
@@ -71,7 +71,7 @@ def _ended_s(desk: Desk) -> float:
     """How often (s) ended tasks are listed where looks are free."""
     each_s = ENDED_QUIET_S
     if _under_way(desk):
-        each_s = ENDED_AWAITED_S if desk.backlog.awaits else ENDED_LOCAL_S
+        each_s = ENDED_AWAITED_S if desk.backlog.graph else ENDED_LOCAL_S
     return each_s * max(0, len(desk.view.completed) + len(desk.view.failed) - FEW)
 
 

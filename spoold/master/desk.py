@@ -27,7 +27,8 @@ from spoold.master.view import View
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import Mover, State
-from spoold.protocol.names import EndedName, TaskName, key
+from spoold.protocol.name_parts import key_in
+from spoold.protocol.names import EndedName, TaskName, key, skipper
 from spoold.protocol.request import Request
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.protocol.task import Task
@@ -188,6 +189,12 @@ class Desk:
         The rest between attempts counts from here, since this leader first saw the token now.
         """
         conditions = conditions_of(task) if task is not None else NO_CONDITIONS
+        if task is None:
+            self.view.members.came(key_in(file), file)
+        else:
+            self.view.members.see(key_in(file), task.batch)
+        if conditions.needs_batch:
+            self.view.members.watch(conditions.needs_batch)
         rest_until = self.step.now.monotonic + delay_ms / 1000 if delay_ms else 0.0
         task_key = self.backlog.add(Entry(file, lane, conditions, rest_until), self.step.now)
         before = self.view.unplace(task_key)  # the backlog says where it waits
@@ -219,7 +226,7 @@ class Desk:
         It is written anew if the move that it was for was not made, and another move follows now.
         ran: when a dead worker's attempt began, and for how long (s) it ran, as far as that was seen.
         """
-        ended = name.ended(self.store.writer)
+        ended = name.ended(skipper(self.store.writer) if status is Status.SKIPPED else self.store.writer)
         if self.recorded.get(ended.encode()) != (status, error):
             result = Result(
                 task_id=name.id,
@@ -262,12 +269,20 @@ class Desk:
         self.view.settle(name.id, State.FAILED, layout.FAILED, ended.encode())
         self.ends.see(self.view.where[key(name.id)], self.learned.lanes.get(key(name.id)))
         self.ended(key(name.id))
-        self.report.ended(error.cause or error.code)
-        self.journal.note("FAILED", name.id, name.attempt, code=error.code, message=error.message)
+        if status is not Status.SKIPPED:
+            self.report.ended(error.cause or error.code)
+        self.journal.note(
+            "SKIPPED" if status is Status.SKIPPED else "FAILED",
+            name.id,
+            name.attempt,
+            code=error.code,
+            message=error.message,
+        )
         return True
 
     def ended(self, task_key: str) -> None:
         """A task ended: forget it, and check again the tasks that wait for it."""
         self.learned.forget(task_key)
+        self.view.members.left(task_key)
         self.backlog.remove(task_key)
         self.backlog.parent_changed(task_key, self.step.now)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from spoold.master.cadence import wanted_now
 from spoold.master.desk import Desk
 from spoold.master.learning import learn
+from spoold.protocol.lifecycle import State
 
 
 def follow(desk: Desk) -> None:
@@ -20,9 +21,13 @@ def follow(desk: Desk) -> None:
         desk.ends.see(desk.view.where.get(task_key), desk.learned.lanes.get(task_key))
         desk.backlog.remove(task_key)
         desk.missing.found(task_key)
+        place = desk.view.where.get(task_key)
+        if place is not None and place.state not in (State.COMPLETED, State.FAILED):
+            desk.view.members.came(task_key, place.name)
     for task_key in changes.ended:
         desk.ended(task_key)
     for task_key in changes.revived:
+        desk.view.members.doubt(task_key)
         desk.backlog.parent_changed(task_key, desk.step.now)
     desk.missing.miss(*changes.missing)
     learn(desk, changes.came)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from spoold.master import membership
 from spoold.master.desk import Desk
 from spoold.master.placing import is_halted
 from spoold.protocol.amount import amount, some
@@ -52,10 +53,16 @@ def types(desk: Desk) -> dict[str, dict[str, int]]:
 
 
 def gates(desk: Desk) -> dict[str, dict[str, Any]]:
-    """Return what the gates count: by gate, by name of the limit."""
+    """Return what the gates count: by gate, by name of the limit or the batch."""
     stock, opens = desk.usage.stock, desk.starts.opens
     closed = closed_by(desk.view.requests, desk.request_ends, desk.step.now.wall)
-    found: dict[str, dict[str, Any]] = {"limit": {}, "rate": {}, "quota": {}, "class": {}}
+    found: dict[str, dict[str, Any]] = {
+        "limit": {},
+        "rate": {},
+        "quota": {},
+        "class": {},
+        "after_batch": membership.numbers(desk),
+    }
     for name, own in sorted(desk.store.settings.limits.items()):
         if (there := stock.capacity.get(f"{LIMIT}{name}")) is not None:
             used, doubt = stock.used.get(f"{LIMIT}{name}", 0), stock.doubtful.get(f"{LIMIT}{name}", 0)

@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spoold.protocol import layout
-from spoold.protocol.lifecycle import State
+from spoold.protocol.lifecycle import State, shown_end
+from spoold.protocol.names import is_skipped
+from spoold.rules.gates.facts import Parent, parent_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,12 @@ class Place:
     def path(self) -> str:
         """The token's path."""
         return f"{self.directory}/{self.name}"
+
+    @property
+    def parent(self) -> Parent:
+        """What a task there is to those that wait for it."""
+        skipped = self.state is State.FAILED and is_skipped(self.name)
+        return parent_in(shown_end(self.state, skipped=skipped))
 
 
 def waiting_place(lane: str, file: str) -> Place:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from spoold.master.dependents import certain
+from spoold.master.dependents import certain, may_begin
 from spoold.master.desk import Desk
 from spoold.master.place import Place, waiting_place
 from spoold.master.rejecting import reject_twin
@@ -185,6 +185,9 @@ def promote(desk: Desk) -> int:
 
 def _promote(desk: Desk, entry: Entry) -> None:
     name, file, lane = entry.name, entry.file, entry.lane
+    if not may_begin(desk, entry):
+        desk.backlog.put_back(entry)
+        return
     moved = move_into_lane(desk.store, "READY", layout.waiting(lane, file), layout.READY, lane, file)
     if desk.went(moved, name.id):
         desk.backlog.remove(key(name.id))
@@ -247,8 +250,12 @@ def _may_start(desk: Desk, name: TaskName, lane: str) -> None:
 def place_admitted(desk: Desk, src: str, admit: Admit, drop: str) -> bool:
     """Move a new task from `src` into ready/ if nothing prevents it, else into waiting/; True when it is there."""
     name = admit.name
+    desk.view.members.see(key(name.id), admit.task.batch)
     if not room_at_once(desk, admit):
-        return _to_waiting(desk, src, name, admit.lane, admit.task, "ADMITTED", drop=legible(drop))
+        if _to_waiting(desk, src, name, admit.lane, admit.task, "ADMITTED", drop=legible(drop)):
+            return True
+        desk.view.members.doubt(key(name.id))
+        return False
     file = name.encode()
     moved = move_into_lane(desk.store, "ADMITTED", src, layout.READY, admit.lane, file)
     if desk.went(moved, name.id):
@@ -258,6 +265,7 @@ def place_admitted(desk: Desk, src: str, admit: Admit, drop: str) -> bool:
         # It may be ready all the same, and claimed already: it counts until everything has been listed.
         desk.usage.take(desk.resources.uses(admit.lane))
         _may_start(desk, name, admit.lane)
+        desk.view.members.doubt(key(name.id))
         desk.step.doubt()
         _withheld(desk, moved, admit.lane)
     return bool(moved)

@@ -219,13 +219,15 @@ class Reporting:
 
 def _counts(desk: Desk) -> TaskCounts:
     archived = desk.view.archived.counts
+    skipped = sum(name.skipped for name in desk.view.failed.values())
     return TaskCounts(
         pending=len(desk.view.pending) + desk.door.open_drops(),
         waiting=len(desk.backlog) + len(desk.view.returned),
         ready=sum(map(len, desk.view.ready.values())),
         claimed=sum(map(len, desk.view.claimed.values())),
         completed=len(desk.view.completed) + archived[State.COMPLETED],
-        failed=len(desk.view.failed) + archived[State.FAILED],
+        failed=len(desk.view.failed) - skipped + archived[State.FAILED],
+        skipped=skipped + archived[State.SKIPPED],
         rejected=desk.report.rejected,
     )
 

@@ -33,6 +33,7 @@ from spoold.rules.attempts import cancelling
 from spoold.rules.attempts.cancelling import Cancel
 from spoold.rules.attempts.policy import rank
 from spoold.rules.cluster.drain import is_meant
+from spoold.rules.gates.facts import Parent
 from spoold.store import control
 from spoold.store.archive import find_archived
 
@@ -193,7 +194,7 @@ def _retry(desk: Desk, request: Request) -> bool:
     """Retry; True when the task waits again, or has completed and so needs no retry."""
     task_key = key(request.target)
     place = desk.view.place(task_key)
-    if place is None and desk.view.archived.state(task_key) is not State.FAILED:
+    if place is None and desk.view.archived.state(task_key) not in (State.FAILED, State.SKIPPED):
         return task_key in desk.view.archived
     if place is not None and place.state is not State.FAILED:
         return True
@@ -228,8 +229,7 @@ def _retry(desk: Desk, request: Request) -> bool:
 
 
 def _has_failed(desk: Desk, task_key: str) -> bool:
-    place = desk.view.place(task_key)
-    return (desk.view.archived.state(task_key) if place is None else place.state) is State.FAILED
+    return desk.view.parent(task_key) is Parent.FAILED
 
 
 def _lift(desk: Desk, request: Request) -> None:

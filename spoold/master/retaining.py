@@ -14,7 +14,7 @@ from spoold.master.desk import Desk
 from spoold.master.place import Place
 from spoold.master.rejecting import take_away
 from spoold.protocol import layout
-from spoold.protocol.lifecycle import State
+from spoold.protocol.lifecycle import State, shown_end
 from spoold.protocol.name_parts import ended_key_in
 from spoold.protocol.names import EndedName, key, parse_ended, parse_log
 from spoold.protocol.request import Verb
@@ -100,7 +100,7 @@ def _archive(desk: Desk, state: State, names: Mapping[str, EndedName]) -> None:
             continue
         moved = archive_task(desk.store, state, file, name)
         if desk.went(moved, name.id):
-            desk.view.archived.add(task_key, state)
+            desk.view.archived.add(task_key, shown_end(state, skipped=name.skipped))
             desk.view.unplace(task_key)
             desk.view.forget_place(
                 Place(state, layout.COMPLETED if state is State.COMPLETED else layout.FAILED, file)

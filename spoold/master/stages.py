@@ -18,6 +18,7 @@ from spoold.master.drops import Drops
 from spoold.master.feed import Feed
 from spoold.master.kept import Kept
 from spoold.master.leadership import Leadership
+from spoold.master.membership import Membership
 from spoold.master.rejudging import Rejudging
 from spoold.master.reporting import Reporting
 from spoold.master.requests import Requests
@@ -43,6 +44,7 @@ class Duties:
     batches: Batches = field(default_factory=Batches)
     kept: Kept = field(default_factory=Kept)
     rejudging: Rejudging = field(default_factory=Rejudging)
+    membership: Membership = field(default_factory=Membership)
     requests: Requests = field(default_factory=Requests)
     retaining: Retaining = field(default_factory=Retaining)
     clearing: Clearing = field(default_factory=Clearing)
@@ -87,6 +89,10 @@ def _drops(desk: Desk, duties: Duties) -> None:
 
 def _batches(desk: Desk, duties: Duties) -> None:
     duties.left += duties.batches.step(desk)
+
+
+def _members(desk: Desk, duties: Duties) -> None:
+    duties.left += duties.membership.step(desk)
 
 
 def _promote(desk: Desk, duties: Duties) -> None:
@@ -157,6 +163,9 @@ STAGES: tuple[Stage, ...] = (
         lambda desk, duties: duties.requests.step(desk),
         "control/",
         ("waiting → failed", "ready → failed", "returned → failed", "failed → waiting", "archive → waiting"),
+    ),
+    Stage(
+        "members", _members, "while a task waits for a batch: tasks that this leader did not admit, and ended ones"
     ),
     Stage("tick", lambda desk, _: desk.backlog.tick(desk.step.now), "the time"),
     Stage(

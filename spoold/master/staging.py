@@ -10,6 +10,7 @@ from spoold.master import doors
 from spoold.master.desk import Desk
 from spoold.master.rejecting import take_away
 from spoold.protocol import layout
+from spoold.protocol.names import key
 from spoold.rules.entry.batch import Line
 from spoold.store import absence
 from spoold.store.lane_moves import move_into_lane
@@ -79,5 +80,6 @@ class Staging:
 
 
 def _admitted(desk: Desk, line: Line, file: str) -> None:
+    desk.view.members.see(key(line.name.id), line.batch)
     desk.enlist(file, line.lane, line.task, line.name.delay_ms)
     desk.journal.note("ADMITTED", line.name.id, line.name.attempt, lane=line.lane)

@@ -12,7 +12,7 @@ from spoold.master.desk import Desk
 from spoold.master.following import follow
 from spoold.master.placing import gather_facts
 from spoold.master.relisting import BREATHE_EVERY, adopt, list_waiting
-from spoold.protocol.lifecycle import State
+from spoold.protocol.lifecycle import State, shown_end
 from spoold.protocol.names import key
 from spoold.store.archive import list_archived
 
@@ -22,7 +22,7 @@ def take_over(desk: Desk) -> None:
     doors.open_door(desk)
     follow(desk)
     for number, (_, name, kind) in enumerate(list_archived(desk.store.fs, blocked=desk.view.blocked), 1):
-        desk.view.archived.add(key(name.id), State(kind))
+        desk.view.archived.add(key(name.id), shown_end(State(kind), skipped=name.skipped))
         if not number % BREATHE_EVERY:
             desk.breathe()
     # A leader before may be in the middle of its last step, and take a token back to waiting/ unseen, but only once;
@@ -32,3 +32,4 @@ def take_over(desk: Desk) -> None:
     desk.step.doubt()
     follow(desk)
     adopt(desk, tokens)
+    desk.view.members.begin(desk.epoch, desk.orders.last)

@@ -32,8 +32,10 @@ from spoold.protocol.names import (
     parse_task,
 )
 from spoold.protocol.request import Request
-from spoold.rules.gates.facts import Parent
+from spoold.rules.gates.after_batch import batch_in
+from spoold.rules.gates.facts import Parent, parent_in
 from spoold.rules.scheduling.backlog import Backlog
+from spoold.rules.scheduling.members import Members
 from spoold.store import beats, control
 from spoold.store.absence import names_in, names_unless_blocked
 from spoold.store.lane_moves import list_lanes
@@ -41,9 +43,7 @@ from spoold.system.filesystem import FileSystem
 
 N = TypeVar("N", TaskName, EndedName)
 _ENDS = (State.RETURNED, State.COMPLETED, State.FAILED)
-_PARENT = {State.COMPLETED: Parent.COMPLETED, State.FAILED: Parent.FAILED}
-
-
+_ENDED = (State.COMPLETED, State.FAILED)
 # No node has this name.
 SOMEBODY = "?"
 
@@ -68,6 +68,7 @@ class View:
     archived: Archived = field(default_factory=Archived)
     blocked: set[str] = field(default_factory=set)
     misnamed: Misnamed = field(default_factory=Misnamed)
+    members: Members = field(default_factory=Members)
     _found: Found = field(default_factory=Found)
 
     def __post_init__(self) -> None:
@@ -86,15 +87,17 @@ class View:
         return waiting_place(entry.lane, entry.file)
 
     def parent(self, task_id: str) -> Parent:
-        """Return the state of a task that others wait for, as far as it is known."""
+        """Return the state of a task, or a batch, that others wait for, as far as it is known."""
+        if (batch := batch_in(task_id)) is not None:
+            return self.members.state(batch)
         task_key = key(task_id)
         place = self.where.get(task_key)
         if place is not None:
-            return _PARENT.get(place.state, Parent.OPEN)
+            return place.parent
         if task_key in self.backlog:
             return Parent.OPEN
         ended = self.archived.state(task_key)
-        return Parent.UNKNOWN if ended is None else _PARENT[ended]
+        return Parent.UNKNOWN if ended is None else parent_in(ended)
 
     def known(self, task_id: str) -> bool:
         """Whether the id is taken."""
@@ -283,11 +286,11 @@ class View:
                 found.changes.undone += before.name == name
             if before is None or not self._succeeded(before):  # else this is a copy
                 self.where[task_key] = here
-                if before is not None and before.state in _PARENT and state not in _PARENT:
+                if before is not None and before.state in _ENDED and state not in _ENDED:
                     found.changes.revived.append(task_key)
             found.changes.came.append(task_key)
             found.changes.any = True
-            if state in _PARENT:
+            if state in _ENDED:
                 found.changes.ended.append(task_key)
         self.misnamed.see(state, directory, [name for name in new if name not in known])
 

@@ -47,7 +47,7 @@ TREE: dict[str, str] = {
     CLAIMED: "running: one directory per worker, and only that worker renames into it",
     RETURNED: "tasks to be tried again (after a retry, crash or drain), for the leader to place",
     COMPLETED: "succeeded",
-    FAILED: "ended otherwise: retries spent, timed out, cancelled, dependency failed",
+    FAILED: "ended otherwise: retries spent, timed out, cancelled, dependency failed, skipped",
     REJECTED: "drops that are no task, each with NAME.reason.json",
     RESULTS: "the result of each attempt, under the name that its task file gets",
     LOGS: "stdout and stderr of each attempt",

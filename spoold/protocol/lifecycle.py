@@ -15,7 +15,10 @@ from spoold.protocol.errors import LawBroken
 
 
 class State(StrEnum):
-    """Where a task is. The value is the name of the directory, and what `spool show` prints."""
+    """Where a task is. The value is the name of the directory, and what `spool show` prints.
+
+    SKIPPED is no directory: people are shown so a task in failed/ whose name says that it was skipped.
+    """
 
     PENDING = "pending"
     WAITING = "waiting"
@@ -24,10 +27,12 @@ class State(StrEnum):
     RETURNED = "returned"
     COMPLETED = "completed"
     FAILED = "failed"
+    SKIPPED = "skipped"
     REJECTED = "rejected"
     ARCHIVE = "archive"
 
 
+DIRECTORIES = frozenset(State) - {State.SKIPPED}
 # The states that people are shown, in the order of a task's life: a returned one waits, an archived one is its end.
 SHOWN = (
     State.PENDING,
@@ -36,9 +41,15 @@ SHOWN = (
     State.CLAIMED,
     State.COMPLETED,
     State.FAILED,
+    State.SKIPPED,
     State.REJECTED,
 )
-ENDED = frozenset({State.COMPLETED, State.FAILED, State.REJECTED})
+ENDED = frozenset({State.COMPLETED, State.FAILED, State.SKIPPED, State.REJECTED})
+
+
+def shown_end(state: State, *, skipped: bool) -> State:
+    """The state that people are shown of an ended task. state: its directory; skipped: as its name says."""
+    return State.SKIPPED if skipped and state is State.FAILED else state
 
 
 class Mover(StrEnum):
@@ -105,7 +116,9 @@ MOVES: tuple[Move, ...] = (
     Move("rejected", "pending", L, "REJUDGED", "its file has other content than when it was rejected"),
     Move("waiting", "ready", L, "READY", "every gate passes and the lane's window has room"),
     Move("ready", "waiting", L, "HELD", "a gate closed again, or more urgent work finds the lane full"),
-    Move("waiting", "failed", L, "FAILED", "dependency failed, cycle, deadline, cancelled, or it is no task"),
+    Move(
+        "waiting", "failed", L, "FAILED", "dependency failed, skipped, cycle, deadline, cancelled, or it is no task"
+    ),
     Move("ready", "failed", L, "FAILED", "deadline, cancelled, or it is no task"),
     Move("ready", "claimed", W, "CLAIMED", "the claim"),
     Move(

@@ -21,6 +21,8 @@ _NO_DEVICE = r"(?!(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$))"
 ID = rf"{_NO_DEVICE}[A-Za-z0-9](?:[A-Za-z0-9_=+,.-]{{0,{ID_MAX - 2}}}[A-Za-z0-9_=+,-])?"
 NODE = rf"{_NO_DEVICE}[a-z0-9][a-z0-9_-]{{0,39}}"
 NOBODY = "nobody"
+# The end of the decider in the name of a task that was skipped: the name alone tells it from one that failed.
+SKIPPED = "_skipped"
 DELAY_MAX_MS = 10**12 - 1
 COUNT_MAX, BEAT_MAX = 10**9 - 1, 10**15 - 1
 
@@ -57,6 +59,11 @@ def is_id(text: str) -> bool:
 def is_node(text: str) -> bool:
     """Whether the text may be the id of a worker, a master or another writer."""
     return re.fullmatch(NODE, text) is not None
+
+
+def skipper(node: str) -> str:
+    """The decider of a task that this leader skips: its id, of which the end is unique, and the mark."""
+    return f"{node[len(SKIPPED) - NODE_MAX :].lstrip('-_')}{SKIPPED}"
 
 
 def key(task_id: str) -> str:
@@ -142,6 +149,11 @@ class EndedName:
     attempt: int
     decider: str
 
+    @property
+    def skipped(self) -> bool:
+        """Whether, in failed/, it is the name of a task that was skipped and has not failed."""
+        return self.decider.endswith(SKIPPED)
+
     def encode(self) -> str:
         """The file name in completed/, failed/ and results/. Errors: BadName."""
         return sure(self, f"{self._stem()}.json", parse_ended)
@@ -162,6 +174,11 @@ def parse_ended(name: str) -> EndedName | None:
     """A name in completed/, failed/ or results/, or None."""
     match = _ENDED.fullmatch(name)
     return EndedName(match[1], int(match[2]), match[3]) if match else None
+
+
+def is_skipped(name: str) -> bool:
+    """Whether a name in failed/ is of a task that was skipped and has not failed."""
+    return name.endswith(f"{SKIPPED}.json")
 
 
 def parse_archived(name: str) -> tuple[EndedName, str] | None:

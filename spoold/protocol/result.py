@@ -23,6 +23,7 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
     WORKER_DIED = "worker_died"
     HANDED_BACK = "handed_back"
+    SKIPPED = "skipped"
 
 
 class Code(StrEnum):
@@ -44,6 +45,7 @@ class Code(StrEnum):
     BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
     TRY_LATER = "TRY_LATER"
     HANDED_BACK = "HANDED_BACK"
+    SKIPPED = "SKIPPED"
 
 
 # Words of a later release, or of another program's worker, do not make a record unreadable: the place of the task

@@ -33,6 +33,7 @@ class TaskCounts(_Part):
     claimed: int = 0
     completed: int = 0
     failed: int = 0
+    skipped: int = 0
     rejected: int = 0
 
 

@@ -86,6 +86,8 @@ class Task(Strict):
         default=(), validation_alias=AliasChoices("dependencies", "after"), max_length=DEPENDENCIES_MAX
     )
     after_any: tuple[TaskId, ...] = Field(default=(), max_length=DEPENDENCIES_MAX)
+    after_failed: tuple[TaskId, ...] = Field(default=(), max_length=DEPENDENCIES_MAX)
+    after_batch: TaskId | None = None
     retry_count: Whole = Field(default=0, ge=0, le=1000)
     max_retries: Whole | None = Field(default=None, ge=0, le=1000)
     retry: Retry = Retry()
@@ -103,7 +105,7 @@ class Task(Strict):
     budget: dict[str, Real] = Field(default_factory=dict)
     meta: dict[str, Any] = Field(default_factory=dict)
 
-    @field_validator("dependencies", "after_any", "artifacts", mode="before")
+    @field_validator("dependencies", "after_any", "after_failed", "artifacts", mode="before")
     @classmethod
     def _one_or_many(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
@@ -126,10 +128,9 @@ class Task(Strict):
             raise WrongValue("calls and args both say what python is called with", "keep one of them")
         if not self.type and self.command is None and self.python is None:
             raise WrongValue("nothing to run", "give a type that workers have a handler for, a command, or python")
-        if self.id is not None and self.id in (*self.dependencies, *self.after_any):
-            raise WrongValue(
-                f"the task depends on itself ({self.id})", "take its own id out of dependencies and after_any"
-            )
+        if self.id is not None and self.id in (*self.dependencies, *self.after_any, *self.after_failed):
+            mend = "take its own id out of dependencies, after_any and after_failed"
+            raise WrongValue(f"the task depends on itself ({self.id})", mend)
         return self
 
     @property
@@ -147,7 +148,8 @@ class Task(Strict):
     @property
     def conditional(self) -> bool:
         """Whether the content must be read before the task may be moved (dependencies, times)."""
-        return bool(self.dependencies or self.after_any or self.deadline or self.not_before)
+        parents = self.dependencies or self.after_any or self.after_failed or self.after_batch
+        return bool(parents or self.deadline or self.not_before)
 
     @property
     def lane(self) -> Lane:

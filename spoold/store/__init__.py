@@ -15,6 +15,7 @@
     lane_moves  the lane directories under waiting/ and ready/
     drop_search the files in pending/ and rejected/, and the ids that they name
     dependencies the results of a task's dependencies
+    outcomes    how the tasks of a batch ended
     archive     old tasks with their results and logs
     beats       heartbeats: publish mine, list all
     presence    a node's own heartbeat

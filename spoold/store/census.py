@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from spoold.protocol import layout
 from spoold.protocol.drop import concerns_us
-from spoold.protocol.lifecycle import State
+from spoold.protocol.lifecycle import State, shown_end
 from spoold.protocol.name_parts import is_task
 from spoold.protocol.names import TaskName, is_node, parse_ended, parse_returned
 from spoold.protocol.snapshot import TaskCounts, no_tasks
@@ -53,9 +53,11 @@ def census(fs: FileSystem) -> Census:
         parse_returned(name) is not None for name in names_unless_blocked(fs, layout.RETURNED)
     )
     for state in (State.FAILED, State.COMPLETED):
-        number[state] += sum(parse_ended(name) is not None for name in names_unless_blocked(fs, state))
+        ended = filter(None, map(parse_ended, names_unless_blocked(fs, state)))
+        number.update(shown_end(state, skipped=name.skipped) for name in ended)
     with suppress(NotADirectoryError):
-        number.update(kind for _, _, kind in list_archived(fs, blocked=blocked))
+        archived = list_archived(fs, blocked=blocked)
+        number.update(shown_end(State(kind), skipped=name.skipped) for _, name, kind in archived)
     number[State.REJECTED] = sum(
         not name.endswith(layout.REASON) for name in names_unless_blocked(fs, layout.REJECTED)
     )

@@ -26,7 +26,7 @@ def write_dependencies(fs: FileSystem, task: Task, write: Callable[[str, bytes],
     would exceed TOTAL_MAX in all. Errors: OSError.
     """
     write = _bounded(write)
-    wanted = {key(parent): parent for parent in (*task.dependencies, *task.after_any)}
+    wanted = {key(parent): parent for parent in (*task.dependencies, *task.after_any, *task.after_failed)}
     for state in (State.COMPLETED, State.FAILED):
         if not wanted:
             return

@@ -17,7 +17,7 @@ from spoold.protocol import layout
 from spoold.protocol.amount import amount
 from spoold.protocol.door import OriginalName
 from spoold.protocol.errors import NotFound
-from spoold.protocol.lifecycle import SHOWN, State
+from spoold.protocol.lifecycle import SHOWN, State, shown_end
 from spoold.protocol.name_parts import key_in
 from spoold.protocol.names import EndedName, TaskName, is_node, key, parse_ended, parse_returned, parse_task
 from spoold.store import drop_search
@@ -53,7 +53,7 @@ class Located:
     @property
     def result(self) -> str | None:
         """The path of the result that counts; None for a task that has none yet."""
-        if self.state not in (State.COMPLETED, State.FAILED):
+        if self.state not in (State.COMPLETED, State.FAILED, State.SKIPPED):
             return None
         ended = EndedName(self.id, self.attempt, self.node)
         if self.archived:
@@ -80,7 +80,7 @@ def iter_tasks(store: Store, states: Collection[State] = SHOWN, *, archived: boo
             if name not in seen:
                 seen.add(name)
                 yield found
-        if archived and state in (State.COMPLETED, State.FAILED):
+        if archived and state in (State.COMPLETED, State.FAILED, State.SKIPPED):
             yield from (a for a in _archived(store) if a.state is state and key(a.id) not in seen)
 
 
@@ -137,12 +137,13 @@ class _Search:
         """
         looks: list[Look] = [
             _LISTERS[State.COMPLETED],
-            _LISTERS[State.FAILED],
+            _ended(State.FAILED),
             _pending,
             self._batches,
             partial(_waiting, hit=self._hit),
             partial(_in_lanes, state=State.READY, hit=self._hit),
-            *(_LISTERS[state] for state in (State.CLAIMED, State.COMPLETED, State.FAILED)),
+            *(_LISTERS[state] for state in (State.CLAIMED, State.COMPLETED)),
+            _ended(State.FAILED),
             self._archive,
             _LISTERS[State.REJECTED],
             self._lines,
@@ -230,14 +231,16 @@ def _ended(state: State) -> Callable[[Store], Iterator[Located]]:
         for file in store.fs.list(state):
             name = parse_ended(file)
             if name is not None:
-                yield Located(state, layout.join(state, file), name.id, name.attempt, name.decider)
+                shown = shown_end(state, skipped=name.skipped)
+                yield Located(shown, layout.join(state, file), name.id, name.attempt, name.decider)
 
     return look
 
 
 def _archived(store: Store, ids: Iterable[str] | None = None) -> Iterator[Located]:
     for path, name, kind in list_archived(store.fs, ids):
-        yield Located(State(kind), path, name.id, name.attempt, name.decider, archived=True)
+        state = shown_end(State(kind), skipped=name.skipped)
+        yield Located(state, path, name.id, name.attempt, name.decider, archived=True)
 
 
 def _rejected(store: Store) -> Iterator[Located]:
@@ -256,6 +259,7 @@ _LISTERS: dict[State, Look] = {
     State.READY: partial(_in_lanes, state=State.READY),
     State.CLAIMED: _claimed,
     State.COMPLETED: _ended(State.COMPLETED),
-    State.FAILED: _ended(State.FAILED),
+    State.FAILED: lambda store: (one for one in _ended(State.FAILED)(store) if one.state is State.FAILED),
+    State.SKIPPED: lambda store: (one for one in _ended(State.FAILED)(store) if one.state is State.SKIPPED),
     State.REJECTED: _rejected,
 }

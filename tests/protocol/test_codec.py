@@ -264,7 +264,10 @@ def test_a_wrong_field_is_named_with_its_mend(text: str, field: str, problem: st
         ('{"command": "x", "args": [1]}', "put a command's arguments into its list."),
         ('{"command": "x", "python": "a:f"}', "keep one of them."),
         ('{"type": ""}', "give a type that workers have a handler for, a command, or python."),
-        ('{"id": "a", "command": "x", "after": "a"}', "take its own id out of dependencies and after_any."),
+        (
+            '{"id": "a", "command": "x", "after": "a"}',
+            "take its own id out of dependencies, after_any and after_failed.",
+        ),
     ],
 )
 def test_a_fault_of_no_one_field_says_what_to_do(text: str, mend: str) -> None:

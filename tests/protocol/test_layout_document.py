@@ -17,7 +17,7 @@ from spoold.protocol.drop import UNFINISHED, UNIQUE, WHOLE
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Capabilities, Heartbeat, HostId, MountFacts, Running
 from spoold.protocol.lanes import LANE_MAX, parse_lane
-from spoold.protocol.lifecycle import MOVES, State
+from spoold.protocol.lifecycle import DIRECTORIES, MOVES
 from spoold.protocol.order import PRIORITIES
 from spoold.protocol.report import Remark, Report, parse_report
 from spoold.protocol.request import Verb, parse_request
@@ -122,7 +122,7 @@ def test_the_tree_is_the_tree() -> None:
 
 def test_the_states_are_the_states() -> None:
     told = {re.match(r"`(\w+)/", row[0]) for row in table("the token is in")} - {None}
-    assert {match[1] for match in told if match} == {*State, layout.ADMITTING}
+    assert {match[1] for match in told if match} == {*DIRECTORIES, layout.ADMITTING}
 
 
 def test_the_table_of_moves_is_the_table_of_moves() -> None:

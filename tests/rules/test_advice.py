@@ -141,6 +141,45 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "dependencies",
         "the leader fails it as DEPENDENCY_FAILED; fix the cause, then `spool retry t`",
     ),
+    (
+        "a skipped parent",
+        replace(WAITING, conditions=Conditions(needs=("p",)), parents={"p": Parent.SKIPPED}),
+        "dependencies",
+        "the leader skips it; `spool retry t` asks the gates anew",
+    ),
+    (
+        "a clean-up that is not needed",
+        replace(WAITING, conditions=Conditions(needs_failed=("p",)), parents={"p": Parent.COMPLETED}),
+        "after_failed",
+        "the leader skips it; `spool retry t` asks the gates anew",
+    ),
+    (
+        "it was skipped",
+        replace(
+            WAITING,
+            state=State.SKIPPED,
+            last=EndedAttempt(1, "skipped", "m-1", code=Code.SKIPPED, message="p did not fail", started=False),
+        ),
+        "skipped",
+        "nothing: it was not needed; once one of them has failed, `spool retry t` runs it",
+    ),
+    (
+        "a batch of which nothing is known",
+        replace(WAITING, conditions=Conditions(needs_batch="b"), parents={"batch:b": Parent.UNKNOWN}),
+        "after_batch",
+        "submit a task of that batch, or cancel this task and submit it without after_batch",
+    ),
+    (
+        "a batch that is not over",
+        replace(
+            WAITING,
+            conditions=Conditions(needs_batch="b"),
+            parents={"batch:b": Parent.OPEN},
+            places={"batch:b": "not ended: 1 of 2 tasks: x"},
+        ),
+        "after_batch",
+        "it runs when they have ended: `spool ls --batch b` shows them",
+    ),
     ("halted", replace(WAITING, type=TypeFacts(halted=True)), "halt", "`spool resume`"),
     (
         "a paused type",

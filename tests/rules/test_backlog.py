@@ -64,7 +64,7 @@ def test_a_task_without_conditions_is_runnable_at_once() -> None:
     assert world.backlog.get("a") is entry
     assert len(world.backlog) == 1
     assert world.backlog.best("type=a") is entry
-    assert not world.backlog.awaits
+    assert not world.backlog.graph
     assert world.backlog.lanes() == ["type=a"]
     assert world.backlog.verdict(entry, NOW) is None
     assert world.backlog.next_due() is None

@@ -12,7 +12,7 @@ from spoold.protocol.result import Code
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 from spoold.rules.gates.closing import Closed
-from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Held, Known, LaneFacts, Parent, TypeFacts
+from spoold.rules.gates.facts import NO_CONDITIONS, OVER, Conditions, Facts, Held, Known, LaneFacts, Parent, TypeFacts
 from spoold.rules.gates.gate import TaskGate, Tasks, TypeGate, Wake
 from spoold.rules.gates.registry import (
     OF_EVERY_TASK,
@@ -153,10 +153,11 @@ def test_a_task_passes_exactly_when_nothing_stands_in_its_way(
     verdict = ask(conditions, Facts(NOW, state, rest_s))
     late = conditions.deadline is not None and conditions.deadline <= NOW
     failed = any(state(p) is Parent.FAILED for p in needs)
-    assert isinstance(verdict, Refuse) == (late or failed)
+    skipped = any(state(p) is Parent.SKIPPED for p in needs)
+    assert isinstance(verdict, Refuse) == (late or failed or skipped)
     clear = (
         all(state(p) is Parent.COMPLETED for p in needs)
-        and all(state(p) in (Parent.COMPLETED, Parent.FAILED) for p in ended)
+        and all(state(p) in OVER for p in ended)
         and (conditions.not_before is None or conditions.not_before <= NOW)
         and rest_s <= 0
         and not late
@@ -225,7 +226,9 @@ def test_a_type_that_nothing_holds_back_passes(known: TypeFacts) -> None:
     assert judge_type("t", known) == PASS
 
 
-MANY = Conditions(("done", "open", "gone"), ("open",), NOW + 60, NOW + 120)
+MANY = Conditions(
+    ("done", "open", "gone"), ("open",), NOW + 60, NOW + 120, needs_failed=("open",), needs_batch="Nightly"
+)
 HELD = Held("t1", "t", TypeFacts(), {"open": Parent.OPEN, "gone": Parent.UNKNOWN}, {"open": "claimed by w1"})
 
 
@@ -372,7 +375,7 @@ def test_gates_that_are_asked_in_every_step_are_asked_apart_from_the_others() ->
 
 
 def test_a_task_wakes_with_its_parents_and_at_its_moments() -> None:
-    assert parents_of(MANY) == {"done", "open", "gone"}
+    assert parents_of(MANY) == {"done", "open", "gone", "batch:nightly"}
     assert list(moments(MANY)) == [NOW + 120]
     assert not parents_of(NO_CONDITIONS)
     assert not list(moments(NO_CONDITIONS))

@@ -212,18 +212,18 @@ def test_a_gate_that_waits_for_a_time_and_names_none_is_asked_again_all_the_same
 
 def test_a_gate_with_parents_of_its_own_is_asked_when_one_of_them_ends() -> None:
     def of(conditions: Conditions) -> tuple[str, ...]:
-        asked = conditions.asks("after_failed")
+        asked = conditions.asks("after_fall")
         return asked if isinstance(asked, tuple) else ()
 
     def judge(conditions: Conditions, facts: Facts) -> Verdict:
         failed = any(facts.parent(parent) is Parent.FAILED for parent in of(conditions))
-        return PASS if failed else Wait("after_failed", "none of them has failed")
+        return PASS if failed else Wait("after_fall", "none of them has failed")
 
-    gate = TaskGate("after_failed", "one of the `after_failed` tasks has failed", PARENT, words, judge, parents=of)
+    gate = TaskGate("after_fall", "one of the `after_fall` tasks has failed", PARENT, words, judge, parents=of)
     with registered(gate):
         leader = Leader()
-        leader.add("clean-up", after_failed=("P", "q"))
-        assert leader.backlog.awaits
+        leader.add("clean-up", after_fall=("P", "q"))
+        assert leader.backlog.graph
         assert leader.step(LOOK_AGAIN_S) == []
         leader.parents["p"] = Parent.FAILED
         assert leader.step(LOOK_AGAIN_S) == [], "nothing woke it"

@@ -18,6 +18,7 @@ from rich.table import Table
 
 from tests.sim.mutants_clocks import clocks
 from tests.sim.mutants_drops import reused, slow
+from tests.sim.mutants_edges import edges
 from tests.sim.mutants_forgetful import doors_forgotten, ends_forgotten, forgetful, slow_forgetful
 from tests.sim.mutants_frozen import frozen
 from tests.sim.mutants_leader import leader
@@ -40,6 +41,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *slow_forgetful.all,
     *slow.all,
     *reused.all,
+    *edges.all,
 )
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 BUDGET = 1500

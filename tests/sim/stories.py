@@ -229,6 +229,26 @@ STORIES = (
         turn=_retries,
     ),
     Story(
+        "after a failure",
+        ("m1", "w1"),
+        (
+            _work("a", max_retries=0),
+            _work("b", after_failed=["a"]),
+            _work("c", after_failed=["b"]),
+            _work("d", "c"),
+        ),
+        {"a": "failed", "b": "completed", "c": "failed", "d": "failed"},
+        exits=(("a", 1),),
+    ),
+    Story(
+        "after a batch",
+        ("m1", "m2", "w1"),
+        (_work("a", batch="x", max_retries=0), _work("b", batch="x"), _work("c", after_batch="x")),
+        {"a": "failed", "b": "completed", "c": "completed"},
+        exits=(("a", 1),),
+        turn=_freezes,
+    ),
+    Story(
         "archive",
         ("m1", "w1"),
         (_work("a"), _work("b", max_retries=0)),

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from tests.sim import machine, programs, reusers, scribes, universe, weather, workload
+from tests.sim import edges, machine, programs, reusers, scribes, universe, weather, workload
 from tests.sim.unfit import Credulous, NamesLost, TwoWinners
 from tests.sim.universe import Outcome, simulate
 
@@ -67,8 +67,15 @@ _AT_THE_END: tuple[Change, ...] = (
     (weather, "AIMS", (("claimed", "returned"),)),
     (weather, "AIMED", {**weather.AIMED, "nap": 0.5, "late": 0.3}),
 )
+# Clean-up after failures, and tasks after a batch.
+_EDGES: tuple[Change, ...] = (
+    (universe, "Client", edges.EdgeClient),
+    (universe, "Laws", edges.EdgeLaws),
+    (universe, "check_ends", edges.check_edges),
+)
 WORLDS: dict[str, tuple[Change, ...]] = {
     "fit": (),
+    "edges": _EDGES,
     "forgetful": _FORGETFUL,
     "forgetful-doors": _FORGETFUL_DOORS,
     "forgetful-ends": _FORGETFUL_ENDS,

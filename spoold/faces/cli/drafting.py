@@ -41,6 +41,24 @@ AFTER = Annotated[
         "--after", metavar="ID", help="Start only when ID has completed. Repeatable.", autocompletion=completing.ids
     ),
 ]
+AFTER_FAILED = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--after-failed",
+        metavar="ID",
+        help="Start only when ID, or another so named, has failed; skipped if none does. Repeatable.",
+        autocompletion=completing.ids,
+    ),
+]
+AFTER_BATCH = Annotated[
+    str | None,
+    typer.Option(
+        "--after-batch",
+        metavar="B",
+        help="Start only when all tasks of this batch have ended.",
+        autocompletion=completing.batches,
+    ),
+]
 TIMEOUT = Annotated[
     str | None, typer.Option("--timeout", metavar="TIME", help="For one attempt: seconds, or 90s, 5m, 2h.")
 ]
@@ -98,6 +116,8 @@ _OPTIONS = {
     "batch": "--batch",
     "cwd": "--cwd",
     "dependencies": "--after",
+    "after_failed": "--after-failed",
+    "after_batch": "--after-batch",
     "timeout": "--timeout",
     "requires": "--requires",
     "env": "--env",
@@ -121,6 +141,8 @@ class Options:
     batch: str | None = None
     env: Sequence[str] | None = None
     cwd: str | None = None
+    after_failed: Sequence[str] | None = None
+    after_batch: str | None = None
 
     def fields(self) -> dict[str, Any]:
         """Return the given fields of the task. Errors: BadFile that names the option."""
@@ -135,6 +157,8 @@ class Options:
             "batch": self.batch,
             "cwd": _directory(self.cwd),
             "dependencies": list(self.after) if self.after else None,
+            "after_failed": list(self.after_failed) if self.after_failed else None,
+            "after_batch": self.after_batch,
             "timeout": values.duration(self.timeout, "--timeout") if self.timeout is not None else None,
             "requires": values.requirements(self.requires) if self.requires else None,
             "env": values.pairs(self.env, "--env") if self.env else None,

@@ -36,7 +36,7 @@ def _wait(spool: SpoolClient, ids: list[str], timeout: float | None) -> dict[str
 
         def tell(came: dict[str, Result]) -> None:
             nonlocal failed
-            failed += sum(result.status != "success" for result in came.values())
+            failed += sum(result.status not in ("success", "skipped") for result in came.values())
             bar.update(task, advance=len(came), description=f"waiting, {failed} failed" if failed else "waiting")
 
         return spool.wait(ids, timeout, progress=tell)

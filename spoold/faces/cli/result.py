@@ -31,8 +31,8 @@ def result(
 ) -> None:
     """Print the result of a task.
 
-    Exits with 1 if it failed, with 4 if it has not ended. Text is printed as it is, other output as JSON. With
-    --json, the whole result.
+    Exits with 1 if it failed, with 4 if it has not ended, with 0 if it was skipped. Text is printed as it is, other
+    output as JSON. With --json, the whole result.
     """
     with session(ctx).spool() as spool:
         found = spool.result(task_id)
@@ -43,7 +43,8 @@ def result(
     elif found.output is not None:
         output.print_json(found.output)
     if found.status != "success":
+        skipped = found.status == "skipped"
         if not as_json:
             why = output.why_ended(found)
-            output.remark(output.within(f"{found.task_id} failed: {why}"))
-        raise typer.Exit(TASK_FAILED)
+            output.remark(output.within(f"{found.task_id} {'was skipped' if skipped else 'failed'}: {why}"))
+        raise typer.Exit(0 if skipped else TASK_FAILED)

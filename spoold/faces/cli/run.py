@@ -128,5 +128,8 @@ def _attend(spool: SpoolClient, task_id: str) -> int:
     result = spool.result(task_id)
     if result.status == "success":
         return 0
+    if result.status == "skipped":
+        output.remark(f"spool: {task_id} was skipped: {output.within(output.why_ended(result))}")
+        return 0
     output.remark(f"spool: {task_id} failed: {output.within(output.why_ended(result))}")
     return shell_code(result) or TASK_FAILED

@@ -45,6 +45,8 @@ def submit(
     name: drafting.NAME = None,
     priority: drafting.PRIORITY = None,
     after: drafting.AFTER = None,
+    after_failed: drafting.AFTER_FAILED = None,
+    after_batch: drafting.AFTER_BATCH = None,
     timeout: drafting.TIMEOUT = None,
     retries: drafting.RETRIES = None,
     requires: drafting.REQUIRES = None,
@@ -59,8 +61,9 @@ def submit(
     They come from files, from stdin, from options, or are a command after --. Prints the ids, one per line. With
     files, options apply to every task in them. If one task is wrong, none is submitted.
     """
+    edges = after_failed, after_batch
     fields = drafting.Options(
-        kind, input_json, task_id, name, priority, after, timeout, retries, requires, batch, env, cwd
+        kind, input_json, task_id, name, priority, after, timeout, retries, requires, batch, env, cwd, *edges
     ).fields()
     command = ctx.meta.get(COMMAND)
     drafts = _drafts(files or [], fields, command)

@@ -15,7 +15,7 @@ import typer
 from spoold.faces.cli import choosing, output
 from spoold.faces.cli.group import TASK_FAILED
 from spoold.faces.cli.session import session
-from spoold.protocol.amount import amount
+from spoold.protocol.amount import amount, some
 
 if TYPE_CHECKING:
     from spoold.client.spool_client import SpoolClient
@@ -46,8 +46,8 @@ def wait(
     """Wait until tasks have ended.
 
     Options select tasks in place of ids: each task in the spool that fits all of them when the wait begins. Exits
-    with 1 if any of them failed, with 124 if the time was over first, with 4 if an id is unknown; it still waits for
-    the others.
+    with 1 if any of them failed (one that was skipped did not), with 124 if the time was over first, with 4 if an id
+    is unknown; it still waits for the others.
     """
     from spoold.faces.cli.progress import wait_with_bar
     from spoold.faces.cli.values import duration
@@ -74,10 +74,13 @@ def wait(
 
 def report_failures(spool: SpoolClient, results: dict[str, Result]) -> bool:
     """Report which tasks failed, why, and what they wrote last; return whether any did."""
-    failed = [(task_id, result) for task_id, result in results.items() if result.status != "success"]
+    failed = [(task_id, result) for task_id, result in results.items() if result.status not in ("success", "skipped")]
     for task_id, result in failed[:FAILURES_SHOWN]:
         why = output.why_ended(result)
         output.remark(f"{output.one_line(f'{task_id} failed: {why}', 400)}{_last_words(spool, task_id, result)}")
+    skipped = [task_id for task_id, result in results.items() if result.status == "skipped"]
+    if skipped:
+        output.remark(f"{amount(len(skipped), 'task')} skipped, which is no failure: {some(skipped, FAILURES_SHOWN)}")
     if len(failed) > FAILURES_SHOWN:
         output.remark(f"… and {len(failed) - FAILURES_SHOWN} more")
     return bool(failed)

@@ -111,7 +111,7 @@ HEARTBEAT: Shape = {
     "settings": text,
 }
 
-_STATES = ("pending", "waiting", "ready", "claimed", "completed", "failed", "rejected")
+_STATES = ("pending", "waiting", "ready", "claimed", "completed", "failed", "skipped", "rejected")
 SNAPSHOT: Shape = {
     "generated_at": text,
     "spool_id": text,

@@ -35,7 +35,7 @@ _BY_PROGRAM = frozenset(
 # Wrong programs and directories end so, often after a line of the shell that says which.
 _SPEAKING = _BY_PROGRAM | {Code.SPAWN_FAILED}
 # Ends that a leader gives to tasks that no worker holds. A dead worker is none: its attempt may have begun unseen.
-_UNHELD = frozenset((Code.DEPENDENCY_FAILED, Code.CANCELLED, Code.DEADLINE, Code.INVALID_TASK))
+_UNHELD = frozenset((Code.DEPENDENCY_FAILED, Code.CANCELLED, Code.DEADLINE, Code.INVALID_TASK, Code.SKIPPED))
 
 
 def speaks(code: str) -> bool:
@@ -57,7 +57,7 @@ def silence(task: str, state: State, last: EndedAttempt | None) -> str:
     """Why a task has no output: a sentence for one that did not begin; '' for any other. last: if it has ended."""
     if state in (State.PENDING, State.WAITING, State.READY):
         return f"{task} has not begun; `spool explain {task}` says why"
-    if state is State.FAILED and last is not None and not last.started:
+    if state in (State.FAILED, State.SKIPPED) and last is not None and not last.started:
         return never_started(last)
     return ""
 
@@ -69,9 +69,11 @@ def failed(case: Case) -> tuple[str, list[Reason]]:
         text = "it failed, and its result cannot be read"
         return text, [Reason("failed", text, "`spool fsck` says more")]
     text = never_started(last)
-    if last.started:
+    if case.state is State.SKIPPED:
+        text = f"it was skipped{by(case)}, which is no failure: {last.message}"
+    elif last.started:
         text = f"it failed{by(case)}, attempt {case.attempt}{frozen(case)}: {last.ending}"
-    return text, [_retried(case) if case.retried else Reason("failed", text, _change(case, last))]
+    return text, [_retried(case) if case.retried else Reason(str(case.state), text, _change(case, last))]
 
 
 def _retried(case: Case) -> Reason:
@@ -107,6 +109,8 @@ def _change(case: Case, last: EndedAttempt) -> str:
     said = f"`spool logs {case.id}` has all it wrote; " if last.wrote and speaks(last.code) else ""
     if last.code == Code.DEPENDENCY_FAILED:
         return _about_origins(case)
+    if last.code == Code.SKIPPED:
+        return f"nothing: it was not needed; once one of them has failed, `spool retry {case.id}` runs it"
     if last.code == Code.TRY_LATER:
         return f"`spool retry {case.id}` grants one more attempt; [retry] max_later in spool.toml says how many"
     if last.code in SPENT:

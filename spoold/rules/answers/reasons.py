@@ -15,7 +15,7 @@ from typing import Any
 from spoold.protocol.amount import length
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
-from spoold.protocol.result import Status
+from spoold.protocol.result import Code, Status
 from spoold.rules.answers.case import Case, Explanation, Reason
 from spoold.rules.answers.failed import SPENT, anew, by, failed, frozen
 from spoold.rules.answers.takers import room_now, suitable
@@ -40,6 +40,7 @@ def explain(case: Case) -> Explanation:
         State.CLAIMED: _claimed,
         State.COMPLETED: _completed,
         State.FAILED: _failed,
+        State.SKIPPED: _failed,
         State.REJECTED: _rejected,
     }
     verdict, reasons = answers[case.state](case)
@@ -234,6 +235,10 @@ def _before(case: Case) -> str:
 
 def _reason(case: Case, verdict: Wait | Refuse, about: tuple[str, ...] = ()) -> Reason:
     """A gate's verdict with its fix; about: the parents concerned."""
+    if isinstance(verdict, Refuse) and verdict.code is Code.SKIPPED:
+        return Reason(
+            verdict.gate, verdict.reason, f"the leader skips it; `spool retry {case.id}` asks the gates anew"
+        )
     if isinstance(verdict, Refuse):
         then = anew(case.id) if verdict.code in SPENT else f"fix the cause, then `spool retry {case.id}`"
         return Reason(verdict.gate, verdict.reason, f"the leader fails it as {verdict.code}; {then}")

@@ -31,6 +31,7 @@ _BY_STATE = {
     State.CLAIMED: Cancel.STANDING,
     State.COMPLETED: Cancel.OVER,
     State.FAILED: Cancel.OVER,
+    State.SKIPPED: Cancel.OVER,
     State.REJECTED: Cancel.OVER,
     State.ARCHIVE: Cancel.OVER,
 }

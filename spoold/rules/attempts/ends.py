@@ -18,6 +18,7 @@ from spoold.rules.attempts.outcome import Outcome
 
 # A job that begins at its deadline has so long (s): a limit of nothing would be no limit.
 LEAST_S = 0.001
+_STATUS = {Code.DEADLINE: Status.TIMEOUT, Code.SKIPPED: Status.SKIPPED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,4 +77,4 @@ def timed_out(message: str, *, by_deadline: bool) -> Outcome:
 
 def status_of(code: Code) -> Status:
     """How a task ended that a gate refused with this code: no attempt of it ran."""
-    return Status.TIMEOUT if code is Code.DEADLINE else Status.FAILURE
+    return _STATUS.get(code, Status.FAILURE)

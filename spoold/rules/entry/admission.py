@@ -28,12 +28,15 @@ _SHORT = re.compile(r"[A-Z0-9_]{1,6}~[A-Z0-9]{1,2}(?:\.[A-Z0-9]{1,3})?")
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The part of a task that its lane and name state, beside its id and its age. Equal ones are one object."""
+    """The part of a task that its lane and name state, beside its id and its age, and its batch. Equal ones are one
+    object.
+    """
 
     lane: str
     rank: int
     failures: int
     conditional: bool
+    batch: str | None = None
 
     def name(self, order: str, task_id: str) -> TaskName:
         """The name of a task with this outline."""
@@ -154,7 +157,7 @@ def admit(task: Task, order: str, made_id: str, settings: Settings, file: str) -
 def outline(task: Task, settings: Settings, file: str) -> Outline:
     """The outline of a valid task. Errors: BadFile if its requirements cannot be spelled as a lane."""
     try:
-        return _outline(task.lane_name, rank(task, settings), task.retry_count, task.conditional)
+        return _outline(task.lane_name, rank(task, settings), task.retry_count, task.conditional, task.batch)
     except BadName as error:
         raise BadFile(file, "requires", f"{error}.", "use fewer and shorter labels, and plain names.") from error
 

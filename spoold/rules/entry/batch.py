@@ -34,6 +34,7 @@ class Line:
     """One task of a batch: its number from 1, its name and lane, the bytes of its file.
 
     task: its content; None for a task without conditions in a batch that was judged before, since it is not needed.
+    batch: the batch that its content names.
     """
 
     number: int
@@ -41,6 +42,7 @@ class Line:
     lane: str
     task: Task | None
     data: bytes
+    batch: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +78,11 @@ def lines(
         mine, made_id = encode_order(micros + number, epoch), f"{prefix}-{number}"
         if sound is not None and not sound.outlines[index].conditional:
             shape = sound.outlines[index]
-            yield Line(number, shape.name(mine, sound.ids[index] or made_id), shape.lane, None, text)
+            yield Line(number, shape.name(mine, sound.ids[index] or made_id), shape.lane, None, text, shape.batch)
         else:
             where = f"{file} line {number}"
             admitted = admit(codec.load_task(text, where), mine, made_id, settings, where)
-            yield Line(number, admitted.name, admitted.lane, admitted.task, text)
+            yield Line(number, admitted.name, admitted.lane, admitted.task, text, admitted.task.batch)
 
 
 def _digest(data: bytes) -> bytes:
@@ -169,7 +171,7 @@ class Check:
             problem = f"{task.id!r} stands in line {self._found.named[task_key]} already."
             raise BadFile(where, "id", problem, "give every task of the batch an id of its own.")
         self._found.named[task_key] = number
-        parents = (*task.dependencies, *task.after_any)
+        parents = (*task.dependencies, *task.after_any, *task.after_failed)
         if parents:
             self._connect(task_key, [key(parent) for parent in parents], where)
 

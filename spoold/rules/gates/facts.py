@@ -25,6 +25,7 @@ class Parent(StrEnum):
     OPEN = "open"
     COMPLETED = "completed"
     FAILED = "failed"
+    SKIPPED = "skipped"
 
 
 def parent_in(state: State) -> Parent:
@@ -32,7 +33,14 @@ def parent_in(state: State) -> Parent:
     return _PARENTS.get(state, Parent.OPEN)
 
 
-_PARENTS = {State.COMPLETED: Parent.COMPLETED, State.FAILED: Parent.FAILED, State.REJECTED: Parent.UNKNOWN}
+_PARENTS = {
+    State.COMPLETED: Parent.COMPLETED,
+    State.FAILED: Parent.FAILED,
+    State.SKIPPED: Parent.SKIPPED,
+    State.REJECTED: Parent.UNKNOWN,
+}
+# The states of a parent that has ended.
+OVER = frozenset({Parent.COMPLETED, Parent.FAILED, Parent.SKIPPED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,8 @@ class Conditions:
     not_before: float | None = None
     deadline: float | None = None
     more: tuple[tuple[str, Hashable], ...] = ()
+    needs_failed: tuple[str, ...] = ()
+    needs_batch: str = ""
 
     def asks(self, gate: str) -> Hashable | None:
         """The task's demand on a gate that has `asks`; None if there is none."""

@@ -11,6 +11,8 @@ from typing import Any
 
 from spoold.protocol.task import Task
 from spoold.rules.gates import (
+    after_batch,
+    after_failed,
     bulkhead,
     cycle,
     deadline,
@@ -33,6 +35,8 @@ TASK_GATES: list[TaskGate] = [
     deadline.GATE,
     parents.COMPLETED,
     parents.ENDED,
+    after_failed.GATE,
+    after_batch.GATE,
     not_before.GATE,
     retry_delay.GATE,
 ]
@@ -113,6 +117,8 @@ def conditions_of(task: Task) -> Conditions:
     return Conditions(
         needs=task.dependencies,
         needs_ended=task.after_any,
+        needs_failed=task.after_failed,
+        needs_batch=task.after_batch or "",
         not_before=task.not_before.timestamp() if task.not_before else None,
         deadline=task.deadline.timestamp() if task.deadline else None,
         more=tuple((name, value) for name, value in asked if value is not None),

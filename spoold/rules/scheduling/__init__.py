@@ -5,6 +5,7 @@
     shares      the slots of each class, and what it may borrow
     windows     the starts of the last seconds
     backlog     what is waiting, and when the gates are asked again
+    members     which open tasks are of which batch, and which batches are over
     queues      the order of what may run
     promoting   which of it goes to ready/ next, and which goes back
     matching    may this worker run what is in this lane?

@@ -17,7 +17,7 @@ from spoold.protocol.lanes import kind_in
 from spoold.protocol.name_parts import key_in, rank_in
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.rules.gates import registry
-from spoold.rules.gates.facts import NO_CONDITIONS, NO_TYPE, Conditions, Facts, Parent, TypeFacts
+from spoold.rules.gates.facts import NO_CONDITIONS, NO_TYPE, OVER, Conditions, Facts, Parent, TypeFacts
 from spoold.rules.gates.registry import Groups
 from spoold.rules.gates.verdicts import Pass, Refuse, Verdict, Wait
 from spoold.rules.scheduling.graph import Graph
@@ -27,7 +27,6 @@ from spoold.rules.scheduling.queues import Queues
 LOOK_AGAIN_S = 300.0
 # The rest of a wait can be too short to show on a wall clock held in a float: a timer is never due at once again.
 LOOK_AGAIN_MIN_S = 0.001
-_ENDED = frozenset({Parent.COMPLETED, Parent.FAILED})
 
 
 @dataclass(slots=True)
@@ -92,9 +91,9 @@ class Backlog:
         return task_key in self._entries
 
     @property
-    def awaits(self) -> bool:
-        """Whether any task waits for the end of another."""
-        return bool(self._graph)
+    def graph(self) -> Graph:
+        """Which waiting tasks wait for which others, and for which batches; for reading."""
+        return self._graph
 
     def items(self) -> Iterator[tuple[str, Entry]]:
         """All waiting tasks by key."""
@@ -131,7 +130,8 @@ class Backlog:
         if parents:
             self._graph.add(task_key, parents)
             for parent in parents:
-                self._graph.settle(task_key, parent, ended=self._parent(parent) in _ENDED)
+                self._graph.settle(task_key, parent, ended=self._parent(parent) in OVER)
+            self._content(task_key, entry)
             cycle = self._graph.cycle(task_key)
             if cycle:
                 self._close_ring(cycle, now)
@@ -151,14 +151,14 @@ class Backlog:
         return entry
 
     def parent_changed(self, parent_key: str, now: Now) -> None:
-        """Ask anew for the children of a task that ended, or came to life again, and for no other task.
-
-        A child with more parents still open goes on waiting when one completes, so that a child of many parents costs
-        one question and not one for each parent.
+        """Ask anew for the children of a task that ended, or came to life again, and for no other task. A child with
+        more parents still open goes on waiting when one completes: it costs one question, not one for each parent.
         """
         state = self._parent(parent_key)
         for child in self._graph.children(parent_key):
-            waits = self._graph.settle(child, parent_key, ended=state in _ENDED)
+            waits = self._graph.settle(child, parent_key, ended=state in OVER)
+            if state is Parent.FAILED:
+                self._content(child, self._entries[child])
             if not (waits and state is Parent.COMPLETED):
                 self._judge(child, self._entries[child], now)
 
@@ -256,6 +256,13 @@ class Backlog:
         if entry is None or not entry.runnable:
             return False
         return entry.file == file and entry.lane == lane and entry.groups == groups
+
+    def _content(self, task_key: str, entry: Entry) -> None:
+        """Once one `after_failed` task has failed, the end of the others counts for nothing."""
+        conditions = entry.conditions
+        if any(self._parent(p) is Parent.FAILED for p in conditions.needs_failed):
+            others = {key(p) for p in (*conditions.needs, *conditions.needs_ended)}
+            self._graph.settle_all(task_key, {key(p) for p in conditions.needs_failed} - others)
 
     def _close_ring(self, cycle: list[str], now: Now) -> None:
         """Members keep the cycle for as long as they wait: one that fails must not hide the reason from the next."""

@@ -45,6 +45,18 @@ class Graph:
         """The tasks that wait for the parent, in a settled order."""
         return sorted(self._children.get(parent, ()))
 
+    def settle_all(self, child: str, parents: Iterable[str]) -> None:
+        """Note that these of the child's parents need not be waited for."""
+        self._open[child].difference_update(parents)
+
+    def has_children(self, parent: str) -> bool:
+        """Whether any task waits for the parent."""
+        return parent in self._children
+
+    def behind(self, parent: str) -> set[str]:
+        """Every task that waits for the parent, however long the way."""
+        return self._reach(parent, self._children)
+
     def settle(self, child: str, parent: str, *, ended: bool) -> bool:
         """Note that one of the child's parents has ended, or is open again; True while any of them is open."""
         (self._open[child].discard if ended else self._open[child].add)(parent)

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from spoold.protocol import layout
 from spoold.protocol.amount import amount
-from spoold.protocol.lifecycle import State
+from spoold.protocol.lifecycle import DIRECTORIES, State
 from spoold.protocol.names import (
     EndedName,
     TaskName,
@@ -71,7 +71,7 @@ def verdict(findings: list[Finding]) -> str:
 
 def counts(survey: Survey) -> dict[str, int]:
     """How many tasks are in which state, by directory; drops for pending/, rejected drops without their reasons."""
-    number = dict.fromkeys((state.value for state in State), 0)
+    number = dict.fromkeys((state.value for state in DIRECTORIES), 0)
     number.update(Counter(token.state.value for token in survey.tokens))
     number[State.PENDING] = survey.drops
     number[State.REJECTED] = sum(not name.endswith(layout.REASON) for name in survey.rejected)

@@ -26,6 +26,8 @@ from spoold.runner.job import NoSlot, RunnerPort
 from spoold.store.dependencies import write_dependencies
 from spoold.store.journal import Journal
 from spoold.store.ledger import Ledger
+from spoold.store.outcomes import NAME as FILE
+from spoold.store.outcomes import Outcomes
 from spoold.store.regular import regular
 from spoold.store.store import Store
 from spoold.system.scratch import Scratch
@@ -77,6 +79,7 @@ class Starting:
         self._root = root
         self._base = inherited(config, environ)
         self._since: dict[tuple[str, int], tuple[float, float]] = {}  # first and last try of unreadable files
+        self._outcomes: dict[tuple[str, int], Outcomes] = {}  # of the batches that tasks to be started run after
         self.fitness = Fitness(store.clock)
 
     def start(self, name: TaskName) -> Attempt | None:
@@ -93,6 +96,8 @@ class Starting:
             self._since.pop((name.id, name.attempt), None)
             task = codec.load_task(data, path)
             lane = self._lane(task, name)
+            if task.after_batch is not None and not self._collect(name, task.after_batch):
+                return None
         except OSError as error:
             return self._unreadable(name, error)
         except BadFile as error:
@@ -126,6 +131,14 @@ class Starting:
         if not may_be_raised(task, name, policy):
             return task.lane
         return raised(task, name, policy, Ledger(self._store.fs).before(name.id, name.attempt))
+
+    def _collect(self, name: TaskName, batch: str) -> bool:
+        """Go on reading how the tasks of its batch ended; True when that is done. Errors: OSError."""
+        attempted = (name.id, name.attempt)
+        self._outcomes = {
+            attempted: self._outcomes.get(attempted) or Outcomes(self._store.fs, self._store.clock, batch)
+        }
+        return self._outcomes[attempted].go_on()
 
     def _unreadable(self, name: TaskName, error: OSError) -> Attempt | None:
         """Decide what a read error means. A share may refuse for a moment. If it goes on refusing, the file is not
@@ -163,6 +176,8 @@ class Starting:
             attempt.deadline_cut, job = limit.by_deadline, replace(job, timeout_s=limit.timeout_s)
         self._keep(attempt.key, "task.json", data)
         write_dependencies(self._store.fs, attempt.task, partial(self._keep, attempt.key))
+        if (outcomes := self._outcomes.pop((attempt.name.id, attempt.name.attempt), None)) is not None:
+            self._keep(attempt.key, f"deps/{FILE}", outcomes.file())
         closed = self._allowance.closed(attempt.lane)
         if self._lease.over:
             raise _LeaseOver
