@@ -78,7 +78,7 @@ def list_settings(store: Store, key: str | None = None) -> list[Setting]:
             continue
         name, change = origins.get(path, (None, Change()))
         source = name.revision if name is not None else layout.SETTINGS if path in written else DEFAULT
-        if source != DEFAULT or value not in (None, [], {}):
+        if source != DEFAULT or value not in (None, "", [], {}):
             found.append(Setting(dotted(path), value, source, change.by, change.at, change.reason))
     return found
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -24,7 +25,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 def table_of(settings: Settings) -> Table:
     """What is set, as in spool.toml, without the defaults."""
-    return settings.model_dump(exclude_unset=True)
+    return overlaid({}, settings.model_dump(exclude_unset=True))
 
 
 def overlaid(ours: Table, theirs: Table, shape: Any = Settings) -> Table:
@@ -70,7 +71,7 @@ def spelled(path: Path, shape: Any = Settings) -> Path | None:
     """A place as the model spells it; None where it has no such setting and no such table."""
     found: list[str] = []
     for part in path:
-        if not _is_table(shape) or (get_origin(shape) is not dict and part not in shape.model_fields):
+        if not _is_table(shape) or (get_origin(shape) is not dict and part not in _spellings(shape)):
             return None
         name, shape = _member(shape, part)
         found.append(name)
@@ -88,16 +89,22 @@ def dotted(path: Path) -> str:
 
 
 def _member(shape: Any, name: str) -> tuple[str, Any]:
-    """A member of a table: its name as the model reads it, also for another name of it, and its shape.
-
-    Case does not count in names of types.
-    """
+    """A member of a table: its name as people write it, and its shape. Case does not count in names of types."""
     if get_origin(shape) is dict:
         return name.strip().lower(), _plain(get_args(shape)[1])
-    for known, field in shape.model_fields.items():
-        if name in (known, *getattr(field.validation_alias, "choices", ())):
-            return known, _plain(field.annotation)
-    return name, None
+    written, annotation = _spellings(shape).get(name, (name, None))
+    return written, _plain(annotation)
+
+
+@cache
+def _spellings(model: type[BaseModel]) -> dict[str, tuple[str, Any]]:
+    """Each name that a field may have in a file, with the one that people write, and its type."""
+    found = {}
+    for name, field in model.model_fields.items():
+        others = [f"{other}" for other in getattr(field.validation_alias, "choices", ()) if other != name]
+        for spelling in (name, *others):
+            found[spelling] = ([name, *others][-1], field.annotation)
+    return found
 
 
 def _is_table(shape: Any) -> bool:

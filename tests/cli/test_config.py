@@ -74,6 +74,7 @@ def test_a_limit_is_changed_in_part(root: Path, run: Run) -> None:
     sources = [line.split()[2] for line in run("config", "show", "limits.api.rate").lines if "rate" in line]
     assert sources == [f"{name.removesuffix('.json')}," for name in changes(root)[1:2]] + ["spool.toml"]
     assert "limits.api.max = 3 (was 8)" in run("config", "unset", "limits").lines
+    assert "types.slow.uses is not set (was {api = 1})" in run("config", "unset", "types").lines
 
 
 def test_for_programs(root: Path, run: Run) -> None:

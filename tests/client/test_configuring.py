@@ -67,7 +67,8 @@ def test_each_setting_says_where_it_comes_from(cluster: Cluster) -> None:
 
 def test_a_setting_under_its_other_name_comes_from_where_it_was_said(cluster: Cluster) -> None:
     put(cluster, "1.ann.json", {"classes": {"critical": {}}, "types": {"review": {"class": "critical"}}})
-    assert rows(cluster, "types.review.bulkhead") == {"types.review.bulkhead": ("critical", "1.ann")}
+    for key in ("types.review.class", "types.review.bulkhead"):
+        assert rows(cluster, key) == {"types.review.class": ("critical", "1.ann")}
 
 
 def test_what_was_unset_comes_from_spool_toml_again(cluster: Cluster) -> None:

@@ -31,6 +31,13 @@ def test_of_a_section_and_of_a_type_only_what_is_given_changes() -> None:
     assert after({}) == BASE
 
 
+def test_a_field_with_two_names_is_one_setting() -> None:
+    now = after({"classes": {"a": {"slots": 1}, "b": {"slots": 1}}, "types": {"review": {"class": "a"}}})
+    for name in ("class", "bulkhead"):
+        assert after({"types": {"review": {name: "b"}}}, now=now).of("review").bulkhead == "b"
+        assert after({}, f"types.review.{name}", now=now).of("review").bulkhead is None
+
+
 def test_what_is_unset_is_again_as_in_spool_toml() -> None:
     now = after({"retry": {"max": 1, "factor": 9}, "types": {"review": {"timeout": 1}, "new": {"timeout": 3}}})
     assert after({}, "retry.max", now=now).retry == RetrySettings(max=5, factor=9)

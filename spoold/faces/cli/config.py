@@ -161,7 +161,8 @@ def _change(ctx: typer.Context, action: str, words: list[str], reason: str, wait
     elif revision:
         print_line(f"change {revision}")
         for key, was, now in rows:
-            print_line(f"{key} = {_toml(now)} (was {'not set' if was is None else _toml(was)})")
+            holds = f"{key} is not set" if now is None else f"{key} = {_toml(now)}"
+            print_line(f"{holds} (was {'not set' if was is None else _toml(was)})")
     else:
         print_line("nothing to change: the settings are so already")
     if revision and not wait:
