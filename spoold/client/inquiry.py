@@ -88,10 +88,11 @@ class _Gathering:
         self._store, self._dead = store, dead
         self._located, self._picture = located, picture
         self._requests = control.list_requests(store.fs)
-        returned = located.path.startswith(f"{layout.RETURNED}/")
         self._base = Case(
             id=located.id,
-            state=State.RETURNED if returned else located.state,
+            order="" if located.name is None else located.name.order,
+            requested=control.about_task(store.fs, located.id, self._requests),
+            state=State.RETURNED if located.path.startswith(f"{layout.RETURNED}/") else located.state,
             now=now,
             attempt=located.attempt,
             leader=picture.master.leader,

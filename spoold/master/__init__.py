@@ -46,6 +46,8 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     reaping     the claims of dead workers
     requests    cancel, retry, pause, resume, drain, halt, close, open, gc
     endings     when pauses and closed limits end by themselves
+    task_requests holds, questions and answers
+    questions   the leader's own questions: asked once, ended by silence
     retaining   completed/ and failed/ → archive/
     clearing    deletes for good
     feed        results of attempts → the parts that decide by their cost

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from spoold.master.archived import still_archived
 from spoold.master.ends import Ends
@@ -34,9 +35,11 @@ from spoold.protocol.result import Code, Error, Result, Status
 from spoold.protocol.task import Task
 from spoold.rules.attempts.accounts import Ran, plus, total_of
 from spoold.rules.cluster.liveness import Watch
+from spoold.rules.gates.approval import asked_of
 from spoold.rules.gates.closing import paused_by
 from spoold.rules.gates.facts import NO_CONDITIONS
 from spoold.rules.gates.registry import conditions_of
+from spoold.rules.gates.requested import decision, record
 from spoold.rules.scheduling.backlog import Backlog, Entry
 from spoold.rules.scheduling.resources import Resources
 from spoold.store import absence
@@ -239,6 +242,7 @@ class Desk:
                 completed_at=self.store.stamp(),
                 error=error,
                 estimated=ran is not None,
+                approval=self._rejection(name) if error.code is Code.REJECTED else None,
             )
             if name.attempt > 1:
                 self.ledger = self.ledger or Ledger(self.store.fs)
@@ -248,6 +252,14 @@ class Desk:
             self.report.notice(*write_record(self.store, path, data, durable=self.store.durable))
             self.recorded[ended.encode()] = (status, error)
         return ended
+
+    def _rejection(self, name: TaskName) -> dict[str, Any] | None:
+        """Return who rejected a task, when and why; None where its time to be approved has ended."""
+        said = self.backlog.parked.requested.get(key(name.id), ())
+        entry = self.backlog.get(key(name.id))
+        approval = None if entry is None else asked_of(entry.conditions)
+        given = None if approval is None else decision(said, approval, name.order)
+        return None if given is None or approval is None else record(given, approval.ask, approval.choices)
 
     def fail(self, place: Place, name: TaskName, error: Error, status: Status, ran: Ran | None = None) -> bool:
         """End a task that no worker holds any more: the leader's result, then the move; True when it has ended.

@@ -26,7 +26,7 @@ from spoold.master.stages import STAGES, Duties
 from spoold.master.step_state import StepState
 from spoold.protocol import layout
 from spoold.rules.cluster.liveness import Watch
-from spoold.rules.scheduling.backlog import Now
+from spoold.rules.scheduling.moment import Now
 from spoold.store import beats, clocks
 from spoold.store.initialise import restore
 from spoold.store.journal import Journal

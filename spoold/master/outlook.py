@@ -15,7 +15,9 @@ from spoold.master.placing import is_halted
 from spoold.protocol.amount import amount, some
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lanes import kind_in, parse_lane
-from spoold.protocol.request import EVERYTHING
+from spoold.protocol.names import parse_task
+from spoold.protocol.order import order_micros
+from spoold.protocol.request import EVERYTHING, Verb
 from spoold.protocol.snapshot import TaskCounts, no_tasks
 from spoold.rules.cluster.nodes import ASLEEP
 from spoold.rules.cluster.tempo import Left
@@ -62,6 +64,7 @@ def gates(desk: Desk) -> dict[str, dict[str, Any]]:
         "quota": {},
         "class": {},
         "after_batch": membership.numbers(desk),
+        **people(desk),
     }
     for name, own in sorted(desk.store.settings.limits.items()):
         if (there := stock.capacity.get(f"{LIMIT}{name}")) is not None:
@@ -84,6 +87,20 @@ def gates(desk: Desk) -> dict[str, dict[str, Any]]:
         until = stamp(shut.until) if shut.until is not None else None
         found["quota"][name] = {"until": until, "by": "quota" if shut.quota else "request"}
     return {gate: numbers for gate, numbers in found.items() if numbers}
+
+
+def people(desk: Desk) -> dict[str, dict[str, Any]]:
+    """Return the numbers of the gates that wait for people: how many tasks, and the oldest of them."""
+    parked = desk.backlog.parked
+    found: dict[str, dict[str, Any]] = {}
+    for gate in ("hold", "approval"):
+        file = parked.oldest(gate)
+        name = None if file is None else parse_task(file)
+        since = None if name is None else stamp(order_micros(name.order) / 1e6)
+        oldest = None if name is None else {"id": name.id, "admitted_at": since}
+        found[gate] = {"waiting": parked.count(gate), "oldest": oldest}
+    found["approval"]["questions"] = sum(request.verb is Verb.ASK for request in desk.view.requests)
+    return found
 
 
 def unservable(desk: Desk, workers: list[Heartbeat]) -> dict[str, int]:

@@ -139,6 +139,11 @@ def hold_back(desk: Desk) -> None:
             _hold(desk, task, lane)
 
 
+def hold_one(desk: Desk, place: Place, task: TaskName) -> None:
+    """Take one ready task back, since a request holds it. Errors: OSError."""
+    _hold(desk, task, place.directory.partition("/")[2])
+
+
 def _hold(desk: Desk, task: TaskName, lane: str) -> None:
     desk.breathe()
     place = Place(State.READY, layout.join(layout.READY, lane), task.encode())

@@ -14,6 +14,7 @@ from typing import Any
 from spoold.master.desk import Desk
 from spoold.master.endings import Endings
 from spoold.master.rejecting import take_away
+from spoold.master.task_requests import TaskRequests
 from spoold.protocol.errors import BadFile
 from spoold.protocol.event import ASKED
 from spoold.protocol.lifecycle import State
@@ -27,7 +28,7 @@ from spoold.protocol.names import (
     parse_returned,
     parse_task,
 )
-from spoold.protocol.request import EVERYTHING, Request, Verb
+from spoold.protocol.request import EVERYTHING, OF_ONE_TASK, Request, Verb
 from spoold.protocol.result import Code, Error, Status
 from spoold.rules.attempts import cancelling
 from spoold.rules.attempts.cancelling import Cancel
@@ -60,12 +61,14 @@ class Requests:
         self._over: dict[Request, bool] = {}
         self._needs: dict[Request, tuple[str, ...]] = {}
         self._endings = Endings()
+        self.of_tasks = TaskRequests()
 
     def step(self, desk: Desk) -> None:
         """Do what can be done now. Errors: OSError; the rest stands for the next step."""
         self._forget_gone(set(desk.view.requests))
         self._tell(desk)
         self._endings.step(desk)
+        self.of_tasks.step(desk)
         for request in desk.view.requests:
             if request in self._over:
                 self._over[request] = self._over[request] or take_away(desk, control.path(request))
@@ -105,8 +108,10 @@ class Requests:
             desk.breathe()  # people cancel by the thousand
             self._told.add(request)
             body = control.read(desk.store.fs, request)
-            task = request.target if request.verb in (Verb.CANCEL, Verb.RETRY) else None
-            said = {"by": body.by, "reason": body.reason, "until": body.ends}
+            if request.verb is Verb.ASK and body.attempt is None:
+                continue  # the leader's own question, which it has noted
+            task = request.target if request.verb in (Verb.CANCEL, Verb.RETRY, *OF_ONE_TASK) else None
+            said = {"by": body.by, "reason": body.reason, "until": body.ends, "ask": body.ask, "question": body.about}
             known: dict[str, Any] = {name: text for name, text in said.items() if text}
             desk.journal.note(ASKED, task, request=request.verb, target=request.target, **known)
 

@@ -74,6 +74,11 @@ def _follow(desk: Desk, duties: Duties) -> None:
         following.follow(desk)
 
 
+def _gather(desk: Desk, duties: Duties) -> None:
+    duties.requests.of_tasks.gather(desk)
+    placing.gather_facts(desk)
+
+
 def _watch(desk: Desk, duties: Duties) -> None:
     reporting = duties.reporting
     duties.dead = reaping.watch(desk, reporting.asleep(desk), reporting.gone(desk, duties.host))
@@ -110,7 +115,7 @@ def _report(desk: Desk, duties: Duties) -> None:
 # A function that is looked up when it is called can be replaced: the simulator breaks the laws in this way.
 STAGES: tuple[Stage, ...] = (
     Stage("follow", _follow, "the directories that are polled"),
-    Stage("gather", lambda desk, _: placing.gather_facts(desk), "settings, requests, the time"),
+    Stage("gather", _gather, "settings, requests, the time"),
     Stage(
         "relist",
         lambda desk, duties: duties.relist(desk),
@@ -162,7 +167,14 @@ STAGES: tuple[Stage, ...] = (
         "requests",
         lambda desk, duties: duties.requests.step(desk),
         "control/",
-        ("waiting → failed", "ready → failed", "returned → failed", "failed → waiting", "archive → waiting"),
+        (
+            "waiting → failed",
+            "ready → failed",
+            "returned → failed",
+            "failed → waiting",
+            "archive → waiting",
+            "ready → waiting",
+        ),
     ),
     Stage(
         "members", _members, "while a task waits for a batch: tasks that this leader did not admit, and ended ones"

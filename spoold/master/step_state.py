@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from spoold.master.changes import Wanted
-from spoold.rules.scheduling.backlog import Now
+from spoold.rules.scheduling.moment import Now
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@
     order       urgency and age as text that sorts
     lifecycle   the table of moves: from, to, who may make it
     task        a task file, as people write it
+    approval    the question that a task puts to people before it starts
     result      what an attempt ended with, and the error codes
     ended_attempt what a result says of an attempt, for those that decide by it
     checkpoint  how far the leader has read the results

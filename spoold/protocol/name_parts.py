@@ -28,6 +28,11 @@ def rank_in(name: str) -> int:
     return int(name[:4])
 
 
+def order_in(name: str) -> str:
+    """The order."""
+    return name.split(".", 2)[1]
+
+
 def age_in(name: str) -> str:
     """The part that sorts by age, and then by id: all but the rank."""
     return name[5:]

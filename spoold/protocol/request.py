@@ -2,8 +2,9 @@
 
 control/ is a blackboard: leader and workers list this one directory. The leader removes a request once it is done.
 
-Law: the name of a request says everything that machines need. One thing only is in the content: when a pause, or a
-closed limit, ends by itself. A pause, a closed limit, a halt and a drain stand as long as their file does.
+Law: the name of a request says everything that machines need, but for two things in the content: when a pause, or a
+closed limit, ends by itself, and what is asked and answered about a task. A pause, a closed limit, a halt and a drain
+stand as long as their file does.
 """
 
 from __future__ import annotations
@@ -34,12 +35,19 @@ class Verb(StrEnum):
     OPEN = "open"  # a limit
     QUOTA = "quota"  # a limit: an attempt found its quota used up
     GC = "gc"  # +all: apply retention now
+    HOLD = "hold"  # a task
+    UNHOLD = "unhold"  # a task: lifts every hold of it
+    ASK = "ask"  # a task: a question that is open, of the task itself or of the leader about its approval
+    APPROVE = "approve"  # a task: the answer to a question
+    REJECT = "reject"  # a task: the answer to a question is no
 
 
 # These act on the whole spool; a name with another target was meant for something else.
 _ALL_ALONE = frozenset((Verb.HALT, Verb.GC))
 _OF_A_LIMIT = frozenset((Verb.CLOSE, Verb.OPEN, Verb.QUOTA))
-_NEVER_ALL = frozenset((Verb.CANCEL, Verb.RETRY, Verb.REAP)) | _OF_A_LIMIT
+# These are about one task, and their content matters.
+OF_ONE_TASK = frozenset((Verb.HOLD, Verb.UNHOLD, Verb.ASK, Verb.APPROVE, Verb.REJECT))
+_NEVER_ALL = frozenset((Verb.CANCEL, Verb.RETRY, Verb.REAP)) | _OF_A_LIMIT | OF_ONE_TASK
 # These may end by themselves.
 ENDING = frozenset((Verb.PAUSE, Verb.CLOSE, Verb.QUOTA))
 

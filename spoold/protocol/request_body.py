@@ -1,18 +1,25 @@
 """The content of a request, for people and the journal.
 
-Law: only `until`, the end of a pause or a closed limit, decides anything. Every field may be missing, since a request
-is valid by its name.
+Law: of most requests only `until`, the end of a pause or a closed limit, decides anything. What is asked and answered
+about a task is here, too. Every field may be missing, since a request is valid by its name.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict
 
-from spoold.protocol.fields import Stamp
+from spoold.protocol.fields import Stamp, Whole
 
 
 class RequestBody(BaseModel):
-    """Who asked, when and why; until: when it ends by itself, None for never."""
+    """Who asked, when and why; until: when it ends by itself, or a question expires, None for never.
+
+    ask, choices, attempt: of a question; attempt is of the running task that asks, None where its approval is asked
+    for. order: of the token that it is about, '' for any. about: the UNIQUE of the question that is answered, '' for
+    the task's approval. answer: None for the first choice, or true where there are no choices.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
@@ -20,6 +27,12 @@ class RequestBody(BaseModel):
     at: str = ""
     reason: str = ""
     until: Stamp | None = None
+    ask: str = ""
+    choices: tuple[str, ...] = ()
+    attempt: Whole | None = None
+    order: str = ""
+    about: str = ""
+    answer: Any = None
 
     @property
     def ends(self) -> str:

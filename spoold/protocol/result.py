@@ -46,6 +46,7 @@ class Code(StrEnum):
     TRY_LATER = "TRY_LATER"
     HANDED_BACK = "HANDED_BACK"
     SKIPPED = "SKIPPED"
+    REJECTED = "REJECTED"
 
 
 # Words of a later release, or of another program's worker, do not make a record unreadable: the place of the task
@@ -80,7 +81,8 @@ class Result(BaseModel):
     """The record of one attempt. Times are RFC 3339 for people; duration_s is measured, not their difference.
 
     estimated: the worker died, and start and duration are as of its last beat. total: the sums over this attempt and
-    all before it; None for a first attempt.
+    all before it; None for a first attempt. approval: who answered the task's question before it started, when and
+    what; questions: the same of each question that the attempt itself asked.
     Readers accept unknown fields: a newer worker may write more.
     """
 
@@ -107,3 +109,5 @@ class Result(BaseModel):
     cpu_s: float | None = None
     estimated: bool = False
     total: Total | None = None
+    approval: Any = None
+    questions: Any = None

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
+from spoold.protocol.approval import Approval
 from spoold.protocol.errors import WrongValue
 from spoold.protocol.fields import (
     Callable,
@@ -103,6 +104,8 @@ class Task(Strict):
     stall_timeout: SomeSeconds | None = None
     artifacts: tuple[str, ...] = ()
     budget: dict[str, Real] = Field(default_factory=dict)
+    hold: str | None = Field(default=None, min_length=1, max_length=500)
+    approval: Approval | None = None
     meta: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("dependencies", "after_any", "after_failed", "artifacts", mode="before")
@@ -147,9 +150,10 @@ class Task(Strict):
 
     @property
     def conditional(self) -> bool:
-        """Whether the content must be read before the task may be moved (dependencies, times)."""
+        """Whether the content must be read before the task may be moved (dependencies, times, a question)."""
         parents = self.dependencies or self.after_any or self.after_failed or self.after_batch
-        return bool(parents or self.deadline or self.not_before)
+        waits = parents or self.deadline or self.not_before
+        return bool(waits) or self.hold is not None or self.approval is not None
 
     @property
     def lane(self) -> Lane:

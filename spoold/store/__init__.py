@@ -26,6 +26,8 @@
     mount_facts how nodes mount a spool, and the problems with that
     reports     the doctor's findings, for readers
     control     requests: post, list, remove
+    answers     the answers to the questions of a task, for its worker
+    owners      whether the owner of an answer may give it
     journal     events: append mine, read and follow all
     snapshots   status snapshots: publish, read the latest
     checkpoints how far the leader has read the results: publish, read the latest

@@ -1,7 +1,7 @@
 """Requests: files in control/.
 
 Law: a request is valid by its name, whatever it contains. A pause whose content cannot be read stands until a
-resume, and a closed limit until it is opened.
+resume, and a closed limit until it is opened. An answer whose content cannot be read is none.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
-from spoold.protocol.request import ENDING, Request, Verb, parse_request
+from spoold.protocol.names import key
+from spoold.protocol.request import ENDING, OF_ONE_TASK, Request, Verb, parse_request
 from spoold.protocol.request_body import RequestBody
+from spoold.rules.gates.requested import Requested
 from spoold.store.absence import names_unless_blocked
 from spoold.store.store import Store
 from spoold.system.filesystem import FileSystem
@@ -28,16 +31,20 @@ def post(
     by: str = "",
     reason: str = "",
     until: datetime | None = None,
+    durable: bool = False,
+    **more: Any,
 ) -> Request:
     """Put a request where the leader and the workers see it. Errors: OSError, BadName for an impossible target.
 
-    The request need not be durable: the user sees whether it was done, and repeats it after a power cut.
+    more: the other fields of its content. Most requests need not be durable: the user sees whether it was done, and
+    repeats it after a power cut.
     """
     request = Request(verb, target, unique)
-    body = RequestBody(by=by or store.writer, at=store.stamp(), reason=reason, until=until)
-    # Without `until` the content is what releases that do not know that field have always read.
-    content = body.model_dump(mode="json", exclude_none=True)
-    store.publish(path(request), codec.dump(content), durable=False)
+    said = {"by": by or store.writer, "at": store.stamp(), "reason": reason}
+    body = RequestBody.model_validate({**said, "until": until, **more})
+    # A field that says nothing is left out: releases that do not know it read what they have always read.
+    content = body.model_dump(mode="json", exclude_defaults=True)
+    store.publish(path(request), codec.dump(said | content), durable=durable)
     return request
 
 
@@ -58,6 +65,35 @@ def read(fs: FileSystem, request: Request) -> RequestBody:
         return codec.load_model(RequestBody, fs.read(path(request)), path(request))
     except (OSError, BadFile):
         return RequestBody()
+
+
+def load(fs: FileSystem, request: Request) -> Requested:
+    """A request about a task, with its content. Errors: OSError, BadFile."""
+    data = fs.read(path(request))
+    body = codec.load_model(RequestBody, data, path(request)) if data.strip() else RequestBody()
+    return Requested(
+        request,
+        by=body.by,
+        at=body.at,
+        reason=body.reason,
+        ask=body.ask,
+        choices=body.choices,
+        attempt=body.attempt,
+        order=body.order,
+        about=body.about,
+        answer=body.answer,
+        until=body.until.timestamp() if body.until else None,
+    )
+
+
+def about_task(fs: FileSystem, task_id: str, requests: Iterable[Request] | None = None) -> tuple[Requested, ...]:
+    """The requests about one task that stand and can be read. requests: as already listed. Errors: OSError."""
+    found = []
+    for request in list_requests(fs) if requests is None else requests:
+        if request.verb in OF_ONE_TASK and key(request.target) == key(task_id):
+            with contextlib.suppress(OSError, BadFile):
+                found.append(load(fs, request))
+    return tuple(found)
 
 
 def end_of(fs: FileSystem, request: Request) -> float | None:

@@ -73,7 +73,8 @@ class Stat:
     clock.
 
     Only `kind` may decide anything: mtime and inode are neither identity nor lease across machines. `shut` is for
-    people: a directory of another user, whose mode does not let this one write.
+    people: a directory of another user, whose mode does not let this one write. `owner` is the user's number as this
+    mount shows it, None where there are no owners.
     """
 
     kind: Kind
@@ -81,6 +82,7 @@ class Stat:
     mtime_ns: int
     inode: int
     shut: bool = False
+    owner: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,7 +174,8 @@ class PosixFileSystem:
 
     def stat(self, path: str) -> Stat:
         status = self._beneath.at(path, _lstat)
-        return Stat(_kind(status.st_mode), status.st_size, status.st_mtime_ns, status.st_ino, is_shut(status))
+        kind, shut = _kind(status.st_mode), is_shut(status)
+        return Stat(kind, status.st_size, status.st_mtime_ns, status.st_ino, shut, status.st_uid)
 
     def persist(self, path: str) -> None:
         if self._ground.nfs:

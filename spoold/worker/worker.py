@@ -167,11 +167,10 @@ class Worker:
         settled = self._settle()
         adopted = self._adopt(late)
         claimed = self._claim(now)
-        logs = self._settling.logs
-        logs.bring_all(self._attempts.values())
+        self._settling.logs.bring_all(self._attempts.values())
         self._standing.mind(now, bool(self._attempts))
         able = (self._standing, self._pressure, self._starting.fitness)
-        rooms = (self._losses, logs, *able, self._claiming, self._claims)
+        rooms = (self._losses, self._settling.logs, *able, self._claiming, self._claims)
         own = (note for room in rooms for note in room.notes)
         self.notes = (*own, *(note for attempt in self._attempts.values() for note in attempt.notes))
         unsettled = any(attempt.over or attempt.next is not None for attempt in self._attempts.values())
@@ -239,6 +238,7 @@ class Worker:
         cancels = {key(request.target): request for request in requests if request.verb is Verb.CANCEL}
         recall = self._standing.recall(now)
         for attempt in self._attempts.values():
+            attempt.hear(requests)
             cancel = cancels.get(key(attempt.name.id)) if attempt.stopping is None else None
             told = None if cancel is None else control.read(self.store.fs, cancel).told
             self._stop(attempt, ends.why_stop(told, recall, self.store.common.left_s(attempt.deadline)))

@@ -14,10 +14,12 @@ from pkgutil import iter_modules
 
 import pytest
 
+from spoold.protocol.approval import Approval
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
+from spoold.protocol.request import Request, Verb
 from spoold.protocol.result import Code
 from spoold.rules import gates as gates_room
 from spoold.rules.answers import reasons as explaining
@@ -27,6 +29,7 @@ from spoold.rules.answers.reasons import explain
 from spoold.rules.cluster.succession import MISSING_MEND
 from spoold.rules.gates.closing import Closed
 from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
+from spoold.rules.gates.requested import Requested
 from spoold.rules.scheduling.resources import Capacity, Stock
 from spoold.rules.scheduling.shares import Shares
 from spoold.rules.share.disk import Room
@@ -71,7 +74,36 @@ def using_llm(resource: str, units: int, used: int, *, each: int = 1) -> TypeFac
     return TypeFacts(uses={"type:review": 1, resource: each}, stock=Stock({resource: there}, {resource: used}))
 
 
+ASKED = Requested(
+    Request(Verb.ASK, "t", "q1"), ask="Where?", choices=("a", "b"), attempt=1, at="2026-02-02T09:00:00Z"
+)
+
+
 ADVICE: list[tuple[str, Case, str, str]] = [
+    (
+        "held by its drop",
+        replace(WAITING, conditions=Conditions(more=(("hold", "why"),))),
+        "hold",
+        "`spool release t`",
+    ),
+    (
+        "held by a person",
+        replace(WAITING, requested=(Requested(Request(Verb.HOLD, "t", "1"), by="ada"),)),
+        "hold",
+        "`spool release t`",
+    ),
+    (
+        "not approved yet",
+        replace(WAITING, conditions=Conditions(more=(("approval", Approval(ask="Deploy?")),))),
+        "approval",
+        "`spool approve t`, or `spool reject t --reason …`; `spool asks` lists all questions",
+    ),
+    (
+        "it asks",
+        replace(CLAIMED, requested=(ASKED,)),
+        "question",
+        "`spool approve t --answer …`, or `spool reject t`",
+    ),
     (
         "a writer has it open",
         replace(PENDING, held=True),

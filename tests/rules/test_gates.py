@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spoold.protocol.approval import Approval
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.result import Code
 from spoold.protocol.settings import Settings
@@ -227,7 +228,13 @@ def test_a_type_that_nothing_holds_back_passes(known: TypeFacts) -> None:
 
 
 MANY = Conditions(
-    ("done", "open", "gone"), ("open",), NOW + 60, NOW + 120, needs_failed=("open",), needs_batch="Nightly"
+    ("done", "open", "gone"),
+    ("open",),
+    NOW + 60,
+    NOW + 120,
+    (("hold", "not yet"), ("approval", Approval(ask="Deploy?"))),
+    needs_failed=("open",),
+    needs_batch="Nightly",
 )
 HELD = Held("t1", "t", TypeFacts(), {"open": Parent.OPEN, "gone": Parent.UNKNOWN}, {"open": "claimed by w1"})
 
@@ -369,7 +376,7 @@ def test_gates_that_are_asked_in_every_step_are_asked_apart_from_the_others() ->
     with registered(TIDE, replace(TIDE, name="not-this-one", group=lambda conditions, facts: None)):
         assert judge_step(groups(MANY, facts()), MANY, facts()) == Wait("tide", "the tide is low")
         assert judge_step((), MANY, facts()) == PASS
-        other = judge_arrived(MANY, facts(done=Parent.COMPLETED, gone=Parent.COMPLETED))
+        other = judge_arrived(replace(MANY, more=()), facts(done=Parent.COMPLETED, gone=Parent.COMPLETED))
         assert isinstance(other, Wait)
         assert other.gate == "dependencies"
 
@@ -390,8 +397,9 @@ def test_the_facts_of_a_type_are_what_was_asked_for_and_what_is_counted() -> Non
     assert found == TypeFacts({"t": None}, True, {"type:t": 1}, stock, opens={"x": 2.0}, more={"moon": 1})
 
 
-def test_what_is_ready_is_held_by_its_deadline_alone() -> None:
-    assert judge_ready(MANY, facts()) == PASS
+def test_what_is_ready_is_held_by_its_deadline_and_by_a_hold_alone() -> None:
+    assert judge_ready(replace(MANY, more=MANY.more[1:]), facts()) == PASS
+    assert judge_ready(MANY, facts()) == Wait("hold", "it was submitted on hold: not yet")
     assert isinstance(judge_ready(Conditions(("open",), deadline=NOW), facts()), Refuse)
 
 

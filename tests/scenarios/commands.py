@@ -183,11 +183,12 @@ class Stage:
         self.cluster.fs.make_dirs(rest)
 
     def do_request(self, rest: str, given: list[str]) -> None:
-        verb, target = rest.split()
+        verb, target, *words = rest.split()
+        more: dict[str, Any] = dict(word.split("=", 1) for word in words)
         person = open_store(self.cluster.fs, self.cluster.clock, "person", "/spool")
         person.open_tmp()
         self._requests += 1
-        control.post(person, Verb(verb), target, f"{self._requests}", by="you")
+        control.post(person, Verb(verb), target, f"{self._requests}", by="you", **more)
         person.close_tmp()
 
     def do_remove(self, rest: str, given: list[str]) -> None:

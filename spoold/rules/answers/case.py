@@ -14,6 +14,7 @@ from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent, TypeFacts
+from spoold.rules.gates.requested import Requested
 from spoold.rules.share.disk import Room
 
 
@@ -95,6 +96,7 @@ class Case:
     awaits: the known facts about the batch that a drop waits for, or is a line of; disk: the room on the share;
     blocked: the obstacle in the place of results/, with the fix; read_only: the machine that asks has mounted it so;
     twin: why the last drop was rejected that wanted this task's id, and was another task.
+    order: of its token; requested: the requests about it that stand.
     """
 
     id: str
@@ -130,6 +132,8 @@ class Case:
     blocked: str | None = None
     read_only: bool = False
     twin: BadFile | None = None
+    order: str = ""
+    requested: tuple[Requested, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +23,7 @@ from spoold.rules.answers.takers import room_now, suitable
 from spoold.rules.cluster.succession import MISSING, MISSING_MEND
 from spoold.rules.gates.facts import Facts, Held, Parent
 from spoold.rules.gates.registry import change, detail, judge, judge_ready, judge_type, parts
+from spoold.rules.gates.requested import unanswered
 from spoold.rules.gates.verdicts import Pass, Refuse, Verdict, Wait
 
 # West of Greenwich a task may name a moment beyond the years that UTC can write.
@@ -136,6 +138,10 @@ def _claimed(case: Case) -> Answer:
     if claim.frozen_s:
         text = f"it was frozen for {length(claim.frozen_s)}, while the share was silent"
         reasons.append(Reason("frozen", text, "its timeouts do not count that time"))
+    for asked in unanswered(case.requested):
+        choices = f" ({', '.join(asked.choices)})" if asked.choices else ""
+        text = f"it asked '{asked.ask}'{choices} at {asked.at}, and nobody has answered"
+        reasons.append(Reason("question", text, f"`spool approve {case.id} --answer …`, or `spool reject {case.id}`"))
     if claim.cancel:
         text = f"a user asked to cancel it, and {claim.worker} has not stopped it yet"
         reasons.append(Reason("cancel", text, "its worker stops it within a beat"))
@@ -221,7 +227,8 @@ def _facts(case: Case) -> Facts:
     def parent(task_id: str) -> Parent:
         return case.parents.get(task_id, Parent.UNKNOWN)
 
-    return Facts(case.now, parent, case.rest_s, key(case.id), _kind(case), type=case.type, more=case.type.more)
+    facts = Facts(case.now, parent, case.rest_s, key(case.id), _kind(case), type=case.type, more=case.type.more)
+    return replace(facts, order=case.order, requested=case.requested)
 
 
 def _kind(case: Case) -> str:

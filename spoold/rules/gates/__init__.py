@@ -5,7 +5,8 @@
     gate          the parts of every gate: a name, a judge, the wakes that make the leader ask, its words for people
     registry      all gates, in the order in which they speak, and the questions to them
     closing       what requests close: pauses and limits, each with its end, and a halt
-    cycle, deadline, parents, after_failed, after_batch, not_before, retry_delay     gates of one task
+    requested     what requests say about one task: holds, questions and answers
+    cycle, deadline, hold, parents, after_failed, after_batch, not_before, retry_delay, approval   gates of one task
     halt, pause, quota, limit, rate, bulkhead                                        gates of all tasks of a lane
 
 Law: the leader asks before it moves a task to ready/, and `spool explain` asks to say why. Both ask the registry,

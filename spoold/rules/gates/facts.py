@@ -15,6 +15,7 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.request import Request
 from spoold.protocol.settings import Settings
 from spoold.rules.gates.closing import Closed, closed_by, halted_by, paused_by
+from spoold.rules.gates.requested import Requested
 from spoold.rules.scheduling.resources import Resources, Stock, Uses
 
 
@@ -102,6 +103,7 @@ class Facts:
     The backoff is a length and not a moment, because the leader counts it on a clock that cannot be set.
     key: the key of its id; kind: its type; ring: the ids of a dependency cycle that it is in.
     type: the facts of its type, if known; gates that are asked in every step may rely on them.
+    order: of its token; requested: the requests about it that stand.
     """
 
     now: float
@@ -112,6 +114,8 @@ class Facts:
     ring: tuple[str, ...] = ()
     type: TypeFacts = NO_TYPE
     more: Mapping[str, Any] = field(default_factory=dict)
+    order: str = ""
+    requested: tuple[Requested, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ class Wake(StrEnum):
 
     TIME = "the moment that it named comes"
     PARENT = "one of the task's parents ends, or comes to life again"
+    REQUEST = "a request about the task comes, or is gone"
     STEP = "every step of the leader that has room for the task"
 
 
@@ -29,6 +30,7 @@ class Tasks(Enum):
 
     ASKING = "those that ask for something: whose `conditional` is true"
     RESTING = "those, and those that rest between two attempts"
+    NAMED = "those that ask for something, and those about which a request stands"
     ALL = "every task"
 
 
@@ -40,7 +42,7 @@ class Gate:
     it never answers Wait. detail: more facts for a person, '' for none.
     gather: the facts that the gate brings to the `more` of all facts, once a step.
     holds_ready: it also holds tasks in ready/. The leader takes the tasks of a closed type gate back from
-    there; of the task gates it only knows the deadline.
+    there; of the task gates it only knows the deadline and the hold.
     """
 
     name: str

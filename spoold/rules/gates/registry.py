@@ -13,10 +13,12 @@ from spoold.protocol.task import Task
 from spoold.rules.gates import (
     after_batch,
     after_failed,
+    approval,
     bulkhead,
     cycle,
     deadline,
     halt,
+    hold,
     limit,
     not_before,
     parents,
@@ -33,12 +35,14 @@ from spoold.rules.gates.verdicts import PASS, Pass, Refuse, Verdict, Wait
 TASK_GATES: list[TaskGate] = [
     cycle.GATE,
     deadline.GATE,
+    hold.GATE,
     parents.COMPLETED,
     parents.ENDED,
     after_failed.GATE,
     after_batch.GATE,
     not_before.GATE,
     retry_delay.GATE,
+    approval.GATE,  # the last, so that people are asked when nothing else is in the way
 ]
 TYPE_GATES: list[TypeGate] = [
     halt.GATE,
@@ -175,7 +179,7 @@ def _looking_at(conditions: Conditions, facts: Facts) -> list[TaskGate]:
     """The gates that look at a task: nearly every task of a huge backlog has no conditions, and none looks at it."""
     if conditions is not NO_CONDITIONS:
         gates = TASK_GATES
-    elif facts.rest_s <= 0:
+    elif facts.rest_s <= 0 and not facts.requested:
         gates = OF_EVERY_TASK
     else:
         gates = [gate for gate in TASK_GATES if gate.tasks is not Tasks.ASKING]
@@ -194,6 +198,12 @@ def groups(conditions: Conditions, facts: Facts) -> Groups:
             group = (facts.kind, conditions) if gate.group is None else gate.group(conditions, facts)
             found.append((gate.name, group))
     return tuple(found)
+
+
+def wakes_of(wait: Wait) -> frozenset[Wake]:
+    """The wakes of the gate that says not now; none if it is not known here."""
+    gate = _named(wait.gate)
+    return frozenset() if gate is None else gate.wakes
 
 
 def parents_of(conditions: Conditions) -> frozenset[str]:

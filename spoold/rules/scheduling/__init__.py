@@ -4,8 +4,10 @@
     resources   what is counted: how much a task uses, how much there is
     shares      the slots of each class, and what it may borrow
     windows     the starts of the last seconds
+    moment      one moment, on both clocks of the leader
     backlog     what is waiting, and when the gates are asked again
     members     which open tasks are of which batch, and which batches are over
+    parked      requests about single tasks, and what waits for one
     queues      the order of what may run
     promoting   which of it goes to ready/ next, and which goes back
     matching    may this worker run what is in this lane?

@@ -1,8 +1,8 @@
 """The waiting tasks, in order, and when the gates are asked again.
 
 Law: no call costs more than the change it handles. The wakes of a gate say when it is asked: when a time that it
-named comes, when one of the task's parents ends, or in every step that has room, and then once for a whole group.
-Wakes only say *when* to ask; the answer always comes from `gates`.
+named comes, when one of the task's parents ends, when a request about it comes or goes, or in every step that has
+room, and then once for a whole group. Wakes only say *when* to ask; the answer always comes from `gates`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from spoold.protocol.lanes import kind_in
-from spoold.protocol.name_parts import key_in, rank_in
+from spoold.protocol.name_parts import key_in, order_in, rank_in
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.rules.gates import registry
 from spoold.rules.gates.facts import NO_CONDITIONS, NO_TYPE, OVER, Conditions, Facts, Parent, TypeFacts
 from spoold.rules.gates.registry import Groups
+from spoold.rules.gates.requested import Requested
 from spoold.rules.gates.verdicts import Pass, Refuse, Verdict, Wait
 from spoold.rules.scheduling.graph import Graph
+from spoold.rules.scheduling.moment import Now
+from spoold.rules.scheduling.parked import Parked
 from spoold.rules.scheduling.queues import Queues
 
 # A wall clock can be set under a timer; looking again at least this often (s) bounds the delay.
@@ -56,18 +59,10 @@ class Entry:
         return rank_in(self.file)
 
 
-@dataclass(frozen=True, slots=True)
-class Now:
-    """One moment on both clocks of the leader (s)."""
-
-    monotonic: float
-    wall: float
-
-
 class Backlog:
     """All waiting tasks of a spool, as the leader knows them. Not a decision of its own: an index.
 
-    gathered: what the gates bring to the facts, set by the leader once a step.
+    gathered: what the gates bring to the facts, set by the leader once a step. parked: what waits for a request.
     """
 
     def __init__(self, parent: Callable[[str], Parent]) -> None:
@@ -82,6 +77,7 @@ class Backlog:
         self._shut: set[tuple[str, Hashable]] = set()
         self._opens: float | None = None
         self.gathered: Mapping[str, Any] = {}
+        self.parked = Parked()
         self._per_lane: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -112,15 +108,14 @@ class Backlog:
         return {lane: count for lane, count in sorted(self._per_lane.items()) if count}
 
     def add(self, entry: Entry, now: Now) -> str:
-        """Take a task in; return its key. If it closes dependency cycles, all their members are refused, naming one
-        of the cycles.
-        """
+        """Take a task in; return its key. If it closes cycles, all their members are refused, naming one of them."""
         task_key = key_in(entry.file)
         self.remove(task_key)
         self._entries[task_key] = entry
         self._per_lane[entry.lane] += 1
         conditions = entry.conditions
-        if conditions is NO_CONDITIONS and not entry.rest_until and not registry.OF_EVERY_TASK:
+        plain = conditions is NO_CONDITIONS and not entry.rest_until and not registry.OF_EVERY_TASK
+        if plain and not self.parked.names(task_key):
             entry.runnable = True  # as the gates would answer; true of nearly every task of a huge backlog
             self.put_back(entry)
             return task_key
@@ -146,6 +141,7 @@ class Backlog:
             self._per_lane[entry.lane] -= 1
             self._refused.pop(task_key, None)
             self._rings.pop(task_key, None)
+            self.parked.leave(task_key)
             if task_key in self._graph:
                 self._graph.remove(task_key)
         return entry
@@ -161,6 +157,12 @@ class Backlog:
                 self._content(child, self._entries[child])
             if not (waits and state is Parent.COMPLETED):
                 self._judge(child, self._entries[child], now)
+
+    def request(self, task_key: str, requests: tuple[Requested, ...], now: Now) -> None:
+        """Take in the requests about a task that stand now; if it waits, ask anew for it, and for no other task."""
+        self.parked.see(task_key, requests)
+        if task_key in self._entries:
+            self._judge(task_key, self._entries[task_key], now)
 
     def tick(self, now: Now) -> None:
         """Begin a step: ask anew for all tasks whose time has come, and let `lets` ask again."""
@@ -211,16 +213,14 @@ class Backlog:
     def lets(self, entry: Entry, facts: TypeFacts, now: Now) -> bool:
         """Whether the gates that are asked in every step let a runnable task go; facts: those of its type.
 
-        A gate that answers Wait is not asked again in this step for any task of the group; a gate that refuses ends
-        this task alone.
+        A gate that answers Wait is not asked again in this step for the group; a refusal ends this task alone.
         """
         if not entry.groups:
             return True
         if not self._shut.isdisjoint(entry.groups):
             return False
-        verdict = registry.judge_step(
-            entry.groups, entry.conditions, self._facts(key_in(entry.file), entry, now, facts)
-        )
+        known = self._facts(key_in(entry.file), entry, now, facts)
+        verdict = registry.judge_step(entry.groups, entry.conditions, known)
         if isinstance(verdict, Wait):
             mine = [pair for pair in entry.groups if pair[0] == verdict.gate]
             self._shut.update(mine or entry.groups)
@@ -230,7 +230,7 @@ class Backlog:
 
     def would_let(self, entry: Entry, facts: TypeFacts, now: Now) -> bool:
         """Whether every gate passes for a task that asks for nothing and is not in the backlog."""
-        if not registry.OF_EVERY_TASK:
+        if not registry.OF_EVERY_TASK and not self.parked.names(key_in(entry.file)):
             return True
         return isinstance(registry.judge(entry.conditions, self._facts(key_in(entry.file), entry, now, facts)), Pass)
 
@@ -273,25 +273,25 @@ class Backlog:
 
     def _facts(self, task_key: str, entry: Entry, now: Now, facts: TypeFacts = NO_TYPE) -> Facts:
         rest_s = entry.rest_until - now.monotonic if entry.rest_until else 0.0
-        ring = self._rings.get(task_key, ())
-        return Facts(now.wall, self._parent, rest_s, task_key, kind_in(entry.lane), ring, facts, self.gathered)
+        ring, about = self._rings.get(task_key, ()), self.parked.requested.get(task_key, ())
+        kind, order = kind_in(entry.lane), order_in(entry.file)
+        return Facts(now.wall, self._parent, rest_s, task_key, kind, ring, facts, self.gathered, order, about)
 
     def _judge(self, task_key: str, entry: Entry, now: Now) -> None:
         verdict = self.verdict(entry, now)
         was, entry.runnable = entry.runnable, verdict is None
+        unnamed = self.parked.judged(task_key, entry.file, verdict)
         if isinstance(verdict, Refuse):
             self._refused[task_key] = verdict
             return
         self._refused.pop(task_key, None)
         if verdict is None and not was:
             self.put_back(entry)
-        upcoming = list(registry.moments(entry.conditions))
-        if verdict is not None and verdict.until is not None:
-            upcoming.append(verdict.until)
+        named = () if verdict is None or verdict.until is None else (verdict.until,)
+        upcoming = [*registry.moments(entry.conditions), *named]
         if upcoming:
             heapq.heappush(self._timers, (now.monotonic + _in_s(min(upcoming), now), task_key))
-        elif verdict is not None and task_key not in self._graph:
-            # The task waits for a moment that its gate did not name.
+        elif unnamed:
             heapq.heappush(self._timers, (now.monotonic + LOOK_AGAIN_S, task_key))
 
 

@@ -16,7 +16,8 @@ from spoold.protocol.names import TaskName
 from spoold.rules.gates.facts import NO_TYPE, TypeFacts
 from spoold.rules.gates.registry import judge_type
 from spoold.rules.gates.verdicts import Pass, Wait
-from spoold.rules.scheduling.backlog import Backlog, Entry, Now
+from spoold.rules.scheduling.backlog import Backlog, Entry
+from spoold.rules.scheduling.moment import Now
 
 # The gates whose Wait is for units that others use.
 _COUNTED = frozenset({"limit", "rate"})

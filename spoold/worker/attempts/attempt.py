@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from spoold.protocol import layout
 from spoold.protocol.lanes import Lane
-from spoold.protocol.names import TaskName
+from spoold.protocol.names import TaskName, key
+from spoold.protocol.request import Request, Verb
 from spoold.protocol.task import Task
 from spoold.rules.attempts.outcome import Outcome
 from spoold.runner.job import Ending
@@ -27,8 +30,9 @@ class Attempt:
     stopping: why it is being stopped, which then is its outcome; ending: how its processes ended; decided: the
     outcome when it never ran; judged: its outcome in the end, once that is known. fenced: the claim is gone, so
     nothing of this attempt may be committed. frozen_at: since when (s since 1970) it is frozen, frozen_s: how long it
-    was frozen before; next: the name that its claim is getting; ordered_in: the number of the lease in which that
-    order was given. notes: warnings about it now; told: warnings already logged on stderr.
+    was frozen before; approval: the answer that let it start; asked: whether it asks people something, questions:
+    what it asked, with the answers, once it is over; next: the name that its claim is getting; ordered_in: the number
+    of the lease in which that order was given. notes: warnings about it now; told: warnings already logged on stderr.
     """
 
     name: TaskName
@@ -45,6 +49,9 @@ class Attempt:
     fenced: bool = False
     frozen_at: float | None = None
     frozen_s: float = 0.0
+    approval: dict[str, Any] | None = None
+    asked: bool = False
+    questions: list[dict[str, Any]] | None = None
     next: TaskName | None = None
     ordered_in: int = 0
     logged: int = 0
@@ -68,6 +75,12 @@ class Attempt:
         if note not in self.told:
             self.told.add(note)
             log.warning("%s; it is tried again", note)
+
+    def hear(self, requests: Iterable[Request]) -> None:
+        """Notice that the attempt asks people something."""
+        self.asked = self.asked or any(
+            request.verb is Verb.ASK and key(request.target) == key(self.name.id) for request in requests
+        )
 
     @property
     def files(self) -> set[str]:

@@ -90,6 +90,8 @@ def record_of(attempt: Attempt, verdict: Conclusion, now: str) -> dict[str, Any]
         "cpu_s": round(ending.cpu_s, 6) if ending and ending.cpu_s is not None else None,
         "estimated": False,
         "total": None,
+        "approval": attempt.approval,
+        "questions": attempt.questions,
     }
     if attempt.name.attempt > 1 and verdict.summed:
         own = Total.model_validate({"attempts": 1, **{name: result[name] for name in _SUMMED}})

@@ -23,6 +23,7 @@ from spoold.rules.attempts.memory import in_vain
 from spoold.rules.attempts.outcome import Outcome
 from spoold.rules.attempts.policy import RetryPolicy, retry_policy
 from spoold.runner.job import Ending
+from spoold.store.answers import replies
 from spoold.store.journal import Journal
 from spoold.store.ledger import Ledger
 from spoold.store.mover import Fate
@@ -107,6 +108,8 @@ class Settling:
             if outcome.code is Code.TRY_LATER and output.figures.quota is not None:
                 outcome = self._allowance.report(attempt, outcome, output.figures.quota)
             attempt.judged = outcome
+            if attempt.asked:
+                attempt.questions = replies(self._store.fs, attempt.name, attempt.claim)
         outcome = attempt.judged
         before, summed = None, True
         if attempt.name.attempt > 1:

@@ -12,9 +12,11 @@ from dataclasses import replace
 from functools import partial
 
 from spoold.protocol import codec, layout
+from spoold.protocol.approval import Approval
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName
+from spoold.protocol.request import Verb
 from spoold.protocol.result import Code
 from spoold.protocol.task import Task
 from spoold.rules.attempts import ends
@@ -22,7 +24,9 @@ from spoold.rules.attempts import outcome as outcomes
 from spoold.rules.attempts.memory import may_be_raised, raised
 from spoold.rules.attempts.policy import retry_policy
 from spoold.rules.gates.registry import conditions_of
+from spoold.rules.gates.requested import answer_of, record
 from spoold.runner.job import NoSlot, RunnerPort
+from spoold.store.answers import decided
 from spoold.store.dependencies import write_dependencies
 from spoold.store.journal import Journal
 from spoold.store.ledger import Ledger
@@ -179,6 +183,8 @@ class Starting:
         if (outcomes := self._outcomes.pop((attempt.name.id, attempt.name.attempt), None)) is not None:
             self._keep(attempt.key, f"deps/{FILE}", outcomes.file())
         closed = self._allowance.closed(attempt.lane)
+        if attempt.task.approval is not None:
+            self._bring_answer(attempt, attempt.task.approval)
         if self._lease.over:
             raise _LeaseOver
         if closed is not None:
@@ -187,6 +193,17 @@ class Starting:
             self._runner.start(job)
         self.fitness.proved()
         self._journal.note("STARTED", attempt.name.id, attempt.name.attempt, type=attempt.task.kind)
+
+    def _bring_answer(self, attempt: Attempt, approval: Approval) -> None:
+        """Give the task the answer that lets it start. Without one it goes back: the leader may not have seen what
+        was asked for last. Errors: CannotRun; OSError.
+        """
+        given = decided(self._store.fs, attempt.name, approval, attempt.claim)
+        if given is None or given.request.verb is Verb.REJECT:
+            why = "nobody's answer to its question stands" if given is None else f"it was rejected {given.told}"
+            raise CannotRun(outcomes.not_started(why))
+        attempt.approval = record(given, approval.ask, approval.choices)
+        self._keep(attempt.key, "answer.json", codec.dump(answer_of(given, approval.choices)))
 
     def _keep(self, key: str, name: str, data: bytes) -> None:
         with self.fitness.writing():

@@ -137,4 +137,5 @@ def _own(task: Task, name: TaskName, place: Workplace, settings: Settings) -> di
         "SPOOL_PROGRESS_FILE": f"{folder}/progress.json",
         "SPOOL_WORK_DIR": f"{folder}/work",
         "SPOOL_DEPS_DIR": f"{folder}/deps",
+        **({} if task.approval is None else {"SPOOL_ANSWER_FILE": f"{folder}/answer.json"}),
     }

@@ -1,0 +1,87 @@
+"""The requests that stand about single tasks, and the tasks that wait for one, by the gate that says so.
+
+Law: an index, which costs nothing while nothing comes or goes, however many tasks wait.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+from spoold.protocol.name_parts import age_in
+from spoold.rules.gates.gate import Wake
+from spoold.rules.gates.registry import wakes_of
+from spoold.rules.gates.requested import Requested
+from spoold.rules.gates.verdicts import Verdict, Wait
+
+
+class Parked:
+    """Tasks by gate and key. requested: the requests about each task, by key, whether it waits or not."""
+
+    def __init__(self) -> None:
+        self.requested: dict[str, tuple[Requested, ...]] = {}
+        self._gate: dict[str, str] = {}
+        self._files: dict[str, dict[str, str]] = {}
+        self._news: dict[str, dict[str, None]] = {}
+        self._ages: dict[str, list[tuple[str, str]]] = {}
+
+    def see(self, task_key: str, requests: tuple[Requested, ...]) -> None:
+        """Take in the requests about a task that stand now."""
+        self.requested[task_key] = requests
+        if not requests:
+            del self.requested[task_key]
+
+    def names(self, task_key: str) -> bool:
+        """Whether a request about the task stands."""
+        return task_key in self.requested
+
+    def judged(self, task_key: str, file: str, verdict: Verdict | None) -> bool:
+        """Take in the verdict on a task; True when a moment that its gate did not name may change it."""
+        wakes = wakes_of(verdict) if isinstance(verdict, Wait) else frozenset()
+        if not isinstance(verdict, Wait) or Wake.REQUEST not in wakes:
+            self.leave(task_key)
+            return Wake.TIME in wakes
+        self._park(verdict.gate, task_key, file)
+        return False
+
+    def _park(self, gate: str, task_key: str, file: str) -> None:
+        if self._gate.get(task_key) == gate and self._files[gate][task_key] == file:
+            return
+        self.leave(task_key)
+        self._gate[task_key] = gate
+        self._files.setdefault(gate, {})[task_key] = file
+        self._news.setdefault(gate, {})[task_key] = None
+        heapq.heappush(self._ages.setdefault(gate, []), (age_in(file), task_key))
+
+    def leave(self, task_key: str) -> None:
+        """Forget a task that waits there no longer."""
+        gate = self._gate.pop(task_key, None)
+        if gate is not None:
+            del self._files[gate][task_key]
+            self._news[gate].pop(task_key, None)
+
+    def at(self, gate: str, task_key: str) -> bool:
+        """Whether the task waits at this gate."""
+        return self._gate.get(task_key) == gate
+
+    def count(self, gate: str) -> int:
+        """How many tasks wait at a gate."""
+        return len(self._files.get(gate, ()))
+
+    def oldest(self, gate: str) -> str | None:
+        """The file of the task with the earliest order that waits at a gate."""
+        ages, files = self._ages.get(gate, []), self._files.get(gate, {})
+        while ages:
+            age, task_key = ages[0]
+            if task_key in files and age_in(files[task_key]) == age:
+                return files[task_key]
+            heapq.heappop(ages)
+        return None
+
+    def take(self, gate: str, most: int) -> Iterator[str]:
+        """The keys that came to a gate and were not taken yet, the first ones, at most so many."""
+        news = self._news.get(gate, {})
+        for _ in range(min(most, len(news))):
+            task_key = next(iter(news))
+            del news[task_key]
+            yield task_key

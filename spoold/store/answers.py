@@ -1,0 +1,50 @@
+"""The answers to the questions of a task, as the worker that runs it finds them.
+
+Law: an answer is a file that stands in control/ when the task begins; without one nothing begins. So a task starts
+only after its approval was published, whatever two leaders do at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spoold.protocol.approval import Approval
+from spoold.protocol.names import TaskName
+from spoold.protocol.request import Verb
+from spoold.rules.gates.requested import Requested, decision, record, reply
+from spoold.store import control, owners
+from spoold.system.filesystem import FileSystem
+
+
+def decided(fs: FileSystem, name: TaskName, approval: Approval, token: str) -> Requested | None:
+    """The answer to the question about a task's approval, None where none stands. token: a path. Errors: OSError."""
+    return decision(_from_people(fs, control.about_task(fs, name.id), token), approval, name.order)
+
+
+def replies(fs: FileSystem, name: TaskName, token: str) -> list[dict[str, Any]]:
+    """Each question that this attempt asked, and its answer: for its result. Errors: OSError."""
+    requests = _from_people(fs, control.about_task(fs, name.id), token)
+    asked = [one for one in requests if one.request.verb is Verb.ASK and one.attempt == name.attempt]
+    found = []
+    for one in sorted(asked, key=lambda one: one.unique):
+        given = reply(requests, one.unique)
+        unanswered = {"ask": one.ask, "answer": None, "by": "", "at": "", "reason": "", "rejected": False}
+        found.append(unanswered if given is None else record(given, one.ask, one.choices))
+    return found
+
+
+def replied(fs: FileSystem, task_id: str, about: str, token: str | None) -> Requested | None:
+    """The answer to one question of a running task, None while none stands. Errors: OSError."""
+    return reply(_from_people(fs, control.about_task(fs, task_id), token), about)
+
+
+def _from_people(fs: FileSystem, requests: tuple[Requested, ...], token: str | None) -> list[Requested]:
+    """The requests without the answers that a task gave itself."""
+    return [one for one in requests if one.request.verb is Verb.ASK or _is_from_a_person(fs, one, token)]
+
+
+def _is_from_a_person(fs: FileSystem, one: Requested, token: str | None) -> bool:
+    try:
+        return owners.may_answer(fs, control.path(one.request), token)
+    except FileNotFoundError:
+        return False  # it was removed since it was read

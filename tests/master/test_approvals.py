@@ -1,0 +1,267 @@
+"""Approvals: asked once, answered once, by whoever is first; what expires, and what comes too late."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from spoold.store.journal import Reader
+from tests.master.test_holds import cluster, drop, events, request
+from tests.support.cluster import Cluster
+
+ASK = {"ask": "Deploy?", "choices": ["yes", "no"]}
+
+
+def asks(made: Cluster) -> list[dict[str, Any]]:
+    names = [name for name in made.fs.list("control") if name.startswith("ask.")]
+    return [json.loads(made.fs.read(f"control/{name}")) for name in names]
+
+
+def result(made: Cluster, task_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        made.fs.read(made.find(task_id).path.replace("failed", "results", 1).replace("completed", "results", 1))
+    )
+    return found
+
+
+def waiting(worker: bool = True, **more: Any) -> Cluster:
+    made = cluster(worker=worker)
+    drop(made, "t", approval={**ASK, **more})
+    made.settle()
+    assert made.state("t") == "waiting"
+    return made
+
+
+def test_it_is_asked_for_once_and_the_answer_reaches_the_task_and_its_result() -> None:
+    made = waiting()
+    (asked,) = asks(made)
+    assert (asked["ask"], asked["choices"]) == ("Deploy?", ["yes", "no"])
+    made.advance(5)
+    assert events(made, "APPROVAL_ASKED", "APPROVED") == [("APPROVAL_ASKED", "t")]
+    request(made, "approve", "t", by="ada@desk", at="2026-02-02T09:00:00Z", answer="no", reason="well then")
+    made.settle()
+    assert made.state("t") == "claimed"
+    assert asks(made) == []
+    scratch = made.nodes["w1"].scratch
+    assert scratch is not None
+    assert json.loads(scratch.read("t.1", "answer.json", 0, 100)) == "no"
+    assert events(made, "APPROVAL_ASKED", "APPROVED") == [("APPROVAL_ASKED", "t"), ("APPROVED", "t")]
+    told = next(event.detail for event in Reader(made.fs).read() if event.event == "APPROVED")
+    assert (told["by"], told["answer"], told["at"]) == ("ada@desk", "no", "2026-02-02T09:00:00Z")
+    made.finish("t")
+    made.advance(2)
+    assert made.state("t") == "completed"
+    assert made.fs.list("control") == []
+    given = result(made, "t")["approval"]
+    assert given == {
+        "ask": "Deploy?",
+        "answer": "no",
+        "by": "ada@desk",
+        "at": "2026-02-02T09:00:00Z",
+        "reason": "well then",
+        "rejected": False,
+    }
+
+
+def test_it_is_asked_for_when_nothing_else_is_in_the_way_and_may_be_answered_before() -> None:
+    made = cluster()
+    drop(made, "p")
+    drop(made, "t", approval=ASK, dependencies=["p"])
+    drop(made, "u", approval=ASK, dependencies=["p"])
+    made.settle()
+    assert asks(made) == []
+    request(made, "approve", "u")
+    made.settle()
+    made.finish("p")
+    made.advance(3)
+    assert len(asks(made)) == 1
+    assert (made.state("t"), made.state("u")) == ("waiting", "claimed")
+    made.finish("u")
+    made.advance(2)
+    assert result(made, "u")["approval"]["answer"] == "yes", "the first choice"
+
+
+def test_a_rejection_fails_it_and_says_who_and_why_and_a_retry_asks_again() -> None:
+    made = waiting()
+    request(made, "reject", "t", by="ada@desk", reason="on a Friday?")
+    request(made, "approve", "t", "0", by="bob@desk")
+    made.settle()
+    assert made.state("t") == "failed"
+    assert result(made, "t")["error"]["code"] == "REJECTED"
+    assert "by ada@desk: on a Friday?" in result(made, "t")["error"]["message"]
+    assert result(made, "t")["approval"]["rejected"] is True
+    assert made.fs.list("control") == []
+    request(made, "retry", "t")
+    made.settle()
+    assert made.state("t") == "waiting"
+    assert len(asks(made)) == 1
+    request(made, "approve", "t")
+    made.settle()
+    assert made.state("t") == "claimed"
+
+
+def test_an_answer_to_an_earlier_round_is_no_answer() -> None:
+    made = waiting()
+    order = asks(made)[0]["order"]
+    request(made, "reject", "t", order=order)
+    made.settle()
+    request(made, "retry", "t")
+    made.settle()
+    request(made, "approve", "t", "2", order=order)
+    made.settle()
+    assert made.state("t") == "waiting"
+    assert ("IGNORED", "t") in events(made, "IGNORED")
+    assert asks(made)[0]["order"] != order
+
+
+def test_of_two_answers_the_first_counts_and_the_other_is_noted_and_removed() -> None:
+    made = cluster(worker=False)
+    drop(made, "t", approval=ASK)
+    made.settle()
+    request(made, "approve", "t", "b", by="ada", answer="yes")
+    made.settle()
+    assert made.state("t") == "ready"
+    request(made, "approve", "t", "a", by="bob", answer="no")
+    made.settle()
+    assert list(made.fs.list("control")) == ["approve.t.b.json"]
+    assert events(made, "IGNORED", "APPROVED") == [("APPROVED", "t"), ("IGNORED", "t")]
+    made.worker("w1")
+    made.settle()
+    made.finish("t")
+    made.advance(2)
+    assert result(made, "t")["approval"]["by"] == "ada"
+
+
+def test_an_answer_that_is_no_choice_is_none_and_so_is_one_to_a_task_that_asks_nothing() -> None:
+    made = waiting()
+    drop(made, "u", not_before="2100-01-01T00:00:00Z")
+    made.settle()
+    request(made, "approve", "t", answer="perhaps")
+    request(made, "approve", "u")
+    made.settle()
+    assert made.state("t") == "waiting"
+    assert events(made, "IGNORED") == [("IGNORED", "t"), ("IGNORED", "u")]
+    assert len(made.fs.list("control")) == 1
+
+
+@pytest.mark.parametrize(
+    ("on_expire", "state"), [("reject", "failed"), ("approve", "completed"), ("no", "completed")]
+)
+def test_silence_ends_as_the_task_says_and_the_time_goes_on_over_a_change_of_leader(
+    on_expire: str, state: str
+) -> None:
+    made = waiting(expires_s=100, on_expire=on_expire)
+    made.advance(40)
+    made.crash("m1")
+    made.master("m2")
+    made.advance(40)
+    assert made.state("t") == "waiting"
+    (asked,) = asks(made)
+    assert datetime.fromisoformat(asked["until"]).timestamp() <= made.clock.wall() + 21
+    made.advance(23)
+    if state == "completed":
+        made.finish("t")
+        made.advance(2)
+    assert made.state("t") == state
+    assert events(made, "APPROVAL_EXPIRED") == [("APPROVAL_EXPIRED", "t")]
+    if state == "failed":
+        assert result(made, "t")["error"]["code"] == "REJECTED"
+        assert "nobody answered 'Deploy?' within 1 m 40 s" in result(made, "t")["error"]["message"]
+    else:
+        given = result(made, "t")["approval"]
+        assert (given["answer"], given["by"]) == ("no" if on_expire == "no" else "yes", "nobody")
+    assert made.fs.list("control") == []
+
+
+def test_an_answer_after_the_end_is_noted_and_removed() -> None:
+    made = waiting(expires_s=10)
+    made.advance(12)
+    assert made.state("t") == "failed"
+    request(made, "approve", "t")
+    made.advance(2)
+    assert made.fs.list("control") == []
+    assert events(made, "IGNORED") == [("IGNORED", "t")]
+
+
+def test_a_ready_task_that_is_rejected_fails_and_a_running_one_is_rejected_when_it_comes_back() -> None:
+    made = cluster(worker=False)
+    drop(made, "t", approval=ASK)
+    drop(made, "u", approval=ASK)
+    request(made, "approve", "t")
+    made.settle()
+    assert made.state("t") == "ready"
+    request(made, "reject", "t", "2", by="ada")
+    made.settle()
+    assert made.state("t") == "failed"
+    made.worker("w1")
+    request(made, "approve", "u", "3")
+    made.settle()
+    assert made.state("u") == "claimed"
+    request(made, "reject", "u", "4")
+    made.advance(2)
+    assert made.state("u") == "claimed"
+    made.finish("u", exit_code=1)
+    made.advance(3)
+    assert made.state("u") == "failed"
+    assert result(made, "u")["error"]["code"] == "REJECTED"
+
+
+def test_a_worker_that_finds_no_answer_hands_the_task_back() -> None:
+    """As where two leaders lead at once, or a person removes the answer."""
+    made = cluster(worker=False)
+    drop(made, "t", approval=ASK)
+    made.settle()
+    request(made, "approve", "t")
+    made.settle()
+    assert made.state("t") == "ready"
+    made.fs.unlink("control/approve.t.1.json")
+    made.worker("w1")
+    made.nodes["m1"].frozen = True
+    made.settle()
+    assert made.state("t") == "returned"
+    made.nodes["m1"].frozen = False
+    made.advance(10)
+    assert made.state("t") == "waiting"
+    assert len(asks(made)) == 1
+    request(made, "approve", "t")
+    made.advance(5)
+    assert made.state("t") == "claimed"
+
+
+def test_an_answer_counts_for_every_attempt_and_over_a_change_of_leader() -> None:
+    made = waiting()
+    request(made, "approve", "t", answer="no")
+    made.settle()
+    made.finish("t", exit_code=1)
+    made.crash("m1")
+    made.master("m2")
+    made.advance(20)
+    assert made.state("t") == "claimed"
+    made.finish("t")
+    made.advance(2)
+    assert result(made, "t")["approval"]["answer"] == "no"
+
+
+def test_questions_of_a_running_task_stand_until_its_attempt_is_over() -> None:
+    made = cluster()
+    drop(made, "t")
+    made.settle()
+    request(made, "ask", "t", "q1", ask="Where?", choices=["here", "there"], attempt=1, by="t")
+    request(made, "ask", "t", "q2", ask="Who?", attempt=1, by="t")
+    made.settle()
+    request(made, "approve", "t", "a0", about="q1", answer="nowhere", by="ada")
+    request(made, "approve", "t", "a1", about="q1", answer="there", by="ada")
+    request(made, "reject", "t", "a3", about="gone", by="ada")
+    made.advance(12)
+    standing = sorted(made.fs.list("control"))
+    assert standing == ["approve.t.a1.json", "ask.t.q1.json", "ask.t.q2.json"]
+    assert events(made, "ANSWERED") == [("ANSWERED", "t")]
+    made.finish("t", exit_code=1)
+    made.advance(3)
+    assert made.fs.list("control") == []
+    first = json.loads(made.fs.read("results/t.1.w1.json"))["questions"]
+    assert [(one["ask"], one["answer"], one["by"]) for one in first] == [
+        ("Where?", "there", "ada"),
+        ("Who?", None, ""),
+    ]
