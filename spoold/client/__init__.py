@@ -10,6 +10,8 @@
     by_name      what names alone say, for a shell that completes a word
     selecting    tasks by their ids, or by what they have in common
     asking       whether a task can be cancelled or tried again
+    deciding     holds, approvals and questions: what people decide about single tasks
+    questions    the questions that stand, and whether a task can be held, released or answered
     listing      the long form of a list of tasks
     info         everything that is known of one task
     inquiry      why a task is not running

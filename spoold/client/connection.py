@@ -126,16 +126,19 @@ class Connection:
         while len(self.dropped) > REMEMBERED:
             del self.dropped[next(iter(self.dropped))]
 
-    def post(self, verb: Verb, target: str, reason: str, *, until: datetime | None = None) -> None:
-        """Put a request into control/. until: when a pause ends by itself. Errors: BadName for a target that no
-        file name can hold.
+    def post(
+        self, verb: Verb, target: str, reason: str, *, until: datetime | None = None, by: str = "", **more: Any
+    ) -> str:
+        """Put a request into control/; return its UNIQUE. until: when a pause ends by itself; by: who asks, by
+        default this user; more: as for `control.post`. Errors: BadName for a target that no file name can hold.
         """
         from spoold.store import control
 
         unique = f"{base36(self.micros(), 10)}-{submission.suffix()}"
-        write = partial(control.post, self.store, verb, target, unique, by=_caller(), reason=reason, until=until)
+        said = {"by": by or _caller(), "reason": reason, "until": until, **more}
         with self.reaching(), self._writing:
-            self._through_tmp(write)
+            self._through_tmp(partial(control.post, self.store, verb, target, unique, **said))
+        return unique
 
     def change_settings(self, said: Mapping[str, Any], *, unset: Iterable[str] = (), reason: str = "") -> str:
         """Publish a change of settings; returns its revision, '' where all of it holds already.

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from spoold.client import limits, pauses
+from spoold.client.deciding import Deciding
 from spoold.client.reading import Reading
 from spoold.client.submitting import Submitting
 from spoold.protocol.amount import amount
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from spoold.store.locate import Located
 
 
-class SpoolClient(Submitting, Reading):
+class SpoolClient(Submitting, Reading, Deciding):
     """An open spool: `with Spool("/mnt/spool") as spool: …`. Thread-safe, except `close`. Every method that reaches
     the spool raises Unavailable, with advice, when it cannot be reached."""
 

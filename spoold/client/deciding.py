@@ -1,0 +1,160 @@
+"""Holds, approvals and questions: what people decide about single tasks, and how a task asks them.
+
+Law: a call for several tasks checks all of them before it requests anything. These checks only save a person a wait:
+the leader judges each request again. A task cannot answer: within one, every answer is refused.
+Touches: the clock, the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from spoold.client.connection import Connection
+from spoold.protocol.errors import NotFound, SpoolError, WaitTimeout
+from spoold.protocol.lifecycle import State
+from spoold.protocol.request import Verb
+
+# Methods import their own needs: importing everything here takes longer than a short command.
+if TYPE_CHECKING:
+    from spoold.client.questions import Answer, Question
+    from spoold.rules.gates.requested import Requested
+    from spoold.store.locate import Located
+
+
+class Deciding(Connection):
+    """The ways to hold tasks, and to ask and answer questions about them."""
+
+    def hold(self, ids: str | Iterable[str], *, reason: str = "") -> list[str]:
+        """Request that tasks wait until `release_held`, by their whole ids; returns these. A ready task goes back.
+
+        Errors: NotFound; SpoolError for a task that runs, has ended or was rejected; then nothing is requested.
+        """
+        from spoold.client import asking, questions
+
+        found = self._found(ids)
+        asking.insist(found, questions.refuses_hold)
+        return [self._decide(Verb.HOLD, located, reason) for located in found]
+
+    def release_held(self, ids: str | Iterable[str], *, reason: str = "") -> list[str]:
+        """Request that held tasks go on, by their whole ids; returns these.
+
+        Errors: NotFound; SpoolError for a task that is not held; then nothing is requested.
+        """
+        from spoold.client import asking, questions
+
+        found = self._found(ids)
+        with self.reaching():
+            asking.insist(found, lambda located: questions.refuses_release(self.store, located))
+        return [self._decide(Verb.UNHOLD, located, reason) for located in found]
+
+    def asks(self) -> tuple[Question, ...]:
+        """Return the questions that nobody has answered, the oldest first."""
+        from spoold.client import questions
+
+        with self.reaching():
+            return questions.list_questions(self.store)
+
+    def approve(
+        self, task_id: str, answer: Any = None, *, reason: str = "", question: str = "", said: str | None = None
+    ) -> str:
+        """Answer the question of a task, which then starts, or goes on; returns its id.
+
+        answer: any JSON value; None is the first of the choices, or true. question: which, if a running task asks
+        several; said: the answer as a person typed it, which counts where it is one of the choices. Errors: NotFound;
+        SpoolError where nothing is asked, for a wrong answer, and within a task.
+        """
+        from spoold.client import questions
+
+        located, asked = self._asked(task_id, question)
+        answer = said if said in asked.choices else answer
+        if (error := questions.refuses_answer(asked, answer)) is not None:
+            raise error
+        return self._decide(Verb.APPROVE, located, reason, answer=answer, about=asked.about, order=asked.order)
+
+    def reject(self, task_id: str, *, reason: str, question: str = "") -> str:
+        """Answer the question of a task with no: it fails as REJECTED, and one that runs is told so; returns its id.
+
+        question: as for `approve`. Errors: NotFound; SpoolError where nothing is asked, and within a task.
+        """
+        located, asked = self._asked(task_id, question)
+        return self._decide(Verb.REJECT, located, reason, about=asked.about, order=asked.order)
+
+    def ask(self, text: str, choices: Sequence[str] = (), *, expires_s: float | None = None) -> str:
+        """Put a question to people, from within a running task; returns its name for `answer_to`.
+
+        expires_s: until when people are told to answer; nobody is kept from answering later. Errors: SpoolError
+        outside a task.
+        """
+        task_id, attempt = os.environ.get("SPOOL_TASK_ID", ""), os.environ.get("SPOOL_ATTEMPT", "")
+        if not task_id or not attempt.isdecimal():
+            raise SpoolError("only a running task can ask, and this is none: it has no SPOOL_TASK_ID.")
+        until = None if expires_s is None else datetime.fromtimestamp(self.store.clock.wall() + expires_s, UTC)
+        by = f"{task_id} on {os.environ.get('SPOOL_WORKER_ID', 'a worker')}"
+        return self.post(
+            Verb.ASK, task_id, "", by=by, until=until, ask=text, choices=tuple(choices), attempt=int(attempt)
+        )
+
+    def answer_to(
+        self, question: str, timeout: float | None = None, *, sleep: Callable[[float], None] = time.sleep
+    ) -> Answer:
+        """Wait for the answer to a question of this task. timeout: in seconds.
+
+        Errors: WaitTimeout; NotFound where the question is gone, as when this attempt is over.
+        """
+        from spoold.client import questions
+        from spoold.client.pace import Pace
+
+        task_id, clock = os.environ.get("SPOOL_TASK_ID", ""), self.store.clock
+        pace = Pace(clock, self.store.settings.poll)
+        give_up_at = None if timeout is None else clock.monotonic() + timeout
+        with self.waiting():
+            while True:
+                with self.reaching():
+                    look = pace.forgiving(lambda: questions.look_for(self.store, task_id, question), questions.UNSEEN)
+                if look.answer is not None:
+                    return look.answer
+                if not look.asked:
+                    raise NotFound(f"the question {question} of {task_id} is gone, and nobody has answered it.")
+                left_s = None if give_up_at is None else give_up_at - clock.monotonic()
+                if left_s is not None and left_s <= 0:
+                    raise WaitTimeout(f"nobody has answered after {timeout:g} s; the question stands.")
+                sleep(pace.pause_s() if left_s is None else min(pace.pause_s(), left_s))
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """The time in which a task waits for people. What a task gives up meanwhile is given up here."""
+        yield
+
+    def _asked(self, task_id: str, question: str) -> tuple[Located, Requested]:
+        """Return a task and its question, for an answer. Errors: NotFound, SpoolError."""
+        from spoold.client import questions
+
+        inside = os.environ.get("SPOOL_TASK_ID")
+        if inside:
+            raise SpoolError(f"this runs within task {inside}, and a task cannot answer: ask a person to do it.")
+        (located,) = self._found(task_id)
+        with self.reaching():
+            return located, questions.question_of(self.store, located, question)
+
+    def _found(self, refs: str | Iterable[str]) -> list[Located]:
+        """Locate tasks by whole ids: the beginning of an id may fit another task. Errors: NotFound."""
+        from spoold.client import selecting
+
+        with self.reaching():
+            found, wrong = selecting.find(self.store, [refs] if isinstance(refs, str) else list(refs), exactly=True)
+        for error in wrong.values():
+            raise error
+        for located in found:
+            if located.state is State.PENDING and located.id == located.drop:
+                raise NotFound(f"pending/{located.drop} has no id yet; wait a moment, until it is admitted.")
+        return found
+
+    def _decide(self, verb: Verb, located: Located, reason: str, **more: Any) -> str:
+        said = {name: value for name, value in more.items() if value is not None}
+        self.post(verb, located.id, reason, durable=self.store.durable, **said)
+        return located.id

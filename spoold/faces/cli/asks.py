@@ -1,0 +1,98 @@
+"""`spool asks`, `spool approve` and `spool reject`: the questions of tasks, and the answers of people.
+
+Law: a task is named by its whole id, since the beginning of an id may fit another task. Within a task these verbs
+answer nothing: the client refuses.
+
+Touches: the terminal.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from spoold.faces.cli import completing, output
+from spoold.faces.cli.session import session
+
+ASKS_EPILOG = """Example: spool asks --json"""
+APPROVE_EPILOG = """Example: spool approve deploy-7
+
+Example: spool approve deploy-7 --answer no --reason 'staging only'"""
+REJECT_EPILOG = """Example: spool reject deploy-7 --reason 'the tests are red'"""
+
+Task = Annotated[str, typer.Argument(metavar="ID", help="A task, by its whole id.", autocompletion=completing.living)]
+Which = Annotated[
+    str,
+    typer.Option(
+        "--question", metavar="NAME", help="Which question, if a running task asks several; see `spool asks`."
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the three verbs."""
+    app.command("asks", epilog=ASKS_EPILOG)(asks)
+    app.command("approve", epilog=APPROVE_EPILOG)(approve)
+    app.command("reject", epilog=REJECT_EPILOG)(reject)
+
+
+def asks(ctx: typer.Context, as_json: output.JsonOption = False) -> None:
+    """List the questions that nobody has answered: of tasks that wait for an approval, and of tasks that run."""
+    with session(ctx).spool() as spool:
+        found = spool.asks()
+    if as_json:
+        output.print_json(found)
+    elif not found:
+        output.print_prose("nobody is asked anything")
+    else:
+        rows = [
+            (one.task, ", ".join(one.choices) or "-", one.at, one.until or "-", one.question, one.ask)
+            for one in found
+        ]
+        output.print_table(("TASK", "CHOICES", "ASKED", "EXPIRES", "NAME", "QUESTION"), rows)
+
+
+def approve(
+    ctx: typer.Context,
+    task: Task,
+    answer: Annotated[
+        str | None,
+        typer.Option("--answer", metavar="JSON", help="The answer: one of the choices, or any JSON value."),
+    ] = None,
+    question: Which = "",
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept with the task.")] = "",
+) -> None:
+    """Answer the question of a task, which then starts, or goes on.
+
+    Without --answer it is the first of the choices, or true. The task reads it in the file SPOOL_ANSWER_FILE; its
+    result says who answered, when and what. An answer may come before the question is asked. A task cannot answer."""
+    with session(ctx).spool() as spool:
+        value = None if answer is None else value_of(answer)
+        spool.approve(task, value, said=answer, reason=reason, question=question)
+    output.remark(f"{output.within(task)} has its answer")
+
+
+def reject(
+    ctx: typer.Context,
+    task: Task,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept with the task.")],
+    question: Which = "",
+) -> None:
+    """Answer the question of a task with no.
+
+    A task that waits for its approval fails as REJECTED; `spool retry` asks anew. A task that runs is told so. A task
+    cannot answer."""
+    with session(ctx).spool() as spool:
+        spool.reject(task, reason=reason, question=question)
+    output.remark(f"{output.within(task)} was rejected")
+
+
+def value_of(text: str) -> Any:
+    """Return the JSON value of a word on the command line; a word that is no JSON is a text."""
+    import json
+
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
