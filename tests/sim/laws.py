@@ -15,6 +15,7 @@ from spoold.protocol.lifecycle import allowed
 from spoold.protocol.names import EndedName, TaskName, key, parse_archived, parse_ended, parse_returned, parse_task
 from spoold.protocol.request import parse_request
 from tests.sim.conduct import Broken, Conduct
+from tests.sim.decided import Decided
 from tests.sim.journals import Journals
 from tests.sim.programs import Execution
 from tests.sim.scheduler import Scheduler
@@ -58,6 +59,7 @@ class Laws:
     since: dict[str, float] = field(default_factory=dict)
     journals: Journals = field(default_factory=Journals)
     conduct: Conduct = field(init=False)
+    decided: Decided = field(default_factory=Decided)
 
     def __post_init__(self) -> None:
         self.conduct = Conduct(self.scheduler, self.server, self.by_lock)
@@ -67,6 +69,7 @@ class Laws:
         if replaced:
             raise Broken(f"written once: {src} was renamed onto {dst}, which was there")
         self.conduct.renamed(src, dst)
+        self.decided.renamed(self.server, self.scheduler.now, dst)
         before, after = token_at(src), token_at(dst)
         token = before or after
         if token is None:

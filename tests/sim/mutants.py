@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
+from tests.sim.mutants_approvals import approvals
 from tests.sim.mutants_clocks import clocks
 from tests.sim.mutants_drops import reused, slow
 from tests.sim.mutants_edges import edges
@@ -42,6 +43,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *slow.all,
     *reused.all,
     *edges.all,
+    *approvals.all,
 )
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 BUDGET = 1500

@@ -107,6 +107,11 @@ class Play:
         self._done.add(what)
         return True
 
+    @property
+    def happened(self) -> frozenset[str]:
+        """What `once` was true for."""
+        return frozenset(self._done)
+
     def living(self, base: str) -> str | None:
         """The name under which a node lives now."""
         names = self.cluster.nodes
@@ -201,6 +206,29 @@ def _retries(play: Play) -> None:
         play.wish(lambda spool: spool.retry("a"))
 
 
+def _releases_and_approves(play: Play) -> None:
+    """First the hold is lifted, then the question, once it is put, is answered."""
+    if play.once("releases", play.cluster.where("a") == "waiting"):
+        play.wish(lambda spool: spool.release_held("a"))
+    if play.once("approves", _is_asked(play)):
+        play.wish(lambda spool: spool.approve("a", "no"))
+
+
+def _rejects_retries_and_approves(play: Play) -> None:
+    if play.once("rejects", _is_asked(play)):
+        play.wish(lambda spool: spool.reject("a", reason="no"))
+    if play.once("retries", play.cluster.where("a") == "failed"):
+        play.wish(lambda spool: spool.retry("a"))
+    if "retries" in play.happened and play.once("approves", play.cluster.where("a") == "waiting" and _is_asked(play)):
+        play.wish(lambda spool: spool.approve("a"))
+
+
+def _is_asked(play: Play) -> bool:
+    return any(name.startswith("ask.a.") for name in play.cluster.fs.list("control"))
+
+
+_APPROVAL: dict[str, Any] = {"ask": "Deploy?", "choices": ["yes", "no"]}
+
 STORIES = (
     Story("first task", ("m1", "w1"), (_work("a"),), {"a": "completed"}),
     Story("retry", ("m1", "w1"), (_work("a"),), {"a": "completed"}, exits=(("a.1", 1),)),
@@ -247,6 +275,27 @@ STORIES = (
         {"a": "failed", "b": "completed", "c": "completed"},
         exits=(("a", 1),),
         turn=_freezes,
+    ),
+    Story(
+        "held and approved",
+        ("m1", "m2", "w1"),
+        (_work("a", hold="not yet", approval=_APPROVAL),),
+        {"a": "completed"},
+        exits=(("a.1", 1),),
+        turn=_releases_and_approves,
+    ),
+    Story(
+        "rejected, then approved",
+        ("m1", "w1"),
+        (_work("a", approval=_APPROVAL),),
+        {"a": "completed"},
+        turn=_rejects_retries_and_approves,
+    ),
+    Story(
+        "silence approves",
+        ("m1", "w1"),
+        (_work("a", approval={**_APPROVAL, "expires_s": 3, "on_expire": "no"}),),
+        {"a": "completed"},
     ),
     Story(
         "archive",

@@ -16,9 +16,10 @@ from spoold.rules.tree.finding import Severity
 from spoold.store.initialise import initialise
 from spoold.store.store import open_store
 from spoold.store.survey import survey
-from tests.sim import reusers, scribes
+from tests.sim import deciders, reusers, scribes
 from tests.sim.chance import settled
 from tests.sim.conduct import Broken
+from tests.sim.deciders import Decider
 from tests.sim.laws import Laws, check_executions
 from tests.sim.machine import Clocks, Machine
 from tests.sim.programs import Execution
@@ -93,6 +94,9 @@ class Universe:
         self.scribes = [Scribe(self.scheduler, self.server, self.weather, self.laws, n) for n in range(count)]
         count = round(reusers.REUSERS * self.weather.draw("reusers"))
         self.reusers = [Reuser(self.scheduler, self.server, self.weather, self.laws, n) for n in range(count)]
+        self.deciders = [
+            Decider(self.scheduler, self.server, self.weather, self.laws, n) for n in range(deciders.DECIDERS)
+        ]
         self.client.timely = "clock" not in self.weather.blows and self._disagree()
 
     def _disagree(self) -> bool:
@@ -131,6 +135,9 @@ class Universe:
             self.scheduler.spawn(scribe.name, scribe.live, scribes.BEGIN_S * self.weather.draw("begins", scribe.name))
         for reuser in self.reusers:
             self.scheduler.spawn(reuser.name, reuser.live, reusers.BEGIN_S * self.weather.draw("begins", reuser.name))
+        for decider in self.deciders:
+            begin_s = deciders.BEGIN_S * self.weather.draw("begins", decider.base)
+            self.scheduler.spawn(decider.base, decider.live, begin_s)
         for kind in self.weather.blows:
             self.scheduler.spawn(f"blows of {kind}", lambda kind=kind: self._blows(kind))  # type: ignore[misc]
         self.scheduler.run(STORM_S, self._over)
@@ -141,6 +148,9 @@ class Universe:
         check_executions(self.executions, self.scheduler.now, self.laws.conduct.forgot_at + BEGUN_S)
         for reuser in self.reusers:
             reuser.check()
+        self.laws.decided.check(self.executions)
+        for decider in self.deciders:
+            decider.check()
         check_ends(self.laws, self.client.cancelled)
         self._audit()
 
@@ -151,7 +161,8 @@ class Universe:
             self._looked_at = (self.laws.moves, self.client.done)
             states = [self.laws.tokens.get(task, "").partition("/")[0] for task in self.laws.asked]
             self._ended = self.client.done and all(state in ("completed", "failed") for state in states)
-        return self._ended and all(reuser.done for reuser in self.reusers)
+        others: list[Reuser | Decider] = [*self.reusers, *self.deciders]
+        return self._ended and all(one.done for one in others)
 
     def _calm(self) -> None:
         """From here on nothing goes wrong any more, and whoever is down is started again."""

@@ -205,6 +205,8 @@ def check_ends(laws: Laws, cancelled: set[str]) -> None:
         down = [p for p in asked.parents if laws.tokens.get(key(p), "").startswith("failed/")]
         if code == "CANCELLED" and key(asked.id) in cancelled:
             continue
+        if code == "REJECTED" and key(asked.id) in laws.decided.asking:
+            continue
         if code == "DEPENDENCY_FAILED" and down:
             continue
         if code not in ("MAX_RETRIES", "EXIT_NONZERO") or down:

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from tests.sim import edges, machine, programs, reusers, scribes, universe, weather, workload
+from tests.sim import deciders, edges, machine, programs, reusers, scribes, universe, weather, workload
 from tests.sim.unfit import Credulous, NamesLost, TwoWinners
 from tests.sim.universe import Outcome, simulate
 
@@ -73,7 +73,10 @@ _EDGES: tuple[Change, ...] = (
     (universe, "Laws", edges.EdgeLaws),
     (universe, "check_ends", edges.check_edges),
 )
+# People who hold tasks, approve them, reject them and answer twice.
+_APPROVALS: tuple[Change, ...] = ((deciders, "DECIDERS", 3),)
 WORLDS: dict[str, tuple[Change, ...]] = {
+    "approvals": _APPROVALS,
     "fit": (),
     "edges": _EDGES,
     "forgetful": _FORGETFUL,
