@@ -9,6 +9,7 @@ and the next program that uses its name makes a new file. If not, it goes back t
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from itertools import count
 
@@ -125,8 +126,9 @@ class Originals:
         fs, path = desk.store.fs, desk.door.at(name.encode())
         self._look_at[name] = desk.step.now.monotonic + LOOK_S
         try:
-            if fs.has_writer(path):
-                return
+            with contextlib.suppress(FileNotFoundError):  # it is gone, or seems so: the next call lists the door
+                if fs.has_writer(path):
+                    return
             data = absence.read(fs, path, desk.store.settings.drop.max_bytes + 1)
         except FileNotFoundError:
             return  # a listing shows it, but reading does not: its content is unknown

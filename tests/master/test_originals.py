@@ -229,3 +229,15 @@ def test_an_original_that_is_not_found_for_a_moment_does_not_run_twice() -> None
     assert len(ids(made)) == 1
     assert made.troubles == []
     nothing_is_left(made)
+
+
+@pytest.mark.parametrize("remote", [True, False])
+def test_an_original_whose_removal_seemed_to_fail_is_not_waited_for(remote: bool) -> None:
+    made = cluster(remote=remote)
+    made.nodes["m1"].fs.fail("unlink", "admitting/", errno.EIO, "done")
+    made.submit("job.json", task("a"))
+    made.advance(10)
+    nothing_is_left(made)
+    desk = made.nodes["m1"].master.desk
+    assert desk is not None
+    assert desk.door.open_drops() == 0
