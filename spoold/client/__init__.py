@@ -20,6 +20,7 @@
     stock        what the gates count, as the leader's snapshot shows it
     rejections   the drop that was rejected because a task has its id
     endings      how attempts ended, and the last line that they wrote
+    estimates    when tasks will have ended
     parents      the state of what a task waits for: tasks and batches
     origins      the tasks with which a dependency failure began
     status       the picture of the cluster, also without a leader

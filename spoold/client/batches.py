@@ -9,10 +9,12 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import reduce
 
+from spoold.client.estimates import time_left
 from spoold.client.selecting import Words, nothing_fits, select
 from spoold.client.waiting import read_result
 from spoold.protocol.errors import SpoolError
 from spoold.protocol.lifecycle import SHOWN, State
+from spoold.protocol.names import key
 from spoold.protocol.result import Result, Total
 from spoold.rules.answers.selection import Selection
 from spoold.rules.attempts.accounts import plus, total_of
@@ -37,7 +39,9 @@ class Cause:
 @dataclass(frozen=True, slots=True)
 class Progress:
     """One batch. tasks: count by state; ended: completed, failed or rejected; causes: the most frequent first;
-    spent: by all attempts of tasks that ended, None where none has."""
+    spent: by all attempts of tasks that ended, None where none has. eta_s: in how many seconds all will have ended at
+    the earliest, None if unknown; eta_unknown: the reason, in words.
+    """
 
     batch: str
     tasks: dict[str, int]
@@ -45,6 +49,8 @@ class Progress:
     ended: int
     causes: tuple[Cause, ...]
     spent: Total | None
+    eta_s: float | None = None
+    eta_unknown: str = ""
 
 
 class Batch:
@@ -61,7 +67,9 @@ class Batch:
         tasks = dict.fromkeys((state.value for state in SHOWN), 0)
         failed: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
         spent: list[Total] = []
+        kinds: list[tuple[Located, str]] = []
         for located in select(self._store, self._selection, met=self._met):
+            kinds.append((located, self._met.admitted.get(key(located.id), ("", ""))[0]))
             tasks[located.state.value] += 1
             result = self._result(located)
             if result is not None:
@@ -79,7 +87,8 @@ class Batch:
         causes.sort(key=lambda cause: (-cause.count, cause.code))
         ended = sum(tasks[state.value] for state in ENDED)
         together = reduce(plus, spent) if spent else None
-        return Progress(self._selection.batches[0], tasks, total, ended, tuple(causes), together)
+        left = time_left(self._store, kinds)
+        return Progress(self._selection.batches[0], tasks, total, ended, tuple(causes), together, *left)
 
     def _result(self, located: Located) -> Result | None:
         """Return the result that counts; None where there is none, or it cannot be read."""

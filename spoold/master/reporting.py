@@ -21,6 +21,7 @@ from spoold.protocol.names import BeatName, SnapshotName
 from spoold.protocol.snapshot import Leadership as LeadershipPart
 from spoold.protocol.snapshot import Snapshot, TaskCounts
 from spoold.rules.attempts.accounts import spent_by
+from spoold.rules.attempts.durations import Estimates
 from spoold.rules.cluster.clocks import warnings as clock_warnings
 from spoold.rules.cluster.nodes import ASLEEP, count_workers, node_of
 from spoold.rules.cluster.tempo import Tally, Tempo
@@ -59,7 +60,7 @@ class Reporting:
         self._tried: dict[str, BeatName] = {}
         self._gone: dict[str, int] = {}
         self._gone_at: float | None = None
-        self._tempo, self._tally = Tempo(), Tally()
+        self._tempo, self._tally, self._estimates = Tempo(), Tally(), Estimates()
         self._counted_at: float | None = None
         self._mounts: dict[str, MountFacts] = {}
         self._mounts_at = 0.0
@@ -116,6 +117,8 @@ class Reporting:
         self._count_rejected(desk)
         self._judge_mounts(desk)
         self._look_at_tree(desk)
+        if self._published_at is None and (before := snapshots.latest(desk.store.fs)) is not None:
+            self._estimates.begin(before[1].durations)
         snapshot = self._snapshot(desk, leadership, growing)
         if self._published_at is None:
             for name in snapshots.list_snapshots(desk.store.fs):  # of former leaders
@@ -138,12 +141,14 @@ class Reporting:
                 if read is not None:
                     self._beats[node] = read
                     self._tally.hear(desk.step.now.monotonic, node, read.beat, read.endings)
+                    self._estimates.hear(node, read.durations)
                 else:
                     desk.polling.hasten("beats")
         for gone in self._tried.keys() - desk.view.beats.keys():
             del self._tried[gone]
             self._beats.pop(gone, None)
             self._tally.forget(gone)
+            self._estimates.forget(gone)
 
     def _count_rejected(self, desk: Desk) -> None:
         """Count rejected drops anew at times: the leader counts its own, but people clear the directory."""
@@ -203,6 +208,7 @@ class Reporting:
             recent=self._tally.recent(now),
             spent=spent_by(workers),
             types=outlook.types(desk),
+            durations=self._estimates.now(),
             gates=outlook.gates(desk),
             paused=tuple(sorted(desk.paused)),
             halted=is_halted(desk),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -148,6 +148,9 @@ TaskId = Annotated[str, AfterValidator(_id)]
 Count = Annotated[Whole, Field(ge=0, lt=1 << 64)] | Annotated[Real, Field(ge=0, allow_inf_nan=False)]
 Seconds = Annotated[Real, Field(ge=0, le=10**9, allow_inf_nan=False)]
 SomeSeconds = Annotated[Real, Field(gt=0, le=10**9, allow_inf_nan=False)]
+# A timeout that the pool finds by itself, from how long tasks of the type take.
+AUTO = "auto"
+Timeout = SomeSeconds | Literal["auto"]
 Stamp = Annotated[AwareDatetime, BeforeValidator(_stamp)]
 Env = Annotated[dict[str, str], AfterValidator(_env)]
 Directory = Annotated[str, AfterValidator(_directory)]

@@ -78,6 +78,15 @@ class Running(BaseModel):
     frozen_s: Real = 0
 
 
+class Lasted(BaseModel):
+    """How long (s) a worker's last successful attempts of one type took; n: how many there were since it started."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
+
+    n: Times = 0
+    last: tuple[Real, ...] = ()
+
+
 class Capabilities(BaseModel):
     """The tasks that a worker can run. handlers are the types it has handlers for; types empty = any type.
 
@@ -133,5 +142,6 @@ class Heartbeat(BaseModel):
     avoids: dict[str, str] = {}
     endings: dict[str, Times] = {}
     spent: Spent | None = None
+    durations: dict[str, Lasted] = {}
     mount: MountFacts | None = None
     settings: str = ""

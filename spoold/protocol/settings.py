@@ -18,6 +18,7 @@ from spoold.protocol.fields import (
     Seconds,
     SomeSeconds,
     Strict,
+    Timeout,
     Units,
     Uses,
     Whole,
@@ -60,7 +61,7 @@ class Heartbeats(Strict):
 class TypeSettings(Strict):
     """Defaults for tasks of one type. timeout in seconds for one attempt."""
 
-    timeout: SomeSeconds | None = None
+    timeout: Timeout | None = None
     max_retries: Whole | None = Field(default=None, ge=0, le=1000)
     max_concurrent: Whole | None = Field(default=None, ge=0, le=1_000_000)
     priority: Priority | None = None

@@ -91,6 +91,14 @@ class Recent(_Part):
     rejections: dict[str, int] = {}
 
 
+class Durations(_Part):
+    """How long (s) the last successful attempts of a type took: n of them, at most 100."""
+
+    n: int = 0
+    mean_s: float = 0
+    p95_s: float = 0
+
+
 def no_tasks() -> dict[str, int]:
     """The counts of one type in `types`: active is ready and running together, which limits cap."""
     return {"waiting": 0, "ready": 0, "running": 0, "active": 0}
@@ -115,6 +123,7 @@ class Snapshot(_Part):
     recent: Recent = Recent()
     spent: Total | None = None
     types: dict[str, dict[str, int]] = {}
+    durations: dict[str, Durations] = {}
     gates: dict[str, dict[str, Any]] = {}
     paused: tuple[str, ...] = ()
     halted: bool = False

@@ -29,6 +29,7 @@ from spoold.protocol.fields import (
     Stamp,
     Strict,
     TaskId,
+    Timeout,
     Uses,
     Whole,
     Words,
@@ -73,7 +74,7 @@ class Task(Strict):
     name: str = Field(default="", max_length=500)
     priority: Priority | None = None
     created_at: Stamp | None = None
-    timeout: SomeSeconds | None = None
+    timeout: Timeout | None = None
     input: Any = None
     command: str | tuple[str, ...] | None = None
     python: Callable | None = Field(default=None, max_length=200)

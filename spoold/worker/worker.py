@@ -194,8 +194,7 @@ class Worker:
             capabilities=self._offering.now,
             notes=self.notes,
             avoids=self._cooldown.avoids(),
-            endings=dict(self._settling.endings),
-            spent=self._settling.spent.total(),
+            **self._settling.told(),
             **measured(self._attempts.values(), self.runner, self.scratch, self.host),
         )
         self._status = standing

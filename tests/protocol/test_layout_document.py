@@ -15,7 +15,7 @@ from spoold.protocol.change import CHANGEABLE, Change, parse_change
 from spoold.protocol.checkpoint import Checkpoint, parse_checkpoint
 from spoold.protocol.drop import UNFINISHED, UNIQUE, WHOLE
 from spoold.protocol.event import Event
-from spoold.protocol.heartbeat import Capabilities, Heartbeat, HostId, MountFacts, Running
+from spoold.protocol.heartbeat import Capabilities, Heartbeat, HostId, Lasted, MountFacts, Running
 from spoold.protocol.lanes import LANE_MAX, parse_lane
 from spoold.protocol.lifecycle import DIRECTORIES, MOVES
 from spoold.protocol.order import PRIORITIES
@@ -311,7 +311,7 @@ def test_the_ranges_of_the_numbers_of_a_beat_are_all_told() -> None:
         )
         told |= dict.fromkeys(quoted([named]) - {"spent"}, (least, most))
     real: dict[str, tuple[float, float]] = {}
-    for model in (Heartbeat, Running, Capabilities):
+    for model in (Heartbeat, Running, Capabilities, Lasted):
         for name, field in model.model_fields.items():
             ends = re.findall(r"[gl]e=(-?[0-9]+)", repr(field))
             if ends:

@@ -60,7 +60,12 @@ AFTER_BATCH = Annotated[
     ),
 ]
 TIMEOUT = Annotated[
-    str | None, typer.Option("--timeout", metavar="TIME", help="For one attempt: seconds, or 90s, 5m, 2h.")
+    str | None,
+    typer.Option(
+        "--timeout",
+        metavar="TIME",
+        help="For one attempt: seconds, or 90s, 5m, 2h; or auto, by how long such tasks took.",
+    ),
 ]
 RETRIES = Annotated[
     int | None,
@@ -159,7 +164,7 @@ class Options:
             "dependencies": list(self.after) if self.after else None,
             "after_failed": list(self.after_failed) if self.after_failed else None,
             "after_batch": self.after_batch,
-            "timeout": values.duration(self.timeout, "--timeout") if self.timeout is not None else None,
+            "timeout": values.timeout(self.timeout) if self.timeout is not None else None,
             "requires": values.requirements(self.requires) if self.requires else None,
             "env": values.pairs(self.env, "--env") if self.env else None,
         }

@@ -136,9 +136,16 @@ def blocks_of_batch(progress: Progress) -> list[Block]:
         why = one_line(f"{cause.code}: {cause.message}" if cause.message else cause.code, 200)
         more = f" and {cause.count - len(cause.ids)} more" if cause.count > len(cause.ids) else ""
         parts.append(Line(f"{figure(cause.count)} failed: {why} ({sentence(', '.join(cause.ids))}{more})"))
+    if progress.ended < progress.total:
+        parts.append(Line(_to_go(progress.eta_s, progress.eta_unknown)))
     if progress.spent is not None:
         parts.append(Line(f"ended tasks took {summed(progress.spent)}"))
     return parts
+
+
+def _to_go(eta_s: float | None, unknown: str) -> str:
+    """Return when all will have ended, or why that is unknown."""
+    return f"about {length(eta_s)} to go" if eta_s is not None else f"time to go: unknown, {unknown}"
 
 
 def _headline(picture: Snapshot) -> str:
@@ -186,8 +193,8 @@ def _pace(rates: Rates) -> str:
     if rates.completed_per_min or rates.failed_per_min:
         pace = f"{rates.completed_per_min:g} completed and {rates.failed_per_min:g} failed per minute"
     if rates.eta_s is not None:
-        return f"{pace}, about {length(rates.eta_s)} to go"
-    unknown = f"time to go: unknown, {rates.eta_unknown}" if rates.eta_unknown else ""
+        return f"{pace}, {_to_go(rates.eta_s, '')}"
+    unknown = _to_go(None, rates.eta_unknown) if rates.eta_unknown else ""
     return ", ".join(filter(None, (pace, unknown)))
 
 

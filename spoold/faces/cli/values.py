@@ -32,6 +32,11 @@ def duration(text: str, option: str) -> float:
     return float(match[1]) * _SECONDS[match[2]]
 
 
+def timeout(text: str) -> float | str:
+    """Return the timeout of a task: auto, or as `duration`. Errors: BadFile."""
+    return "auto" if text.strip().lower() == "auto" else duration(text, "--timeout")
+
+
 def moment(text: str, option: str) -> datetime:
     """Return a moment with its zone, from text such as '2026-01-31T18:00:00Z'. Errors: BadFile."""
     with suppress(ValueError):

@@ -20,11 +20,14 @@ from spoold.protocol.amount import amount, some
 if TYPE_CHECKING:
     from spoold.client.spool_client import SpoolClient
     from spoold.protocol.result import Result
+    from spoold.store.locate import Located
 
 EPILOG = """Example: spool wait build-1 build-2 --timeout 10m
 
 Example: spool wait --batch nightly"""
 FAILURES_SHOWN = 20
+# With more tasks nothing is said of the time to go: each is read for that.
+TASKS_READ = 200
 
 
 def register(app: typer.Typer) -> None:
@@ -62,7 +65,7 @@ def wait(
         rejected = {one.drop: spool.result(one.drop) for one in located if one.state is State.REJECTED}
         lasting = [one.id for one in located if one.state is not State.REJECTED]
         if chosen.many and located:
-            output.remark(f"waiting for {amount(len(located), 'task')}")
+            output.remark(f"waiting for {amount(len(located), 'task')}{_to_go(spool, located)}")
         results = {**rejected, **wait_with_bar(spool, lasting, timeout_s)}
         if as_json:
             output.print_json(results)
@@ -70,6 +73,19 @@ def wait(
     chosen.end()
     if failed:
         raise typer.Exit(TASK_FAILED)
+
+
+def _to_go(spool: SpoolClient, tasks: list[Located]) -> str:
+    """Return in how long they will have ended, for the end of a sentence; '' where that is unknown."""
+    from spoold.client.estimates import time_left
+    from spoold.client.info import kind_of, read_content
+    from spoold.protocol.amount import length
+
+    some_of_them = tasks[:TASKS_READ]
+    eta_s, _ = time_left(spool.store, [(one, kind_of(read_content(spool.store, one))) for one in some_of_them])
+    if not eta_s or len(tasks) > len(some_of_them):
+        return ""
+    return f", about {length(eta_s)} to go"
 
 
 def report_failures(spool: SpoolClient, results: dict[str, Result]) -> bool:

@@ -107,6 +107,7 @@ HEARTBEAT: Shape = {
     "avoids": _texts_by_name,
     "endings": by_name(whole(0, _COUNT_MAX)),
     "spent": maybe(_total(_COUNT_MAX)),
+    "durations": by_name(part({"n": whole(0, _COUNT_MAX), "last": listed(_figure)})),
     "mount": maybe(part({"fstype": text, "version": text, "options": _texts, "network": flag})),
     "settings": text,
 }
@@ -145,6 +146,7 @@ SNAPSHOT: Shape = {
     "recent": part({"over_s": real(), "failed_attempts": by_name(whole()), "rejections": by_name(whole())}),
     "spent": maybe(_total(None)),
     "types": by_name(by_name(whole())),
+    "durations": by_name(part({"n": whole(), "mean_s": real(), "p95_s": real()})),
     "gates": by_name(by_name(anything)),
     "paused": _texts,
     "halted": flag,

@@ -8,6 +8,7 @@
     quota          what an attempt says about a quota that is used up
     memory         how much an attempt asks for, after some that ran out of it
     accounts       what the attempts of one task cost together
+    durations      how long attempts take, by type, and what that says of those to come
     retry          outcome → another attempt, or the end
     elsewhere      which other worker could run what this one cannot, and how long this one leaves it alone
     start_backoff  how long a worker whose machine can start nothing claims nothing

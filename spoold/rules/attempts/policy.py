@@ -6,6 +6,7 @@ be and how many crashes are allowed. The owner of a worker may cap a timeout.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from spoold.protocol.order import rank_of
@@ -56,10 +57,20 @@ def retry_policy(task: Task, settings: Settings) -> RetryPolicy:
     )
 
 
-def timeout_s(task: Task, settings: Settings, own: float | None = None, most: float | None = None) -> float:
-    """Seconds that one attempt may take. own, most: what its handler says on this machine, if it has one."""
+def timeout_s(
+    task: Task,
+    settings: Settings,
+    own: float | None = None,
+    most: float | None = None,
+    auto: Callable[[], float | None] = lambda: None,
+) -> float:
+    """Seconds that one attempt may take. own, most: what its handler says on this machine, if it has one.
+
+    auto: what "auto" means for the type, asked only where that counts; None for the default.
+    """
     wanted = task.timeout or own or settings.of(task.kind).timeout or settings.timeout
-    return min(wanted, most or wanted)
+    wanted_s = (auto() or settings.timeout) if wanted == "auto" else wanted
+    return min(wanted_s, most or wanted_s)
 
 
 def rank(task: Task, settings: Settings) -> int:

@@ -19,6 +19,7 @@ from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.result import Code, Error, Status
 from spoold.rules.attempts import elsewhere, ends, retry
 from spoold.rules.attempts import outcome as outcomes
+from spoold.rules.attempts.durations import Lately
 from spoold.rules.attempts.memory import in_vain
 from spoold.rules.attempts.outcome import Outcome
 from spoold.rules.attempts.policy import RetryPolicy, retry_policy
@@ -67,7 +68,12 @@ class Settling:
         # Attempts that failed or asked for another try, by code, since this worker started.
         self.endings: Counter[str] = Counter()
         self.spent = Spent()
+        self._lately = Lately()
         self._moved: list[str] = []  # entries that were in the place of results, added by several threads
+
+    def told(self) -> dict[str, Any]:
+        """Return what a heartbeat says of the attempts that were committed."""
+        return {"endings": dict(self.endings), "spent": self.spent.total(), "durations": self._lately.said()}
 
     def settle(self, attempts: list[Attempt]) -> list[Attempt]:
         """Commit attempts that are over; return those that are done with. The others stay for the next step.
@@ -186,6 +192,8 @@ class Settling:
         self.logs.close(attempt)
         self.spent.add(attempt, verdict.output)
         self._allowance.ended(attempt)
+        if event == "COMPLETED" and attempt.ending is not None:
+            self._lately.add(attempt.task.kind, attempt.ending.duration_s)
         if verdict.outcome.code not in (None, Code.HANDED_BACK):
             self.endings[str(verdict.outcome.code)] += 1
         detail = _detail(attempt.ending, decision.error)

@@ -18,14 +18,17 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName
 from spoold.protocol.request import Verb
 from spoold.protocol.result import Code
+from spoold.protocol.snapshot import Durations
 from spoold.protocol.task import Task
 from spoold.rules.attempts import ends
 from spoold.rules.attempts import outcome as outcomes
+from spoold.rules.attempts.durations import auto_s
 from spoold.rules.attempts.memory import may_be_raised, raised
 from spoold.rules.attempts.policy import retry_policy
 from spoold.rules.gates.registry import conditions_of
 from spoold.rules.gates.requested import answer_of, record
 from spoold.runner.job import NoSlot, RunnerPort
+from spoold.store import snapshots
 from spoold.store.answers import decided
 from spoold.store.dependencies import write_dependencies
 from spoold.store.journal import Journal
@@ -46,6 +49,8 @@ from spoold.worker.readiness.fitness import Fitness
 # For so long (s) a claim may be refused to its worker, or be unreadable for another reason. If two tries are further
 # apart than this (s, or two beats), the share was silent, and the count begins anew.
 REFUSED_S, UNREADABLE_S, APART_S = 5.0, 120.0, 30.0
+# How long (s) the leader's figures of durations are used before they are read again; and those that lack a type.
+FIGURES_S, UNKNOWN_S = 30.0, 3.0
 _NO_TASK = Task.model_validate({"type": "invalid"})
 
 
@@ -84,6 +89,8 @@ class Starting:
         self._base = inherited(config, environ)
         self._since: dict[tuple[str, int], tuple[float, float]] = {}  # first and last try of unreadable files
         self._outcomes: dict[tuple[str, int], Outcomes] = {}  # of the batches that tasks to be started run after
+        self._figures: dict[str, Durations] = {}
+        self._figures_until = 0.0
         self.fitness = Fitness(store.clock)
 
     def start(self, name: TaskName) -> Attempt | None:
@@ -171,7 +178,8 @@ class Starting:
         with self.fitness.writing():
             folder = self._scratch.open(attempt.key)
         place = Workplace(self._store.writer, self._root, folder)
-        job = prepare(attempt.task, attempt.name, place, self._config, self._store.settings, self._base)
+        auto = partial(self._auto_s, attempt.task.kind)
+        job = prepare(attempt.task, attempt.name, place, self._config, self._store.settings, self._base, auto)
         if attempt.lane.mem_mb > attempt.task.requires.mem_mb:
             job = replace(job, memory_bytes=attempt.lane.mem_mb << 20)
         moment = conditions_of(attempt.task).deadline
@@ -204,6 +212,15 @@ class Starting:
             raise CannotRun(outcomes.not_started(why))
         attempt.approval = record(given, approval.ask, approval.choices)
         self._keep(attempt.key, "answer.json", codec.dump(answer_of(given, approval.choices)))
+
+    def _auto_s(self, kind: str) -> float | None:
+        """Return what `timeout = "auto"` means for a type now, by the leader's last snapshot. Errors: OSError."""
+        now = self._store.clock.monotonic()
+        if now >= self._figures_until:
+            found = snapshots.latest(self._store.fs)
+            self._figures = dict(found[1].durations) if found is not None else {}
+            self._figures_until = now + (FIGURES_S if auto_s(self._figures.get(kind)) else UNKNOWN_S)
+        return auto_s(self._figures.get(kind))
 
     def _keep(self, key: str, name: str, data: bytes) -> None:
         with self.fitness.writing():

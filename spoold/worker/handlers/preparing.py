@@ -8,7 +8,7 @@ a task sees only the variables that are named here or in the configuration.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase as fnmatch
 
@@ -56,9 +56,15 @@ def _named(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def prepare(
-    task: Task, name: TaskName, place: Workplace, config: WorkerConfig, settings: Settings, base: Mapping[str, str]
+    task: Task,
+    name: TaskName,
+    place: Workplace,
+    config: WorkerConfig,
+    settings: Settings,
+    base: Mapping[str, str],
+    auto: Callable[[], float | None] = lambda: None,
 ) -> Job:
-    """Return the job for one attempt; base: as `inherited`. Errors: CannotRun."""
+    """Return the job for one attempt; base: as `inherited`; auto: as `timeout_s`. Errors: CannotRun."""
     handler = config.handlers.get(task.kind) if task.run == "handler" else None
     rights = _rights(task, handler, config)
     run = _what(task, name, rights, config)
@@ -74,7 +80,7 @@ def prepare(
         within=within,
         output_path=f"{place.folder}/output",
         stdin=permits.standard_input(task, rights),
-        timeout_s=timeout_s(task, settings, own, most),
+        timeout_s=timeout_s(task, settings, own, most, auto),
         grace_s=config.kill_grace_s,
         memory_bytes=cap_mb << 20 if cap_mb else None,
         stall_s=task.stall_timeout,
