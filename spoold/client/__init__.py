@@ -6,9 +6,11 @@
     location     which directory is meant when none is said
     awaited      which batch a drop waits for
     submitting   how a program submits: one task, or many at once
+    inside       a client in a task: its parent, and the slot that it lends while it waits
     submission   from what a caller wrote to what is dropped: ids, validation, batches
     by_name      what names alone say, for a shell that completes a word
     selecting    tasks by their ids, or by what they have in common
+    families     a task and all below it; its end with theirs
     asking       whether a task can be cancelled or tried again
     deciding     holds, approvals and questions: what people decide about single tasks
     questions    the questions that stand, and whether a task can be held, released or answered

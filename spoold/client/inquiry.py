@@ -167,7 +167,7 @@ class _Gathering:
         )
         running, attempt = beat.running if beat is not None else (), self._located.attempt
         if run := next((r for r in running if (key(r.id), r.attempt) == (key(task_id), attempt)), None):
-            claim = replace(claim, since=run.since, progress=run.progress, frozen_s=run.frozen_s)
+            claim = replace(claim, since=run.since, progress=run.progress, frozen_s=run.frozen_s, lent=run.lent)
         elif self._located.name is not None:
             # Beats are some seconds apart; the worker's journal has a claim at once.
             claim = replace(claim, since=self._told_at(worker, "CLAIMED", self._located.name))
@@ -276,7 +276,7 @@ class _Gathering:
             beat.node,
             can,
             slots=beat.slots,
-            running=len(claims),
+            running=len(claims) - sum(run.lent for run in beat.running),
             alive=alive,
             draining=beat.status == "draining" or is_drained(beat.node, self._requests),
             asleep=beat.at if beat.status == ASLEEP else "",

@@ -137,7 +137,7 @@ class Follower:
 
 
 def follow(
-    follower: Follower, ended: Callable[[], bool], pace: Pace, sleep: Callable[[float], None]
+    follower: Follower, ended: Callable[[], bool], pace: Pace, sleep: Callable[[float], object]
 ) -> Iterator[Piece]:
     """Yield pieces as they come, until the task has ended and all was read. Errors: OSError, and those of sleep."""
     while True:

@@ -23,6 +23,7 @@ from spoold.protocol.lifecycle import State
 
 if TYPE_CHECKING:
     from spoold.client.configuring import Holder, Setting
+    from spoold.client.families import Branch
     from spoold.client.listing import Row
     from spoold.client.status import Roster
     from spoold.protocol.event import Event
@@ -111,6 +112,16 @@ class Reading(Connection):
 
         with self.reaching():
             return explain(self.store, SystemHost(), self.store.clock, task_id)
+
+    def tree(self, task_id: str, *, archived: bool = False) -> Branch:
+        """Return a task and all below it, with what each waits for. archived: also those in the archive.
+
+        Reads every task of the spool. Errors: NotFound.
+        """
+        from spoold.client.families import tree
+
+        with self.reaching():
+            return tree(self.store, task_id, archived=archived)
 
     def tasks(
         self,

@@ -64,7 +64,7 @@ def select(
     met = Words() if met is None else met
     states = selection.states or SHOWN
     moved = []
-    for located, content in _candidates(store, states, archived=archived):
+    for located, content in candidates(store, states, archived=archived):
         fits = _fits(selection, located, content, met)
         if fits is None and not located.archived:
             moved.append(located.id)
@@ -158,7 +158,7 @@ def list_types(store: Store) -> set[str]:
 
 def list_batches(store: Store, most: int) -> set[str]:
     """Return the batches of the first `most` tasks, which are read for that. Errors: OSError."""
-    return {text_in(content(), "batch") for _, content in islice(_candidates(store, SHOWN), most)} - {""}
+    return {text_in(content(), "batch") for _, content in islice(candidates(store, SHOWN), most)} - {""}
 
 
 def check_types(store: Store, types: Collection[str], met: Collection[str]) -> None:
@@ -168,7 +168,7 @@ def check_types(store: Store, types: Collection[str], met: Collection[str]) -> N
     """
     if set(types) <= set(met) or set(types) <= (known := {*met, *list_types(store)}):
         return
-    known |= {kind_of(content()).strip().lower() for _, content in _candidates(store, SHOWN)} - {""}
+    known |= {kind_of(content()).strip().lower() for _, content in candidates(store, SHOWN)} - {""}
     for kind in types:
         if kind not in known:
             raise BadFile(
@@ -176,7 +176,7 @@ def check_types(store: Store, types: Collection[str], met: Collection[str]) -> N
             )
 
 
-def _candidates(
+def candidates(
     store: Store, states: Collection[State], *, archived: bool = False
 ) -> Iterator[tuple[Located, Content]]:
     """Yield every task in these states with its reader; a batch yields its lines, not its file."""

@@ -94,38 +94,42 @@ class SpoolClient(Submitting, Reading, Deciding):
         """Wait until all the tasks have ended; returns their results in the order of the ids.
 
         A rejected task counts as ended, with an error that says why, also where another task has the id that this
-        client chose. timeout: in seconds; progress: called with new results. Bears a share that is away for up to a
-        minute. Errors: NotFound for an unknown id, WaitTimeout (the tasks go on).
+        client chose. Inside a task, its slot is lent meanwhile. timeout: in seconds; progress: called with new
+        results. Bears a share that is away for up to a minute. Errors: NotFound for an unknown id, WaitTimeout (the
+        tasks go on).
         """
+        from spoold.client.inside import check_wait, lending
         from spoold.client.waiting import Waiter
 
         wanted = [ids] if isinstance(ids, str) else list(dict.fromkeys(ids))
+        check_wait(wanted, self.directory)
         clock = self.store.clock
         give_up_at = None if timeout is None else clock.monotonic() + timeout
         results: dict[str, Result] = {}
         nothing: dict[str, Result] = {}
         waiter = Waiter(self.store, wanted, self.dropped)
         checked = False
-        while True:
-            with self.reaching():
-                came = waiter.pace.forgiving(waiter.poll, nothing)
-                if waiter.pending and not checked:
-                    checked = waiter.pace.forgiving(waiter.look_elsewhere, False)
-                    came = {**came, **waiter.pace.forgiving(waiter.poll, nothing)}
-            results.update(came)
-            if came and progress is not None:
-                progress(came)
-            if not waiter.pending:
-                return {task_id: results[task_id] for task_id in wanted if task_id in results}
-            left_s = None if give_up_at is None else give_up_at - clock.monotonic()
-            if left_s is not None and left_s <= 0:
-                some = ", ".join(waiter.pending[:3]) + (" …" if len(waiter.pending) > 3 else "")
-                open_ = len(waiter.pending)
-                raise WaitTimeout(
-                    f"{open_} of {amount(len(wanted), 'task')} {'has' if open_ == 1 else 'have'} "
-                    f"not ended after {timeout:g} s: {some}"
-                )
-            time.sleep(min(waiter.pace.pause_s(), left_s) if left_s is not None else waiter.pace.pause_s())
+        with lending(clock.monotonic, time.sleep) as pause:
+            while True:
+                with self.reaching():
+                    came = waiter.pace.forgiving(waiter.poll, nothing)
+                    if waiter.pending and not checked:
+                        checked = waiter.pace.forgiving(waiter.look_elsewhere, False)
+                        came = {**came, **waiter.pace.forgiving(waiter.poll, nothing)}
+                results.update(came)
+                if came and progress is not None:
+                    progress(came)
+                if not waiter.pending:
+                    return {task_id: results[task_id] for task_id in wanted if task_id in results}
+                left_s = None if give_up_at is None else give_up_at - clock.monotonic()
+                if left_s is not None and left_s <= 0:
+                    some = ", ".join(waiter.pending[:3]) + (" …" if len(waiter.pending) > 3 else "")
+                    open_ = len(waiter.pending)
+                    raise WaitTimeout(
+                        f"{open_} of {amount(len(wanted), 'task')} {'has' if open_ == 1 else 'have'} "
+                        f"not ended after {timeout:g} s: {some}"
+                    )
+                pause(min(waiter.pace.pause_s(), left_s) if left_s is not None else waiter.pace.pause_s())
 
     def refusal(self, task_id: str) -> Result | None:
         """Return why this client's last drop with this id was rejected; None when it was not.
@@ -142,16 +146,20 @@ class SpoolClient(Submitting, Reading, Deciding):
                     return waiter.refusals().get(task_id)
             time.sleep(waiter.pace.pause_s())
 
-    def cancel(self, ids: str | Iterable[str], *, reason: str = "") -> list[str]:
+    def cancel(self, ids: str | Iterable[str], *, reason: str = "", tree: bool = False) -> list[str]:
         """Request that tasks end, running or not, by their whole ids; returns these.
 
-        Errors: NotFound, SpoolError for a drop that was rejected; then nothing is requested.
+        tree: also all that they submitted, and what that submitted; returns once all have ended. Errors: NotFound,
+        SpoolError for a drop that was rejected; then nothing is requested. WaitTimeout.
         """
-        from spoold.client import asking
+        from spoold.client import asking, families
 
         found = self._locate_exactly(ids)
         asking.insist(found, asking.refuses_cancel)
-        return self._post_each(Verb.CANCEL, found, reason)
+        if not tree:
+            return self._post_each(Verb.CANCEL, found, reason)
+        with self.reaching():
+            return families.cancel_tree(self.store, found, lambda one: self.post(Verb.CANCEL, one, reason))
 
     def retry(self, ids: str | Iterable[str], *, reason: str = "") -> list[str]:
         """Request a retry of failed tasks with a fresh budget, by their whole ids; returns these.
@@ -259,6 +267,7 @@ class SpoolClient(Submitting, Reading, Deciding):
     ) -> Iterator[Piece]:
         """Yield these tasks' output as it comes, from the named or the present attempt on, until all have ended."""
         from spoold.client import logs
+        from spoold.client.inside import lending
         from spoold.client.waiting import Waiter
 
         waiter = Waiter(self.store, [one.id for one in tasks if not one.archived])
@@ -270,8 +279,8 @@ class SpoolClient(Submitting, Reading, Deciding):
             follower.end(waiter.poll())
             return not waiter.pending
 
-        with self.reaching():
-            yield from logs.follow(follower, ended, waiter.pace, sleep)
+        with self.reaching(), lending(self.store.clock.monotonic, sleep) as pause:
+            yield from logs.follow(follower, ended, waiter.pace, pause)
 
     def _post_each(self, verb: Verb, found: list[Located], reason: str) -> list[str]:
         for located in found:

@@ -1,7 +1,7 @@
 """Turns a caller's tasks into drops: ids, validation, batches.
 
 Law: a task that the leader would reject is refused here, at once and with the same words. A drop holds exactly the
-caller's fields, so that submitting the task again gives the same content.
+caller's fields, and inside a task those of a child, so that submitting the task again gives the same content.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def plain(
     """Do the same as `one` for a task that is surely valid; None where only the model can decide. Errors: BadFile."""
     draft = complete(task, f"{_stem(task, stem)}-{suffix()}", stamp)
     data = _dump(draft, file)
-    if len(data) > basics.max_bytes or not is_task(codec.load(data, file), stamp):
+    allowed = len(data) <= basics.max_bytes and draft.get("depth", 0) <= basics.max_depth
+    if not allowed or not is_task(codec.load(data, file), stamp):
         return None
     return _drop(task, draft["id"], data, micros)
 

@@ -1,6 +1,7 @@
 """A program's tasks on their way into a spool: checked, then dropped.
 
-Law: a call for several tasks checks all of them before it drops the first.
+Law: a call for several tasks checks all of them before it drops the first. Inside a task, what is submitted becomes
+its child.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from spoold.client import arguments, submission
+from spoold.client.arguments import mappings
 from spoold.client.connection import Connection
 
 
@@ -41,6 +43,9 @@ class Submitting(Connection):
 
     def drafted(self, file: str, task: Mapping[str, Any], *, stem: str = "") -> submission.Drop:
         """Return what `submit_from` would drop. Errors: BadFile."""
+        from spoold.client.inside import born
+
+        task = born(task, self.directory)
         micros, stamp = self.micros(), self.store.stamp()
         drop = submission.plain(task, self.store.basics, micros, stamp, file=file, stem=stem)
         if drop is None:
@@ -51,7 +56,10 @@ class Submitting(Connection):
         self, tasks: Iterable[Mapping[str, Any]], *, file: str = submission.TASKS
     ) -> list[submission.Drop]:
         """Return what `submit_many` would drop. Errors: BadFile that names the line."""
-        drops = submission.many(tasks, self.store.settings, self.micros(), self.store.stamp(), file=file)
+        from spoold.client.inside import born
+
+        children = (born(task, self.directory) for task in mappings(tasks))
+        drops = submission.many(children, self.store.settings, self.micros(), self.store.stamp(), file=file)
         if len(drops) > 1:
             self.micros(len(drops) - 1)  # the parts took the numbers after the first
         return drops

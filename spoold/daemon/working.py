@@ -24,6 +24,7 @@ from spoold.runner.runner import Runner
 from spoold.runner.sweep import sweep
 from spoold.system.hints import Hints
 from spoold.system.host import SystemHost
+from spoold.system.loans import LocalLoans
 from spoold.system.power import SystemInhibitor
 from spoold.system.scratch import LocalScratch, find_abandoned
 from spoold.worker.attempts.writers import Writers
@@ -59,6 +60,7 @@ class WorkerActor:
             inhibitor=inhibitor,
             writers=self._writers,
             lacks=Lookup(config, inherited(config, environ), store.clock).lacks,
+            loans=LocalLoans(loans := f"{scratch.root}/loans"),
         )
         self._host = host
         self._config, self._can = config, can
@@ -66,6 +68,7 @@ class WorkerActor:
         self.hints = Hints(root)
         # Hints of ready tasks; they wake the worker only while a slot is free.
         self._offers = Hints(root)
+        self._loans = Hints(loans)  # a task that lends its slot, or wants it back
         self._watching = False
         self._leaving = False
         self._hurry = False
@@ -101,6 +104,8 @@ class WorkerActor:
             log.info("%s %s", self._worker.store.writer, remark)
 
     def _watch(self) -> None:
+        self._loans.clear()
+        self._loans.watch([""])
         if self.hints.reason is not None:
             return  # no hints here, so a listing for them would waste a round trip
         self.hints.clear()
@@ -113,7 +118,8 @@ class WorkerActor:
 
     def wait(self, timeout_s: float) -> None:
         hungry = self._worker.vacancies.free(len(self._worker.running)) > 0
-        self._runner.wait(timeout_s, self.hints.fileno(), self._offers.fileno() if hungry else -1)
+        offers = self._offers.fileno() if hungry else -1
+        self._runner.wait(timeout_s, self.hints.fileno(), self._loans.fileno(), offers)
 
     def wake(self) -> None:
         self._runner.wake()
@@ -132,6 +138,7 @@ class WorkerActor:
         return self._worker.asleep
 
     def close(self) -> None:
+        self._loans.close()
         self.hints.close()
         self._offers.close()
         self._worker.close()

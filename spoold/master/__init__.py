@@ -29,6 +29,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     dependents  which tasks may end or begin for what others ended with, where a server may forget it
     membership  which batches are over, while a task waits for one
     duplicates  drops whose id is taken
+    children    the bounds on what tasks submit
     durability  drops of strangers, made durable before they are admitted
     doors       admitting/: shuts out earlier leaders
     rejecting   an entry that is no task → rejected/ with its reason

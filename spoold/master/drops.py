@@ -13,6 +13,7 @@ from bisect import bisect_left
 from typing import Any
 
 from spoold.master import batches, doors, duplicates, durability, gauging, judging, originals
+from spoold.master.children import Children
 from spoold.master.desk import Desk
 from spoold.master.growing import Growing
 from spoold.master.originals import Originals
@@ -46,7 +47,7 @@ class Drops:
         self._chosen: dict[str, tuple[Admit, bytes]] = {}
         self._judging: dict[str, judging.Judging] = {}
         self._stuck = Stuck()
-        self._originals = Originals()
+        self._originals, self._children = Originals(), Children()
         self._lines = self._judged = 0
         self.lost: set[str] = set()
 
@@ -181,6 +182,8 @@ class Drops:
             self._reject(desk, drop, refused.error, size=size)
 
     def _act(self, desk: Desk, drop: str, verdict: _Verdict, data: bytes) -> None:
+        if isinstance(verdict, Admit) and verdict.task.parent is not None:
+            verdict = self._children.judge(drop, verdict, desk.store.settings.children)
         if isinstance(verdict, Admit):
             self._admit(desk, drop, verdict, data)
         elif isinstance(verdict, Reject):
@@ -262,6 +265,9 @@ class Drops:
             self._act(desk, drop, verdict, data)
             return
         if not ours and self._growing.unsettled(desk, drop, data, at_once=drop.lower().endswith(WHOLE)):
+            return
+        if verdict.born and (refused := self._children.refuses(drop, verdict.born, desk.store.settings.children)):
+            self._reject(desk, drop, refused, data)
             return
         path = layout.join(layout.PENDING, drop)
         if not ours and durability.needed(desk) and not durability.make(desk, path, durability.signature(data)):

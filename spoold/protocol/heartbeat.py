@@ -63,8 +63,8 @@ class MountFacts(BaseModel):
 
 
 class Running(BaseModel):
-    """One task that a worker runs: since when (RFC 3339), how much memory (MiB), its own report, and for how long (s)
-    it was frozen while the share was silent.
+    """One task that a worker runs: since when (RFC 3339), how much memory (MiB), its own report, for how long (s) it
+    was frozen while the share was silent, and whether it waits for other tasks, with its slot lent.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -76,6 +76,7 @@ class Running(BaseModel):
     mem_mb: Real = 0
     progress: Any = None
     frozen_s: Real = 0
+    lent: bool = False
 
 
 class Lasted(BaseModel):

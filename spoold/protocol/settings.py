@@ -25,6 +25,7 @@ from spoold.protocol.fields import (
 )
 from spoold.protocol.layout import FORMAT_VERSION
 from spoold.protocol.plain.basics import Basics
+from spoold.protocol.plain.readers import DEPTH_MAX
 
 # The fate of a running task when its worker's lease is over because the share is silent.
 LostShare = Literal["freeze", "stop", "continue"]
@@ -148,6 +149,15 @@ class ReadySettings(Strict):
     window: Whole = Field(default=256, ge=1, le=100_000)
 
 
+class ChildrenSettings(Strict):
+    """The tasks that running tasks submit: how many generations there may be below a task that has no parent, and how
+    many children a task may have.
+    """
+
+    max_depth: Whole = Field(default=5, ge=0, le=DEPTH_MAX)
+    max_per_task: Whole = Field(default=1000, ge=0, le=1_000_000)
+
+
 class DiskSettings(Strict):
     """Fractions of the share in use: a warning, then no more starts, unless enough_free_mb (MiB) are free."""
 
@@ -182,6 +192,7 @@ class Settings(Strict):
     drop: DropSettings = DropSettings()
     retention: RetentionSettings = RetentionSettings()
     ready: ReadySettings = ReadySettings()
+    children: ChildrenSettings = ChildrenSettings()
     disk: DiskSettings = DiskSettings()
     durability: DurabilitySettings = DurabilitySettings()
     poll: PollSettings = PollSettings()
@@ -196,6 +207,7 @@ class Settings(Strict):
             warn=self.disk.warn,
             stop=self.disk.stop,
             enough_free_mb=self.disk.enough_free_mb,
+            max_depth=self.children.max_depth,
         )
 
     def of(self, kind: str) -> TypeSettings:

@@ -36,6 +36,7 @@ from spoold.protocol.fields import (
     argv,
 )
 from spoold.protocol.lanes import Lane
+from spoold.protocol.plain.readers import DEPTH_MAX
 
 DEPENDENCIES_MAX = 10_000
 ExitCode = Annotated[Whole, Field(ge=0, le=255)]
@@ -100,6 +101,7 @@ class Task(Strict):
     labels: dict[str, str] | tuple[str, ...] = ()
     batch: TaskId | None = None
     parent: TaskId | None = None
+    depth: Whole = Field(default=0, ge=0, le=DEPTH_MAX)
     deadline: Stamp | None = None
     not_before: Stamp | None = None
     stall_timeout: SomeSeconds | None = None
@@ -132,6 +134,10 @@ class Task(Strict):
             raise WrongValue("calls and args both say what python is called with", "keep one of them")
         if not self.type and self.command is None and self.python is None:
             raise WrongValue("nothing to run", "give a type that workers have a handler for, a command, or python")
+        if self.depth and self.parent is None:
+            raise WrongValue("depth is for a task with a parent", "leave it out; `spool submit` in a task sets both")
+        if self.id is not None and self.id == self.parent:
+            raise WrongValue(f"the task is its own parent ({self.id})", "leave parent out")
         if self.id is not None and self.id in (*self.dependencies, *self.after_any, *self.after_failed):
             mend = "take its own id out of dependencies, after_any and after_failed"
             raise WrongValue(f"the task depends on itself ({self.id})", mend)
@@ -155,6 +161,11 @@ class Task(Strict):
         parents = self.dependencies or self.after_any or self.after_failed or self.after_batch
         waits = parents or self.deadline or self.not_before
         return bool(waits) or self.hold is not None or self.approval is not None
+
+    @property
+    def level(self) -> int:
+        """How many tasks are above it, as it says itself: 0 for a task without a parent."""
+        return max(self.depth, 1) if self.parent is not None else 0
 
     @property
     def lane(self) -> Lane:

@@ -7,7 +7,7 @@ system, so a simulator can use them too. All durations are seconds, all sizes by
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -216,8 +216,11 @@ class RunnerPort(Protocol):
     def waiting(self) -> set[str]:
         """Return the keys of the jobs that wait for the one before them."""
 
+    def lend(self, keys: Collection[str]) -> None:
+        """Let exactly these running jobs count for no slot: as many others may start. Their stall timer stands."""
+
     def engaged(self, since_s: float) -> int:
-        """Return how many slots have had the same job for at least so long (s)."""
+        """Return how many slots, without lent ones, have had the same job for at least so long (s)."""
 
     def relieve(self, after_s: float) -> None:
         """End, as `stop` does, jobs that wait for one that has run for at least so long (s) unless they start."""

@@ -112,6 +112,7 @@ class Run:
         self.ice = Ice()
         self.frozen_at: float | None = None
         self.frozen_s = 0.0  # before that
+        self.lent = False  # it waits for other tasks, so its silence means nothing
         self.sign: object = None
         self.sign_at = self.began
         self.told_at = 0.0

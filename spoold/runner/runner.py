@@ -12,14 +12,14 @@ from __future__ import annotations
 import selectors
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
-from spoold.rules.scheduling.ahead import has_room, preference
+from spoold.rules.scheduling.ahead import has_room
 from spoold.runner import tree
 from spoold.runner.freezer import home
 from spoold.runner.job import Ending, Job, Kind, NoSlot
 from spoold.runner.mourning import end_orphans
-from spoold.runner.slot import SILENCE_S, Slot, flavour
+from spoold.runner.slot import SILENCE_S, Slot, allowed, flavour, spare, still
 from spoold.system.bell import Bell, readable
 
 NOTHING: Mapping[str, str] = {}
@@ -71,7 +71,7 @@ class Runner:
 
     def prestart(self, count: int) -> None:
         """Start supervisors ahead of their first job, so that up to `count` are there. Errors: OSError."""
-        while len(self._live) < min(count, self._slots):
+        while len(self._live) < min(count, allowed(self._live, self._slots)):
             slot = Slot(self._python, self._environ, self._where)
             self._live.append(slot)
             self._selector.register(slot.wire.source, selectors.EVENT_READ, slot)
@@ -83,8 +83,8 @@ class Runner:
         if all(slot.jobs for slot in self._live):
             self.prestart(len(self._live) + 1)
         wanted = flavour(job)
-        slot = min(self._live, key=lambda slot: preference(len(slot.jobs), slot.age, slot.flavour != wanted))
-        if not has_room(len(slot.jobs)):
+        slot = min(self._live, key=lambda slot: slot.preference(wanted))
+        if slot.lent or not has_room(len(slot.jobs)):
             raise NoSlot("no slot is free")
         if not slot.jobs and readable(0, slot.wire.source):
             # An idle supervisor is silent, so this one has died: take note before it gets a job.
@@ -148,9 +148,7 @@ class Runner:
     def still(self) -> dict[str, float]:
         """Return the jobs that do not move, and how long (s) each may stay frozen: those that supervisors reported as
         frozen, and those that they freeze at the end of the lease. From any thread, while another may hang."""
-        over = (self.overdue_s() or -1.0) > 0
-        first = [(slot.frozen_at, job) for slot in list(self._live) for job in slot.jobs[:1]]
-        return {job.key: job.freeze_s for at, job in first if at is not None or (over and job.lost_share == "freeze")}
+        return still(list(self._live), over=(self.overdue_s() or -1.0) > 0)
 
     def thaw(self, key: str, until_boottime_s: float) -> None:
         """Let a frozen job go on until this CLOCK_BOOTTIME; see RunnerPort."""
@@ -170,13 +168,25 @@ class Runner:
 
     def engaged(self, since_s: float) -> int:
         """Return how many slots have had the same job for at least so long (s)."""
-        return sum(slot.age >= since_s for slot in self._live)
+        return sum(slot.age >= since_s for slot in self._live if not slot.lent)
 
     def relieve(self, after_s: float) -> None:
         """End jobs that wait for one that has run for at least so long (s), unless they begin now."""
         for slot in self._live:
             if slot.age >= after_s and slot.relieve():
                 self._listen(slot)
+
+    def lend(self, keys: Collection[str]) -> None:
+        """Let exactly these running jobs count for no slot; see RunnerPort. Jobs that wait behind one go back."""
+        for slot in self._live:
+            if slot.lend(keys):
+                self._listen(slot)
+        self._retire()
+
+    def _retire(self) -> None:
+        """End idle supervisors that were started while slots were lent."""
+        for slot in spare(self._live, self._slots):
+            self._bury(slot, kill=False)
 
     def usage(self) -> dict[str, int]:
         """Return resident bytes of running jobs, as last reported (about every 2 s)."""
@@ -225,6 +235,7 @@ class Runner:
                 woken = True
             else:
                 self._attend(key.data)
+        self._retire()
         for slot in [slot for slot in self._dying if slot.process.poll() is not None]:
             self._dying.remove(slot)
             self._mourn(slot)

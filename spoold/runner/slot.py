@@ -12,10 +12,11 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from spoold.rules.scheduling.ahead import preference
 from spoold.runner.child import loader
 from spoold.runner.freezer import Room
 from spoold.runner.job import Call, Ending, Job, Kind
@@ -63,6 +64,7 @@ class Slot:
         self.lease_due: float | None = None
         self.flavour: object = None
         self.silent_s, self._looked_at = 0.0, time.monotonic()
+        self.lent = False  # whether its first job waits, and counts for no slot
         self.writing = False  # whether the runner waits for room in the wire
         self._env: Mapping[str, str] | None = None
         self._relieved = False
@@ -86,6 +88,10 @@ class Slot:
         """How long (s) the present first job has been the first; 0 without one."""
         return time.monotonic() - self.began if self.jobs else 0.0
 
+    def preference(self, wanted: object) -> tuple[bool, bool, bool, int, bool]:
+        """Return its place among slots for a job of this flavour; the lowest takes the job."""
+        return preference(len(self.jobs), self.age, self.flavour != wanted, self.lent)
+
     def heard(self) -> None:
         """Reset the silence: a message has just come, or none is due."""
         self.silent_s, self._looked_at = 0.0, time.monotonic()
@@ -106,6 +112,17 @@ class Slot:
         self.wire.send({"do": "relieve", "why": "the task before it takes long"})
         return True
 
+    def lend(self, keys: Collection[str]) -> bool:
+        """Record whether its first job is one of these, whose slots are lent. On a change tell the supervisor, ask
+        back the jobs behind it, and return True."""
+        lent = bool(self.jobs) and self.jobs[0].key in keys
+        if lent == self.lent:
+            return False
+        self.lent = lent
+        self.wire.send({"do": "lend", "key": self.jobs[0].key, "lent": lent})
+        self.relieve()
+        return True
+
     def freeze(self, at: float, signals: str) -> None:
         """Record that its first job is frozen since then (s since 1970). signals: why not by its control group."""
         self.frozen_at = at
@@ -122,7 +139,7 @@ class Slot:
 
     def _first_begins(self) -> None:
         self.rss, self.began, self.began_wall, self._relieved = 0, time.monotonic(), time.time(), False
-        self.frozen_at = None
+        self.frozen_at, self.lent = None, False
 
     def extend(self, until: float) -> None:
         """Send the lease, or keep only the latest while the wire is full."""
@@ -143,6 +160,23 @@ class Slot:
             Ending(job.key, kind, None, None, message, self.began_wall, now, duration, max_rss_bytes=self.rss)
             for job in jobs
         ]
+
+
+def still(slots: Iterable[Slot], *, over: bool) -> dict[str, float]:
+    """Return the first jobs that do not move, and how long (s) each may stay frozen. over: whether the lease is."""
+    first = [(slot.frozen_at, job) for slot in slots for job in slot.jobs[:1]]
+    return {job.key: job.freeze_s for at, job in first if at is not None or (over and job.lost_share == "freeze")}
+
+
+def allowed(slots: Iterable[Slot], count: int) -> int:
+    """Return how many supervisors there may be: `count`, and one more for each job whose slot is lent."""
+    return count + sum(slot.lent for slot in slots)
+
+
+def spare(slots: Collection[Slot], count: int) -> list[Slot]:
+    """Return the idle supervisors that are too many, as they were started while slots were lent."""
+    too_many = len(slots) - allowed(slots, count) if len(slots) > count else 0
+    return [slot for slot in slots if not slot.jobs][:too_many] if too_many > 0 else []
 
 
 def flavour(job: Job) -> object:

@@ -121,6 +121,8 @@ class Supervisor:
                 self._lease.until = message["until"]
             case "thaw" if run is not None and run.key == message["key"] and run.frozen_at is not None:
                 self._lease.thaw(run, message["until"])
+            case "lend" if run is not None and run.key == message["key"]:
+                run.lent, run.sign_at = message["lent"], time.monotonic()
             case "stop" if run is not None and run.key == message["key"] and (run.status is None or run.kill_at):
                 self._stop(run, "stopped", f"stopped: {message['why']}", message["grace"])
             case "stop":
@@ -206,7 +208,7 @@ class Supervisor:
             self._staff.weigh(run, [seen.pid for seen in found])
         if stall is not None:
             sign = run.sign_of_life()
-            if sign != run.sign:
+            if sign != run.sign or run.lent:
                 run.sign, run.sign_at = sign, now
             elif now - run.sign_at >= stall:
                 self._stop(run, "stalled", f"no output and no progress for {stall:g} s", run.job["grace_s"])

@@ -22,6 +22,7 @@ itself.
     errnos       the meaning of an OSError for a rename, and the advice to the user
     refusals     the cause of a process that could not be started: task, worker or machine
     scratch      the port for a worker's local folders, one per attempt
+    loans        files by which a task that waits lends its slot
     host         the identity of this machine and process; whether a process still lives; Host, SystemHost, FakeHost
     probe        how big this machine is for this process, and how busy
     power        the state of the battery; keeping the machine awake while tasks run

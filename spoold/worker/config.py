@@ -64,6 +64,8 @@ class WorkerConfig(Strict):
     max_load, or while less than min_free_mb of memory is available. idle_timeout_s: leave after that long idle.
     lost_share: the treatment of a running task while the share is silent for longer than the lease: "freeze" (for at
     most freeze_s), "stop" or "continue"; a handler's own comes first, then that of the type in spool.toml.
+    max_lent: how many tasks of one depth (a task, its children, …) may have lent their slot while they wait; then no
+    more of that depth start here. Default: 16 times the slots.
     """
 
     spool: str | None = None
@@ -90,6 +92,7 @@ class WorkerConfig(Strict):
     drain_grace_s: Seconds = 60
     lost_share: LostShare = "freeze"
     freeze_s: Seconds = 600
+    max_lent: Whole | None = Field(default=None, ge=1, le=100_000)
     log_max_mb: Whole = Field(default=64, ge=0)
     output_tail_kb: Whole = Field(default=16, ge=0, le=1024)
     _file: str = PrivateAttr("")

@@ -25,9 +25,11 @@ from spoold.store.polling import Polling
 from spoold.store.presence import Presence, gone_from_here, report_gone
 from spoold.store.store import Store, make_directory
 from spoold.system.host import Host
+from spoold.system.loans import NO_LOANS, Loans
 from spoold.system.power import Inhibitor
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
+from spoold.worker.attempts.lending import Lending, demand
 from spoold.worker.attempts.losses import Losses
 from spoold.worker.attempts.own_lease import OwnLease
 from spoold.worker.attempts.reporting import measured
@@ -70,28 +72,27 @@ class Worker:
         inhibitor: Inhibitor | None = None,
         writers: Writers | None = None,
         lacks: Callable[[], Mapping[str, str]] = dict,
+        loans: Loans = NO_LOANS,
     ) -> None:
         """lacks: the types whose handler cannot begin on this machine, each with the reason."""
         self.store, self.host, self.runner, self.scratch = store, host, runner, scratch
         self.config, self.slots = config, slots
-        self._offering = Offering(can, lacks)
-        self._presence = Presence(store, host, "worker")
+        self._offering, self._presence = Offering(can, lacks), Presence(store, host, "worker")
         self._journal = journal = Journal(store)
         self._claims, self._lease, allowance = Claims(store, journal), OwnLease(store.clock), Allowance(store)
         self._claiming = Claiming(store, self._offering, self._claims.doubt, allowance)
-        parts = (runner, scratch, config, journal, self._lease, allowance)
+        self._lending = Lending(loans, runner, slots, config.max_lent)
+        parts = (runner, scratch, config, journal, self._lease, allowance, self._lending)
         self._starting = Starting(store, *parts, root=root, environ=environ)
         self._settling = Settling(store, scratch, journal, writers, allowance)
         self._resuming = Resuming(store, runner, self._claims, journal, self._settling, self._lease)
         self._attempts: dict[str, Attempt] = {}
-        self._cooldown = Cooldown(store.clock)
-        self.vacancies = Vacancies(runner, slots)
+        self._cooldown, self.vacancies = Cooldown(store.clock), Vacancies(runner, slots, self._lending)
         self._standing = Standing(store, host, config, inhibitor)
         self._status, self._heard = "", False  # heard: in this step
         self.notes: tuple[str, ...] = ()
         self._pressure, self._polling = Pressure(store, host, config, can.cpus), Polling(store)
-        self._requests: list[Request] = []
-        self._losses = Losses()
+        self._requests, self._losses = list[Request](), Losses()
 
     def register(self) -> list[str]:
         """Make this worker's directories; return predecessors on this host that are provably gone. Errors: OSError.
@@ -164,22 +165,21 @@ class Worker:
         late = self._late_claims()
         resumed = self._resuming.resume(self._attempts.values())
         self._hear_people(now, REQUESTS_S if self._attempts else REQUESTS_IDLE_S)
-        settled = self._settle()
+        settled = self._settle() + self._lending.look(self._attempts.values(), self._offering.now)
         adopted = self._adopt(late)
         claimed = self._claim(now)
-        self._settling.logs.bring_all(self._attempts.values())
+        logs, fitness = self._settling.logs, self._starting.fitness
+        logs.bring_all(self._attempts.values())
         self._standing.mind(now, bool(self._attempts))
-        able = (self._standing, self._pressure, self._starting.fitness)
-        rooms = (self._losses, self._settling.logs, *able, self._claiming, self._claims)
-        own = (note for room in rooms for note in room.notes)
-        self.notes = (*own, *(note for attempt in self._attempts.values() for note in attempt.notes))
+        rooms = (self._losses, logs, self._standing, self._pressure, fitness, self._claiming, self._claims)
+        notes = [note for room in rooms for note in room.notes]
+        self.notes = (*notes, *(note for attempt in self._attempts.values() for note in attempt.notes))
         unsettled = any(attempt.over or attempt.next is not None for attempt in self._attempts.values())
         retry = now + REFUSED_RETRY_S if unsettled else math.inf
         due = min(self._presence.next_due(), self.vacancies.due(now, len(self._attempts)), retry)
         done = self._standing.leaving and not self._attempts
-        return WorkerStep(
-            bool(resumed or settled or adopted or claimed), now if self._status != self._word() else due, done
-        )
+        changed = bool(resumed or settled or adopted or claimed)
+        return WorkerStep(changed, now if self._status != self._word() else due, done)
 
     def _word(self) -> str:
         return self._standing.word(bool(self._attempts))
@@ -278,10 +278,10 @@ class Worker:
             self._hear_people(now, REQUESTS_S)
         if self._pressure.lost(bool(offers)) or not self._standing.takes:
             return 0
-        demands = [attempt.lane for attempt in self._attempts.values()]
-        claimed, lost = 0, self._claiming.lost
+        demands = [demand(attempt) for attempt in self._attempts.values()]
+        claimed, lost, full = 0, self._claiming.lost, self._lending.full
         # An id that is here already is an old attempt that still ends; its task was removed and came again.
-        for mine in self._claiming.claim(offers, free, demands, self._cooldown.keys() | self._attempts.keys()):
+        for mine in self._claiming.claim(offers, free, demands, self._cooldown.keys() | self._attempts.keys(), full):
             self._journal.note("CLAIMED", mine.name.id, mine.name.attempt)
             claimed += 1
             self._start(mine.name)

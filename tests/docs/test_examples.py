@@ -25,7 +25,14 @@ from tests.e2e.pool import SETTINGS, Pool
 LANGUAGES = {"json", "mermaid", "python", "sh", "shell", "toml"}
 WITHIN_S = 120
 TYPED = [page for page in PAGES[1:] if any(block.language == "sh" for block in blocks(page))]
-WORKER = 'allow_command = true\nslots = 4\n\n[handlers.review]\ncommand = ["echo", "reviewed", "{input.path}"]\n'
+WORKER = """
+allow_command = true
+slots = 4
+pass_env = ["PYTHONPATH"]
+
+[handlers.review]
+command = ["echo", "reviewed", "{input.path}"]
+"""
 # Whatever a page leaves in the background is asked to end, and waited for.
 SHELL = "set -eu\ntrap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n"
 
@@ -34,12 +41,16 @@ def cases(found: list[Block]) -> list[object]:
     return [pytest.param(block, id=block.place) for block in found]
 
 
+PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     """What docs/index.md promises: a worker that allows commands and has a handler for review."""
     top = tmp_path_factory.mktemp("manual")
     with Pool(top / "spool", top / "desk", SETTINGS) as made:
         made.path("worker.toml").write_text(WORKER)
+        made.env["PATH"] = PATH  # tasks call `spool`, too
         made.master()
         made.worker("w", "--config", str(made.path("worker.toml")), slots=4)
         made.ready("w")
@@ -50,11 +61,10 @@ def run(page: Path, root: Path, home: Path, env: dict[str, str]) -> subprocess.C
     """The `sh` blocks of a page as one script, from top to bottom."""
     script = SHELL + "\n".join(block.text for block in blocks(page) if block.language == "sh")
     home.mkdir(exist_ok=True)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
         ["bash", "-c", script.replace("/mnt/spool", str(root))],
         cwd=home,
-        env={**os.environ, "HOME": str(home), "PATH": path, **env},
+        env={**os.environ, "HOME": str(home), "PATH": PATH, **env},
         capture_output=True,
         text=True,
         timeout=WITHIN_S,

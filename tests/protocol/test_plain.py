@@ -184,6 +184,8 @@ GOOD = {
     "max_retries": 0,
     "requires": {"cpus": 1, "mem_mb": 5, "gpus": 1, "labels": ["x"]},
     "batch": "c",
+    "parent": "d",
+    "depth": 2,
 }
 good = st.fixed_dictionaries({}, optional={name: st.just(value) for name, value in GOOD.items()})
 bad = st.dictionaries(st.sampled_from([*Task.model_fields, "after", "unknown"]), values, max_size=2)
@@ -206,6 +208,8 @@ def tasks() -> st.SearchStrategy[dict[str, Any]]:
 @example(GOOD, None)
 @example({"id": "a", "command": "x", "requires": {"labels": ["x" * 48, "y" * 48, "z" * 48, "w" * 48]}}, None)
 @example({"id": "a", "command": "x"}, "a")
+@example({"id": "a", "command": "x", "parent": "a"}, None)
+@example({"id": "a", "command": "x", "depth": 1}, None)
 @example({"id": "a", "command": " "}, None)
 @example({"id": "a", "command": []}, None)
 @example({"id": "a", "command": "x", "cwd": "/" + "x" * 4096}, None)
@@ -219,7 +223,8 @@ def test_a_plain_task_is_one_that_every_leader_admits(task: dict[str, Any], depe
 
 @pytest.mark.parametrize("field", GOOD)
 def test_every_field_of_a_plain_task_is_plain(field: str) -> None:
-    assert draft.is_task({"id": "a", "command": ["true"], field: GOOD[field]}, STAMP)
+    with_parent = {"parent": "d"} if field == "depth" else {}
+    assert draft.is_task({"id": "a", "command": ["true"], field: GOOD[field], **with_parent}, STAMP)
     assert set(GOOD) == set(draft.TASK)
     assert draft._DEPENDENCIES_MAX == DEPENDENCIES_MAX
 

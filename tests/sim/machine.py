@@ -71,7 +71,9 @@ class Brisk(Vacancies):
     """As after many short tasks, however long the last ones were."""
 
     def free(self, held: int) -> int:
-        return self._slots + DEPTH * max(self._slots - self._engaged, 0) - held
+        if not self.lending.claims:
+            return 0
+        return self._slots + DEPTH * max(self._slots - self._engaged, 0) - held + self.lending.lent
 
 
 class Machine:
@@ -212,12 +214,15 @@ class Machine:
         programs = self.programs = Programs(
             self.clocks, lambda: self._scheduler.now, self._weather, self.name, self._executions, SLOTS
         )
+        programs.attach(self._scheduler, self._server)
         can = Capabilities(cpus=8, mem_mb=8192, allow_command=True, handlers=KINDS, python=CONFIG.python.allow)
         policy: LostShare = "freeze" if self._weather.draw("lost_share", self.base) < 0.8 else "stop"
         config = CONFIG.model_copy(update={"lost_share": policy})
-        worker = Worker(store, self._host, programs, scratch, config, can, SLOTS, root="/spool", environ={})
+        worker = Worker(
+            store, self._host, programs, scratch, config, can, SLOTS, root="/spool", environ={}, loans=programs.loans
+        )
         if programs.brisk:
-            worker.vacancies = Brisk(programs, SLOTS)
+            worker.vacancies = Brisk(programs, SLOTS, worker.vacancies.lending)
         for gone in worker.register():
             worker.report_gone(gone)
         return worker

@@ -20,6 +20,7 @@ from tests.sim.mutants_approvals import approvals
 from tests.sim.mutants_clocks import clocks
 from tests.sim.mutants_drops import reused, slow
 from tests.sim.mutants_edges import edges
+from tests.sim.mutants_families import families
 from tests.sim.mutants_forgetful import doors_forgotten, ends_forgotten, forgetful, slow_forgetful
 from tests.sim.mutants_frozen import frozen
 from tests.sim.mutants_leader import leader
@@ -44,6 +45,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *reused.all,
     *edges.all,
     *approvals.all,
+    *families.all,
 )
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 BUDGET = 1500

@@ -10,11 +10,15 @@ has run out is killed by its supervisor, whatever has become of the worker.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from spoold.rules.scheduling.ahead import has_room, preference
 from spoold.runner.job import Ending, Job, Kind, NoSlot
 from spoold.system.clock import Clock
+from spoold.system.loans import NO_LOANS, Loans
+from tests.sim.scheduler import Scheduler
+from tests.sim.server import Server
 from tests.sim.weather import Weather
 
 BRISK_S = 0.002
@@ -77,6 +81,11 @@ class Programs:
         self._lacks = lacking(weather) and worker.startswith(f"{LACKING}-")
         self._ended: list[Ending] = []
         self._lease: float | None = None
+
+    loans: Loans = NO_LOANS
+
+    def attach(self, scheduler: Scheduler, server: Server) -> None:
+        """What a program that does more than to take its time has to know."""
 
     def start(self, job: Job) -> None:
         self.lapse()
@@ -167,6 +176,9 @@ class Programs:
                 self._end(slot, "stopped", None, self._clock.boottime())
             else:
                 self._withdraw(slot, {key})
+
+    def lend(self, keys: Collection[str]) -> None:
+        assert not keys, "no simulated program waits for others"
 
     def relieve(self, after_s: float) -> None:
         self.lapse()

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from tests.sim import deciders, edges, machine, programs, reusers, scribes, universe, weather, workload
+from tests.sim.families import Families
 from tests.sim.unfit import Credulous, NamesLost, TwoWinners
 from tests.sim.universe import Outcome, simulate
 
@@ -77,6 +78,7 @@ _EDGES: tuple[Change, ...] = (
 _APPROVALS: tuple[Change, ...] = ((deciders, "DECIDERS", 3),)
 WORLDS: dict[str, tuple[Change, ...]] = {
     "approvals": _APPROVALS,
+    "children": ((machine, "Programs", Families),),
     "fit": (),
     "edges": _EDGES,
     "forgetful": _FORGETFUL,

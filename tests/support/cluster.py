@@ -20,6 +20,7 @@ from spoold.store.initialise import initialise
 from spoold.store.store import open_store
 from spoold.system.clock import ManualClock
 from spoold.system.host import FakeHost
+from spoold.system.loans import NO_LOANS, Loans
 from spoold.system.memory import MemoryFileSystem
 from spoold.system.scratch import MemoryScratch
 from spoold.worker.config import WorkerConfig
@@ -116,7 +117,14 @@ class Cluster:
         return self._add(node)
 
     def worker(
-        self, name: str, slots: int = 1, *, host: str = "", config: Mapping[str, Any] | None = None, **can: Any
+        self,
+        name: str,
+        slots: int = 1,
+        *,
+        host: str = "",
+        config: Mapping[str, Any] | None = None,
+        loans: Loans = NO_LOANS,
+        **can: Any,
     ) -> Node:
         """Start a worker, registered. config: its configuration, in which raw commands are allowed by default."""
         node = self._node(name, host or name)
@@ -129,7 +137,16 @@ class Cluster:
         store = open_store(node.fs, node.clock, name, "/spool")
         capabilities = Capabilities.model_validate(abilities)
         node.actor = worker = Worker(
-            store, node.host, node.runner, node.scratch, settings, capabilities, slots, root="/spool", environ={}
+            store,
+            node.host,
+            node.runner,
+            node.scratch,
+            settings,
+            capabilities,
+            slots,
+            root="/spool",
+            environ={},
+            loans=loans,
         )
         self._add(node)
         for gone in worker.register():

@@ -30,6 +30,7 @@ VERBS = {
     "ls": "ls",
     "show": "show",
     "explain": "explain",
+    "tree": "tree",
     "result": "result",
     "logs": "logs",
     "wait": "wait",

@@ -17,7 +17,9 @@ from spoold.faces.cli.session import session
 
 EPILOG = """Example: spool cancel review-3f9a
 
-Example: spool cancel --batch nightly --state waiting,ready --reason 'wrong input'"""
+Example: spool cancel --batch nightly --state waiting,ready --reason 'wrong input'
+
+Example: spool cancel --tree plan-7"""
 
 
 def register(app: typer.Typer) -> None:
@@ -32,6 +34,10 @@ def cancel(
     types: choosing.TYPES = None,
     states: choosing.STATES = None,
     yes: choosing.YES = False,
+    tree: Annotated[
+        bool,
+        typer.Option("--tree", help="Also all that they submitted, and what that submitted; waits for the end."),
+    ] = False,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept with the task.")] = "",
     as_json: output.JsonOption = False,
 ) -> None:
@@ -50,6 +56,11 @@ def cancel(
     with session(ctx).spool() as spool:
         chosen = choosing.choose(spool, words, states=living, exactly=True)
         asked = choosing.ask_for(spool, Verb.CANCEL, chosen, refuses_cancel, reason=reason, yes=yes)
+        if tree:
+            below = spool.cancel(
+                [one.id for one in chosen.found if one.id not in chosen.wrong], reason=reason, tree=True
+            )
+            asked = list(dict.fromkeys((*asked, *below)))
     choosing.print_asked(Verb.CANCEL, asked, chosen.wrong, as_json=as_json)
     chosen.tell()
     chosen.end()

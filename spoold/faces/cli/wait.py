@@ -50,8 +50,10 @@ def wait(
 
     Options select tasks in place of ids: each task in the spool that fits all of them when the wait begins. Exits
     with 1 if any of them failed (one that was skipped did not), with 124 if the time was over first, with 4 if an id
-    is unknown; it still waits for the others.
+    is unknown; it still waits for the others. Inside a task, the slot of that task is lent meanwhile, and a selection
+    leaves that task out.
     """
+    from spoold.client.inside import task_of
     from spoold.faces.cli.progress import wait_with_bar
     from spoold.faces.cli.values import duration
     from spoold.protocol.lifecycle import SHOWN, State
@@ -63,7 +65,9 @@ def wait(
         chosen.tell()
         located = chosen.found
         rejected = {one.drop: spool.result(one.drop) for one in located if one.state is State.REJECTED}
-        lasting = [one.id for one in located if one.state is not State.REJECTED]
+        # A selection may hold the very task in which this command runs.
+        own = task_of(spool.directory) if not ids else None
+        lasting = [one.id for one in located if one.state is not State.REJECTED and one.id != own]
         if chosen.many and located:
             output.remark(f"waiting for {amount(len(located), 'task')}{_to_go(spool, located)}")
         results = {**rejected, **wait_with_bar(spool, lasting, timeout_s)}

@@ -39,6 +39,7 @@ class Basics:
     warn: float = 0.80
     stop: float = 0.95
     enough_free_mb: int = 1024
+    max_depth: int = 5
 
 
 def says_nothing(data: bytes) -> bool:
@@ -55,7 +56,7 @@ def basics(found: Mapping[str, Any]) -> Basics | None:
     said = read(found)
     if said is None:
         return None
-    wanted = [("heartbeat", "interval_s"), ("drop", "max_bytes"), ("durability", "fsync")]
+    wanted = [("heartbeat", "interval_s"), ("drop", "max_bytes"), ("durability", "fsync"), ("children", "max_depth")]
     wanted += [("disk", name) for name in ("warn", "stop", "enough_free_mb")]
     return Basics(**{name: said[section][name] for section, name in wanted if name in said.get(section, {})})
 

@@ -12,6 +12,7 @@ from typing import Any
 from spoold.protocol.errors import BadName
 from spoold.protocol.lanes import Lane
 from spoold.protocol.plain.readers import (
+    DEPTH_MAX,
     RETRIES,
     Shape,
     Unsure,
@@ -97,6 +98,8 @@ TASK: Shape = {
         }
     ),
     "batch": task_id,
+    "parent": task_id,
+    "depth": whole(0, DEPTH_MAX),
 }
 _READ_TASK = table(TASK)
 
@@ -112,6 +115,8 @@ def is_task(value: Any, stamp: str) -> bool:
     except (Unsure, BadName):
         return False
     at_odds = task.get("created_at", stamp) != stamp or task["id"] in task.get("dependencies", ())
+    if task["id"] == task.get("parent") or ("depth" in task and "parent" not in task):
+        return False
     return bool(lane) and not at_odds
 
 

@@ -78,6 +78,7 @@ HEARTBEAT: Shape = {
                 "mem_mb": _figure,
                 "progress": anything,
                 "frozen_s": _figure,
+                "lent": flag,
             }
         )
     ),

@@ -180,3 +180,5 @@ def priority(value: Any) -> int:
 seconds = real(0, 10**9)
 some_seconds = real(above=0, high=10**9)
 RETRIES = whole(0, 1000)
+# The most generations below a task that any spool may allow.
+DEPTH_MAX = 100

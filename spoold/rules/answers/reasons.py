@@ -142,6 +142,10 @@ def _claimed(case: Case) -> Answer:
         choices = f" ({', '.join(asked.choices)})" if asked.choices else ""
         text = f"it asked '{asked.ask}'{choices} at {asked.at}, and nobody has answered"
         reasons.append(Reason("question", text, f"`spool approve {case.id} --answer …`, or `spool reject {case.id}`"))
+    if claim.lent:
+        text = f"it waits for other tasks, and {claim.worker} has given its slot to others meanwhile"
+        change = f"it goes on when those have ended and a slot is free; `spool tree {case.id}` shows its children"
+        reasons.append(Reason("lent", text, change))
     if claim.cancel:
         text = f"a user asked to cancel it, and {claim.worker} has not stopped it yet"
         reasons.append(Reason("cancel", text, "its worker stops it within a beat"))

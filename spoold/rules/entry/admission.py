@@ -155,11 +155,29 @@ def admit(task: Task, order: str, made_id: str, settings: Settings, file: str) -
 
 
 def outline(task: Task, settings: Settings, file: str) -> Outline:
-    """The outline of a valid task. Errors: BadFile if its requirements cannot be spelled as a lane."""
+    """The outline of a valid task. Errors: BadFile if its requirements cannot be spelled as a lane, or if it is too
+    deep below other tasks.
+    """
+    if task.level > settings.children.max_depth:
+        raise too_deep(file, task.level, settings.children.max_depth)
     try:
         return _outline(task.lane_name, rank(task, settings), task.retry_count, task.conditional, task.batch)
     except BadName as error:
         raise BadFile(file, "requires", f"{error}.", "use fewer and shorter labels, and plain names.") from error
+
+
+def too_deep(file: str, depth: int, most: int) -> BadFile:
+    """The rejection of a task with too many tasks above it."""
+    problem = f"{depth} is too deep: at most {amount(most, 'generation')} of children may be below a task."
+    mend = "let a task further up submit it, or raise [children] max_depth in spool.toml."
+    return BadFile(file, "depth", problem, mend)
+
+
+def too_many(file: str, parent: str, most: int) -> BadFile:
+    """The rejection of a child of a parent that has as many children as it may have."""
+    problem = f"{parent!r} has {amount(most, 'child', 'children')} already, which is the limit."
+    mend = "put more work into each child, let children submit more, or raise [children] max_per_task in spool.toml."
+    return BadFile(file, "parent", problem, mend)
 
 
 def judge_duplicate(drop: str, task_id: str, *, same: bool) -> Known | Reject:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from spoold.protocol import codec
@@ -50,12 +50,14 @@ class Accepted:
     """The batch is sound. named: the keys of the ids that it names itself → line.
 
     ids and outlines: of each task, in the order of the file; None for a task without id. digest: of the bytes.
+    born: of each child the key of its id (or its line), its parent, and its depth.
     """
 
     named: dict[str, int]
     ids: list[str | None]
     outlines: list[Outline]
     digest: bytes
+    born: list[tuple[str, str, int]] = field(default_factory=list)
 
 
 def lines(
@@ -164,6 +166,8 @@ class Check:
         check_names(task, self._settings, where)
         self._found.outlines.append(outline(task, self._settings, where))
         self._found.ids.append(task.id)
+        if task.parent is not None:
+            self._found.born.append((key(task.id or where), task.parent, task.level))
         if task.id is None:
             return  # and no task can wait for it
         task_key = key(task.id)

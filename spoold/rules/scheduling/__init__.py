@@ -11,6 +11,7 @@
     queues      the order of what may run
     promoting   which of it goes to ready/ next, and which goes back
     matching    may this worker run what is in this lane?
+    lending     whose slot is lent, and who gets one back
     ahead       how many tasks a worker may claim before a slot is free for them
 
 Law: pure; leader, workers and `spool explain` ask the same functions.

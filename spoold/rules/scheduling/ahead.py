@@ -32,10 +32,11 @@ def has_room(held: int) -> bool:
     return held <= DEPTH
 
 
-def preference(held: int, age_s: float, other: bool) -> tuple[bool, bool, int, bool]:
+def preference(held: int, age_s: float, other: bool, lent: bool = False) -> tuple[bool, bool, bool, int, bool]:
     """Order slots for the next task; the lowest takes it, and has room if any slot does.
 
     held: how many tasks the slot has; age_s: how long (s) the first of them has run; other: whether it is warm for
-    tasks of another kind. A slot whose task runs long comes after those with short tasks, and a full one after all.
+    tasks of another kind; lent: whether the first waits for other tasks, so that none may wait behind it. A slot
+    whose task runs long comes after those with short tasks, and a full one after all.
     """
-    return (not has_room(held), age_s >= PATIENCE_S, held, other)
+    return (lent, not has_room(held), age_s >= PATIENCE_S, held, other)

@@ -10,6 +10,7 @@
     logs        output of attempts → logs/, and which of it was lost
     writers     the threads in which it waits for a disk or a server
     reporting   running tasks in the heartbeat
+    lending     the slots that tasks have lent while they wait
     losses      attempts lost lately, to warn of
 
 Law: the result is durable before the commit, and nothing is committed whose claim is gone.

@@ -33,6 +33,7 @@ def running_tasks(attempts: Iterable[Attempt], runner: RunnerPort, scratch: Scra
             mem_mb=round(usage.get(attempt.key, 0) / (1 << 20), 1),
             progress=_progress(scratch, attempt.key),
             # By the machine's date, which may have been set by decades meanwhile.
+            lent=attempt.lent,
             frozen_s=min(round(attempt.frozen_s, 1), AMOUNT_MAX),
         )
         for attempt in attempts

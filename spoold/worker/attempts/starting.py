@@ -39,6 +39,7 @@ from spoold.store.regular import regular
 from spoold.store.store import Store
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
+from spoold.worker.attempts.lending import Lending
 from spoold.worker.attempts.own_lease import OwnLease
 from spoold.worker.config import WorkerConfig
 from spoold.worker.handlers.permits import CannotRun
@@ -74,6 +75,7 @@ class Starting:
         journal: Journal,
         lease: OwnLease,
         allowance: Allowance,
+        lending: Lending,
         *,
         root: str,
         environ: Mapping[str, str],
@@ -85,7 +87,7 @@ class Starting:
         self._journal = journal
         self._lease = lease
         self._allowance = allowance
-        self._root = root
+        self._root, self._loans = root, lending.directory
         self._base = inherited(config, environ)
         self._since: dict[tuple[str, int], tuple[float, float]] = {}  # first and last try of unreadable files
         self._outcomes: dict[tuple[str, int], Outcomes] = {}  # of the batches that tasks to be started run after
@@ -177,7 +179,7 @@ class Starting:
     def _run(self, attempt: Attempt, data: bytes) -> None:
         with self.fitness.writing():
             folder = self._scratch.open(attempt.key)
-        place = Workplace(self._store.writer, self._root, folder)
+        place = Workplace(self._store.writer, self._root, folder, self._loans)
         auto = partial(self._auto_s, attempt.task.kind)
         job = prepare(attempt.task, attempt.name, place, self._config, self._store.settings, self._base, auto)
         if attempt.lane.mem_mb > attempt.task.requires.mem_mb:

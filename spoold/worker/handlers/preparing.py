@@ -30,11 +30,13 @@ _PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTY
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """Where an attempt runs: the worker, the spool as mounted here, the attempt's local folder (absolute paths)."""
+    """Where an attempt runs: the worker, the spool as mounted here, the attempt's local folder, and the folder in
+    which it may lend its slot (absolute paths; '' for no such folder)."""
 
     worker: str
     root: str
     folder: str
+    loans: str = ""
 
 
 def inherited(config: WorkerConfig, environ: Mapping[str, str]) -> dict[str, str]:
@@ -144,4 +146,5 @@ def _own(task: Task, name: TaskName, place: Workplace, settings: Settings) -> di
         "SPOOL_WORK_DIR": f"{folder}/work",
         "SPOOL_DEPS_DIR": f"{folder}/deps",
         **({} if task.approval is None else {"SPOOL_ANSWER_FILE": f"{folder}/answer.json"}),
+        **({"SPOOL_SLOT_DIR": place.loans} if place.loans else {}),
     }

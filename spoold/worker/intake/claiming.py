@@ -15,7 +15,8 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from spoold.protocol import layout
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile
 from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import TaskName, key, parse_task
@@ -60,6 +61,7 @@ class Claiming:
         self._polling = Polling(store)
         self._lanes: dict[str, Lane] = {}
         self._refused: dict[str, str] = {}
+        self._levels: dict[str, int] = {}
         self._closed: set[str] = set()
         self.lost = 0
         self._begun = 0
@@ -93,13 +95,19 @@ class Claiming:
         found.sort()
         if self._refused:
             self._refused = {file: self._refused[file] for file, _ in found if file in self._refused}
+        if self._levels:
+            standing = {layout.ready(lane_name, file) for file, lane_name in found}
+            self._levels = {path: level for path, level in self._levels.items() if path in standing}
         self._left = found
         return found
 
-    def claim(self, offers: list[Offer], slots: int, running: list[Lane], skip: Collection[str]) -> Iterator[Claimed]:
+    def claim(
+        self, offers: list[Offer], slots: int, running: list[Lane], skip: Collection[str], full: Collection[int] = ()
+    ) -> Iterator[Claimed]:
         """Claim up to `slots` of the offers, yielding each as it is claimed. Errors: OSError.
 
-        running: the demands of running tasks; skip: keys of tasks that it leaves alone for now. Offers that were
+        running: the demands of running tasks; skip: keys of tasks that it leaves alone for now; full: depths of which
+        it takes none, for which alone a task is read before its claim. Offers that were
         tried are taken off the list. A claim that failed is not looked into here: nearly always another worker was
         quicker, and if it was carried out all the same, the next look at this worker's own directory finds it.
         """
@@ -110,6 +118,8 @@ class Claiming:
             file, lane_name = left.pop(index)
             name, lane = parse_task(file), self._lanes[lane_name]
             if name is None or key(name.id) in skip or not (fits(lane, room) and limits.lets(lane)):
+                continue
+            if full and self._level(lane_name, file) in full:
                 continue
             error = self._store.attempt(
                 Mover.WORKER, "CLAIMED", layout.ready(lane_name, file), layout.claimed(self._store.writer, file)
@@ -131,6 +141,16 @@ class Claiming:
                 return
             self.lost += 1
             index = self._jump(len(left))
+
+    def _level(self, lane_name: str, file: str) -> int | None:
+        """The depth of a task in ready/, which never changes; None where it cannot be read."""
+        path = layout.ready(lane_name, file)
+        if path not in self._levels:
+            try:
+                self._levels[path] = codec.load_task(self._store.fs.read(path), path).level
+            except (OSError, BadFile):
+                return None
+        return self._levels[path]
 
     @property
     def notes(self) -> tuple[str, ...]:

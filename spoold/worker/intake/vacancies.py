@@ -1,7 +1,7 @@
 """For how many more tasks this worker has a place: in its free slots, and ahead, in slots whose tasks are short.
 
 Law: tasks that wait behind a long one go back, for other workers to run. Nothing is claimed ahead for a slot whose
-task has turned out to be long.
+task has turned out to be long, and nothing at all while a task that had lent its slot waits for one.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from collections.abc import Iterable
 
 from spoold.rules.scheduling.ahead import FORGET_S, LATELY, PATIENCE_S, ahead
 from spoold.runner.job import Ending, RunnerPort
+from spoold.worker.attempts.lending import Lending
 
 
 class Vacancies:
     """Knows how long tasks took lately, and ensures that no task waits for long behind another."""
 
-    def __init__(self, runner: RunnerPort, slots: int) -> None:
-        self._runner = runner
+    def __init__(self, runner: RunnerPort, slots: int, lending: Lending) -> None:
+        self._runner, self.lending = runner, lending
         self._slots = slots
         self._lately: deque[float] = deque(maxlen=LATELY)
         self._heard_at = -math.inf
@@ -36,13 +37,20 @@ class Vacancies:
             self._lately.append(ending.duration_s)
             self._heard_at = now
         self._engaged = self._runner.engaged(PATIENCE_S)
-        if held > self._slots:
+        if held - self.lending.lent > self._slots:
             self._runner.relieve(PATIENCE_S)
 
     def free(self, held: int) -> int:
-        """Return how many more than those `held` may be claimed; below 0 if there are too many already."""
+        """Return how many more than those `held` may be claimed; below 0 if there are too many already.
+
+        None while a task that had lent its slot waits for one.
+        """
+        if not self.lending.claims:
+            return 0
+        held -= self.lending.lent
         return self._slots + ahead(self._lately) * max(self._slots - self._engaged, 0) - held
 
     def due(self, now: float, held: int) -> float:
         """When to `look` again."""
-        return now + PATIENCE_S if held > self._slots else math.inf
+        soon = self.lending.due(now)
+        return min(soon, now + PATIENCE_S) if held - self.lending.lent > self._slots else soon

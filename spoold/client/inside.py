@@ -1,0 +1,96 @@
+"""A client inside a task: which task that is, and the slot that it lends while it waits for other tasks.
+
+Law: what the environment says counts only for the spool that it names; a wait for tasks of another spool lends the
+slot, too. A wait goes on only after the slot has come back, whatever ended the wait, unless the process itself ends.
+
+Touches: files, the environment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from spoold.client import submission
+from spoold.protocol.errors import SpoolError
+from spoold.protocol.names import key
+
+# A shorter wait (s) lends nothing: another task could have the slot for hours.
+LEND_AFTER_S = 0.2
+Sleep = Callable[[float], object]
+# Fields that a child has from its parent where it does not say otherwise.
+INHERITED = ("batch", "priority")
+TASK_MAX = 64 << 20
+
+
+def task_of(directory: str, environ: Mapping[str, str] = os.environ) -> str | None:
+    """Return the id of the task of this spool in which this process runs; None in none."""
+    task_id, root = environ.get("SPOOL_TASK_ID"), environ.get("SPOOL_ROOT")
+    if not task_id or not root or os.path.realpath(root) != os.path.realpath(directory):
+        return None
+    return task_id
+
+
+def born(task: Mapping[str, Any], directory: str, environ: Mapping[str, str] = os.environ) -> Mapping[str, Any]:
+    """Return the task, as a child of the one in which this process runs: with its parent, its depth, and what it
+    inherits. A task that names its parent, or says that it has none (null), stays as it is.
+    """
+    parent = None if "parent" in task else task_of(directory, environ)
+    if parent is None:
+        return task
+    above = _content(environ.get("SPOOL_TASK_FILE", ""))
+    level = above.get("depth") or (1 if above.get("parent") else 0)
+    inherited = {name: above[name] for name in INHERITED if above.get(name) is not None and name not in task}
+    return {**inherited, **task, "parent": parent, "depth": (level if isinstance(level, int) else 0) + 1}
+
+
+def _content(path: str) -> dict[str, Any]:
+    """Return the content of this process's own task; empty where it cannot be read, as in a container."""
+    import orjson
+
+    with suppress(OSError, ValueError), open(path, "rb") as file:
+        content = orjson.loads(file.read(TASK_MAX))
+        if isinstance(content, dict):
+            return content
+    return {}
+
+
+def check_wait(ids: Collection[str], directory: str) -> None:
+    """Refuse a wait of a task for itself. Errors: SpoolError."""
+    own = task_of(directory)
+    if own is not None and key(own) in map(key, ids):
+        raise SpoolError(f"task {own} cannot wait for itself. Leave its id out.")
+
+
+@contextmanager
+def lending(now: Callable[[], float], sleep: Sleep, environ: Mapping[str, str] = os.environ) -> Iterator[Sleep]:
+    """Lend this task's slot within the `with`, from the first pause on that comes LEND_AFTER_S after its beginning;
+    at the end take it back, and wait for that. Yields what to sleep with. Outside of tasks that is `sleep` itself.
+
+    now: monotonic, s.
+    """
+    directory, task_id = environ.get("SPOOL_SLOT_DIR"), environ.get("SPOOL_TASK_ID")
+    if not directory or not task_id:
+        yield sleep
+        return
+    from spoold.system.loans import OwnLoan
+
+    attempt = f"{task_id}.{environ.get('SPOOL_ATTEMPT', '1')}"
+    loan, since = OwnLoan(directory, attempt, submission.suffix()), now()
+
+    def pause(seconds: float) -> None:
+        if now() - since >= LEND_AFTER_S:
+            loan.lend()
+        sleep(seconds)
+
+    try:
+        yield pause
+    except Exception:
+        loan.take_back()
+        raise
+    except BaseException:
+        loan.drop()  # it is about to end, and must not be kept from that
+        raise
+    loan.take_back()

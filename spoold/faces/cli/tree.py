@@ -1,0 +1,69 @@
+"""`spool tree`: a task and all that it submitted, with what each waits for.
+
+Law: no reason is made here; each is that of `spool ls --long`.
+
+Touches: the terminal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spoold.faces.cli import output
+from spoold.faces.cli.session import session
+
+if TYPE_CHECKING:
+    from spoold.client.families import Branch
+
+EPILOG = """Example: spool tree plan-7
+
+Example: spool tree plan-7 --json"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("tree", epilog=EPILOG)(tree)
+
+
+def tree(
+    ctx: typer.Context,
+    task: output.TaskArgument,
+    archived: Annotated[bool, typer.Option("--all", help="Also the tasks in the archive.")] = False,
+    as_json: output.JsonOption = False,
+) -> None:
+    """Show a task and its children, and theirs.
+
+    A child is a task that a running task submitted. With --json also what is next: `next_actionable`.
+    """
+    from spoold.client.families import actionable
+
+    with session(ctx).spool() as spool:
+        root = spool.tree(task, archived=archived)
+    if as_json:
+        output.print_json({**_as_json(root), "next_actionable": actionable(root)})
+        return
+    _print(root, "")
+
+
+def _as_json(one: Branch) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "state": one.state,
+        "type": one.type,
+        "attempt": one.attempt,
+        "worker": one.worker,
+        "reason": one.reason,
+        "blocked_on": list(one.blocked_on),
+        "est_completion": one.est_completion,
+        "children": [_as_json(child) for child in one.children],
+    }
+
+
+def _print(one: Branch, indent: str) -> None:
+    why = f"waits for {', '.join(one.blocked_on)}" if one.blocked_on else one.reason
+    said = f"{one.state}{f' on {one.worker}' if one.worker else ''}{f': {why}' if why else ''}"
+    output.print_line(f"{indent}{output.one_line(f'{one.id} ({said})', 400)}")
+    for child in one.children:
+        _print(child, f"{indent}  ")

@@ -1,0 +1,113 @@
+"""Tasks that submit others, and wait for them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from spoold.protocol.heartbeat import Heartbeat
+from spoold.store import beats
+from spoold.system.posix import PosixFileSystem
+from tests.e2e.pool import Pool, wait_for
+
+SPOOL = f'"{sys.executable}" -m spoold'
+PARENTS = 8
+LIBRARY = """
+from spoold import Spool
+
+
+def parent(number):
+    with Spool() as spool:
+        ids = [spool.submit(python="families:child", args=[number, each]) for each in range(2)]
+        return [result.output for result in spool.wait(ids).values()]
+
+
+def child(number, each):
+    return 10 * number + each
+"""
+
+
+def beating(pool: Pool, name: str) -> Heartbeat:
+    (node,) = pool.nodes(name)
+    return beats.read_all(PosixFileSystem(pool.root))[node]
+
+
+def environ() -> dict[str, str]:
+    return {"PYTHONPATH": str(Path(__file__).parents[2])}
+
+
+def parent(number: int) -> list[str]:
+    """Submits two children, and waits for them."""
+    submits = "; ".join(f"{SPOOL} submit --id c{number}-{each} -- sleep 0.2" for each in range(2))
+    return ["sh", "-c", f"set -e; {submits}; {SPOOL} wait c{number}-0 c{number}-1; echo went on"]
+
+
+def test_eight_parents_on_eight_slots_wait_for_two_children_each(pool: Pool) -> None:
+    pool.master()
+    pool.worker("only", slots=PARENTS)
+    pool.ready("only")
+    for number in range(PARENTS):
+        pool.submit(f"p{number}", parent(number), env=environ(), batch="family")
+    results = [pool.finish(f"p{number}") for number in range(PARENTS)]
+    assert [result["status"] for result in results] == ["success"] * PARENTS
+    assert all("went on" in result["output"] for result in results)
+    assert [result["attempt"] for result in results] == [1] * PARENTS
+    child = pool.json("show", "c3-1")["task"]
+    assert (child["parent"], child["depth"], child["batch"]) == ("p3", 1, "family")
+    assert [one["id"] for one in pool.json("tree", "p3")["children"]] == ["c3-0", "c3-1"]
+    wait_for(lambda: not beating(pool, "only").running, "nothing runs any more")
+    pool.fsck()
+
+
+def test_callables_wait_for_their_children_too(pool: Pool) -> None:
+    pool.path("families.py").write_text(LIBRARY)
+    path = [str(pool.path("families.py").parent), str(Path(__file__).parents[2])]
+    config = f'[python]\nallow = ["families"]\npath = {json.dumps(path)}\n'
+    pool.path("worker.toml").write_text(config)
+    pool.master()
+    pool.worker("only", "--config", str(pool.path("worker.toml")), slots=PARENTS)
+    pool.ready("only")
+    for number in range(PARENTS):
+        task: dict[str, Any] = {"id": f"p{number}", "python": "families:parent", "args": [number]}
+        pool.drop(f"p{number}.json", task)
+    assert [pool.finish(f"p{number}")["output"] for number in range(PARENTS)] == [
+        [10 * number, 10 * number + 1] for number in range(PARENTS)
+    ]
+    pool.fsck()
+
+
+def test_a_parent_goes_on_only_when_a_slot_is_free_and_the_beat_says_so(pool: Pool) -> None:
+    pool.master()
+    pool.worker("only", slots=1)
+    pool.ready("only")
+    gate = pool.path("gate")
+    script = f"{SPOOL} submit --id child -- true; {SPOOL} wait child; echo went on >'{pool.path('went-on')}'"
+    pool.submit("parent", ["sh", "-c", script], env=environ())
+    pool.claimed("parent")
+    pool.submit("other", ["sh", "-c", f"until [ -e '{gate}' ]; do sleep 0.05; done"])
+    pool.claimed("other")
+    wait_for(lambda: any(run.lent for run in beating(pool, "only").running), "the beat says that it waits")
+    assert pool.finish("child")["status"] == "success"
+    assert not pool.path("went-on").exists(), "the other task has its slot"
+    assert "given its slot to others" in pool.cli("explain", "parent")
+    gate.touch()
+    assert pool.finish("parent")["status"] == "success"
+    assert pool.path("went-on").exists()
+
+
+def test_a_tree_is_cancelled_whole_though_its_parent_goes_on_submitting(pool: Pool) -> None:
+    config = pool.path("grace.toml")
+    config.write_text("kill_grace_s = 1\n")
+    pool.master()
+    pool.worker("only", "--config", str(config), slots=8)
+    pool.ready("only")
+    script = f"trap '' TERM; while true; do {SPOOL} submit --name kid -- sleep 60.{pool.mark}; done"
+    pool.submit("parent", ["sh", "-c", script], env=environ())
+    wait_for(lambda: len(pool.json("tree", "parent")["children"]) > 1, "there are children")
+    asked = pool.json("cancel", "--tree", "parent")["cancel"]
+    tree = pool.json("tree", "parent")
+    assert {tree["state"], *(one["state"] for one in tree["children"])} == {"failed"}
+    assert {one["id"] for one in tree["children"]} < set(asked)
+    assert len(pool.json("ls")) == len(asked)
