@@ -155,6 +155,11 @@ class Connection:
             write = partial(configuring.publish, self.store, said, unset, by=_caller(), reason=reason)
             return self._through_tmp(write)
 
+    def change(self, act: Callable[[str], T]) -> T:
+        """Have `act` publish a change of settings; it gets the name of who asks."""
+        with self.reaching(), self._writing:
+            return self._through_tmp(partial(act, _caller()))
+
     def pool_time(self) -> float:
         """Return the time (s since 1970) by which leaders judge deadlines: no single machine's clock decides it."""
         from spoold.store import beats, clocks

@@ -287,8 +287,7 @@ class _Gathering:
 
     def _lanes(self, worker: str, names: list[str]) -> list[Lane]:
         lanes = []
-        for file in sorted(names)[:CLAIMS_READ]:
-            path = layout.claimed(worker, file)
+        for path in (layout.claimed(worker, file) for file in sorted(names)[:CLAIMS_READ]):
             with contextlib.suppress(BadFile, FileNotFoundError), readable(path):
                 lanes.append(codec.load_task(self._store.fs.read(path), path).lane)
         return lanes

@@ -168,7 +168,7 @@ class _Listing:
         settings = self._store.settings
         known = Known(self._now, settings, tuple(self._requests), control.ends_of(self._store.fs, self._requests))
         # Only resources with a capacity need the snapshot.
-        latest = snapshots.latest(self._store.fs) if capacities(settings) else None
+        latest = snapshots.latest(self._store.fs) if capacities(settings) or settings.budgets else None
         return facts_seen(known, latest[1] if latest is not None else None)
 
     @cached_property

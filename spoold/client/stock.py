@@ -11,8 +11,10 @@ from datetime import datetime
 from typing import Any
 
 from spoold.protocol.snapshot import Snapshot
+from spoold.rules.gates import budget
 from spoold.rules.gates.facts import Known, LaneFacts
 from spoold.rules.gates.registry import gather
+from spoold.rules.scheduling.budgets_seen import book_seen
 from spoold.rules.scheduling.resources import (
     CLASS,
     LIMIT,
@@ -41,6 +43,7 @@ def facts_seen(known: Known, snapshot: Snapshot | None) -> LaneFacts:
             doubtful[f"{prefix}{name}"] = _whole(said.get("doubtful"))
             if (moment := _moment(said.get("opens"))) is not None:
                 opens[f"{prefix}{name}"] = moment
+    known = replace(known, more={budget.NAME: book_seen(gates)})
     capacity = dict(resources.capacity)
     for name, said in _rows(gates, "quota"):
         if "trying" in said:

@@ -8,7 +8,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     stages      the step as a table: its stages in order, with the reads and moves of each
     desk        the leader's working state, and the moves that its duties share. Its parts:
       view        the view of the last listings        own_door    what stands in its own door
-      learned     lanes and deadlines of tasks         missing     tasks whose place is in doubt
+      learned     lanes and contents of tasks          missing     tasks whose place is in doubt
       usage       how much of each resource is used    orders      the numbers that it gives
       report      notices for people                   rejects     what it remembers of rejected/
       step_state  the state of this step so far        ends        attempts whose end it saw
@@ -21,7 +21,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     following   what has changed since the last listings
     relisting   waiting/ listed anew; which tasks are missing, and for how long
     cadence     how often each directory is listed, and how long the leader rests
-    learning    the type of task of a claim, and its deadline
+    learning    the type of task of a claim, its deadline, and its budgets
     drops       pending/ → a task, a rejection, or not yet
     growing     drops that may be incomplete
     originals   single drops of strangers, whose copies become tasks
@@ -52,6 +52,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     retaining   completed/ and failed/ → archive/
     clearing    deletes for good
     feed        results of attempts → the parts that decide by their cost
+    budgets     what attempts cost, and what those that may run have reserved
     coverage    which of them were handed on
     reporting   heartbeat and status snapshot
     outlook     the tasks that are left, by type and lane, and the workers that can run them

@@ -18,7 +18,7 @@ from spoold.protocol.result import Code
 from spoold.rules.gates import after_failed
 from spoold.rules.gates.facts import Parent
 from spoold.rules.gates.verdicts import Refuse
-from spoold.rules.scheduling.backlog import Entry
+from spoold.rules.scheduling.entry import Entry
 
 Refused = list[tuple[Entry, Refuse]]
 # The ended tasks, by their paths, that together prove what is decided. Of archived ones that was settled long ago.

@@ -27,11 +27,13 @@ from spoold.master.usage import Usage
 from spoold.master.view import View
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
+from spoold.protocol.lanes import kind_in
 from spoold.protocol.lifecycle import Mover, State
-from spoold.protocol.name_parts import key_in
+from spoold.protocol.name_parts import is_conditional, key_in
 from spoold.protocol.names import EndedName, TaskName, key, skipper
 from spoold.protocol.request import Request
 from spoold.protocol.result import Code, Error, Result, Status
+from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 from spoold.rules.attempts.accounts import Ran, plus, total_of
 from spoold.rules.cluster.liveness import Watch
@@ -40,8 +42,11 @@ from spoold.rules.gates.closing import paused_by
 from spoold.rules.gates.facts import NO_CONDITIONS
 from spoold.rules.gates.registry import conditions_of
 from spoold.rules.gates.requested import decision, record
-from spoold.rules.scheduling.backlog import Backlog, Entry
+from spoold.rules.scheduling.backlog import Backlog
+from spoold.rules.scheduling.budgets import Book
+from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.resources import Resources
+from spoold.rules.scheduling.spending import NOTHING, asked_by, drawn
 from spoold.store import absence
 from spoold.store.journal import Journal
 from spoold.store.lane_moves import move_into_lane
@@ -66,8 +71,8 @@ class Desk:
 
     ledger: the records of earlier attempts, if this step asked for them. recorded: results, by name, that this leader
     wrote for moves that it has not made. damaged: tokens that could not be read, and since when (monotonic, s), over
-    all epochs. request_ends: when requests end by themselves (s since 1970, the pool's clock), as `endings` read
-    them.
+    all epochs. request_ends: when requests end by themselves (s since 1970, the pool's clock), as `endings`
+    read them. book: what the budgets have spent and reserved. ruled_by: the settings by which waiting tasks are grouped.
     breathe: call it between one item and the next of a long loop, to keep the token of leadership; it raises OSError,
     DoorShut.
     """
@@ -88,6 +93,8 @@ class Desk:
     missing: Missing = field(default_factory=Missing)
     rejects: Rejects = field(default_factory=Rejects)
     ends: Ends = field(default_factory=Ends)
+    book: Book = field(default_factory=Book)
+    ruled_by: Settings | None = None
     ledger: Ledger | None = None
     recorded: dict[str, tuple[Status, Error]] = field(default_factory=dict)
     damaged: dict[str, float] = field(default_factory=dict)
@@ -191,7 +198,8 @@ class Desk:
 
         The rest between attempts counts from here, since this leader first saw the token now.
         """
-        conditions = conditions_of(task) if task is not None else NO_CONDITIONS
+        read = task if is_conditional(file) else None
+        conditions = conditions_of(read) if read is not None else NO_CONDITIONS
         if task is None:
             self.view.members.came(key_in(file), file)
         else:
@@ -204,6 +212,8 @@ class Desk:
         if before is not None and before.state in (State.COMPLETED, State.FAILED):
             self.backlog.parent_changed(task_key, self.step.now)
         self.learned.waits(task_key, conditions.deadline)
+        if read is not None:
+            self.learned.learn_asked(task_key, asked_by(read) or NOTHING)
 
     def to_waiting(self, src: str, name: TaskName, lane: str, task: Task | None, event: str, **detail: str) -> Moved:
         """Move a token into waiting/ and enlist it."""
@@ -231,6 +241,7 @@ class Desk:
         """
         ended = name.ended(skipper(self.store.writer) if status is Status.SKIPPED else self.store.writer)
         if self.recorded.get(ended.encode()) != (status, error):
+            kind = kind_in(self.learned.lanes.get(key(name.id), ""))
             result = Result(
                 task_id=name.id,
                 attempt=name.attempt,
@@ -243,6 +254,7 @@ class Desk:
                 error=error,
                 estimated=ran is not None,
                 approval=self._rejection(name) if error.code is Code.REJECTED else None,
+                **drawn(kind, self.learned.asked_by(key(name.id)), all_draw=self.backlog.draws(kind)),
             )
             if name.attempt > 1:
                 self.ledger = self.ledger or Ledger(self.store.fs)
@@ -279,7 +291,8 @@ class Desk:
         self.recorded.pop(ended.encode(), None)
         self.view.forget_place(place)
         self.view.settle(name.id, State.FAILED, layout.FAILED, ended.encode())
-        self.ends.see(self.view.where[key(name.id)], self.learned.lanes.get(key(name.id)))
+        k, learned = key(name.id), self.learned
+        self.ends.see(self.view.where[k], learned.lanes.get(k), learned.asked_by(k))
         self.ended(key(name.id))
         if status is not Status.SKIPPED:
             self.report.ended(error.cause or error.code)

@@ -12,7 +12,7 @@ from spoold.master.desk import Desk
 from spoold.protocol.errors import BadFile
 from spoold.protocol.request import ENDING, Request, Verb
 from spoold.rules.attempts.ends import past
-from spoold.rules.scheduling.backlog import LOOK_AGAIN_MIN_S, LOOK_AGAIN_S
+from spoold.rules.scheduling.moment import LOOK_AGAIN_MIN_S, LOOK_AGAIN_S
 from spoold.store import control
 from spoold.system.errnos import concerns_one_file
 

@@ -7,23 +7,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from spoold.master.place import Place
 from spoold.protocol.lanes import kind_in
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, parse_ended, parse_returned
+from spoold.rules.scheduling.spending import Asked
 
 
 @dataclass(frozen=True, slots=True)
 class End:
     """An attempt that has ended. kind: the type of its task, None where it is unknown; final: it committed the task,
-    so a record must be there (an attempt that was handed back may have none).
+    so a record must be there (an attempt that was handed back may have none). asked: what its task says of budgets;
+    None where that is unknown.
     """
 
     name: EndedName
     kind: str | None = None
     final: bool = True
+    asked: Asked | None = None
 
 
 @dataclass(slots=True)
@@ -36,11 +39,11 @@ class Ends:
     queue: deque[End] = field(default_factory=deque)
     unsaved: set[str] = field(default_factory=set)
 
-    def see(self, place: Place | None, lane: str | None) -> None:
-        """Note that a token came to this place. lane: its lane before, if that is known."""
+    def see(self, place: Place | None, lane: str | None, asked: Asked | None = None) -> None:
+        """Note that a token came to this place. lane: its lane before, if that is known; asked: as in `End`."""
         end = end_at(place, lane) if self.wanted and place is not None else None
         if end is not None:
-            self.queue.append(end)
+            self.queue.append(replace(end, asked=asked))
             self.unsaved.add(key(end.name.id))
 
     def expect(self, ends: Iterable[End]) -> None:

@@ -24,7 +24,7 @@ from spoold.protocol import codec, layout
 from spoold.protocol.checkpoint import Checkpoint, CheckpointName
 from spoold.protocol.ended_attempt import EndedAttempt
 from spoold.protocol.errors import BadFile, ShutOut
-from spoold.protocol.names import EndedName
+from spoold.protocol.names import EndedName, key
 from spoold.protocol.result import Result
 from spoold.store import absence, checkpoints
 from spoold.store.regular import regular
@@ -32,6 +32,8 @@ from spoold.system.errnos import Meaning, classify, concerns_one_file
 
 # Records that are read in one step.
 PER_STEP = 64
+# For how long (s) a record that cannot be read is read again, and how often.
+PATIENCE_S, AGAIN_S = 5.0, 0.5
 # How often (s) a checkpoint is written while attempts end: with many tasks in it more rarely, EACH_S for each.
 EVERY_S, EACH_S = 5.0, 1e-3
 # A reader must be able to read it whole.
@@ -75,8 +77,25 @@ class Feed:
         self._others: dict[str, Any] = {}
         self._standing: list[CheckpointName] = []
         self._news = False
+        # Whether a checkpoint stands from which a next leader would go on; and the ends of before this leader.
+        self._begun, self._behind = False, set[EndedName]()
+        # Records that could not be read: since when (monotonic, s), and when to read them again.
+        self._since, self._again = dict[EndedName, float](), dict[EndedName, float]()
         self._saved_at: float | None = None
         self._warnings: deque[tuple[float, str]] = deque(maxlen=SHOWN)
+
+    def join(self, desk: Desk, subscriber: Subscriber) -> None:
+        """Have one more subscriber from now on, unless it is one: attempts that were handed on before are past."""
+        if subscriber.name in self._subscribers:
+            return
+        self._subscribers[subscriber.name] = subscriber
+        if self._desk is desk:
+            self._put_back(desk, subscriber, self._others.pop(subscriber.name, None))
+            self._news = True
+
+    def caught_up(self, desk: Desk) -> bool:
+        """Whether all that ended before this leader was handed on, and a next leader would miss no attempt."""
+        return self._desk is desk and self._begun and not self._behind
 
     def step(self, desk: Desk) -> int:
         """Hand on some attempts; returns how many are left for the next step. Errors: OSError of the share."""
@@ -84,22 +103,44 @@ class Feed:
             return 0
         if self._desk is not desk:
             self._restore(desk)
-        queue, budget = desk.ends.queue, PER_STEP
-        while queue and budget:
-            if self._coverage.lacks(queue[0].name):
-                desk.breathe()
-                try:
-                    self._hand_on(desk, queue[0])
-                except NotADirectoryError:
-                    return 0  # a non-directory is at results/: the status says so, and the records wait
-                budget -= 1
-            queue.popleft()
+        try:
+            left = self._read(desk)
+        except NotADirectoryError:
+            return 0  # a non-directory is at results/: the status says so, and the records wait
         if not self._news:
             desk.ends.saved()
         elif self._saved_at is None or desk.step.now.monotonic >= self._saved_at + self._every_s():
             self._save(desk)
         self._tell(desk)
-        return len(queue)
+        return left
+
+    def _read(self, desk: Desk) -> int:
+        """Read some records, in order; a record that cannot be read just now keeps back those of its task alone.
+
+        Returns how many are left that could be read at once. Errors: OSError of the share, and nothing is lost.
+        """
+        queue, budget, kept, now = desk.ends.queue, PER_STEP, list[End](), desk.step.now.monotonic
+        late = set[str]()
+        try:
+            while queue and budget:
+                end, task_key = queue[0], key(queue[0].name.id)
+                if task_key in late or now < self._again.get(end.name, 0.0):
+                    late.add(task_key)
+                elif self._coverage.lacks(end.name):
+                    desk.breathe()
+                    budget -= 1
+                    if not self._hand_on(desk, end):
+                        late.add(task_key)
+                queue.popleft()
+                if task_key in late:
+                    kept.append(end)
+                else:
+                    self._again.pop(end.name, None)
+                    self._since.pop(end.name, None)
+                    self._behind.discard(end.name)
+            return len(queue)
+        finally:
+            queue.extendleft(reversed(kept))
 
     def close(self, desk: Desk | None) -> None:
         """Save what this desk's leader handed on since the last checkpoint. Never raises OSError."""
@@ -117,11 +158,7 @@ class Feed:
         found = checkpoints.latest(fs, self._standing, faults)
         states = dict(found.states) if found is not None else {}
         for name, subscriber in self._subscribers.items():
-            try:
-                subscriber.restore(states.pop(name, None))
-            except ValueError as error:
-                subscriber.restore(None)
-                faults.append(f"the saved state of {name} cannot be used, so it begins with nothing: {error}")
+            self._put_back(desk, subscriber, states.pop(name, None))
         self._others = states
         self._coverage = Coverage(found.covered if found is not None else ())
         desk.breathe()
@@ -130,11 +167,23 @@ class Feed:
             for end in behind:
                 self._coverage.add(end.name)
         desk.ends.expect(behind if found is not None else ())
+        self._begun, self._behind = found is not None, {end.name for end in desk.ends.queue}
+        self._since.clear()
+        self._again.clear()
         for fault in faults:
             self._warn(desk, fault)
         self._desk, self._news, self._saved_at = desk, found is None, None
 
-    def _hand_on(self, desk: Desk, end: End) -> None:
+    def _put_back(self, desk: Desk, subscriber: Subscriber, state: Any) -> None:
+        try:
+            subscriber.restore(state)
+        except ValueError as error:
+            subscriber.restore(None)
+            problem = f"the saved state of {subscriber.name} cannot be used"
+            self._warn(desk, f"{problem}, so it begins with nothing: {error}")
+
+    def _hand_on(self, desk: Desk, end: End) -> bool:
+        """Read a record and hand it on; False if it cannot be read just now, as a server may say for a moment."""
         path = layout.join(layout.RESULTS, end.name.encode())
         try:
             with desk.reading(path), regular(path):
@@ -145,6 +194,8 @@ class Feed:
         except OSError as error:
             if not concerns_one_file(error) or isinstance(error, NotADirectoryError):
                 raise
+            if not self._gave_up(desk, end):
+                return False
             self._miss(desk, end.name, f"{path}: {error.strerror}")
         else:
             if result is not None:
@@ -152,9 +203,21 @@ class Feed:
                 for subscriber in self._subscribers.values():
                     subscriber.take(attempt)
             elif end.final:
+                if not self._gave_up(desk, end):
+                    return False
                 self._miss(desk, end.name, f"{path} is missing")
         self._coverage.add(end.name)
         self._news = True
+        return True
+
+    def _gave_up(self, desk: Desk, end: End) -> bool:
+        """Whether a record could not be read for long enough; else it is read again a little later."""
+        now = desk.step.now.monotonic
+        since = self._since.setdefault(end.name, now)
+        if now - since >= PATIENCE_S:
+            return True
+        self._again[end.name] = now + AGAIN_S
+        return False
 
     def _miss(self, desk: Desk, name: EndedName, why: str) -> None:
         desk.journal.note("UNREAD", name.id, name.attempt, problem=why)
@@ -182,7 +245,7 @@ class Feed:
             if classify(error) is not Meaning.FULL and not isinstance(error, NotADirectoryError):
                 raise
             return
-        self._news = False
+        self._news, self._begun = False, True
         desk.ends.saved()
         for old in self._standing[1:]:
             with contextlib.suppress(OSError):

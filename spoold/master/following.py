@@ -18,7 +18,8 @@ def follow(desk: Desk) -> None:
     desk.step.looked(wanted, changed=changes.any)
     desk.undid(changes.undone)
     for task_key in changes.came:
-        desk.ends.see(desk.view.where.get(task_key), desk.learned.lanes.get(task_key))
+        lane, asked = desk.learned.lanes.get(task_key), desk.learned.asked_by(task_key)
+        desk.ends.see(desk.view.where.get(task_key), lane, asked)
         desk.backlog.remove(task_key)
         desk.missing.found(task_key)
         place = desk.view.where.get(task_key)

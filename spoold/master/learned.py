@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from spoold.rules.scheduling.spending import NOTHING, Asked
+
 
 @dataclass(slots=True)
 class Learned:
     """By key of a task. lanes: of ready or claimed tasks; deadlines: wall time (s), of tasks that have one;
-    unlearned: since when (monotonic, s) lane and deadline are to be looked up. settled: names in failed/ that no
+    asked: what tasks with conditions say of budgets, once they were read;
+    unlearned: since when (monotonic, s) lane and content are to be looked up. settled: names in failed/ that no
     power cut takes back, as `dependents` found.
     """
 
     lanes: dict[str, str] = field(default_factory=dict)
     deadlines: dict[str, float] = field(default_factory=dict)
+    asked: dict[str, Asked] = field(default_factory=dict)
     unlearned: dict[str, float] = field(default_factory=dict)
     settled: set[str] = field(default_factory=set)
 
@@ -27,6 +31,14 @@ class Learned:
     def learn_deadline(self, task_key: str, moment: float) -> None:
         """Note a task's deadline (wall time, s)."""
         self.deadlines[task_key] = moment
+
+    def learn_asked(self, task_key: str, asked: Asked) -> None:
+        """Note what a task with conditions says of budgets."""
+        self.asked[task_key] = asked
+
+    def asked_by(self, task_key: str) -> Asked | None:
+        """What a task says of budgets; None while that is to be looked up."""
+        return None if task_key in self.unlearned else self.asked.get(task_key, NOTHING)
 
     def waits(self, task_key: str, deadline: float | None) -> None:
         """Note that a task waits, where the backlog knows its lane; its deadline stays of interest."""
@@ -46,3 +58,4 @@ class Learned:
         """Forget a task that has ended."""
         self.lanes.pop(task_key, None)
         self.deadlines.pop(task_key, None)
+        self.asked.pop(task_key, None)

@@ -1,4 +1,4 @@
-"""Learns of a token that another node moved: its lane, which the limits count by, and its deadline.
+"""Learns of a token that another node moved: its lane, which limits count by, its deadline, and its budgets.
 
 Law: reads, and moves nothing. A file that cannot be read just now (an SMB server says EACCES while another client has
 it open) is read again until it can be. Until then the type of the claim is unknown, and it counts for every limit.
@@ -15,6 +15,7 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key
 from spoold.rules.gates.registry import conditions_of
+from spoold.rules.scheduling.spending import NOTHING, asked_by
 from spoold.store import beats
 
 # How often (s) a file that could not be read is read again.
@@ -37,10 +38,14 @@ def learn(desk: Desk, came: Collection[str]) -> None:
                 desk.step.change()  # tasks that waited for this may go on
 
 
-def unread(desk: Desk) -> list[str]:
-    """Return the claims, for people, whose type is unknown though the leader tried to read them for an interval."""
+def unread(desk: Desk, *, conditions: bool = False) -> list[str]:
+    """Return the claims, for people, whose type is unknown though the leader tried to read them for an interval.
+
+    conditions: also those whose type is known, and what they say of budgets is not.
+    """
     since = desk.step.now.monotonic - desk.store.settings.heartbeat.interval_s
-    keys = [k for k, began in desk.learned.unlearned.items() if began <= since and k not in desk.learned.lanes]
+    late = [k for k, began in desk.learned.unlearned.items() if began <= since]
+    keys = [k for k in late if conditions or k not in desk.learned.lanes]
     places = [desk.view.where.get(task_key) for task_key in sorted(keys)]
     return [place.path for place in places if place is not None and place.state is State.CLAIMED]
 
@@ -56,18 +61,24 @@ def _learned(desk: Desk, task_key: str, place: Place) -> bool:
     else:
         return True
     unknown_lane = task_key not in desk.learned.lanes
-    if name is None or not (unknown_lane or (name.conditional and task_key not in desk.learned.deadlines)):
+    if name is None or not (unknown_lane or (name.conditional and task_key not in desk.learned.asked)):
         return True
     try:
         task = desk.read_task(place.path)
     except (BadFile, PermissionError) as error:
         if unknown_lane:
             _ask_worker(desk, branch, name)
+        if isinstance(error, BadFile):
+            desk.learned.learn_asked(task_key, NOTHING)
+        elif name.conditional and desk.store.settings.budgets:
+            return False
         # Its worker checks whether a claim runs past its deadline.
         return task_key in desk.learned.lanes and (isinstance(error, BadFile) or place.state is State.CLAIMED)
     if task is None:
         return False  # it moves just now: the next listing shows where it is
     desk.learned.learn_lane(task_key, task.lane.encode())
+    if name.conditional:
+        desk.learned.learn_asked(task_key, asked_by(task) or NOTHING)
     moment = conditions_of(task).deadline
     if moment is not None:
         desk.learned.learn_deadline(task_key, moment)

@@ -24,13 +24,15 @@ from spoold.rules.attempts import ends
 from spoold.rules.attempts.memory import may_be_raised, raised
 from spoold.rules.attempts.policy import retry_policy
 from spoold.rules.entry.admission import Admit
+from spoold.rules.gates import budget
 from spoold.rules.gates.closing import halted_by
 from spoold.rules.gates.facts import NO_CONDITIONS, Known, LaneFacts, TypeFacts
 from spoold.rules.gates.registry import gather, judge_type
 from spoold.rules.gates.verdicts import Pass
-from spoold.rules.scheduling.backlog import Entry
+from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.promoting import LaneView, displaced, holdbacks, promotions
 from spoold.rules.scheduling.resources import class_used, shares_of
+from spoold.rules.scheduling.spending import draws_of
 from spoold.store.absence import names_in
 from spoold.store.lane_moves import move_into_lane
 from spoold.store.ledger import Ledger
@@ -110,11 +112,15 @@ def fail_late(desk: Desk, task_key: str) -> None:
 
 def gather_facts(desk: Desk) -> None:
     """Have the gates gather their part of the facts: once a step, and before anything is judged."""
-    desk.backlog.gathered = gather(_known(desk))
+    settings, before = desk.store.settings, desk.ruled_by
+    desk.backlog.gathered, desk.ruled_by = gather(_known(desk)), settings
+    if before is not None and settings is not before and draws_of(settings) != draws_of(before):
+        desk.backlog.regroup(desk.step.now, desk.breathe)
 
 
 def _known(desk: Desk) -> Known:
-    return Known(desk.step.now.wall, desk.store.settings, tuple(desk.view.requests), desk.request_ends)
+    more = {budget.NAME: desk.book}
+    return Known(desk.step.now.wall, desk.store.settings, tuple(desk.view.requests), desk.request_ends, more)
 
 
 def lane_facts(desk: Desk, lanes: Iterable[str]) -> dict[str, TypeFacts]:
@@ -278,7 +284,7 @@ def place_admitted(desk: Desk, src: str, admit: Admit, drop: str) -> bool:
 
 def room_at_once(desk: Desk, admit: Admit) -> bool:
     """Whether a task that was just admitted may go straight to ready/: nothing before it, every gate open."""
-    if admit.task.conditional or desk.backlog.best(admit.lane) is not None:
+    if admit.name.conditional or desk.backlog.draws(admit.task.kind) or desk.backlog.best(admit.lane) is not None:
         return False
     ready = desk.view.ready.get(admit.lane, {})
     if _directories(admit.lane)[1] in desk.view.blocked:

@@ -22,7 +22,7 @@ from spoold.protocol.order import base36
 from spoold.protocol.request import Request, Verb
 from spoold.rules.gates.approval import asked_of, expired
 from spoold.rules.gates.requested import Requested, answer_of, decision, question
-from spoold.rules.scheduling.backlog import Entry
+from spoold.rules.scheduling.entry import Entry
 from spoold.store import control
 from spoold.system.errnos import Meaning, classify
 

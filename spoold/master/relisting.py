@@ -17,7 +17,7 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.name_parts import age_in, is_plain, is_task, key_in
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.protocol.order import order_micros
-from spoold.rules.scheduling.backlog import Entry
+from spoold.rules.scheduling.entry import Entry
 from spoold.store.absence import names_in, stands
 from spoold.store.lane_moves import list_lanes
 

@@ -35,6 +35,7 @@ from spoold.rules.attempts.cancelling import Cancel
 from spoold.rules.attempts.policy import rank
 from spoold.rules.cluster.drain import is_meant
 from spoold.rules.gates.facts import Parent
+from spoold.rules.scheduling.spending import needs_reading
 from spoold.store import control
 from spoold.store.archive import find_archived
 
@@ -222,7 +223,7 @@ def _retry(desk: Desk, request: Request) -> bool:
         order=desk.orders.encode(micros),
         id=ended.id,
         attempt=min(ended.attempt + 1, COUNT_MAX),
-        conditional=task.conditional,
+        conditional=needs_reading(task, desk.store.settings),
     )
     if not desk.to_waiting(path, name, task.lane.encode(), task, "RETRIED"):
         return False

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from spoold.master import counting, doors, following, placing, reaping, relisting
 from spoold.master.batches import Batches
+from spoold.master.budgets import Budgets
 from spoold.master.clearing import Clearing
 from spoold.master.desk import Desk
 from spoold.master.drops import Drops
@@ -40,6 +41,7 @@ class Duties:
     relist: Callable[[Desk], None]
     reporting: Reporting
     feed: Feed
+    budgets: Budgets
     drops: Drops = field(default_factory=Drops)
     batches: Batches = field(default_factory=Batches)
     kept: Kept = field(default_factory=Kept)
@@ -76,7 +78,13 @@ def _follow(desk: Desk, duties: Duties) -> None:
 
 def _gather(desk: Desk, duties: Duties) -> None:
     duties.requests.of_tasks.gather(desk)
+    duties.budgets.begin(desk, duties.feed)
     placing.gather_facts(desk)
+
+
+def _count(desk: Desk, duties: Duties) -> None:
+    counting.count_active(desk)
+    duties.budgets.count(desk, duties.feed)
 
 
 def _watch(desk: Desk, duties: Duties) -> None:
@@ -102,10 +110,11 @@ def _members(desk: Desk, duties: Duties) -> None:
 
 def _promote(desk: Desk, duties: Duties) -> None:
     duties.taken = placing.promote(desk)
+    duties.budgets.tell(desk)
 
 
 def _feed(desk: Desk, duties: Duties) -> None:
-    duties.left += duties.feed.step(desk)
+    duties.left += duties.budgets.hand_on(desk, duties.feed)
 
 
 def _report(desk: Desk, duties: Duties) -> None:
@@ -123,7 +132,7 @@ STAGES: tuple[Stage, ...] = (
         ("admitting → admitting",),
     ),
     Stage("missing", lambda desk, _: relisting.settle_missing(desk), "tasks that the listings no longer show"),
-    Stage("count", lambda desk, _: counting.count_active(desk), "tasks that are ready, claimed or missing"),
+    Stage("count", _count, "tasks that are ready, claimed or missing"),
     Stage("watch", _watch, "heartbeats"),
     Stage("announce", _announce, "which nodes are dead"),
     Stage(

@@ -12,18 +12,18 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from spoold.protocol.codec import check_settings, load_model
+from spoold.protocol.codec import as_object, check, check_settings, load_model
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import NODE, number, sure
-from spoold.protocol.overlay import Path, dotted, leaves, overlaid, restored, table_of
-from spoold.protocol.settings import Settings
+from spoold.protocol.overlay import Path, Table, dotted, leaves, overlaid, restored, table_of
+from spoold.protocol.settings import Amounts, Settings
 from spoold.protocol.toml_file import toml_table
 
 _CHANGE = re.compile(rf"{number(9)}\.({NODE})\.json")
 # What an error calls a change that nobody has published.
 THE_CHANGE = "the change"
 # The sections of spool.toml that can be changed while nodes run, each with all that is in it.
-CHANGEABLE = ("timeout", "types", "limits", "classes", "retry", "retention", "ready")
+CHANGEABLE = ("timeout", "types", "limits", "classes", "budgets", "retry", "retention", "ready")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -107,4 +107,32 @@ def merged(base: Settings, now: Settings, change: Change, file: str) -> Settings
     table, first = table_of(now), table_of(base)
     for path in change.paths:
         table = restored(table, first, path)
-    return check_settings(overlaid(table, change.settings), file)
+    said, added = _parted(change.settings)
+    return check_settings(_raised(overlaid(table, said), added, file), file)
+
+
+def _parted(said: Table) -> tuple[Table, Table]:
+    """What a change says, without what it adds to budgets; and that, by budget in lower case."""
+    budgets = said.get("budgets")
+    named = {name: own for name, own in budgets.items() if isinstance(own, dict)} if isinstance(budgets, dict) else {}
+    added = {name.strip().lower(): own["add"] for name, own in named.items() if "add" in own}
+    if not added:
+        return said, {}
+    rest = {name: {key: value for key, value in own.items() if key != "add"} for name, own in named.items()}
+    return {**said, "budgets": {**said["budgets"], **rest}}, added
+
+
+def _raised(table: Table, added: Table, file: str) -> Table:
+    """A table in which the limits of budgets are raised; a limit that is not there stays so. Errors: BadFile."""
+    budgets = dict(table.get("budgets", {}))
+    for name, add in added.items():
+        where = f"budgets.{name}.add"
+        try:
+            more = check(Amounts, as_object(add, file), file).given
+        except BadFile as error:
+            raise BadFile(file, ".".join(filter(None, (where, error.field))), error.problem, error.mend) from error
+        own = budgets.get(name)
+        if isinstance(own, dict):
+            sums = {key: round(own[key] + more[key], 6) for key in more if isinstance(own.get(key), int | float)}
+            budgets[name] = own | sums
+    return table | {"budgets": budgets} if added else table

@@ -5,7 +5,7 @@ Law: the name says which attempt, and who decided it; all else is as its record 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from spoold.protocol.names import EndedName
 from spoold.protocol.result import Result
@@ -17,7 +17,7 @@ class EndedAttempt:
 
     decider: the worker that ran it, or the leader that ended it. type: None also where the leader ended it and did
     not know. code: the error code; of MAX_RETRIES, the one behind it. estimated: its worker died, so duration_s is
-    what the last heartbeat shows.
+    what the last heartbeat shows. budgets, budget: as the task says them.
     """
 
     id: str
@@ -27,6 +27,8 @@ class EndedAttempt:
     code: str | None = None
     type: str | None = None
     batch: str | None = None
+    budgets: tuple[str, ...] = ()
+    budget: dict[str, float] = field(default_factory=dict)
     exit_code: int | None = None
     duration_s: float = 0.0
     cpu_s: float | None = None
@@ -50,6 +52,8 @@ class EndedAttempt:
             code=None if error is None else str(error.cause or error.code),
             type=result.type or kind,
             batch=result.batch,
+            budgets=result.budgets,
+            budget=dict(result.budget),
             exit_code=result.exit_code,
             duration_s=result.duration_s,
             cpu_s=result.cpu_s,

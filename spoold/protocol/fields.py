@@ -132,6 +132,9 @@ def _directory(value: str) -> str:
     return value
 
 
+# The most USD, tokens or seconds of a budget: beyond what any pool can spend, and exact in 64 bits to a millionth.
+AMOUNT_MAX = 10**12
+
 Whole = Annotated[int, BeforeValidator(_number)]
 Real = Annotated[float, BeforeValidator(_number)]
 Priority = Annotated[Whole, BeforeValidator(_priority), Field(ge=-(10**9), le=10**9)]
@@ -147,6 +150,7 @@ MemMb = Annotated[Whole, BeforeValidator(_mem_mb), Field(ge=0, le=10**9)]
 TaskId = Annotated[str, AfterValidator(_id)]
 Count = Annotated[Whole, Field(ge=0, lt=1 << 64)] | Annotated[Real, Field(ge=0, allow_inf_nan=False)]
 Seconds = Annotated[Real, Field(ge=0, le=10**9, allow_inf_nan=False)]
+Amount = Annotated[Real, Field(ge=0, le=AMOUNT_MAX, allow_inf_nan=False)]
 SomeSeconds = Annotated[Real, Field(gt=0, le=10**9, allow_inf_nan=False)]
 # A timeout that the pool finds by itself, from how long tasks of the type take.
 AUTO = "auto"

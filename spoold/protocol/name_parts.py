@@ -38,6 +38,11 @@ def age_in(name: str) -> str:
     return name[5:]
 
 
+def is_conditional(name: str) -> bool:
+    """Whether the name says that the content has conditions."""
+    return name[-6] == "d"
+
+
 def is_plain(name: str) -> bool:
     """Whether the task has neither a backoff nor conditions, so that it only waits for its turn."""
     return name[-6] != "d" and "r" not in name.rsplit(".", 2)[1]

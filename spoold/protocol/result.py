@@ -82,7 +82,8 @@ class Result(BaseModel):
 
     estimated: the worker died, and start and duration are as of its last beat. total: the sums over this attempt and
     all before it; None for a first attempt. approval: who answered the task's question before it started, when and
-    what; questions: the same of each question that the attempt itself asked.
+    what; questions: the same of each question that the attempt itself asked. budgets, budget: what its task draws on
+    by itself, and its reservation.
     Readers accept unknown fields: a newer worker may write more.
     """
 
@@ -103,6 +104,8 @@ class Result(BaseModel):
     log: str | None = None
     type: str | None = None
     batch: str | None = None
+    budgets: tuple[str, ...] = ()
+    budget: dict[str, Count] = {}
     partial: bool = False
     frozen_s: float | None = None
     max_rss_mb: float | None = None

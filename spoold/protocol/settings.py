@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from spoold.protocol.fields import (
+    Amount,
     ByWord,
     OptionalWord,
     Priority,
@@ -22,6 +23,7 @@ from spoold.protocol.fields import (
     Units,
     Uses,
     Whole,
+    Words,
 )
 from spoold.protocol.layout import FORMAT_VERSION
 from spoold.protocol.plain.basics import Basics
@@ -59,8 +61,33 @@ class Heartbeats(Strict):
         return self.interval_s * (self.misses - 0.5)
 
 
+class Amounts(Strict):
+    """What a budget is made of: cost_usd in USD, tokens, task_s in seconds of running attempts. None: not limited."""
+
+    cost_usd: Amount | None = None
+    tokens: Amount | None = None
+    task_s: Amount | None = None
+
+    @property
+    def given(self) -> dict[str, float]:
+        """The amounts that are not None, by name."""
+        return {name: amount for name in Amounts.model_fields if (amount := getattr(self, name)) is not None}
+
+
+class BudgetSettings(Amounts):
+    """A budget: how much attempts may come to together, for ever, in a day (UTC), or for each batch or type.
+
+    over: what becomes of a task for which too little is left. unknown: whether an attempt of which no amount is known
+    counts as nothing, or may not start.
+    """
+
+    per: Literal["total", "day", "batch", "type"] = "total"
+    over: Literal["hold", "fail"] = "hold"
+    unknown: Literal["count_as_zero", "refuse"] = "count_as_zero"
+
+
 class TypeSettings(Strict):
-    """Defaults for tasks of one type. timeout in seconds for one attempt."""
+    """Defaults for tasks of one type. timeout in seconds for one attempt; budgets: each attempt draws on these."""
 
     timeout: Timeout | None = None
     max_retries: Whole | None = Field(default=None, ge=0, le=1000)
@@ -70,6 +97,7 @@ class TypeSettings(Strict):
     lost_share: LostShare | None = None
     uses: Uses = Field(default={}, max_length=20)
     bulkhead: OptionalWord | None = Field(default=None, validation_alias=AliasChoices("bulkhead", "class"))
+    budgets: Words = ()
 
 
 class ClassSettings(Strict):
@@ -188,6 +216,7 @@ class Settings(Strict):
     types: ByWord[TypeSettings] = {}
     limits: ByWord[LimitSettings] = {}
     classes: ByWord[ClassSettings] = {}
+    budgets: ByWord[BudgetSettings] = {}
     retry: RetrySettings = RetrySettings()
     drop: DropSettings = DropSettings()
     retention: RetentionSettings = RetentionSettings()

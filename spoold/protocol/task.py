@@ -17,6 +17,7 @@ from pydantic import AliasChoices, Field, field_validator, model_validator
 from spoold.protocol.approval import Approval
 from spoold.protocol.errors import WrongValue
 from spoold.protocol.fields import (
+    AMOUNT_MAX,
     Callable,
     Directory,
     Env,
@@ -39,6 +40,8 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.plain.readers import DEPTH_MAX
 
 DEPENDENCIES_MAX = 10_000
+# The keys of a task's own `budget` that budgets reserve by; other tools may have others there.
+RESERVED = ("cost_usd", "tokens", "task_s")
 ExitCode = Annotated[Whole, Field(ge=0, le=255)]
 
 
@@ -109,6 +112,7 @@ class Task(Strict):
     budget: dict[str, Real] = Field(default_factory=dict)
     hold: str | None = Field(default=None, min_length=1, max_length=500)
     approval: Approval | None = None
+    budgets: Words = ()
     meta: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("dependencies", "after_any", "after_failed", "artifacts", mode="before")
@@ -121,6 +125,14 @@ class Task(Strict):
     def _command(cls, value: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
         if value is not None:
             argv((value,) if isinstance(value, str) else value)
+        return value
+
+    @field_validator("budget")
+    @classmethod
+    def _budget(cls, value: dict[str, float]) -> dict[str, float]:
+        for name in RESERVED:
+            if not 0 <= value.get(name, 0) <= AMOUNT_MAX:
+                raise WrongValue(f"{name} is no amount from 0 to {AMOUNT_MAX:,}", f"give {name} an amount, or none")
         return value
 
     @model_validator(mode="after")
@@ -157,15 +169,20 @@ class Task(Strict):
 
     @property
     def conditional(self) -> bool:
-        """Whether the content must be read before the task may be moved (dependencies, times, a question)."""
+        """Whether the content must be read before the task may be moved (dependencies, times, people, budgets)."""
         parents = self.dependencies or self.after_any or self.after_failed or self.after_batch
-        waits = parents or self.deadline or self.not_before
+        waits = parents or self.deadline or self.not_before or self.budgets or self.reserves
         return bool(waits) or self.hold is not None or self.approval is not None
 
     @property
     def level(self) -> int:
         """How many tasks are above it, as it says itself: 0 for a task without a parent."""
         return max(self.depth, 1) if self.parent is not None else 0
+
+    @property
+    def reserves(self) -> dict[str, float]:
+        """The part of its own budget that budgets reserve before an attempt: USD, tokens, seconds."""
+        return {name: self.budget[name] for name in RESERVED if name in self.budget} if self.budget else {}
 
     @property
     def lane(self) -> Lane:

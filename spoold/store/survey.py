@@ -21,6 +21,7 @@ from spoold.protocol.drop import concerns_us
 from spoold.protocol.errors import BadFile, BadName
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
+from spoold.protocol.name_parts import is_conditional
 from spoold.protocol.names import (
     EndedName,
     LeaseName,
@@ -38,6 +39,7 @@ from spoold.protocol.names import (
 from spoold.protocol.order import EPOCH_MAX
 from spoold.protocol.request import parse_request
 from spoold.protocol.result import Result
+from spoold.protocol.task import Task
 from spoold.rules.attempts.policy import rank, retry_policy
 from spoold.rules.tree.sighting import Content, Record, Survey, Token
 from spoold.store.door_files import list_standing
@@ -199,6 +201,15 @@ def _ended(notes: _Notes, state: State) -> None:
             notes.tokens.append(Token(state, path, parsed, "", state, _content(notes, path)))
 
 
+def _conditional(task: Task, path: str) -> bool:
+    """Whether the name of a task is to say that it has conditions. A leader that knew a budget per batch said so of a
+    task with a batch; one of a release without budgets did not of a task with nothing but an own budget.
+    """
+    if is_conditional(path):
+        return task.conditional or task.batch is not None
+    return task.model_copy(update={"budget": {}}).conditional
+
+
 def _content(notes: _Notes, path: str) -> Content | None:
     data = notes.read(path)
     if data is None:
@@ -207,7 +218,7 @@ def _content(notes: _Notes, path: str) -> Content | None:
         task = codec.load_task(data, path)
         settings = notes.store.settings
         raises = retry_policy(task, settings).memory_factor > 1
-        return Content(task.id, task.lane.encode(), task.conditional, rank(task, settings), raises=raises)
+        return Content(task.id, task.lane.encode(), _conditional(task, path), rank(task, settings), raises=raises)
     except BadFile as error:
         field_name = f"{error.field}: " if error.field else ""
         return Content(problem=f"{field_name}{error.problem}")

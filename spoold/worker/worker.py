@@ -31,6 +31,7 @@ from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.attempts.lending import Lending, demand
 from spoold.worker.attempts.losses import Losses
+from spoold.worker.attempts.own_budget import OwnBudget
 from spoold.worker.attempts.own_lease import OwnLease
 from spoold.worker.attempts.reporting import measured
 from spoold.worker.attempts.resuming import Resuming
@@ -88,11 +89,10 @@ class Worker:
         self._resuming = Resuming(store, runner, self._claims, journal, self._settling, self._lease)
         self._attempts: dict[str, Attempt] = {}
         self._cooldown, self.vacancies = Cooldown(store.clock), Vacancies(runner, slots, self._lending)
-        self._standing = Standing(store, host, config, inhibitor)
-        self._status, self._heard = "", False  # heard: in this step
+        self._standing, self._polling = Standing(store, host, config, inhibitor), Polling(store)
+        self._status, self._heard, self._pressure = "", False, Pressure(store, host, config, can.cpus)
         self.notes: tuple[str, ...] = ()
-        self._pressure, self._polling = Pressure(store, host, config, can.cpus), Polling(store)
-        self._requests, self._losses = list[Request](), Losses()
+        self._requests, self._losses, self._own_budget = list[Request](), Losses(), OwnBudget(scratch)
 
     def register(self) -> list[str]:
         """Make this worker's directories; return predecessors on this host that are provably gone. Errors: OSError.
@@ -240,7 +240,8 @@ class Worker:
             attempt.hear(requests)
             cancel = cancels.get(key(attempt.name.id)) if attempt.stopping is None else None
             told = None if cancel is None else control.read(self.store.fs, cancel).told
-            self._stop(attempt, ends.why_stop(told, recall, self.store.common.left_s(attempt.deadline)))
+            why = ends.why_stop(told, recall, self.store.common.left_s(attempt.deadline))
+            self._stop(attempt, why or self._own_budget.why_stop(attempt, now))
 
     def _stop(self, attempt: Attempt, why: Outcome | None) -> None:
         if why is not None and attempt.stopping is None and not attempt.over:

@@ -33,6 +33,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "resume": ("resume",),
     "limits": ("limits",),
     "halt": ("halt",),
+    "budget": ("budget",),
     "init": ("init", "--help"),
     "up": ("up", "--until-eof"),
     "master": ("master", "--until-eof"),

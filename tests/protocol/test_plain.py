@@ -17,7 +17,7 @@ from spoold.protocol.names import BeatName
 from spoold.protocol.plain import basics, draft, picture, table
 from spoold.protocol.plain.readers import Plain
 from spoold.protocol.report import Strategy
-from spoold.protocol.settings import Marker, Settings, TypeSettings
+from spoold.protocol.settings import BudgetSettings, Marker, Settings, TypeSettings
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import DEPENDENCIES_MAX, Requires, Task
 from spoold.protocol.toml_file import toml_table
@@ -114,9 +114,11 @@ def test_every_setting_may_be_plain_and_has_the_default_of_its_model() -> None:
     }
     assert basics.basics({}) == basics.Basics() == Settings().basics
     one = {"timeout": 1, "max_retries": 1, "max_concurrent": 1, "priority": 1, "memory_factor": 1}
-    one |= {"lost_share": "freeze", "uses": {"llm": 1}, "bulkhead": "a"}  # type: ignore[dict-item]
+    one |= {"lost_share": "freeze", "uses": {"llm": 1}, "bulkhead": "a", "budgets": ["nightly"]}  # type: ignore[dict-item]
     assert set(one) == set(fields_of(TypeSettings))
-    assert table.read({"types": {"review": one}}) is not None
+    budget = {"cost_usd": 1.5, "tokens": None, "task_s": 60, "per": "day", "over": "hold", "unknown": "refuse"}
+    assert set(budget) == set(fields_of(BudgetSettings))
+    assert table.read({"types": {"review": one}, "budgets": {"nightly": budget}}) is not None
     limit = {"max": 1, "per": "pool", "quota_max_s": 5}
     assert table.read({"limits": {"llm": limit}}) == {"limits": {"llm": limit}}
     assert table.read({"limits": {"llm": {"rate": {"count": 1, "per_s": 1}}}}) is None, "the model has to be asked"

@@ -13,8 +13,9 @@ from spoold.protocol.result import Code
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent, TypeFacts
 from spoold.rules.gates.registry import judge_type
 from spoold.rules.gates.verdicts import PASS, Refuse, Wait
-from spoold.rules.scheduling.backlog import LOOK_AGAIN_S, Backlog, Entry
-from spoold.rules.scheduling.moment import Now
+from spoold.rules.scheduling.backlog import Backlog
+from spoold.rules.scheduling.entry import Entry
+from spoold.rules.scheduling.moment import LOOK_AGAIN_S, Now
 from spoold.rules.scheduling.promoting import LaneView, displaced, holdbacks, promotions
 from spoold.rules.scheduling.resources import Capacity, Stock
 from tests.rules.strategies import limited, name

@@ -18,7 +18,8 @@ from spoold.rules.attempts.outcome import Charge, Outcome
 from spoold.rules.attempts.policy import RetryPolicy
 from spoold.rules.attempts.retry import Again, decide
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent, TypeFacts
-from spoold.rules.scheduling.backlog import Backlog, Entry
+from spoold.rules.scheduling.backlog import Backlog
+from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.moment import Now
 from spoold.rules.scheduling.promoting import LaneView, holdbacks, promotions
 from tests.rules import strategies as some

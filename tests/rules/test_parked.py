@@ -12,7 +12,8 @@ from spoold.rules.gates import registry
 from spoold.rules.gates.facts import NO_CONDITIONS, NO_TYPE, Conditions, Parent
 from spoold.rules.gates.registry import conditions_of
 from spoold.rules.gates.requested import Requested
-from spoold.rules.scheduling.backlog import Backlog, Entry
+from spoold.rules.scheduling.backlog import Backlog
+from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.moment import Now
 from tests.rules.strategies import name
 

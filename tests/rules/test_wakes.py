@@ -17,8 +17,9 @@ from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Held, Par
 from spoold.rules.gates.gate import TaskGate, Tasks, TypeGate, Wake
 from spoold.rules.gates.registry import registered
 from spoold.rules.gates.verdicts import PASS, Refuse, Verdict, Wait
-from spoold.rules.scheduling.backlog import LOOK_AGAIN_S, Backlog, Entry
-from spoold.rules.scheduling.moment import Now
+from spoold.rules.scheduling.backlog import Backlog
+from spoold.rules.scheduling.entry import Entry
+from spoold.rules.scheduling.moment import LOOK_AGAIN_S, Now
 from spoold.rules.scheduling.promoting import LaneView, displaced, promotions
 from tests.rules.strategies import limited, name
 

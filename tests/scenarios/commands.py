@@ -249,7 +249,8 @@ class Stage:
 
     def do_status(self, rest: str, given: list[str]) -> list[str]:
         """The warnings in the leader's newest snapshot, or one of its fields: `status tasks.waiting`."""
-        newest = max(self.cluster.fs.files(layout.STATUS), key=lambda p: [int(n) for n in re.findall(r"\d+", p)])
+        files = [path for path in self.cluster.fs.files(layout.STATUS) if not path.endswith(".feed.json")]
+        newest = max(files, key=lambda p: [int(n) for n in re.findall(r"\d+", p)])
         value: Any = json.loads(self.cluster.fs.read(newest))
         for part in (rest or "warnings").split("."):
             value = value[part]

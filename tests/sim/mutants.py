@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.sim.mutants_approvals import approvals
+from tests.sim.mutants_budgets import budgets
 from tests.sim.mutants_clocks import clocks
 from tests.sim.mutants_drops import reused, slow
 from tests.sim.mutants_edges import edges
@@ -46,6 +47,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *edges.all,
     *approvals.all,
     *families.all,
+    *budgets.all,
 )
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 BUDGET = 1500

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from tests.sim import deciders, edges, machine, programs, reusers, scribes, universe, weather, workload
+from tests.sim import budgets, deciders, edges, machine, programs, reusers, scribes, universe, weather, workload
 from tests.sim.families import Families
 from tests.sim.unfit import Credulous, NamesLost, TwoWinners
 from tests.sim.universe import Outcome, simulate
@@ -76,10 +76,19 @@ _EDGES: tuple[Change, ...] = (
 )
 # People who hold tasks, approve them, reject them and answer twice.
 _APPROVALS: tuple[Change, ...] = ((deciders, "DECIDERS", 3),)
+# Every task draws on one purse, and nodes die between the end of an attempt and the next checkpoint.
+_BUDGETS: tuple[Change, ...] = (
+    (universe, "SETTINGS", budgets.SETTINGS),
+    (universe, "Laws", budgets.BudgetLaws),
+    (universe, "Client", budgets.Spender),
+    (universe, "check_ends", budgets.check_ends),
+    (machine, "MemoryScratch", budgets.Costly),
+)
 WORLDS: dict[str, tuple[Change, ...]] = {
     "approvals": _APPROVALS,
     "children": ((machine, "Programs", Families),),
     "fit": (),
+    "budgets": _BUDGETS,
     "edges": _EDGES,
     "forgetful": _FORGETFUL,
     "forgetful-doors": _FORGETFUL_DOORS,

@@ -80,6 +80,8 @@ def test_a_result_has_every_field() -> None:
         "log": "a.1.w1.log",
         "type": "mail",
         "batch": "night",
+        "budgets": [],
+        "budget": {},
         "partial": False,
         "max_rss_mb": 3.0,
         "cpu_s": 0.25,

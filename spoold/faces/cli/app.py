@@ -49,6 +49,7 @@ VERBS = {
     "resume": "pause",
     "limits": "limits",
     "halt": "halt",
+    "budget": "budget",
     "init": "init",
     "up": "up",
     "master": "master",

@@ -18,6 +18,7 @@ from spoold.protocol.plain.readers import (
     by_name,
     flag,
     listed,
+    maybe,
     one_of,
     priority,
     real,
@@ -47,6 +48,14 @@ _TYPE = {
     "lost_share": one_of("freeze", "stop", "continue"),
     "uses": _uses,
     "bulkhead": word,
+    "budgets": listed(word),
+}
+_AMOUNTS = {name: maybe(real(0, 10**12)) for name in ("cost_usd", "tokens", "task_s")}
+_BUDGET = {
+    **_AMOUNTS,
+    "per": one_of("total", "day", "batch", "type"),
+    "over": one_of("hold", "fail"),
+    "unknown": one_of("count_as_zero", "refuse"),
 }
 _CLASS = {"slots": whole(0, 1_000_000), "borrow": flag}
 _LIMIT = {
@@ -74,6 +83,7 @@ SETTINGS: Shape = {
     "types": _by_word(_TYPE),
     "limits": _by_word(_LIMIT),
     "classes": _by_word(_CLASS),
+    "budgets": _by_word(_BUDGET),
     "retry": table(
         {
             "max": RETRIES,

@@ -9,7 +9,8 @@ wrong `retry_after_s` counts as missing.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spoold.rules.attempts.quota import Quota, quota_in
@@ -46,6 +47,26 @@ def figures_in(result: Any) -> tuple[Figures, str | None]:
         quota=quota_in(result),
     )
     return figures, f"has {wrong[0]} that is no finite number of 0 or more" if wrong else None
+
+
+def overspent(budget: Mapping[str, float], progress: Any) -> str | None:
+    """The sentence on a progress report that says more than the task's own budget allows; None if it says less."""
+    figures, _ = figures_in(progress)
+    for name, said, unit in (("cost_usd", figures.cost_usd, "USD"), ("tokens", figures.tokens_used, "tokens")):
+        most = budget.get(name)
+        if said is not None and most is not None and said > most:
+            return f"it reported {said:g} {unit}, and its own budget is {most:g}"
+    return None
+
+
+def filled(figures: Figures, progress: Any) -> Figures:
+    """The figures, with the counts of the last progress report where they lack some."""
+    last, _ = figures_in(progress)
+    return replace(
+        figures,
+        tokens_used=last.tokens_used if figures.tokens_used is None else figures.tokens_used,
+        cost_usd=last.cost_usd if figures.cost_usd is None else figures.cost_usd,
+    )
 
 
 def _is_number(value: Any) -> bool:

@@ -22,6 +22,7 @@ from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 from spoold.rules.attempts.policy import rank
 from spoold.rules.entry.naming import check_names
+from spoold.rules.scheduling.spending import needs_reading
 
 _SHORT = re.compile(r"[A-Z0-9_]{1,6}~[A-Z0-9]{1,2}(?:\.[A-Z0-9]{1,3})?")
 
@@ -161,7 +162,8 @@ def outline(task: Task, settings: Settings, file: str) -> Outline:
     if task.level > settings.children.max_depth:
         raise too_deep(file, task.level, settings.children.max_depth)
     try:
-        return _outline(task.lane_name, rank(task, settings), task.retry_count, task.conditional, task.batch)
+        needs, batch = needs_reading(task, settings), task.batch
+        return _outline(task.lane_name, rank(task, settings), task.retry_count, needs, batch)
     except BadName as error:
         raise BadFile(file, "requires", f"{error}.", "use fewer and shorter labels, and plain names.") from error
 

@@ -25,6 +25,8 @@ def check_names(task: Task, settings: Settings, file: str) -> None:
         raise UnknownName(file, field, problem, mend)
     for fault in _of_class(task.bulkhead, settings, file, "class"):
         raise fault
+    for fault in _of_budgets(task.budgets, settings, file, "budgets"):
+        raise fault
 
 
 def check_settings_names(settings: Settings, file: str) -> None:
@@ -39,6 +41,14 @@ def unknown_names(settings: Settings, file: str) -> Iterator[UnknownName]:
         for field, problem, mend in _of_uses(f"types.{kind}.uses", own.uses, settings.limits):
             yield UnknownName(file, field, problem, mend)
         yield from _of_class(own.bulkhead, settings, file, f"types.{kind}.class")
+        yield from _of_budgets(own.budgets, settings, file, f"types.{kind}.budgets")
+
+
+def _of_budgets(names: tuple[str, ...], settings: Settings, file: str, field: str) -> Iterator[UnknownName]:
+    for name in names:
+        if name not in settings.budgets:
+            mend = f"{suggestion(name, settings.budgets)} Budgets are named in spool.toml, as [budgets.{name}]."
+            yield UnknownName(file, field, f"there is no budget {name!r}.", mend)
 
 
 def _of_class(name: str | None, settings: Settings, file: str, field: str) -> Iterator[UnknownName]:

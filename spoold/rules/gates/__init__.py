@@ -6,8 +6,10 @@
     registry      all gates, in the order in which they speak, and the questions to them
     closing       what requests close: pauses and limits, each with its end, and a halt
     requested     what requests say about one task: holds, questions and answers
-    cycle, deadline, hold, parents, after_failed, after_batch, not_before, retry_delay, approval   gates of one task
-    halt, pause, quota, limit, rate, bulkhead                                        gates of all tasks of a lane
+    cycle, deadline, hold, parents, after_failed, after_batch, not_before, retry_delay, budget, approval
+                  gates of one task
+    halt, pause, quota, limit, rate, bulkhead
+                  gates of all tasks of a lane
 
 Law: the leader asks before it moves a task to ready/, and `spool explain` asks to say why. Both ask the registry,
 so the explanation is what will be done. A gate that is not in the registry does not exist.

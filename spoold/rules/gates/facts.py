@@ -67,13 +67,14 @@ NO_CONDITIONS = Conditions()
 @dataclass(frozen=True, slots=True)
 class Known:
     """The facts that every asker has, and gates may gather from. now in seconds since 1970; ends: of requests that
-    end by themselves, in the form for `paused_by`.
+    end by themselves, in the form for `paused_by`; more: what the asker knows for single gates, by the gate's name.
     """
 
     now: float
     settings: Settings
     requests: tuple[Request, ...]
     ends: Mapping[Request, float] = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

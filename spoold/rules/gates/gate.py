@@ -31,6 +31,7 @@ class Tasks(Enum):
     ASKING = "those that ask for something: whose `conditional` is true"
     RESTING = "those, and those that rest between two attempts"
     NAMED = "those that ask for something, and those about which a request stands"
+    DRAWING = "those that ask, and all tasks of the types that `kinds` names"
     ALL = "every task"
 
 
@@ -63,6 +64,8 @@ class TaskGate(Gate):
     group: tasks with the same key get the same answer at the same moment, so that a gate with Wake.STEP is asked once
     for all of them; None: the gate does not look at this task. The key is taken when the task comes into the backlog.
     Without `group`, tasks of one type with the same conditions are a group.
+    kinds: the types all of whose tasks it looks at, by what it gathered. book: counts in what it gathered for this
+    step that a task goes to ready/, so that the next one is asked about finds it counted.
     """
 
     judge: Callable[[Conditions, Facts], Verdict]
@@ -72,6 +75,8 @@ class TaskGate(Gate):
     parents: Callable[[Conditions], tuple[str, ...]] | None = field(default=None, kw_only=True)
     moment: Callable[[Conditions], float | None] | None = field(default=None, kw_only=True)
     group: Callable[[Conditions, Facts], Hashable | None] | None = field(default=None, kw_only=True)
+    kinds: Callable[[Any], frozenset[str]] | None = field(default=None, kw_only=True)
+    book: Callable[[Conditions, Facts], None] | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from spoold.rules.gates import (
     after_batch,
     after_failed,
     approval,
+    budget,
     bulkhead,
     cycle,
     deadline,
@@ -42,6 +43,7 @@ TASK_GATES: list[TaskGate] = [
     after_batch.GATE,
     not_before.GATE,
     retry_delay.GATE,
+    budget.GATE,
     approval.GATE,  # the last, so that people are asked when nothing else is in the way
 ]
 TYPE_GATES: list[TypeGate] = [
@@ -54,8 +56,10 @@ TYPE_GATES: list[TypeGate] = [
 ]
 # The members of TASK_GATES that look at every task. While there is none, a task without conditions costs nothing.
 OF_EVERY_TASK: list[TaskGate] = []
+# Those that look at every task of some types. While they name no type, such a task costs nothing either.
+OF_SOME_TYPES: list[TaskGate] = [budget.GATE]
 # The gates that are asked in every step. While there is none, no task is in a group.
-OF_EVERY_STEP: list[TaskGate] = []
+OF_EVERY_STEP: list[TaskGate] = [budget.GATE]
 
 # The gates that are asked for a task in every step, each with the task's group.
 Groups = tuple[tuple[str, Hashable], ...]
@@ -95,6 +99,8 @@ def unregister(gate: TaskGate | TypeGate) -> None:
 def _lists_of(gate: TaskGate) -> Iterator[list[TaskGate]]:
     if gate.tasks is Tasks.ALL:
         yield OF_EVERY_TASK
+    if gate.tasks is Tasks.DRAWING:
+        yield OF_SOME_TYPES
     if Wake.STEP in gate.wakes:
         yield OF_EVERY_STEP
 
@@ -114,8 +120,8 @@ def registered(*gates: TaskGate | TypeGate) -> Iterator[None]:
 
 
 def conditions_of(task: Task) -> Conditions:
-    """The task's own conditions for running."""
-    if not task.conditional:
+    """The task's own conditions for running. A batch is one where a budget is per batch."""
+    if not task.conditional and task.batch is None:
         return NO_CONDITIONS
     asked = ((gate.name, gate.asks(task)) for gate in TASK_GATES if gate.asks is not None)
     return Conditions(
@@ -133,6 +139,20 @@ def gather(known: Known) -> Mapping[str, Any]:
     """The facts that the gates bring to the `more` of all facts."""
     gates: list[Gate] = [*TASK_GATES, *TYPE_GATES]
     return {gate.name: gate.gather(known) for gate in gates if gate.gather is not None}
+
+
+def typed(gathered: Mapping[str, Any]) -> frozenset[str]:
+    """The types all of whose tasks some gate looks at."""
+    named = (gate.kinds(gathered.get(gate.name)) for gate in OF_SOME_TYPES if gate.kinds is not None)
+    return frozenset().union(*named)
+
+
+def book(groups: Groups, conditions: Conditions, facts: Facts) -> None:
+    """Have the gates count that a task of these groups goes to ready/."""
+    names = {name for name, _ in groups}
+    for gate in TASK_GATES:
+        if gate.book is not None and gate.name in names:
+            gate.book(conditions, facts)
 
 
 def judge(conditions: Conditions, facts: Facts) -> Verdict:
@@ -180,7 +200,7 @@ def _looking_at(conditions: Conditions, facts: Facts) -> list[TaskGate]:
     if conditions is not NO_CONDITIONS:
         gates = TASK_GATES
     elif facts.rest_s <= 0 and not facts.requested:
-        gates = OF_EVERY_TASK
+        gates = [*OF_EVERY_TASK, *OF_SOME_TYPES]
     else:
         gates = [gate for gate in TASK_GATES if gate.tasks is not Tasks.ASKING]
     if not OF_EVERY_STEP:

@@ -5,6 +5,10 @@
     shares      the slots of each class, and what it may borrow
     windows     the starts of the last seconds
     moment      one moment, on both clocks of the leader
+    spending    what attempts came to, by the budgets on which they draw
+    budgets     what is reserved, and which budget has too little left
+    budgets_seen    the same in the leader's snapshot
+    entry       one waiting task
     backlog     what is waiting, and when the gates are asked again
     members     which open tasks are of which batch, and which batches are over
     parked      requests about single tasks, and what waits for one

@@ -10,53 +10,24 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from spoold.protocol.lanes import kind_in
-from spoold.protocol.name_parts import key_in, order_in, rank_in
-from spoold.protocol.names import TaskName, key, parse_task
+from spoold.protocol.name_parts import key_in, order_in
+from spoold.protocol.names import key
 from spoold.rules.gates import registry
-from spoold.rules.gates.facts import NO_CONDITIONS, NO_TYPE, OVER, Conditions, Facts, Parent, TypeFacts
+from spoold.rules.gates.facts import NO_CONDITIONS, NO_TYPE, OVER, Facts, Parent, TypeFacts
 from spoold.rules.gates.registry import Groups
 from spoold.rules.gates.requested import Requested
 from spoold.rules.gates.verdicts import Pass, Refuse, Verdict, Wait
+from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.graph import Graph
-from spoold.rules.scheduling.moment import Now
+from spoold.rules.scheduling.moment import LOOK_AGAIN_S, Now, in_s
 from spoold.rules.scheduling.parked import Parked
 from spoold.rules.scheduling.queues import Queues
 
-# A wall clock can be set under a timer; looking again at least this often (s) bounds the delay.
-LOOK_AGAIN_S = 300.0
-# The rest of a wait can be too short to show on a wall clock held in a float: a timer is never due at once again.
-LOOK_AGAIN_MIN_S = 0.001
-
-
-@dataclass(slots=True)
-class Entry:
-    """One waiting task. rest_until is on the leader's monotonic clock (s), 0 for none.
-    file: its name in waiting/. Nothing more is kept, since there may be a million tasks; and names sort by urgency.
-    runnable: all gates pass except those that are asked in every step; groups: those, with the task's group of each.
-    """
-
-    file: str
-    lane: str
-    conditions: Conditions
-    rest_until: float = 0.0
-    runnable: bool = False
-    groups: Groups = ()
-
-    @property
-    def name(self) -> TaskName:
-        """The fields of its name."""
-        name = parse_task(self.file)
-        assert name is not None
-        return name
-
-    @property
-    def rank(self) -> int:
-        """How urgent it is; a smaller rank is more urgent."""
-        return rank_in(self.file)
+# After so many tasks of a long backlog, a leader renews its token.
+BREATHE_EVERY = 10_000
 
 
 class Backlog:
@@ -76,9 +47,9 @@ class Backlog:
         # The groups that a gate keeps waiting in this step, and when (monotonic, s) it said that it may open.
         self._shut: set[tuple[str, Hashable]] = set()
         self._opens: float | None = None
-        self.gathered: Mapping[str, Any] = {}
-        self.parked = Parked()
-        self._per_lane: Counter[str] = Counter()
+        self._gathered: Mapping[str, Any] = {}
+        self._typed: frozenset[str] = frozenset()
+        self.parked, self._per_lane = Parked(), Counter[str]()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -90,6 +61,24 @@ class Backlog:
     def graph(self) -> Graph:
         """Which waiting tasks wait for which others, and for which batches; for reading."""
         return self._graph
+
+    @property
+    def gathered(self) -> Mapping[str, Any]:
+        """What the gates bring to the facts."""
+        return self._gathered
+
+    @gathered.setter
+    def gathered(self, found: Mapping[str, Any]) -> None:
+        self._gathered, self._typed = found, registry.typed(found)
+
+    def draws(self, kind: str) -> bool:
+        """Whether a gate looks at every task of the type, also at those that ask for nothing."""
+        return kind in self._typed
+
+    @property
+    def shut(self) -> set[tuple[str, Hashable]]:
+        """The groups that a gate keeps waiting in this step, each with the gate's name."""
+        return self._shut
 
     def items(self) -> Iterator[tuple[str, Entry]]:
         """All waiting tasks by key."""
@@ -114,7 +103,8 @@ class Backlog:
         self._entries[task_key] = entry
         self._per_lane[entry.lane] += 1
         conditions = entry.conditions
-        plain = conditions is NO_CONDITIONS and not entry.rest_until and not registry.OF_EVERY_TASK
+        watched = registry.OF_EVERY_TASK or (self._typed and kind_in(entry.lane) in self._typed)
+        plain = conditions is NO_CONDITIONS and not entry.rest_until and not watched
         if plain and not self.parked.names(task_key):
             entry.runnable = True  # as the gates would answer; true of nearly every task of a huge backlog
             self.put_back(entry)
@@ -133,6 +123,17 @@ class Backlog:
                 return task_key
         self._judge(task_key, entry, now)
         return task_key
+
+    def regroup(self, now: Now, breathe: Callable[[], None] = lambda: None) -> None:
+        """Group all tasks anew, since what the gates group by has changed. breathe: called now and then."""
+        for number, (task_key, entry) in enumerate(self._entries.items(), 1):
+            groups = registry.groups(entry.conditions, self._facts(task_key, entry, now))
+            if groups != entry.groups:
+                entry.groups = groups
+                if entry.runnable:
+                    self.put_back(entry)
+            if not number % BREATHE_EVERY:
+                breathe()
 
     def remove(self, task_key: str) -> Entry | None:
         """Remove a task that no longer waits. Heaps and timers forget it when they come to it."""
@@ -228,6 +229,11 @@ class Backlog:
         self.refuse(entry, verdict)
         return isinstance(verdict, Pass)
 
+    def book(self, entry: Entry, facts: TypeFacts, now: Now) -> None:
+        """Have the gates count a task that goes to ready/; facts: those of its type."""
+        if entry.groups:
+            registry.book(entry.groups, entry.conditions, self._facts(key_in(entry.file), entry, now, facts))
+
     def would_let(self, entry: Entry, facts: TypeFacts, now: Now) -> bool:
         """Whether every gate passes for a task that asks for nothing and is not in the backlog."""
         if not registry.OF_EVERY_TASK and not self.parked.names(key_in(entry.file)):
@@ -243,7 +249,7 @@ class Backlog:
     def look_again(self, verdict: Verdict, now: Now) -> None:
         """Note the moment that a gate asked in every step may have named: then there must be a step."""
         if isinstance(verdict, Wait) and verdict.until is not None:
-            due = now.monotonic + _in_s(verdict.until, now)
+            due = now.monotonic + in_s(verdict.until, now)
             self._opens = due if self._opens is None else min(due, self._opens)
 
     def verdict(self, entry: Entry, now: Now) -> Wait | Refuse | None:
@@ -289,12 +295,6 @@ class Backlog:
             self.put_back(entry)
         named = () if verdict is None or verdict.until is None else (verdict.until,)
         upcoming = [*registry.moments(entry.conditions), *named]
-        if upcoming:
-            heapq.heappush(self._timers, (now.monotonic + _in_s(min(upcoming), now), task_key))
-        elif unnamed:
-            heapq.heappush(self._timers, (now.monotonic + LOOK_AGAIN_S, task_key))
-
-
-def _in_s(moment: float, now: Now) -> float:
-    """Seconds until the look at a moment (s since 1970)."""
-    return min(max(moment - now.wall, LOOK_AGAIN_MIN_S), LOOK_AGAIN_S)
+        if upcoming or unnamed:
+            rest_s = in_s(min(upcoming), now) if upcoming else LOOK_AGAIN_S
+            heapq.heappush(self._timers, (now.monotonic + rest_s, task_key))

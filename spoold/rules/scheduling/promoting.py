@@ -16,7 +16,8 @@ from spoold.protocol.names import TaskName
 from spoold.rules.gates.facts import NO_TYPE, TypeFacts
 from spoold.rules.gates.registry import judge_type
 from spoold.rules.gates.verdicts import Pass, Wait
-from spoold.rules.scheduling.backlog import Backlog, Entry
+from spoold.rules.scheduling.backlog import Backlog
+from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.moment import Now
 
 # The gates whose Wait is for units that others use.
@@ -59,6 +60,7 @@ def promotions(
         fits = sizes[lane] < window or (entry.rank < worst[lane] and sizes[lane] < 2 * window)
         if fits and _let(backlog, entry, kind, facts[lane], now, wanted):
             chosen.append(entry)
+            backlog.book(entry, facts[lane], now)
             sizes[lane] += 1
             for name, units in facts[lane].uses.items():
                 used[name] += units

@@ -2,6 +2,7 @@
 
     attempt     all that this worker knows of one
     own_lease   until when its tasks may begin, and may move
+    own_budget  the stop of one that reports more than its task's own budget
     starting    a claimed token → a running job
     resuming    attempts that were frozen while the share was silent, and may go on
     settling    an ended attempt → its result → its commit

@@ -6,14 +6,15 @@ then.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
-from spoold.rules.attempts.figures import NONE, Figures, figures_in
+from spoold.rules.attempts.figures import NONE, Figures, figures_in, filled
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
+from spoold.worker.attempts.reporting import progress_of
 
 RESULT_MAX = 4 << 20
 _FILE = "SPOOL_RESULT_FILE"
@@ -30,6 +31,20 @@ class Output:
 
 def output_of(attempt: Attempt, scratch: Scratch) -> Output:
     """Return the output of an attempt that is over: its printed text, if its result file cannot be used.
+
+    Where a task has a budget, a figure that its result lacks is that of its last progress report: an attempt that was
+    stopped has mostly written no result, and yet it has spent something.
+    """
+    output = _output_of(attempt, scratch)
+    if attempt.ending is None or not (attempt.task.reserves or attempt.task.budgets):
+        return output
+    if None not in (output.figures.tokens_used, output.figures.cost_usd):
+        return output
+    return replace(output, figures=filled(output.figures, progress_of(scratch, attempt.key)))
+
+
+def _output_of(attempt: Attempt, scratch: Scratch) -> Output:
+    """Return what it returned, wrote or printed.
 
     For a task with several calls it is a list: one value for each call that is known to have returned.
     """

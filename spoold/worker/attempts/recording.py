@@ -84,6 +84,8 @@ def record_of(attempt: Attempt, verdict: Conclusion, now: str) -> dict[str, Any]
         "log": attempt.log.rpartition("/")[2] if attempt.logged or attempt.frozen_s else None,
         "type": attempt.task.kind,
         "batch": attempt.task.batch,
+        "budgets": attempt.task.budgets,
+        "budget": attempt.task.reserves,
         "partial": outcome.status is not Status.SUCCESS and bool(output.value),
         "max_rss_mb": round(ending.max_rss_bytes / (1 << 20), 1) if ending and ending.max_rss_bytes else None,
         "frozen_s": round(ending.frozen_s, 3) if ending and ending.frozen_s else None,

@@ -1,7 +1,7 @@
 """The fields of a worker's heartbeat about the tasks that it runs.
 
 Law: a task that waits in a slot is not reported as running. The progress report is the task's own text: it is read up
-to a bound, and nothing is decided by it.
+to a bound, and nothing is decided by it but whether the task has spent its own budget.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def running_tasks(attempts: Iterable[Attempt], runner: RunnerPort, scratch: Scra
             type=attempt.task.kind,
             since=stamp(attempt.started_at),
             mem_mb=round(usage.get(attempt.key, 0) / (1 << 20), 1),
-            progress=_progress(scratch, attempt.key),
+            progress=progress_of(scratch, attempt.key),
             # By the machine's date, which may have been set by decades meanwhile.
             lent=attempt.lent,
             frozen_s=min(round(attempt.frozen_s, 1), AMOUNT_MAX),
@@ -52,7 +52,7 @@ def measured(attempts: Iterable[Attempt], runner: RunnerPort, scratch: Scratch, 
     }
 
 
-def _progress(scratch: Scratch, key: str) -> Any:
+def progress_of(scratch: Scratch, key: str) -> Any:
     """Return the content of the progress file: JSON if it is that, else its text; None without one."""
     data = scratch.read(key, "progress.json", 0, PROGRESS_MAX).strip()
     if not data:
