@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from spoold.client import limits, pauses
+from spoold.client import pauses
 from spoold.client.deciding import Deciding
 from spoold.client.reading import Reading
 from spoold.client.submitting import Submitting
@@ -199,6 +199,8 @@ class SpoolClient(Submitting, Reading, Deciding):
 
         Errors: BadFile for a limit that spool.toml does not name; SpoolError if the end is past.
         """
+        from spoold.client import limits
+
         with self.reaching():
             target = limits.limit_named(name, self.store.settings)
         end = pauses.end_of(until, for_s, self.pool_time)

@@ -88,6 +88,8 @@ def test_a_result_has_every_field() -> None:
         "frozen_s": None,
         "estimated": False,
         "total": None,
+        "approval": None,
+        "questions": None,
     }
     assert result.keys() == Result.model_fields.keys()
     assert bench.log() == b"hello\n"
