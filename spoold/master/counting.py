@@ -1,24 +1,26 @@
 """What ready and claimed tasks use, and what has started: the facts behind the gates `limit`, `rate` and `quota`.
 
 Law: counted anew from the listings in every step. A new leader is never more generous than the one before: it counts
-each claim as a start of now, and each record in results/ as a start of the moment at which the record was written,
-since the attempt began no later. Without rates no record is looked at.
+each claim as a start of now, and each attempt whose record is in results/ as a start of the moment at which the
+record was written, since it began no later. Without rates no record is looked at; only those of a window are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from spoold.master import trials
 from spoold.master.desk import Desk
 from spoold.master.learning import unread
-from spoold.master.starts import Attempt, Start
+from spoold.master.starts import Attempt, Past, Start
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.rules.scheduling.resources import QUOTA, RATE, Capacity
 from spoold.store.absence import names_in
+from spoold.store.records import read_record
+from spoold.system.filesystem import DamagedError
 
 UNREAD = (
     "{} cannot be read, so it counts for every type that has a max_concurrent and for every limit; let the user that "
@@ -65,13 +67,15 @@ def _count_starts(desk: Desk) -> tuple[dict[str, Capacity], dict[str, int]]:
     starts.see_rates(resources.rates, partial(_recorded, desk))
     if not resources.limited and not starts.standing and not starts.shut:
         return {}, {}
+    standing = trials.begin(desk)
+    first = not starts.looked
     for lane, task in _begun(desk):
         for resource, units in resources.starts(lane).items():
             if resource.startswith(RATE):
                 starts.windows[resource.removeprefix(RATE)].add(now.monotonic, units)
-            elif (trial := starts.trials.get(resource.removeprefix(QUOTA))) is not None:
+            elif not first and (trial := starts.trials.get(resource.removeprefix(QUOTA))) is not None:
                 trial.started(task)
-    capacity, used = trials.look(desk, opens)
+    capacity, used = trials.look(desk, standing, opens)
     for name, window in starts.windows.items():
         used[f"{RATE}{name}"] = window.used(now.monotonic)
         room = window.opens(now.monotonic)
@@ -94,18 +98,34 @@ def _begun(desk: Desk) -> list[Start]:
     return desk.starts.begun(ready, claimed, waits, desk.missing.keys)
 
 
-def _recorded(desk: Desk, within_s: float) -> Iterator[float]:
-    """Yield when (monotonic, s) each of the last records was written, the oldest first. Errors: OSError."""
+def _recorded(desk: Desk, within_s: float) -> Iterator[Past]:
+    """Yield the attempts whose records were written within so long, the oldest first. Errors: OSError."""
     server, now = desk.store.common.server(), desk.step.now.monotonic
-    found = []
+    found: list[tuple[float, str]] = []
     for name in names_in(desk.store.fs, layout.RESULTS, desk.view.blocked):
         desk.breathe()
+        path = layout.join(layout.RESULTS, name)
         try:
-            written = desk.store.fs.stat(layout.join(layout.RESULTS, name)).mtime_ns / 1e9
+            written = desk.store.fs.stat(path).mtime_ns / 1e9
         except FileNotFoundError:
             continue
         # While the server's time is unknown, every record counts as one of now.
         age_s = 0.0 if server is None else max(0.0, server - written)
         if age_s < within_s:
-            found.append(now - age_s)
-    yield from sorted(found)
+            found.append((now - age_s, path))
+    for moment, path in sorted(found):
+        desk.breathe()
+        yield moment, _used_in(desk, path)
+
+
+def _used_in(desk: Desk, path: str) -> Mapping[str, int] | None:
+    """Return what an attempt used of each limit, by its record; None if that cannot be known. Errors: OSError."""
+    try:
+        with desk.reading(path):
+            result = read_record(desk.store.fs, path)
+    except DamagedError:
+        return None
+    # Of an attempt whose worker died the leader may not have known the lane.
+    if result is None or (result.uses is None and result.estimated):
+        return None
+    return result.uses or {}

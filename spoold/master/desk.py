@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from spoold.master.archived import still_archived
 from spoold.master.ends import Ends
@@ -37,15 +36,13 @@ from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 from spoold.rules.attempts.accounts import Ran, plus, total_of
 from spoold.rules.cluster.liveness import Watch
-from spoold.rules.gates.approval import asked_of
 from spoold.rules.gates.closing import paused_by
 from spoold.rules.gates.facts import NO_CONDITIONS
 from spoold.rules.gates.registry import conditions_of
-from spoold.rules.gates.requested import decision, record
 from spoold.rules.scheduling.backlog import Backlog
 from spoold.rules.scheduling.budgets import Book
 from spoold.rules.scheduling.entry import Entry
-from spoold.rules.scheduling.resources import Resources
+from spoold.rules.scheduling.resources import Resources, limits_in
 from spoold.rules.scheduling.spending import NOTHING, asked_by, drawn
 from spoold.store import absence
 from spoold.store.journal import Journal
@@ -71,8 +68,8 @@ class Desk:
 
     ledger: the records of earlier attempts, if this step asked for them. recorded: results, by name, that this leader
     wrote for moves that it has not made. damaged: tokens that could not be read, and since when (monotonic, s), over
-    all epochs. request_ends: when requests end by themselves (s since 1970, the pool's clock), as `endings`
-    read them. book: what the budgets have spent and reserved. ruled_by: the settings by which waiting tasks are grouped.
+    all epochs. request_ends: when requests end by themselves (s since 1970, the pool's clock), as `endings` read
+    them. book: what the budgets have spent and reserved. ruled_by: the settings by which waiting tasks are grouped.
     breathe: call it between one item and the next of a long loop, to keep the token of leadership; it raises OSError,
     DoorShut.
     """
@@ -136,8 +133,7 @@ class Desk:
 
     def doubt(self, task_key: str) -> None:
         """A task was not seen where it waits: take it out of the backlog, where it would not count as missing."""
-        place = self.view.place(task_key)
-        if place is not None:
+        if (place := self.view.place(task_key)) is not None:
             self.view.stand(task_key, place)
         self.backlog.remove(task_key)
         self.missing.miss(task_key)
@@ -241,7 +237,7 @@ class Desk:
         """
         ended = name.ended(skipper(self.store.writer) if status is Status.SKIPPED else self.store.writer)
         if self.recorded.get(ended.encode()) != (status, error):
-            kind = kind_in(self.learned.lanes.get(key(name.id), ""))
+            kind, rejected = kind_in(self.learned.lanes.get(key(name.id), "")), error.code is Code.REJECTED
             result = Result(
                 task_id=name.id,
                 attempt=name.attempt,
@@ -253,8 +249,9 @@ class Desk:
                 completed_at=self.store.stamp(),
                 error=error,
                 estimated=ran is not None,
-                approval=self._rejection(name) if error.code is Code.REJECTED else None,
+                approval=self.backlog.parked.rejection(name, self.backlog.get(key(name.id))) if rejected else None,
                 **drawn(kind, self.learned.asked_by(key(name.id)), all_draw=self.backlog.draws(kind)),
+                uses=limits_in(self.learned.lanes.get(key(name.id), ""), self.store.settings) if ran else None,
             )
             if name.attempt > 1:
                 self.ledger = self.ledger or Ledger(self.store.fs)
@@ -264,14 +261,6 @@ class Desk:
             self.report.notice(*write_record(self.store, path, data, durable=self.store.durable))
             self.recorded[ended.encode()] = (status, error)
         return ended
-
-    def _rejection(self, name: TaskName) -> dict[str, Any] | None:
-        """Return who rejected a task, when and why; None where its time to be approved has ended."""
-        said = self.backlog.parked.requested.get(key(name.id), ())
-        entry = self.backlog.get(key(name.id))
-        approval = None if entry is None else asked_of(entry.conditions)
-        given = None if approval is None else decision(said, approval, name.order)
-        return None if given is None or approval is None else record(given, approval.ask, approval.choices)
 
     def fail(self, place: Place, name: TaskName, error: Error, status: Status, ran: Ran | None = None) -> bool:
         """End a task that no worker holds any more: the leader's result, then the move; True when it has ended.
@@ -296,13 +285,8 @@ class Desk:
         self.ended(key(name.id))
         if status is not Status.SKIPPED:
             self.report.ended(error.cause or error.code)
-        self.journal.note(
-            "SKIPPED" if status is Status.SKIPPED else "FAILED",
-            name.id,
-            name.attempt,
-            code=error.code,
-            message=error.message,
-        )
+        event = "SKIPPED" if status is Status.SKIPPED else "FAILED"
+        self.journal.note(event, name.id, name.attempt, code=error.code, message=error.message)
         return True
 
     def ended(self, task_key: str) -> None:

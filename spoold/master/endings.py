@@ -1,7 +1,8 @@
 """When pauses and closed limits end by themselves: the only content of requests that a leader acts on.
 
 Law: a request whose content is not read yet, or cannot be read, stands until it is lifted. So nothing starts too
-early. May touch: the content of such requests in control/.
+early. Only a quota that cannot be read ends all the same, after the longest time for which it may close its limit.
+May touch: the content of such requests in control/.
 """
 
 from __future__ import annotations
@@ -66,19 +67,25 @@ class Endings:
             return  # it was lifted, and is listed a little longer
         except BadFile as error:
             self.wrong[request] = f"{error.told()} It stands until {LIFTED[request.verb]}. {error.mend}"
+            _bound(desk, request, None)
             return
         except OSError as error:
             if not concerns_one_file(error):
                 raise
             self.wrong[request] = f"{path}: {error.strerror}; {FIX.format(LIFTED[request.verb])}"
+            _bound(desk, request, None)
             return
         self.read.add(request)
         self.wrong.pop(request, None)
-        if end is not None:
-            desk.request_ends[request] = _no_longer(desk, request, end)
+        _bound(desk, request, end)
 
 
-def _no_longer(desk: Desk, request: Request, end: float) -> float:
-    """Return the end of a request; what an attempt says of a quota closes the limit for no longer than it may."""
-    limit = desk.store.settings.limits.get(request.target) if request.verb is Verb.QUOTA else None
-    return end if limit is None else min(end, desk.step.now.wall + limit.quota_max_s)
+def _bound(desk: Desk, request: Request, end: float | None) -> None:
+    """Note the end of a request, None for none that can be read; a quota closes for no longer than it may."""
+    if request.verb is Verb.QUOTA:
+        try:
+            end = control.quota_end(desk.store, request, end)
+        except FileNotFoundError:
+            return
+    if end is not None:
+        desk.request_ends[request] = end

@@ -291,9 +291,11 @@ def room_at_once(desk: Desk, admit: Admit) -> bool:
         return False
     if len(ready) >= desk.store.settings.ready.window:
         return False
-    facts = _with_shares(desk, lane_facts(desk, [admit.lane, *_rivals(desk)]))[admit.lane]
-    if any(facts.uses.keys() & desk.resources.shared(lane) for lane in desk.backlog.lanes()):
+    if (shared := desk.resources.shared(admit.lane)) and desk.backlog.any_lane(
+        lambda lane: not shared.isdisjoint(desk.resources.shared(lane))
+    ):
         return False  # a task in another lane may wait for the same units
+    facts = _with_shares(desk, lane_facts(desk, [admit.lane, *_rivals(desk)]))[admit.lane]
     entry = Entry(admit.name.encode(), admit.lane, NO_CONDITIONS)
     let = isinstance(judge_type(admit.task.kind, facts), Pass)
     return let and desk.backlog.would_let(entry, facts, desk.step.now)

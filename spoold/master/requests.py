@@ -81,8 +81,7 @@ class Requests:
             elif request.verb is Verb.RETRY:
                 self._retry(desk, request)
             elif request.verb in _LIFTS:
-                _lift(desk, request)
-                self._done(desk, request)
+                self._lift(desk, request)
             elif request.verb in (Verb.PAUSE, Verb.CLOSE) and self._endings.over(desk, request):
                 if request.verb is Verb.PAUSE:  # of a limit the journal says anyway that it is open
                     desk.journal.note("PAUSE_ENDED", target=request.target)
@@ -115,6 +114,17 @@ class Requests:
             said = {"by": body.by, "reason": body.reason, "until": body.ends, "ask": body.ask, "question": body.about}
             known: dict[str, Any] = {name: text for name, text in said.items() if text}
             desk.journal.note(ASKED, task, request=request.verb, target=request.target, **known)
+
+    def _lift(self, desk: Desk, request: Request) -> None:
+        """Lift at once. An open of a limit per worker stands until each worker that lives has listed it."""
+        name, now = request.encode(), desk.step.now.monotonic
+        if name not in self._unknown_since:
+            _lift(desk, request)
+            self._unknown_since[name] = now
+        limit = desk.store.settings.limits.get(request.target) if request.verb is Verb.OPEN else None
+        stands = limit is not None and limit.per == "worker"
+        if not stands or now - self._unknown_since[name] >= desk.store.settings.heartbeat.dead_after_s:
+            self._done(desk, request)
 
     def _forget_unknown(self, desk: Desk, request: Request) -> None:
         if desk.view.known(request.target) and not _is_lost(desk, request):

@@ -19,6 +19,8 @@ from spoold.rules.scheduling.windows import Window
 
 # An attempt: the key of its task, and its number.
 Attempt = tuple[str, int]
+# An attempt of the past: when (monotonic, s) it began at the latest, and its units by limit; None: it may use any.
+Past = tuple[float, Mapping[str, int] | None]
 # Its lane, and its name.
 Start = tuple[str, TaskName]
 
@@ -52,7 +54,8 @@ class Trial:
 @dataclass(slots=True)
 class Starts:
     """One leader's count. opens: when (s since 1970) a resource has room again, by its name; trials: of limits, by
-    name; shut: limits that were closed or on trial at the last look.
+    name; shut: limits that were closed or on trial at the last look; looked: whether `begun` was asked before: what
+    ran already when this leader came may have begun long ago, and tries nothing.
     """
 
     standing: dict[Attempt, Start] = field(default_factory=dict)
@@ -61,6 +64,7 @@ class Starts:
     opens: dict[str, float] = field(default_factory=dict)
     trials: dict[str, Trial] = field(default_factory=dict)
     shut: frozenset[str] = frozenset()
+    looked: bool = False
 
     def may_start(self, task: TaskName, lane: str) -> None:
         """Note a token of a lane that uses limits, which the leader has moved, or tried to move, into ready/."""
@@ -83,6 +87,7 @@ class Starts:
         stand, run = (
             {(key(task.id), task.attempt): (lane, task) for lane, task in some} for some in (ready, claimed)
         )
+        self.looked = True
         left = {a: start for a, start in self.standing.items() if a not in stand and not waits(a)}
         new = {attempt: start for attempt, start in run.items() if attempt not in self.claimed}
         self.standing = stand
@@ -91,16 +96,17 @@ class Starts:
         self.claimed = known | run.keys()
         return list({**left, **new}.values())
 
-    def see_rates(self, rates: Mapping[str, RateSettings], past: Callable[[float], Iterable[float]]) -> None:
-        """Count by these rates from now on. past: when (monotonic, s) the attempts of so many seconds (s) may have
-        begun at the latest; it is asked for rates that were not counted before.
+    def see_rates(self, rates: Mapping[str, RateSettings], past: Callable[[float], Iterable[Past]]) -> None:
+        """Count by these rates from now on. past: the attempts of so many seconds (s); it is asked for rates that
+        were not counted before.
         """
         new = {name: Window(rate.count, rate.per_s) for name, rate in rates.items() if name not in self.windows}
         if new:
-            moments = list(past(max(window.length_s for window in new.values())))
-            for window in new.values():
-                for moment in moments:
-                    window.add(moment, 1)
+            for moment, uses in past(max(window.length_s for window in new.values())):
+                for name, window in new.items():
+                    units = rates[name].count if uses is None else uses.get(name, 0)
+                    if units > 0:
+                        window.add(moment, units)
         kept = {name: window for name, window in self.windows.items() if name in rates}
         for name, window in kept.items():
             window.change(rates[name].count, rates[name].per_s)

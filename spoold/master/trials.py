@@ -29,21 +29,28 @@ from spoold.store import control
 RAMP_S, RAMP_END_S, JITTER = 0.5, 4.0, 0.3
 
 
-def look(desk: Desk, opens: dict[str, float]) -> tuple[dict[str, Capacity], dict[str, int]]:
-    """Begin, decide and end trials; return how many tasks of each limit on trial may start, and have started.
-
-    opens: takes when (s since 1970) more may start. Errors: OSError.
-    """
-    starts, now = desk.starts, desk.step.now
+def begin(desk: Desk) -> dict[str, list[Request]]:
+    """Begin trials of limits whose time has come; return the quota requests that stand, by limit."""
     standing: dict[str, list[Request]] = {}
     for request in desk.view.requests:
         if request.verb is Verb.QUOTA:
             standing.setdefault(request.target, []).append(request)
     for name, requests in standing.items():
-        if all(desk.request_ends.get(request, math.inf) <= now.wall for request in requests):
-            starts.try_out(name)
+        if all(desk.request_ends.get(request, math.inf) <= desk.step.now.wall for request in requests):
+            desk.starts.try_out(name)
         else:
-            starts.close_again(name)
+            desk.starts.close_again(name)
+    return standing
+
+
+def look(
+    desk: Desk, standing: dict[str, list[Request]], opens: dict[str, float]
+) -> tuple[dict[str, Capacity], dict[str, int]]:
+    """Decide and end trials; return how many tasks of each limit on trial may start, and have started.
+
+    standing: the requests from `begin`; opens: takes when (s since 1970) more may start. Errors: OSError.
+    """
+    starts, now = desk.starts, desk.step.now
     for name, trial in list(starts.trials.items()):
         if trial.since is not None:
             over = now.monotonic - trial.since >= RAMP_END_S
@@ -55,7 +62,8 @@ def look(desk: Desk, opens: dict[str, float]) -> tuple[dict[str, Capacity], dict
             _decide(desk, name, trial, trial.task, standing[name])
     _note(desk)
     capacity, used = dict[str, Capacity](), dict[str, int]()
-    for name, trial in starts.trials.items():
+    # The end of a request is read later in a step; if it has passed by then, one task may start, too.
+    for name, trial in ({name: Trial() for name in standing} | starts.trials).items():
         units, begun = 1, int(trial.task is not None)
         if trial.since is not None:
             units, left_s = _ramp(name, now.monotonic - trial.since)

@@ -82,8 +82,8 @@ class Result(BaseModel):
 
     estimated: the worker died, and start and duration are as of its last beat. total: the sums over this attempt and
     all before it; None for a first attempt. approval: who answered the task's question before it started, when and
-    what; questions: the same of each question that the attempt itself asked. budgets, budget: what its task draws on
-    by itself, and its reservation.
+    what; questions: the same of each question that the attempt itself asked. uses: the units that it used of each
+    limit; None for none. budgets, budget: what its task draws on by itself, and its reservation.
     Readers accept unknown fields: a newer worker may write more.
     """
 
@@ -114,3 +114,4 @@ class Result(BaseModel):
     total: Total | None = None
     approval: Any = None
     questions: Any = None
+    uses: dict[str, int] | None = None

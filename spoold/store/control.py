@@ -106,6 +106,20 @@ def end_of(fs: FileSystem, request: Request) -> float | None:
     return until.timestamp() if until else None
 
 
+def quota_end(store: Store, request: Request, end: float | None) -> float | None:
+    """Until when (s since 1970) a quota closes its limit: no longer than it may, from when it was written, by the
+    file server's clock. For so long if its content cannot be read (end is None): nobody repeats a report that a power
+    cut has torn. None: for ever; there is no such limit any more. Errors: OSError.
+    """
+    limit = store.settings.limits.get(request.target)
+    if limit is None:
+        return end
+    written, server = store.fs.stat(path(request)).mtime_ns / 1e9, store.common.server()
+    age_s = 0.0 if server is None else max(0.0, server - written)
+    longest = store.common.wall() + limit.quota_max_s - age_s
+    return longest if end is None else min(end, longest)
+
+
 def ends_of(fs: FileSystem, requests: Iterable[Request]) -> dict[Request, float]:
     """The ends of those requests that end by themselves. An unreadable one stands. Errors: none."""
     found = {}

@@ -80,16 +80,18 @@ class Worker:
         self.config, self.slots = config, slots
         self._offering, self._presence = Offering(can, lacks), Presence(store, host, "worker")
         self._journal = journal = Journal(store)
-        self._claims, self._lease, allowance = Claims(store, journal), OwnLease(store.clock), Allowance(store)
-        self._claiming = Claiming(store, self._offering, self._claims.doubt, allowance)
+        self._claims, self._lease, self._allowance = Claims(store, journal), OwnLease(store.clock), Allowance(store)
+        self._claiming = Claiming(store, self._offering, self._claims.doubt, self._allowance)
         self._lending = Lending(loans, runner, slots, config.max_lent)
-        parts = (runner, scratch, config, journal, self._lease, allowance, self._lending)
+        parts = (runner, scratch, config, journal, self._lease, self._allowance, self._lending)
         self._starting = Starting(store, *parts, root=root, environ=environ)
-        self._settling = Settling(store, scratch, journal, writers, allowance)
+        self._settling = Settling(store, scratch, journal, writers, self._allowance)
         self._resuming = Resuming(store, runner, self._claims, journal, self._settling, self._lease)
-        self._attempts: dict[str, Attempt] = {}
-        self._cooldown, self.vacancies = Cooldown(store.clock), Vacancies(runner, slots, self._lending)
-        self._standing, self._polling = Standing(store, host, config, inhibitor), Polling(store)
+        self._attempts, self._cooldown, self._polling = dict[str, Attempt](), Cooldown(store.clock), Polling(store)
+        self.vacancies, self._standing = (
+            Vacancies(runner, slots, self._lending),
+            Standing(store, host, config, inhibitor),
+        )
         self._status, self._heard, self._pressure = "", False, Pressure(store, host, config, can.cpus)
         self.notes: tuple[str, ...] = ()
         self._requests, self._losses, self._own_budget = list[Request](), Losses(), OwnBudget(scratch)
@@ -217,8 +219,8 @@ class Worker:
         if self._heard:
             return
         if self._polling.take("requests", every_s * self._claims.patience(bool(self._attempts))):
-            self._requests = control.list_requests(self.store.fs)
-            self._heard = True
+            self._requests, self._heard = control.list_requests(self.store.fs), True
+            self._allowance.hear(self._requests)
         self._obey(self._requests, now)
 
     def _hear(self, now: float) -> None:
@@ -280,9 +282,10 @@ class Worker:
         if self._pressure.lost(bool(offers)) or not self._standing.takes:
             return 0
         demands = [demand(attempt) for attempt in self._attempts.values()]
-        claimed, lost, full = 0, self._claiming.lost, self._lending.full
+        claimed, lost, skip = 0, self._claiming.lost, self._cooldown.keys() | self._attempts.keys()
+        idle, full = self.slots - len(self._attempts) + self._lending.lent, self._lending.full
         # An id that is here already is an old attempt that still ends; its task was removed and came again.
-        for mine in self._claiming.claim(offers, free, demands, self._cooldown.keys() | self._attempts.keys(), full):
+        for mine in self._claiming.claim(offers, free, demands, skip, idle, full):
             self._journal.note("CLAIMED", mine.name.id, mine.name.attempt)
             claimed += 1
             self._start(mine.name)

@@ -67,6 +67,7 @@ def limits(
         raise BadFile("the command line", "", "opens a limit until a moment.", "leave out --for and --until.")
     if for_ is not None and until is not None:
         raise BadFile("the command line", "", "has both --for and --until.", "keep one of them.")
+    name = name.strip().lower()  # as limits are spelled
     moment = None if until is None else values.moment(until, "--until")
     for_s = None if for_ is None else values.duration(for_, "--for")
     with session(ctx).spool() as spool:

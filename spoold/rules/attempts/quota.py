@@ -58,7 +58,7 @@ def quota_in(result: Any) -> Quota | str | None:
         return Quota(limit, until=moment.timestamp())
     if after_s is None:
         return Quota(limit)
-    if isinstance(after_s, bool) or not isinstance(after_s, int | float) or not math.isfinite(after_s):
+    if isinstance(after_s, bool) or not isinstance(after_s, int | float) or not -math.inf < after_s < math.inf:
         return f"the retry_after_s of its quota is not a number: {after_s!r}"
     return Quota(limit, after_s=max(0.0, float(after_s)))
 

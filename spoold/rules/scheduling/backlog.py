@@ -92,6 +92,10 @@ class Backlog:
         """Lanes in which something may be runnable, in a settled order."""
         return self._queues.lanes()
 
+    def any_lane(self, wanted: Callable[[str], bool]) -> bool:
+        """Whether something may be runnable in such a lane. Asks for each lane, in no order, until one is found."""
+        return self._queues.any_lane(wanted)
+
     def per_lane(self) -> dict[str, int]:
         """How many tasks wait in each lane."""
         return {lane: count for lane, count in sorted(self._per_lane.items()) if count}

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from typing import Any
 
 from spoold.protocol.name_parts import age_in
+from spoold.protocol.names import TaskName, key
+from spoold.rules.gates.approval import asked_of
 from spoold.rules.gates.gate import Wake
 from spoold.rules.gates.registry import wakes_of
-from spoold.rules.gates.requested import Requested
+from spoold.rules.gates.requested import Requested, decision, record
 from spoold.rules.gates.verdicts import Verdict, Wait
+from spoold.rules.scheduling.entry import Entry
 
 
 class Parked:
@@ -34,6 +38,14 @@ class Parked:
     def names(self, task_key: str) -> bool:
         """Whether a request about the task stands."""
         return task_key in self.requested
+
+    def rejection(self, task: TaskName, entry: Entry | None) -> dict[str, Any] | None:
+        """Who rejected a task that waited for an answer, when and why; None where its time has ended."""
+        approval = None if entry is None else asked_of(entry.conditions)
+        if approval is None:
+            return None
+        given = decision(self.requested.get(key(task.id), ()), approval, task.order)
+        return None if given is None else record(given, approval.ask, approval.choices)
 
     def judged(self, task_key: str, file: str, verdict: Verdict | None) -> bool:
         """Take in the verdict on a task; True when a moment that its gate did not name may change it."""

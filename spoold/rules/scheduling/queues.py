@@ -30,6 +30,10 @@ class Queues:
         """Lanes that may hold a file, in a settled order."""
         return sorted(self._heaps)
 
+    def any_lane(self, wanted: Callable[[str], bool]) -> bool:
+        """Whether a lane may hold a file, and is wanted."""
+        return any(map(wanted, self._heaps))
+
     def heads(self, lane: str) -> Iterator[tuple[str, Groups]]:
         """The most urgent file of each queue of a lane, with its groups."""
         for groups in list(self._heaps.get(lane, ())):

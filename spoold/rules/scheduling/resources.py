@@ -61,13 +61,7 @@ class Stock:
 
     def short_of(self, uses: Uses, kinds: tuple[str, ...] = (TYPE, LIMIT)) -> str | None:
         """The first resource of these kinds with too little left for one more such task; None if there is enough."""
-        for name, units in uses.items():
-            there = self.capacity.get(name)
-            if there is not None and name.startswith(kinds):
-                taken = self.used.get(name, 0) + self.doubtful.get(name, 0)
-                if taken + units > there.units or name in self.wanted:
-                    return name
-        return None
+        return next((name for name in uses if name.startswith(kinds) and self._is_short(name, uses[name])), None)
 
     def slots_used(self) -> dict[str, int]:
         """The slots in use, or perhaps in use, by class; '' for tasks of unknown lane."""
@@ -80,8 +74,15 @@ class Stock:
 
     def lacking(self, uses: Uses) -> set[str]:
         """The resources that such a task waits for: too little is left of each, though it has enough in all."""
-        found = {name for kind in ((TYPE, LIMIT), (RATE,)) if (name := self.short_of(uses, kind)) is not None}
-        return {name for name in found if uses[name] <= self.capacity[name].units}
+        counted = {name: units for name, units in uses.items() if name.startswith((TYPE, LIMIT, RATE))}
+        return {n for n, units in counted.items() if self._is_short(n, units) and units <= self.capacity[n].units}
+
+    def _is_short(self, name: str, units: int) -> bool:
+        there = self.capacity.get(name)
+        if there is None:
+            return False
+        taken = self.used.get(name, 0) + self.doubtful.get(name, 0)
+        return taken + units > there.units or name in self.wanted
 
     def over(self) -> dict[str, int]:
         """The resources that are seen in use beyond their capacity, with the units beyond. Units in doubt are not."""
@@ -103,6 +104,7 @@ class Resources:
         self._uses: dict[str, Uses] = {}
         self._running: dict[str, Uses] = {}
         self._starts: dict[str, Uses] = {}
+        self._shared: dict[str, frozenset[str]] = {}
 
     def uses(self, lane: str) -> Uses:
         """What a task of the lane uses while it is ready; '' for a task of unknown lane."""
@@ -122,7 +124,11 @@ class Resources:
 
     def shared(self, lane: str) -> Set[str]:
         """The resources of limits that the lane uses: tasks of other lanes may wait for them, too."""
-        return {name for name in self.uses(lane) if name.startswith((LIMIT, RATE))}
+        known = self._shared.get(lane)
+        if known is None:
+            known = frozenset(name for name in self.uses(lane) if name.startswith((LIMIT, RATE)))
+            self._shared[lane] = known
+        return known
 
     def starts(self, lane: str) -> Uses:
         """What counts of a task of the lane when it starts."""
@@ -170,6 +176,12 @@ def shares_of(settings: Settings, total: int, wants: frozenset[str] = frozenset(
     borrow = frozenset(name for name, own in settings.classes.items() if own.borrow)
     slots = {name: own.slots for name, own in settings.classes.items() if name != DEFAULT or own.slots}
     return Shares(total, slots, borrow, wants)
+
+
+def limits_in(lane_name: str, settings: Settings) -> dict[str, int] | None:
+    """As `limits_used`, by the name of the lane; None for none, and for a lane that is not known."""
+    lane = parse_lane(lane_name)
+    return None if lane is None else limits_used(lane, settings) or None
 
 
 def kind_counted(name: str) -> str | None:

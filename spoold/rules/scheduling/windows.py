@@ -18,6 +18,7 @@ class Window:
     def __init__(self, count: int, per_s: float) -> None:
         """count: units that may begin within per_s seconds."""
         self._starts: deque[tuple[float, int]] = deque()
+        self._units = 0
         self._count, self._per_s = count, per_s
 
     @property
@@ -32,18 +33,19 @@ class Window:
     def add(self, moment: float, units: int) -> None:
         """Count a start; no earlier than those before it."""
         self._starts.append((moment, units))
+        self._units += units
 
     def used(self, now: float) -> int:
         """How many units have begun within the window. More than there may be count as so many."""
         while self._starts and self._starts[0][0] + self.length_s <= now:
-            self._starts.popleft()
-        return min(sum(units for _, units in self._starts), self._count)
+            self._units -= self._starts.popleft()[1]
+        return min(self._units, self._count)
 
     def opens(self, now: float) -> float | None:
         """When (monotonic, s) the next start leaves the window; None if there is none in it."""
-        over, units = 0, sum(units for _, units in self._starts)
+        over = 0
         for moment, own in self._starts:
             over += own
-            if units - over < self._count:
+            if self._units - over < self._count:
                 return max(now, moment + self.length_s)
         return None

@@ -6,6 +6,7 @@ checks it before it is written.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,8 +65,11 @@ class Spent:
         )
 
 
-def record_of(attempt: Attempt, verdict: Conclusion, now: str) -> dict[str, Any]:
-    """Return the fields of a Result, made of values that are checked already, so no model need check them again."""
+def record_of(attempt: Attempt, verdict: Conclusion, now: str, uses: Mapping[str, int]) -> dict[str, Any]:
+    """Return the fields of a Result, made of values that are checked already, so no model need check them again.
+
+    uses: the units that it used of each limit.
+    """
     ending, outcome, output = attempt.ending, verdict.outcome, verdict.output
     error = verdict.decision.error
     result = {
@@ -94,6 +98,7 @@ def record_of(attempt: Attempt, verdict: Conclusion, now: str) -> dict[str, Any]
         "total": None,
         "approval": attempt.approval,
         "questions": attempt.questions,
+        "uses": dict(uses) or None,
     }
     if attempt.name.attempt > 1 and verdict.summed:
         own = Total.model_validate({"attempts": 1, **{name: result[name] for name in _SUMMED}})

@@ -167,7 +167,7 @@ class Settling:
     def _write_result(self, attempt: Attempt, verdict: Conclusion, *, durable: bool) -> None:
         if attempt.result_written:
             return
-        result = record_of(attempt, verdict, self._store.stamp())
+        result = record_of(attempt, verdict, self._store.stamp(), self._allowance.limits(attempt.lane))
         self._moved += write_record(self._store, attempt.result, codec.dump(result), durable=durable)
 
     def _commit(self, attempt: Attempt, verdict: Conclusion) -> bool:

@@ -199,6 +199,7 @@ class Starting:
             raise _LeaseOver
         if closed is not None:
             raise _Closed(closed)
+        self._allowance.starts(attempt.lane)
         with self.fitness.starting():
             self._runner.start(job)
         self.fitness.proved()

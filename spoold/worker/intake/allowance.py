@@ -1,8 +1,9 @@
 """The limits as one worker keeps them: those that count per worker, and closed ones, which nothing may start under.
 
 Law: an attempt that uses a limit starts only after control/ was listed and shows that the limit is open: a report of
-a used-up quota is published before its attempt ends, so no attempt that starts later misses it. A task that uses no
-limit costs nothing here. What counts per worker is of this process: a worker that starts again counts anew.
+a used-up quota is published before its attempt ends, so no attempt that starts later misses it. So such a task waits
+in no slot behind another: between the listing and its start the report might come. A task that uses no limit costs
+nothing here. What counts per worker is of this process: a worker that starts again counts anew.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import hashlib
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -32,24 +33,27 @@ from spoold.worker.attempts.attempt import Attempt
 
 
 class Room:
-    """What is left of this worker's own limits while it claims."""
+    """What is left of this worker's own limits while it claims. idle: slots that are surely free."""
 
-    def __init__(self, allowance: Allowance, running: Iterable[Lane]) -> None:
+    def __init__(self, allowance: Allowance, running: Iterable[Lane], idle: int) -> None:
         self._allowance = allowance
+        self._idle = idle
         self._used: Counter[str] = Counter()
         for lane in running:
             self._used.update(allowance.uses(lane))
 
     def lets(self, lane: Lane) -> bool:
-        """Whether one more task of the lane may be claimed."""
+        """Whether one more task of the lane may be claimed. Errors: OSError."""
+        if not self._allowance.limits(lane):
+            return True
         uses = self._allowance.uses(lane)
-        return all(self._allowance.has_room(name, units, self._used[name]) for name, units in uses.items())
+        open_ = self._idle > 0 and self._allowance.shut(lane) is None
+        return open_ and all(self._allowance.has_room(name, units, self._used[name]) for name, units in uses.items())
 
     def take(self, lane: Lane) -> None:
-        """Count a task that was claimed."""
-        uses = self._allowance.uses(lane)
-        self._used.update(uses)
-        self._allowance.claimed(uses)
+        """Count a task that was claimed, or may have been."""
+        self._idle -= 1
+        self._used.update(self._allowance.uses(lane))
 
 
 class Allowance:
@@ -60,20 +64,34 @@ class Allowance:
         self._windows: dict[str, Window] = {}
         self._closed: dict[str, float] = {}
         self._tried: set[str] = set()
+        self._listed: list[Request] = []
+        self._opened: set[Request] = set()
         self._ends: dict[Request, float | None] = {}
         self._numbers = itertools.count()
 
     def uses(self, lane: Lane) -> dict[str, int]:
         """Return the units of this worker's own limits that a task of the lane uses."""
-        settings = self._store.settings
-        if not settings.limits:
-            return {}
-        found = limits_used(lane, settings)
-        return {name: units for name, units in found.items() if self._own(name) is not None}
+        return {name: units for name, units in self.limits(lane).items() if self._own(name) is not None}
 
-    def room(self, running: Iterable[Lane]) -> Room:
-        """Return what is left beside these running tasks."""
-        return Room(self, running if self._store.settings.limits else ())
+    def limits(self, lane: Lane) -> dict[str, int]:
+        """Return the units of all limits that a task of the lane uses."""
+        settings = self._store.settings
+        return limits_used(lane, settings) if settings.limits else {}
+
+    def room(self, running: Iterable[Lane], idle: int) -> Room:
+        """Return what is left beside these running tasks. idle: slots that are surely free."""
+        return Room(self, running if self._store.settings.limits else (), idle)
+
+    def hear(self, requests: Collection[Request]) -> None:
+        """Take in the requests that stand: tasks of a closed limit are not even claimed; an open is obeyed once."""
+        opens = {request for request in requests if request.verb is Verb.OPEN}
+        for request in opens - self._opened:
+            self._tried.discard(request.target)
+            self._closed.pop(request.target, None)
+        self._opened = opens
+        self._listed = [request for request in requests if request.verb in (Verb.CLOSE, Verb.QUOTA)]
+        if self._ends:
+            self._ends = {request: end for request, end in self._ends.items() if request in self._listed}
 
     def has_room(self, name: str, units: int, used: int) -> bool:
         """Whether so many more units may be used, beside those in use."""
@@ -85,9 +103,9 @@ class Allowance:
         window, now = self._windows.get(name), self._store.clock.monotonic()
         return limit.rate is None or window is None or window.used(now) + units <= limit.rate.count
 
-    def claimed(self, uses: dict[str, int]) -> None:
+    def starts(self, lane: Lane) -> None:
         """Count the start of a task."""
-        for name, units in uses.items():
+        for name, units in self.uses(lane).items():
             limit = self._own(name)
             if self._closed.get(name, math.inf) <= self._store.common.wall():
                 self._tried.add(name)
@@ -109,14 +127,15 @@ class Allowance:
 
     def closed(self, lane: Lane) -> str | None:
         """Return why a task of this lane may not start now: a limit is closed. Errors: OSError."""
-        settings = self._store.settings
-        uses = limits_used(lane, settings) if settings.limits else {}
-        if not uses:
+        if not self.limits(lane):
             return None
-        now = self._store.common.wall()
-        listed = [r for r in control.list_requests(self._store.fs) if r.verb in (Verb.CLOSE, Verb.QUOTA)]
-        self._ends = {request: end for request, end in self._ends.items() if request in listed}
-        for request in listed:
+        self.hear(control.list_requests(self._store.fs))
+        return self.shut(lane)
+
+    def shut(self, lane: Lane) -> str | None:
+        """As `closed`, by the requests that were heard last. Errors: OSError."""
+        uses, now = self.limits(lane) if self._listed else {}, self._store.common.wall()
+        for request in self._listed:
             if request.target in uses:
                 end = self._end(request)
                 if end is None or end > now:
@@ -144,6 +163,7 @@ class Allowance:
                 hashlib.blake2b(unique, digest_size=8).hexdigest(),
                 reason=f"task {attempt.name.id}, attempt {attempt.name.attempt}",
                 until=datetime.fromtimestamp(until, UTC),
+                durable=self._store.durable,  # nobody repeats it
             )
         if quota.limit in limits_used(attempt.lane, self._store.settings):
             return quotas.closes(outcome, quota, stamp(until))
@@ -156,12 +176,18 @@ class Allowance:
             return
         for name in self._tried.intersection(self.uses(attempt.lane)):
             self._tried.discard(name)
-            del self._closed[name]
+            self._closed.pop(name, None)
 
     def _end(self, request: Request) -> float | None:
         if request not in self._ends:
-            with contextlib.suppress(BadFile, FileNotFoundError, PermissionError):
-                self._ends[request] = control.end_of(self._store.fs, request)
+            with contextlib.suppress(FileNotFoundError):
+                try:
+                    end = control.end_of(self._store.fs, request)
+                except (BadFile, PermissionError):
+                    end = None
+                if request.verb is Verb.QUOTA:
+                    end = control.quota_end(self._store, request, end)
+                self._ends[request] = end
         return self._ends.get(request)
 
     def _own(self, name: str) -> LimitSettings | None:

@@ -102,17 +102,24 @@ class Claiming:
         return found
 
     def claim(
-        self, offers: list[Offer], slots: int, running: list[Lane], skip: Collection[str], full: Collection[int] = ()
+        self,
+        offers: list[Offer],
+        slots: int,
+        running: list[Lane],
+        skip: Collection[str],
+        idle: int,
+        full: Collection[int] = (),
     ) -> Iterator[Claimed]:
         """Claim up to `slots` of the offers, yielding each as it is claimed. Errors: OSError.
 
-        running: the demands of running tasks; skip: keys of tasks that it leaves alone for now; full: depths of which
-        it takes none, for which alone a task is read before its claim. Offers that were
-        tried are taken off the list. A claim that failed is not looked into here: nearly always another worker was
-        quicker, and if it was carried out all the same, the next look at this worker's own directory finds it.
+        running: the demands of running tasks; skip: keys of tasks that it leaves alone for now; idle: slots that are
+        surely free, where the others may be places behind a short task; full: depths of which it takes none, for
+        which alone a task is read before its claim. Offers that were tried are taken off the list. A claim that failed
+        is not looked into here: nearly always another worker was quicker, and if it was carried out all the same, the
+        next look at this worker's own directory finds it.
         """
         left, room, index = offers, free(self._offering.now, running), self._begin(offers)
-        limits = self._allowance.room(running)
+        limits = self._allowance.room(running, idle)
         while slots > 0 and left:
             index = index if index < len(left) else 0
             file, lane_name = left.pop(index)
@@ -130,10 +137,10 @@ class Claiming:
                     self._refused[file] = f"task {name.id} cannot be claimed: {self._why(error, lane_name, file)}"
                 continue
             slots -= 1  # also where it failed: the claim may have been made all the same
+            limits.take(lane)
             if error is None:
                 self._refused.pop(file, None)
                 room = room.without(lane)
-                limits.take(lane)
                 yield Claimed(name, lane)
                 continue
             self._doubt()
