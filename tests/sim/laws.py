@@ -116,6 +116,9 @@ class Laws:
         if token_at(path) is not None:
             self._check_own(path)
 
+    def check_runs(self, executions: list[Execution]) -> None:
+        """At the end: what the laws of a world of its own say of what ran. Errors: Broken."""
+
     def _check_own(self, path: str) -> None:
         """No task is a file that a stranger has opened; but for shares over which files are only opened by name."""
         by_name = self.server.forgets and not self.server.rolls_back

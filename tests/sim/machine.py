@@ -215,6 +215,7 @@ class Machine:
             self.clocks, lambda: self._scheduler.now, self._weather, self.name, self._executions, SLOTS
         )
         programs.attach(self._scheduler, self._server)
+        programs.scratch = scratch
         can = Capabilities(cpus=8, mem_mb=8192, allow_command=True, handlers=KINDS, python=CONFIG.python.allow)
         policy: LostShare = "freeze" if self._weather.draw("lost_share", self.base) < 0.8 else "stop"
         config = CONFIG.model_copy(update={"lost_share": policy})

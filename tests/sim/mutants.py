@@ -25,6 +25,7 @@ from tests.sim.mutants_families import families
 from tests.sim.mutants_forgetful import doors_forgotten, ends_forgotten, forgetful, slow_forgetful
 from tests.sim.mutants_frozen import frozen
 from tests.sim.mutants_leader import leader
+from tests.sim.mutants_limits import limits
 from tests.sim.mutants_locks import locks, locks_at_the_end
 from tests.sim.mutants_moves import moves
 from tests.sim.mutation import Mutant
@@ -48,6 +49,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *approvals.all,
     *families.all,
     *budgets.all,
+    *limits.all,
 )
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 BUDGET = 1500

@@ -17,6 +17,7 @@ from spoold.rules.scheduling.ahead import has_room, preference
 from spoold.runner.job import Ending, Job, Kind, NoSlot
 from spoold.system.clock import Clock
 from spoold.system.loans import NO_LOANS, Loans
+from spoold.system.scratch import Scratch
 from tests.sim.scheduler import Scheduler
 from tests.sim.server import Server
 from tests.sim.weather import Weather
@@ -81,6 +82,7 @@ class Programs:
         self._lacks = lacking(weather) and worker.startswith(f"{LACKING}-")
         self._ended: list[Ending] = []
         self._lease: float | None = None
+        self.scratch: Scratch | None = None  # of the worker, for attempts that write a result
 
     loans: Loans = NO_LOANS
 

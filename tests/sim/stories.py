@@ -31,6 +31,9 @@ jitter = 0
 grace_s = 1
 """
 Task = dict[str, Any]
+# As an exit code: the attempt ends with 75, and reports that a quota is used up.
+USED_UP = 1075
+REPORT = b'{"quota": {"limit": "llm", "retry_after_s": 3}}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +171,10 @@ class Play:
             node.runner.running()  # what its lease has ended by now cannot finish any more
             for key in list(node.runner.live):
                 code = exits.get(key, exits.get(key.partition(".")[0], 0))
-                if code is not None:
+                if code == USED_UP:
+                    node.runner.scratch.write(key, "result.json", REPORT)
+                    node.runner.finish(key, exit_code=75)
+                elif code is not None:
                     node.runner.finish(key, exit_code=code, output=f"{key}\n")
 
     def _over(self) -> bool:
@@ -304,5 +310,13 @@ STORIES = (
         {"a": "completed, archived", "b": "failed, archived"},
         settings="[retention]\ncompleted_s = 1\nfailed_s = 1\n",
         exits=(("b", 1),),
+    ),
+    Story(
+        "a quota is used up",
+        ("m1", "m2", "w1"),
+        (_work("a", uses=["llm"], max_retries=0), _work("b", uses=["llm"], max_retries=0)),
+        {"a": "completed", "b": "completed"},
+        settings="[limits.llm]\nmax = 1\nrate = {count = 2, per_s = 2}\n",
+        exits=(("a.1", USED_UP),),
     ),
 )

@@ -151,6 +151,7 @@ class Universe:
         self.laws.decided.check(self.executions)
         for decider in self.deciders:
             decider.check()
+        self.laws.check_runs(self.executions)
         check_ends(self.laws, self.client.cancelled)
         self._audit()
 

@@ -9,7 +9,19 @@ from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from tests.sim import budgets, deciders, edges, machine, programs, reusers, scribes, universe, weather, workload
+from tests.sim import (
+    budgets,
+    deciders,
+    edges,
+    limited,
+    machine,
+    programs,
+    reusers,
+    scribes,
+    universe,
+    weather,
+    workload,
+)
 from tests.sim.families import Families
 from tests.sim.unfit import Credulous, NamesLost, TwoWinners
 from tests.sim.universe import Outcome, simulate
@@ -84,6 +96,17 @@ _BUDGETS: tuple[Change, ...] = (
     (universe, "check_ends", budgets.check_ends),
     (machine, "MemoryScratch", budgets.Costly),
 )
+# Tasks that use limits. No date is set meanwhile: until when a quota is used up is a date.
+_LIMITS: tuple[Change, ...] = (
+    (universe, "SETTINGS", limited.OF_LIMITS),
+    (universe, "Client", limited.LimitedClient),
+    (universe, "Laws", limited.LimitedLaws),
+    (universe, "Server", limited.ListeningServer),
+    (universe, "check_ends", limited.check_limited_ends),
+    (machine, "Programs", limited.LimitedPrograms),
+    (programs, "exit_code", limited.limited_exit),
+    (weather, "BLOWS", {kind: mean for kind, mean in weather.BLOWS.items() if kind != "clock"}),
+)
 WORLDS: dict[str, tuple[Change, ...]] = {
     "approvals": _APPROVALS,
     "children": ((machine, "Programs", Families),),
@@ -93,6 +116,7 @@ WORLDS: dict[str, tuple[Change, ...]] = {
     "forgetful": _FORGETFUL,
     "forgetful-doors": _FORGETFUL_DOORS,
     "forgetful-ends": _FORGETFUL_ENDS,
+    "limits": _LIMITS,
     "lock": _BY_LOCK,
     "reused": _REUSED,
     "slow": _SLOW,

@@ -114,9 +114,9 @@ class Claiming:
 
         running: the demands of running tasks; skip: keys of tasks that it leaves alone for now; idle: slots that are
         surely free, where the others may be places behind a short task; full: depths of which it takes none, for
-        which alone a task is read before its claim. Offers that were tried are taken off the list. A claim that failed
-        is not looked into here: nearly always another worker was quicker, and if it was carried out all the same, the
-        next look at this worker's own directory finds it.
+        which alone a task is read before its claim. Offers that were tried are taken off the list. A claim that
+        failed is not looked into here: nearly always another worker was quicker, and if it was carried out all the
+        same, the next look at this worker's own directory finds it.
         """
         left, room, index = offers, free(self._offering.now, running), self._begin(offers)
         limits = self._allowance.room(running, idle)
