@@ -43,8 +43,8 @@ ONCE = 60
 class Pool:
     """A leader, a worker, and what each of them was asked since `clear`."""
 
-    def __init__(self, slots: int = SLOTS) -> None:
-        self.cluster = Cluster()
+    def __init__(self, slots: int = SLOTS, settings: str = "") -> None:
+        self.cluster = Cluster(settings)
         self.leader = self.cluster.master("m1")
         self.leader_asked = counted(self.leader)
         self.worker = self.cluster.worker("w1", slots)
