@@ -58,6 +58,9 @@ def look(
             over = name not in standing  # a person has opened it
         if over:
             starts.close_again(name)
+        elif trial.since is None and name not in desk.store.settings.limits:
+            _lift(desk, standing[name])  # it was taken out of the settings: nothing would try it
+            starts.close_again(name)
         elif trial.since is None and trial.task is not None and not _runs(desk, trial.task):
             _decide(desk, name, trial, trial.task, standing[name])
     _note(desk)
@@ -82,11 +85,15 @@ def _decide(desk: Desk, name: str, trial: Trial, task: TaskName, requests: list[
     elif _for_nothing(desk, task):
         trial.undecided()
     else:
-        for request in requests:
-            take_away(desk, control.path(request))
-        desk.view.see_requests(control.list_requests(desk.store.fs))
+        _lift(desk, requests)
         trial.went_well(desk.step.now.monotonic)
         desk.step.change()
+
+
+def _lift(desk: Desk, requests: list[Request]) -> None:
+    for request in requests:
+        take_away(desk, control.path(request))
+    desk.view.see_requests(control.list_requests(desk.store.fs))
 
 
 def _note(desk: Desk) -> None:

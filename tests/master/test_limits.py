@@ -345,6 +345,14 @@ def test_a_limit_that_is_taken_out_of_the_settings_holds_nothing() -> None:
     assert states(made, 5) == ["claimed"] * 5
 
 
+def test_a_report_for_a_limit_that_was_taken_out_is_removed_when_its_time_has_come() -> None:
+    made = cluster()
+    made.fs.write("control/quota.gone.x.json", b'{"until": "2001-01-01T00:00:00Z"}', durable=False)
+    made.settle()
+    made.advance(2)
+    assert quotas(made) == []
+
+
 def test_each_worker_keeps_its_own_max_and_rate() -> None:
     made = cluster(workers=2)
     submit(made, 10, uses=["own"])
