@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -102,17 +101,18 @@ class Deciding(Connection):
     def answer_to(
         self, question: str, timeout: float | None = None, *, sleep: Callable[[float], None] = time.sleep
     ) -> Answer:
-        """Wait for the answer to a question of this task. timeout: in seconds.
+        """Wait for the answer to a question of this task, with its slot lent meanwhile. timeout: in seconds.
 
         Errors: WaitTimeout; NotFound where the question is gone, as when this attempt is over.
         """
         from spoold.client import questions
+        from spoold.client.inside import lending
         from spoold.client.pace import Pace
 
         task_id, clock = os.environ.get("SPOOL_TASK_ID", ""), self.store.clock
         pace = Pace(clock, self.store.settings.poll)
         give_up_at = None if timeout is None else clock.monotonic() + timeout
-        with self.waiting():
+        with lending(clock.monotonic, sleep) as pause:
             while True:
                 with self.reaching():
                     look = pace.forgiving(lambda: questions.look_for(self.store, task_id, question), questions.UNSEEN)
@@ -123,12 +123,7 @@ class Deciding(Connection):
                 left_s = None if give_up_at is None else give_up_at - clock.monotonic()
                 if left_s is not None and left_s <= 0:
                     raise WaitTimeout(f"nobody has answered after {timeout:g} s; the question stands.")
-                sleep(pace.pause_s() if left_s is None else min(pace.pause_s(), left_s))
-
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """The time in which a task waits for people. What a task gives up meanwhile is given up here."""
-        yield
+                pause(pace.pause_s() if left_s is None else min(pace.pause_s(), left_s))
 
     def _asked(self, task_id: str, question: str) -> tuple[Located, Requested]:
         """Return a task and its question, for an answer. Errors: NotFound, SpoolError."""

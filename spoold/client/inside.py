@@ -21,7 +21,8 @@ from spoold.protocol.names import key
 LEND_AFTER_S = 0.2
 Sleep = Callable[[float], object]
 # Fields that a child has from its parent where it does not say otherwise.
-INHERITED = ("batch", "priority")
+# Not `uses`: a parent that waits counts for its limits, so children that need the same could wait for ever.
+INHERITED = ("batch", "budgets", "class", "priority")
 TASK_MAX = 64 << 20
 
 
