@@ -17,6 +17,7 @@
     listing      the long form of a list of tasks
     info         everything that is known of one task
     inquiry      why a task is not running
+    pausing      how a program pauses types and closes limits
     pauses       pauses and halts: who asked, why, and until when
     limits       the limits with their figures: what is used, started, closed
     stock        what the gates count, as the leader's snapshot shows it

@@ -10,26 +10,24 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from spoold.client import pauses
 from spoold.client.deciding import Deciding
+from spoold.client.pausing import Pausing
 from spoold.client.reading import Reading
 from spoold.client.submitting import Submitting
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import WaitTimeout
 from spoold.protocol.lifecycle import State
-from spoold.protocol.request import EVERYTHING, Verb, kind_target
+from spoold.protocol.request import EVERYTHING, Verb
 
 # Methods import their own needs: importing everything here takes longer than a `spool submit`.
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from spoold.client.info import TaskInfo
     from spoold.client.logs import Piece
     from spoold.protocol.result import Result
     from spoold.store.locate import Located
 
 
-class SpoolClient(Submitting, Reading, Deciding):
+class SpoolClient(Submitting, Reading, Deciding, Pausing):
     """An open spool: `with Spool("/mnt/spool") as spool: …`. Thread-safe, except `close`. Every method that reaches
     the spool raises Unavailable, with advice, when it cannot be reached."""
 
@@ -171,45 +169,6 @@ class SpoolClient(Submitting, Reading, Deciding):
         found = self._locate_exactly(ids)
         asking.insist(found, asking.refuses_retry)
         return self._post_each(Verb.RETRY, found, reason)
-
-    def pause(
-        self,
-        kind: str | None = None,
-        *,
-        reason: str = "",
-        until: datetime | None = None,
-        for_s: float | None = None,
-    ) -> datetime | None:
-        """Start no more tasks of a type, or of any; running tasks go on. A pause ends with a resume, or at a moment.
-
-        until: with a zone; for_s: in so many seconds. Returns the end, or None. Errors: BadName; SpoolError if past.
-        """
-        target, end = kind_target(kind), pauses.end_of(until, for_s, self.pool_time)
-        self.post(Verb.PAUSE, target, reason, until=end)
-        return end
-
-    def resume(self, kind: str | None = None, *, reason: str = "") -> None:
-        """Take back a pause; without a type every pause, and a halt. Errors: BadName for an invalid type."""
-        self.post(Verb.RESUME, kind_target(kind), reason)
-
-    def close_limit(
-        self, name: str, *, reason: str = "", until: datetime | None = None, for_s: float | None = None
-    ) -> datetime | None:
-        """Start no more tasks that use a limit; running tasks go on. until, for_s and the answer as for `pause`.
-
-        Errors: BadFile for a limit that spool.toml does not name; SpoolError if the end is past.
-        """
-        from spoold.client import limits
-
-        with self.reaching():
-            target = limits.limit_named(name, self.store.settings)
-        end = pauses.end_of(until, for_s, self.pool_time)
-        self.post(Verb.CLOSE, target, reason, until=end)
-        return end
-
-    def open_limit(self, name: str, *, reason: str = "") -> None:
-        """Open a limit again, also one that a quota closed. Errors: BadName for what cannot be a limit."""
-        self.post(Verb.OPEN, kind_target(name), reason)
 
     def drain(self, worker: str | None = None, *, reason: str = "") -> list[str]:
         """Let a worker (by id, or by the name it was started with), or all, finish their tasks and claim no more.

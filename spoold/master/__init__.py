@@ -43,6 +43,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     rejudging   rejected files whose content has changed
     counting    what ready and claimed tasks use, and what has started
     trials      limits whose quota was used up: one task tries, then the others follow
+    shares      the slots of each class at this moment
     placing     returned/ → waiting/ → ready/, and back when a gate closes
     reaping     the claims of dead workers
     requests    cancel, retry, pause, resume, drain, halt, close, open, gc

@@ -7,15 +7,15 @@ unknown counts as made, until the listings show the place of the task.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from spoold.master.dependents import certain, may_begin
 from spoold.master.desk import Desk
 from spoold.master.place import Place, waiting_place
 from spoold.master.rejecting import reject_twin
+from spoold.master.shares import rivals, with_shares
 from spoold.protocol import layout
 from spoold.protocol.errors import BadName, legible
-from spoold.protocol.lanes import kind_in, parse_lane
+from spoold.protocol.lanes import kind_in
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.result import Code, Error
@@ -31,7 +31,6 @@ from spoold.rules.gates.registry import gather, judge_type
 from spoold.rules.gates.verdicts import Pass
 from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.promoting import LaneView, displaced, holdbacks, promotions
-from spoold.rules.scheduling.resources import class_used, shares_of
 from spoold.rules.scheduling.spending import draws_of
 from spoold.store.absence import names_in
 from spoold.store.lane_moves import move_into_lane
@@ -178,7 +177,7 @@ def promote(desk: Desk) -> int:
         for lane in desk.backlog.lanes()
         if desk.view.blocked.isdisjoint(_directories(lane))
     }
-    facts = _with_shares(desk, lane_facts(desk, lanes))
+    facts = with_shares(desk, lane_facts(desk, lanes))
     refused = desk.backlog.refusals
     chosen = promotions(desk.backlog, lanes, facts, desk.store.settings.ready.window, desk.step.now)
     if desk.backlog.refusals > refused:
@@ -235,23 +234,6 @@ def stands_ready(desk: Desk, name: TaskName, file: str, lane: str) -> None:
     desk.view.stand_ready(name, file, lane)
 
 
-def _rivals(desk: Desk) -> list[str]:
-    """Return the lanes whose tasks may want the same slots as a new task."""
-    return desk.backlog.lanes() if desk.store.settings.classes else []
-
-
-def _with_shares(desk: Desk, facts: dict[str, TypeFacts]) -> dict[str, TypeFacts]:
-    """Return the facts with the slots of each class; a class wants slots if nothing but a slot holds its tasks."""
-    settings = desk.store.settings
-    if not settings.classes or not facts:
-        return facts
-    free = (lane for lane, own in facts.items() if isinstance(judge_type(kind_in(lane), own), Pass))
-    lanes = [parsed for lane in free if desk.backlog.best(lane) and (parsed := parse_lane(lane)) is not None]
-    wants = frozenset(class_used(lane, settings) for lane in lanes)
-    stock = replace(desk.usage.stock, shares=shares_of(settings, desk.usage.slots, wants))
-    return {lane: replace(own, stock=stock) for lane, own in facts.items()}
-
-
 def _may_start(desk: Desk, name: TaskName, lane: str) -> None:
     """Record that a token is in ready/, or may be: it may start at any moment."""
     if desk.resources.starts(lane):
@@ -295,7 +277,7 @@ def room_at_once(desk: Desk, admit: Admit) -> bool:
         lambda lane: not shared.isdisjoint(desk.resources.shared(lane))
     ):
         return False  # a task in another lane may wait for the same units
-    facts = _with_shares(desk, lane_facts(desk, [admit.lane, *_rivals(desk)]))[admit.lane]
+    facts = with_shares(desk, lane_facts(desk, [admit.lane, *rivals(desk)]))[admit.lane]
     entry = Entry(admit.name.encode(), admit.lane, NO_CONDITIONS)
     let = isinstance(judge_type(admit.task.kind, facts), Pass)
     return let and desk.backlog.would_let(entry, facts, desk.step.now)

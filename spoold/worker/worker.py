@@ -76,9 +76,8 @@ class Worker:
         loans: Loans = NO_LOANS,
     ) -> None:
         """lacks: the types whose handler cannot begin on this machine, each with the reason."""
-        self.store, self.host, self.runner, self.scratch = store, host, runner, scratch
-        self.config, self.slots = config, slots
-        self._offering, self._presence = Offering(can, lacks), Presence(store, host, "worker")
+        self.store, self.host, self.runner, self.scratch, self.config = store, host, runner, scratch, config
+        self.slots, self._offering, self._presence = slots, Offering(can, lacks), Presence(store, host, "worker")
         self._journal = journal = Journal(store)
         self._claims, self._lease, self._allowance = Claims(store, journal), OwnLease(store.clock), Allowance(store)
         self._claiming = Claiming(store, self._offering, self._claims.doubt, self._allowance)
@@ -88,13 +87,11 @@ class Worker:
         self._settling = Settling(store, scratch, journal, writers, self._allowance)
         self._resuming = Resuming(store, runner, self._claims, journal, self._settling, self._lease)
         self._attempts, self._cooldown, self._polling = dict[str, Attempt](), Cooldown(store.clock), Polling(store)
-        self.vacancies, self._standing = (
-            Vacancies(runner, slots, self._lending),
-            Standing(store, host, config, inhibitor),
-        )
-        self._status, self._heard, self._pressure = "", False, Pressure(store, host, config, can.cpus)
+        self.vacancies = Vacancies(runner, slots, self._lending)
+        self._standing, self._status, self._heard = Standing(store, host, config, inhibitor), "", False
         self.notes: tuple[str, ...] = ()
-        self._requests, self._losses, self._own_budget = list[Request](), Losses(), OwnBudget(scratch)
+        self._pressure, self._requests = Pressure(store, host, config, can.cpus), list[Request]()
+        self._losses, self._own_budget = Losses(), OwnBudget(scratch)
 
     def register(self) -> list[str]:
         """Make this worker's directories; return predecessors on this host that are provably gone. Errors: OSError.

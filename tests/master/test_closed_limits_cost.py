@@ -18,7 +18,8 @@ from spoold.rules.gates import registry
 from spoold.rules.gates.facts import NO_CONDITIONS, Known, LaneFacts, Parent, TypeFacts
 from spoold.rules.gates.gate import TypeGate
 from spoold.rules.gates.verdicts import Verdict
-from spoold.rules.scheduling.backlog import Backlog, Entry
+from spoold.rules.scheduling.backlog import Backlog
+from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.moment import Now
 from spoold.rules.scheduling.promoting import LaneView, promotions
 from spoold.rules.scheduling.resources import Resources, Stock

@@ -37,18 +37,14 @@ class Backlog:
     """
 
     def __init__(self, parent: Callable[[str], Parent]) -> None:
-        self._parent = parent
-        self._entries: dict[str, Entry] = {}
-        self._graph = Graph()
-        self._queues = Queues(self._stands)
+        self._parent, self._entries = parent, dict[str, Entry]()
+        self._graph, self._queues = Graph(), Queues(self._stands)
         self._timers: list[tuple[float, str]] = []
-        self._refused: dict[str, Refuse] = {}
-        self._rings: dict[str, tuple[str, ...]] = {}
+        self._refused, self._rings = dict[str, Refuse](), dict[str, tuple[str, ...]]()
         # The groups that a gate keeps waiting in this step, and when (monotonic, s) it said that it may open.
         self._shut: set[tuple[str, Hashable]] = set()
         self._opens: float | None = None
-        self._gathered: Mapping[str, Any] = {}
-        self._typed: frozenset[str] = frozenset()
+        self._gathered, self._typed = dict[str, Any](), frozenset[str]()
         self.parked, self._per_lane = Parked(), Counter[str]()
 
     def __len__(self) -> int:
@@ -69,7 +65,7 @@ class Backlog:
 
     @gathered.setter
     def gathered(self, found: Mapping[str, Any]) -> None:
-        self._gathered, self._typed = found, registry.typed(found)
+        self._gathered, self._typed = dict(found), registry.typed(found)
 
     def draws(self, kind: str) -> bool:
         """Whether a gate looks at every task of the type, also at those that ask for nothing."""
