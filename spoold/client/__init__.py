@@ -29,6 +29,7 @@
     status       the picture of the cluster, also without a leader
     counted      the picture without a leader, made by listing
     batches      the progress of one batch
+    budgets      what is spent, reserved and left of each budget, and raises
     living       the nodes that are alive, by their process or by a new beat
     hearing      how long a worker has been silent
     configuring  the settings that hold, where each comes from, and how one is changed

@@ -26,7 +26,6 @@ from spoold.master.usage import Usage
 from spoold.master.view import View
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
-from spoold.protocol.lanes import kind_in
 from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.name_parts import is_conditional, key_in
 from spoold.protocol.names import EndedName, TaskName, key, skipper
@@ -237,7 +236,7 @@ class Desk:
         """
         ended = name.ended(skipper(self.store.writer) if status is Status.SKIPPED else self.store.writer)
         if self.recorded.get(ended.encode()) != (status, error):
-            kind, rejected = kind_in(self.learned.lanes.get(key(name.id), "")), error.code is Code.REJECTED
+            lane, rejected = self.learned.lanes.get(key(name.id), ""), error.code is Code.REJECTED
             result = Result(
                 task_id=name.id,
                 attempt=name.attempt,
@@ -250,8 +249,8 @@ class Desk:
                 error=error,
                 estimated=ran is not None,
                 approval=self.backlog.parked.rejection(name, self.backlog.get(key(name.id))) if rejected else None,
-                **drawn(kind, self.learned.asked_by(key(name.id)), all_draw=self.backlog.draws(kind)),
-                uses=limits_in(self.learned.lanes.get(key(name.id), ""), self.store.settings) if ran else None,
+                **drawn(lane, self.learned.asked_by(key(name.id)), self.backlog.draws),
+                uses=limits_in(lane, self.store.settings) if ran else None,
             )
             if name.attempt > 1:
                 self.ledger = self.ledger or Ledger(self.store.fs)

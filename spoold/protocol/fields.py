@@ -7,10 +7,20 @@ and a bare number is no time. An unknown field is an error (`Strict`).
 from __future__ import annotations
 
 import re
+from collections import abc
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WrapValidator,
+)
 
 from spoold.protocol.errors import WrongValue
 from spoold.protocol.lanes import UNITS_MAX, as_word
@@ -32,6 +42,15 @@ def _number(value: Any) -> Any:
     # Python takes true for 1; the person who wrote it meant something else.
     if isinstance(value, bool):
         raise WrongValue("not a number", "write a number")
+    return value
+
+
+def _auto(value: Any, seconds: abc.Callable[[Any], float]) -> float | str:
+    """A timeout: "auto", which the pool finds by itself, or seconds."""
+    return "auto" if value == "auto" else seconds(value)
+
+
+def _as_is(value: Any) -> Any:
     return value
 
 
@@ -152,9 +171,11 @@ Count = Annotated[Whole, Field(ge=0, lt=1 << 64)] | Annotated[Real, Field(ge=0, 
 Seconds = Annotated[Real, Field(ge=0, le=10**9, allow_inf_nan=False)]
 Amount = Annotated[Real, Field(ge=0, le=AMOUNT_MAX, allow_inf_nan=False)]
 SomeSeconds = Annotated[Real, Field(gt=0, le=10**9, allow_inf_nan=False)]
-# A timeout that the pool finds by itself, from how long tasks of the type take.
-AUTO = "auto"
-Timeout = SomeSeconds | Literal["auto"]
+# A union for pydantic, too, would name both kinds in each error.
+if TYPE_CHECKING:
+    Timeout = float | Literal["auto"]
+else:
+    Timeout = Annotated[SomeSeconds, WrapValidator(_auto), PlainSerializer(_as_is, return_type=Any)]
 Stamp = Annotated[AwareDatetime, BeforeValidator(_stamp)]
 Env = Annotated[dict[str, str], AfterValidator(_env)]
 Directory = Annotated[str, AfterValidator(_directory)]

@@ -261,6 +261,19 @@ def test_another_gate_may_look_at_all_tasks_of_some_types_too() -> None:
         assert typed({gate.NAME: known, "other": 1}) == {"review", "x"}
 
 
+def test_a_leaders_record_says_whose_attempt_it_was_only_where_that_matters() -> None:
+    assert spending.drawn("type=x", NOTHING, {"review"}.__contains__) == {}
+    assert spending.drawn("", None, {"review"}.__contains__) == {}
+    plain: dict[str, Any] = {"type": "review", "batch": None, "budgets": (), "budget": {}}
+    assert spending.drawn("type=review", None, {"review"}.__contains__) == plain
+    assert spending.drawn("", Asked(("a",), "b", (("cost_usd", 500_000),)), {"review"}.__contains__) == {
+        "type": None,
+        "batch": "b",
+        "budgets": ("a",),
+        "budget": {"cost_usd": 0.5},
+    }
+
+
 def test_a_closed_book_holds_all_that_draw() -> None:
     closed = purse()
     closed.book.closed = "it is being read"

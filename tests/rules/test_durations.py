@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spoold.protocol import codec
 from spoold.protocol.heartbeat import Lasted
 from spoold.protocol.settings import Settings
 from spoold.protocol.snapshot import Durations
@@ -115,6 +116,7 @@ def test_the_timeout_of_an_attempt(
 ) -> None:
     settings = Settings.model_validate({"timeout": 600, "types": {"t": of_type}})
     told = Task.model_validate({"type": "t", **task})
+    assert codec.load_task(codec.dump(told), "t.json") == told
     assert timeout_s(told, settings, None, most, lambda: auto) == expected
     if auto is None:
         assert timeout_s(told, settings) == expected

@@ -14,6 +14,7 @@ import typer
 
 from spoold.faces.cli.output import JsonOption, print_json, print_prose, print_table, remark
 from spoold.faces.cli.session import session
+from spoold.protocol.amount import amount
 
 if TYPE_CHECKING:
     from spoold.client.spool_client import SpoolClient
@@ -102,9 +103,9 @@ def _show(spool: SpoolClient, name: str | None, *, as_json: bool) -> None:
         for period in one["periods"]:
             unknown = {of: count for of, count in period["unknown"].items() if of in one["limits"]}
             for of, count in unknown.items():
-                print_prose(f"{name}, {period['period']}: {count} attempts said no {of}")
+                print_prose(f"{name}, {period['period']}: {amount(count, 'attempt')} without {of}")
         if one["more"]:
-            print_prose(f"{name}: {one['more']} more periods are not shown")
+            print_prose(f"{name}: {amount(one['more'], 'more period')} not shown")
 
 
 def _rows(name: str, one: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

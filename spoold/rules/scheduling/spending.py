@@ -8,12 +8,13 @@ Law: values only. The sums come from the records of ended attempts alone, each o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from spoold.protocol.ended_attempt import EndedAttempt
+from spoold.protocol.lanes import kind_in
 from spoold.protocol.names import key
 from spoold.protocol.result import Status
 from spoold.protocol.settings import Amounts, BudgetSettings, Settings
@@ -69,15 +70,16 @@ def _own(reserves: Mapping[str, float]) -> tuple[tuple[str, int], ...]:
     return tuple((name, micros(reserves[name])) for name in Amounts.model_fields if name in reserves)
 
 
-def drawn(kind: str, asked: Asked | None, *, all_draw: bool) -> dict[str, Any]:
+def drawn(lane: str, asked: Asked | None, draws: Callable[[str], bool]) -> dict[str, Any]:
     """The fields of a leader's record from which its next leader sees whose attempt it was, where that matters.
 
-    asked: None where it is unknown. all_draw: whether all tasks of the type draw on a budget.
+    lane: '' where it is unknown; asked: None where it is; draws: whether all tasks of a type draw on a budget.
     """
-    if not asked or (asked == NOTHING and not all_draw):
-        return {"type": kind or None} if all_draw else {}
-    own = amounts(dict(asked.own))
-    return {"type": kind or None, "batch": asked.batch or None, "budgets": asked.budgets, "budget": own}
+    kind, said = kind_in(lane), asked or NOTHING
+    if said == NOTHING and not draws(kind):
+        return {}
+    own = amounts(dict(said.own))
+    return {"type": kind or None, "batch": said.batch or None, "budgets": said.budgets, "budget": own}
 
 
 def needs_reading(task: Task, settings: Settings) -> bool:
