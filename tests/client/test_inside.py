@@ -26,9 +26,11 @@ def environ(where: Path, **content: object) -> dict[str, str]:
 
 
 def test_a_task_that_is_submitted_in_a_task_is_its_child(tmp_path: Path) -> None:
-    here = environ(tmp_path, batch="nightly", priority="high", env={"A": "1"})
+    more = {"class": "critical", "budgets": ["usd"], "uses": ["api"]}
+    here = environ(tmp_path, batch="nightly", priority="high", env={"A": "1"}, **more)
     made = born({"type": "x"}, "/mnt/spool", here)
-    assert made == {"type": "x", "batch": "nightly", "priority": "high", "parent": "t", "depth": 1}
+    inherited = {"batch": "nightly", "priority": "high", "class": "critical", "budgets": ["usd"]}
+    assert made == {"type": "x", **inherited, "parent": "t", "depth": 1}
 
 
 def test_what_a_child_says_itself_counts(tmp_path: Path) -> None:

@@ -111,3 +111,21 @@ def test_a_tree_is_cancelled_whole_though_its_parent_goes_on_submitting(pool: Po
     assert {tree["state"], *(one["state"] for one in tree["children"])} == {"failed"}
     assert {one["id"] for one in tree["children"]} < set(asked)
     assert len(pool.json("ls")) == len(asked)
+
+
+def test_a_parent_that_runs_again_finds_the_children_that_it_named(pool: Pool) -> None:
+    pool.master()
+    first = pool.worker("first", slots=1)
+    pool.ready("first")
+    gate = pool.path("gate")
+    child = f"until [ -e '{gate}' ]; do sleep 0.05; done; echo ended"
+    script = f'set -e; {SPOOL} submit --id kid -- sh -c "{child}"; {SPOOL} wait kid; {SPOOL} result kid'
+    pool.submit("parent", ["sh", "-c", script], env=environ())
+    pool.claimed("kid")
+    first.kill()
+    gate.touch()
+    pool.worker("second", slots=1)
+    result = pool.finish("parent")
+    assert (result["status"], result["attempt"], result["output"]) == ("success", 2, "kid\nended\n")
+    assert [one["id"] for one in pool.json("tree", "parent")["children"]] == ["kid"]
+    pool.fsck()
