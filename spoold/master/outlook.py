@@ -100,7 +100,7 @@ def people(desk: Desk) -> dict[str, dict[str, Any]]:
         oldest = None if name is None else {"id": name.id, "admitted_at": since}
         found[gate] = {"waiting": parked.count(gate), "oldest": oldest}
     found["approval"]["questions"] = sum(request.verb is Verb.ASK for request in desk.view.requests)
-    return found
+    return {gate: numbers if any(numbers.values()) else {} for gate, numbers in found.items()}
 
 
 def unservable(desk: Desk, workers: list[Heartbeat]) -> dict[str, int]:

@@ -265,3 +265,24 @@ def test_questions_of_a_running_task_stand_until_its_attempt_is_over() -> None:
         ("Where?", "there", "ada"),
         ("Who?", None, ""),
     ]
+
+
+def gates(made: Cluster) -> dict[str, Any]:
+    made.advance(1)
+    newest = max(made.fs.list("status"), key=lambda name: int(name.partition("-")[2].partition(".")[0]))
+    found: dict[str, Any] = json.loads(made.fs.read(f"status/{newest}"))["gates"]
+    return {gate: found[gate] for gate in ("hold", "approval") if gate in found}
+
+
+def test_the_snapshot_counts_what_waits_for_people_and_names_the_oldest() -> None:
+    made = cluster()
+    assert gates(made) == {}
+    for task_id in ("h1", "h2"):
+        drop(made, task_id, hold="why")
+        made.advance(1)
+    drop(made, "t", approval=ASK)
+    made.settle()
+    found = gates(made)
+    assert (found["hold"]["waiting"], found["hold"]["oldest"]["id"]) == (2, "h1")
+    assert (found["approval"]["waiting"], found["approval"]["questions"]) == (1, 1)
+    assert datetime.fromisoformat(found["approval"]["oldest"]["admitted_at"]).tzinfo is not None
