@@ -292,7 +292,8 @@ class Worker:
 
     def _start(self, name: TaskName) -> bool:
         """Start a claimed task. False when it cannot be read just now, or is a copy of one that is over."""
-        attempt = None if name.encode() in self._claims.spent else self._starting.start(name)
+        idle = len(self._attempts) < self.slots
+        attempt = None if name.encode() in self._claims.spent else self._starting.start(name, idle=idle)
         if attempt is None:
             self._claims.doubt()
             return False

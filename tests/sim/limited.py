@@ -208,7 +208,7 @@ class LimitedLaws(Laws):
             claimed = self.begun.get((key(run.task), run.attempt))
             heard = [at for at in self.server.listings.get(run.worker.rpartition("-")[0], []) if at <= run.begin]
             last = max(heard, default=-1.0)
-            if any(other.worker == run.worker and other.end == run.begin for other in executions):
+            if any(o is not run and o.worker == run.worker and o.end == run.begin for o in executions):
                 raise Broken(f"quota: {run} waited in a slot behind another, and began without a listing")
             if claimed is not None and last < claimed:
                 raise Broken(f"quota: {run} began, and its worker had not listed control/ since it claimed it")

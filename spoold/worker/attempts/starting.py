@@ -95,8 +95,8 @@ class Starting:
         self._figures_until = 0.0
         self.fitness = Fitness(store.clock)
 
-    def start(self, name: TaskName) -> Attempt | None:
-        """Start the task. A task that cannot run comes back decided.
+    def start(self, name: TaskName, *, idle: bool) -> Attempt | None:
+        """Start the task. A task that cannot run comes back decided. idle: whether a slot is surely free.
 
         None when its file cannot be read just now, or when the lease is over: then the next listing of the claims
         shows whether it is still this worker's to start.
@@ -119,7 +119,7 @@ class Starting:
             return attempt
         attempt = Attempt(name, worker, task, lane, wall)
         try:
-            self._run(attempt, data)
+            self._run(attempt, data, idle)
         except _LeaseOver:
             self._scratch.close(attempt.key)
             return None
@@ -176,7 +176,7 @@ class Starting:
         attempt.decided = outcomes.failure(Code.SPAWN_FAILED, message)
         return attempt
 
-    def _run(self, attempt: Attempt, data: bytes) -> None:
+    def _run(self, attempt: Attempt, data: bytes, idle: bool) -> None:
         with self.fitness.writing():
             folder = self._scratch.open(attempt.key)
         place = Workplace(self._store.writer, self._root, folder, self._loans)
@@ -192,7 +192,7 @@ class Starting:
         write_dependencies(self._store.fs, attempt.task, partial(self._keep, attempt.key))
         if (outcomes := self._outcomes.pop((attempt.name.id, attempt.name.attempt), None)) is not None:
             self._keep(attempt.key, f"deps/{FILE}", outcomes.file())
-        closed = self._allowance.closed(attempt.lane)
+        closed = self._allowance.closed(attempt.lane, idle)
         if attempt.task.approval is not None:
             self._bring_answer(attempt, attempt.task.approval)
         if self._lease.over:

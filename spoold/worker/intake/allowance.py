@@ -125,10 +125,15 @@ class Allowance:
                 found |= {f"{TYPE}{kind}": why for kind, own in types if name in own.uses}
         return found
 
-    def closed(self, lane: Lane) -> str | None:
-        """Return why a task of this lane may not start now: a limit is closed. Errors: OSError."""
+    def closed(self, lane: Lane, idle: bool) -> str | None:
+        """Return why a task of this lane may not start now: a limit is closed, or it would wait in a slot.
+
+        idle: whether a slot is surely free. Errors: OSError.
+        """
         if not self.limits(lane):
             return None
+        if not idle:
+            return "its worker has no slot free for it"  # a claim that turned up late
         self.hear(control.list_requests(self._store.fs))
         return self.shut(lane)
 
