@@ -127,15 +127,24 @@ class Connection:
             del self.dropped[next(iter(self.dropped))]
 
     def post(
-        self, verb: Verb, target: str, reason: str, *, until: datetime | None = None, by: str = "", **more: Any
+        self,
+        verb: Verb,
+        target: str,
+        reason: str,
+        *,
+        until: datetime | None = None,
+        by: str = "",
+        unique: str = "",
+        **more: Any,
     ) -> str:
-        """Put a request into control/; return its UNIQUE. until: when a pause ends by itself; by: who asks, by
-        default this user; more: as for `control.post`. Errors: BadName for a target that no file name can hold.
+        """Put a request into control/; return its UNIQUE, which is made here if it is not given. until: when it ends
+        by itself; by: who asks, by default this user; more: as for `control.post`. Errors: BadName for a target that
+        no file name can hold.
         """
         from spoold.store import control
 
-        unique = f"{base36(self.micros(), 10)}-{submission.suffix()}"
-        said = {"by": by or _caller(), "reason": reason, "until": until, **more}
+        unique = unique or f"{base36(self.micros(), 10)}-{submission.suffix()}"
+        said = {"by": by or caller(), "reason": reason, "until": until, **more}
         with self.reaching(), self._writing:
             self._through_tmp(partial(control.post, self.store, verb, target, unique, **said))
         return unique
@@ -152,13 +161,13 @@ class Connection:
             self.store.revisions.look()
             if configuring.holds_already(self.store, said, unset):
                 return ""
-            write = partial(configuring.publish, self.store, said, unset, by=_caller(), reason=reason)
+            write = partial(configuring.publish, self.store, said, unset, by=caller(), reason=reason)
             return self._through_tmp(write)
 
     def change(self, act: Callable[[str], T]) -> T:
         """Have `act` publish a change of settings; it gets the name of who asks."""
         with self.reaching(), self._writing:
-            return self._through_tmp(partial(act, _caller()))
+            return self._through_tmp(partial(act, caller()))
 
     def pool_time(self) -> float:
         """Return the time (s since 1970) by which leaders judge deadlines: no single machine's clock decides it."""
@@ -212,7 +221,7 @@ def writer_id() -> str:
     return f"cli-{legal}-{base36(chance.below(36**6), 6)}"
 
 
-def _caller() -> str:
+def caller() -> str:
     """Return USER@HOST, for the record of a request."""
     import getpass
 

@@ -21,6 +21,7 @@ from spoold.protocol.request import Verb
 # Methods import their own needs: importing everything here takes longer than a short command.
 if TYPE_CHECKING:
     from spoold.client.questions import Answer, Question
+    from spoold.client.reservations import Reservation
     from spoold.rules.gates.requested import Requested
     from spoold.store.locate import Located
 
@@ -153,3 +154,38 @@ class Deciding(Connection):
         said = {name: value for name, value in more.items() if value is not None}
         self.post(verb, located.id, reason, durable=self.store.durable, **said)
         return located.id
+
+    def reserve(
+        self,
+        write: str | Iterable[str] = (),
+        *,
+        read: str | Iterable[str] = (),
+        ttl_s: float | None = None,
+        wait: bool = True,
+        timeout: float | None = None,
+        reason: str = "",
+    ) -> Reservation:
+        """Reserve patterns, as `Reserving.reserve`: from now on nothing that conflicts begins; returns once nothing
+        that conflicts runs. Errors: SpoolError, WaitTimeout."""
+        from spoold.client.reservations import Reserving
+
+        return Reserving(self).reserve(write, read=read, ttl_s=ttl_s, wait=wait, timeout=timeout, reason=reason)
+
+    def release(self, names: str | Iterable[str] = ()) -> list[str]:
+        """Give reservations back; without names, those of this task, or of this user on this machine. Returns the
+        names. Errors: NotFound."""
+        from spoold.client.reservations import Reserving
+
+        return Reserving(self).release(names)
+
+    def reserved(self) -> frozenset[str]:
+        """Return the names of all reservations that stand."""
+        from spoold.client.reservations import Reserving
+
+        return Reserving(self).reserved()
+
+    def locks(self) -> dict[str, Any]:
+        """Return who holds locks and who waits for them, as the leader's newest snapshot says."""
+        from spoold.client.reservations import Reserving
+
+        return Reserving(self).locks()

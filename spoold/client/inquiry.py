@@ -43,7 +43,9 @@ from spoold.rules.cluster.drain import is_drained
 from spoold.rules.cluster.nodes import ASLEEP
 from spoold.rules.entry import admission, batch
 from spoold.rules.gates.facts import Known
+from spoold.rules.gates.locks import NAME
 from spoold.rules.gates.registry import conditions_of, parents_of
+from spoold.rules.locks.seen import book_seen
 from spoold.rules.scheduling.matching import unfit
 from spoold.store import beats, control, drop_search
 from spoold.store.lane_moves import list_tasks
@@ -191,8 +193,8 @@ class _Gathering:
             pass
         if lane is None:
             return case
-        ends = control.ends_of(self._store.fs, self._requests)
-        known = Known(self._base.now, self._store.settings, tuple(self._requests), ends)
+        ends, more = control.ends_of(self._store.fs, self._requests), {NAME: book_seen(self._picture.gates)}
+        known = Known(self._base.now, self._store.settings, tuple(self._requests), ends, more)
         facts = facts_seen(known, self._picture).of(lane.encode())
         last = self._last_attempt(name)
         return replace(
@@ -201,6 +203,7 @@ class _Gathering:
             asked=told(self._store, self._requests),
             last=ended(last) if last is not None else None,
             rest_s=self._rest_s(name, last),
+            file=name.encode(),
             disk=self._store.room(),
         )
 
@@ -209,7 +212,7 @@ class _Gathering:
             return codec.load_task(self._store.fs.read(path), path)
 
     def _with_parents(self, case: Case, task: Task) -> Case:
-        """Return the case with the state of all tasks that this one waits for."""
+        """The case with the state of all tasks that this one waits for."""
         conditions = conditions_of(task)
         parents, places = parents_seen(self._store, parents_of(conditions))
         return replace(case, conditions=conditions, parents=parents, places=places)

@@ -33,8 +33,10 @@ from spoold.rules.gates.facts import (
     LaneFacts,
     Parent,
 )
+from spoold.rules.gates.locks import NAME
 from spoold.rules.gates.registry import conditions_of, judge, judge_type, parents_of
 from spoold.rules.gates.verdicts import Pass
+from spoold.rules.locks.seen import book_seen
 from spoold.rules.scheduling.resources import capacities
 from spoold.store import beats, control, snapshots
 from spoold.store.clocks import by_host
@@ -125,7 +127,8 @@ class _Listing:
             type_facts = self._lane_facts.of(located.lane or "")
             if waits:
                 task_key, rest_s = key(located.id), self._rest_s(located, last)
-                facts = Facts(self._now, self._parent, rest_s, task_key, kind, type=type_facts, more=type_facts.more)
+                more, file = type_facts.more, located.name.encode()
+                facts = Facts(self._now, self._parent, rest_s, task_key, kind, type=type_facts, more=more, file=file)
                 verdict = judge(self._conditions.get(task_key, NO_CONDITIONS), facts)
                 if not isinstance(verdict, Pass):
                     return verdict.reason
@@ -166,10 +169,13 @@ class _Listing:
     @cached_property
     def _lane_facts(self) -> LaneFacts:
         settings = self._store.settings
-        known = Known(self._now, settings, tuple(self._requests), control.ends_of(self._store.fs, self._requests))
-        # Only resources with a capacity need the snapshot.
-        latest = snapshots.latest(self._store.fs) if capacities(settings) or settings.budgets else None
-        return facts_seen(known, latest[1] if latest is not None else None)
+        # Only resources with a capacity, budgets and locks need the snapshot.
+        locked = any(one.asks(NAME) is not None for one in self._conditions.values())
+        latest = snapshots.latest(self._store.fs) if locked or capacities(settings) or settings.budgets else None
+        picture = latest[1] if latest is not None else None
+        ends = control.ends_of(self._store.fs, self._requests)
+        more = {NAME: book_seen(picture.gates)} if picture is not None else {}
+        return facts_seen(Known(self._now, settings, tuple(self._requests), ends, more), picture)
 
     @cached_property
     def _beats(self) -> dict[str, Heartbeat]:

@@ -41,12 +41,14 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     anew        a file whose content has changed goes back to pending/
     contents    the content of a file when it was judged, and whether it has changed
     rejudging   rejected files whose content has changed
+    holding     who holds locks
     counting    what ready and claimed tasks use, and what has started
     trials      limits whose quota was used up: one task tries, then the others follow
     shares      the slots of each class at this moment
     placing     returned/ → waiting/ → ready/, and back when a gate closes
     reaping     the claims of dead workers
     requests    cancel, retry, pause, resume, drain, halt, close, open, gc
+    reservations what people and running tasks have reserved
     endings     when pauses and closed limits end by themselves
     task_requests holds, questions and answers
     questions   the leader's own questions: asked once, ended by silence
@@ -56,6 +58,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     budgets     what attempts cost, and what those that may run have reserved
     coverage    which of them were handed on
     reporting   heartbeat and status snapshot
+    lock_report who holds locks and who waits for them
     outlook     the tasks that are left, by type and lane, and the workers that can run them
 
 Law: nothing is remembered between steps that cannot be listed again. Two leaders at once are safe, because every

@@ -16,7 +16,7 @@ from spoold.master.learning import unread
 from spoold.protocol.ended_attempt import EndedAttempt
 from spoold.protocol.lanes import kind_in
 from spoold.protocol.lifecycle import State
-from spoold.protocol.name_parts import is_conditional, key_in
+from spoold.protocol.name_parts import is_conditional
 from spoold.protocol.names import key
 from spoold.protocol.settings import Settings
 from spoold.rules.gates import budget
@@ -83,7 +83,7 @@ class Budgets:
         left = feed.step(desk)
         if self._news:
             self.count(desk, feed)  # what was taken in just now is spent, and no longer reserved
-        waits = any(gate == budget.NAME for gate, _ in desk.backlog.shut)
+        waits = next(desk.backlog.kept(budget.NAME), None) is not None
         if waits and (self._news or before != feed.caught_up(desk)):
             desk.step.change()  # what was settled just now may let others start
         return left
@@ -142,14 +142,8 @@ def _running(desk: Desk) -> Iterator[tuple[str | None, Asked | None]]:
 def _held(desk: Desk, purse: Purse) -> dict[Account, str]:
     """Return the accounts that keep a task waiting in this step, each with the id of the most urgent one."""
     found: dict[Account, tuple[str, str]] = {}
-    shut = {group for group in desk.backlog.shut if group[0] == budget.NAME}
-    for lane in desk.backlog.lanes() if shut else ():
-        for file, groups in desk.backlog.heads(lane):
-            entry = desk.backlog.get(key_in(file))
-            if entry is None or shut.isdisjoint(groups):
-                continue
-            asked = entry.conditions.asks(budget.NAME)
-            for short in purse.short(kind_in(lane), asked if isinstance(asked, Asked) else NOTHING):
-                mine = (file, entry.name.id)
-                found[short.account] = min(found.get(short.account, mine), mine)
+    for entry in desk.backlog.kept(budget.NAME):
+        asked, mine = entry.conditions.asks(budget.NAME), (entry.file, entry.name.id)
+        for short in purse.short(kind_in(entry.lane), asked if isinstance(asked, Asked) else NOTHING):
+            found[short.account] = min(found.get(short.account, mine), mine)
     return {account: task_id for account, (_, task_id) in found.items()}

@@ -23,8 +23,8 @@ from spoold.store.records import read_record
 from spoold.system.filesystem import DamagedError
 
 UNREAD = (
-    "{} cannot be read, so it counts for every type that has a max_concurrent and for every limit; let the user that "
-    "the master runs as read it (chmod, chown)"
+    "{} cannot be read, so it counts for every type that has a max_concurrent and for every limit, and may hold any "
+    "lock; let the user that the master runs as read it (chmod, chown)"
 )
 
 
@@ -43,7 +43,7 @@ def count_active(desk: Desk) -> None:
         for task in names.values():
             usage.take(resources.running(desk.learned.lanes.get(key(task.id), "")))
     usage.take(used)
-    if usage.stock.capacity:
+    if usage.stock.capacity or len(desk.backlog.locks.book.line):
         desk.report.notice(*map(UNREAD.format, unread(desk)))
 
 

@@ -134,7 +134,8 @@ class Desk:
         """A task was not seen where it waits: take it out of the backlog, where it would not count as missing."""
         if (place := self.view.place(task_key)) is not None:
             self.view.stand(task_key, place)
-        self.backlog.remove(task_key)
+        if (entry := self.backlog.remove(task_key)) is not None:
+            self.learned.learn_demand(task_key, entry.conditions)
         self.missing.miss(task_key)
 
     def next_micros(self, count: int = 1) -> int:

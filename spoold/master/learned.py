@@ -7,20 +7,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from spoold.rules.gates.facts import NO_CONDITIONS, Conditions
+from spoold.rules.gates.locks import NAME
+from spoold.rules.locks.demand import NO_LOCKS, Demand
 from spoold.rules.scheduling.spending import NOTHING, Asked
 
 
 @dataclass(slots=True)
 class Learned:
-    """By key of a task. lanes: of ready or claimed tasks; deadlines: wall time (s), of tasks that have one;
-    asked: what tasks with conditions say of budgets, once they were read;
-    unlearned: since when (monotonic, s) lane and content are to be looked up. settled: names in failed/ that no
-    power cut takes back, as `dependents` found.
+    """By key of a task. lanes: of ready or claimed tasks; deadlines: wall time (s), of tasks that have one; asked:
+    what tasks with conditions say of budgets, and demands: what they lock, once they were read; unlearned: since when
+    (monotonic, s) lane and content are to be looked up. settled: names in failed/ that no power cut takes back, as
+    `dependents` found.
     """
 
     lanes: dict[str, str] = field(default_factory=dict)
     deadlines: dict[str, float] = field(default_factory=dict)
     asked: dict[str, Asked] = field(default_factory=dict)
+    demands: dict[str, Demand] = field(default_factory=dict)
     unlearned: dict[str, float] = field(default_factory=dict)
     settled: set[str] = field(default_factory=set)
 
@@ -40,9 +44,20 @@ class Learned:
         """What a task says of budgets; None while that is to be looked up."""
         return None if task_key in self.unlearned else self.asked.get(task_key, NOTHING)
 
+    def learn_demand(self, task_key: str, conditions: Conditions) -> None:
+        """Note what a task locks that is ready or claimed, or may be before long."""
+        if conditions is not NO_CONDITIONS:
+            asked = conditions.asks(NAME)
+            self.demands[task_key] = asked if isinstance(asked, Demand) else NO_LOCKS
+
+    def learn_no_demand(self, task_key: str) -> None:
+        """Note that a task locks nothing."""
+        self.demands[task_key] = NO_LOCKS
+
     def waits(self, task_key: str, deadline: float | None) -> None:
-        """Note that a task waits, where the backlog knows its lane; its deadline stays of interest."""
+        """Note that a task waits, where the backlog knows its lane and locks; its deadline stays of interest."""
         self.lanes.pop(task_key, None)
+        self.demands.pop(task_key, None)
         if deadline is not None:
             self.deadlines[task_key] = deadline
 
@@ -57,5 +72,6 @@ class Learned:
     def forget(self, task_key: str) -> None:
         """Forget a task that has ended."""
         self.lanes.pop(task_key, None)
+        self.demands.pop(task_key, None)
         self.deadlines.pop(task_key, None)
         self.asked.pop(task_key, None)

@@ -1,7 +1,8 @@
-"""Learns of a token that another node moved: its lane, which limits count by, its deadline, and its budgets.
+"""Learns of a token that another node moved: its lane, which limits count by, its deadline, budgets and locks.
 
 Law: reads, and moves nothing. A file that cannot be read just now (an SMB server says EACCES while another client has
-it open) is read again until it can be. Until then the type of the claim is unknown, and it counts for every limit.
+it open) is read again until it can be. Until then the type of the claim is unknown: it counts for every limit, and it
+may lock everything.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def _learned(desk: Desk, task_key: str, place: Place) -> bool:
     else:
         return True
     unknown_lane = task_key not in desk.learned.lanes
-    if name is None or not (unknown_lane or (name.conditional and task_key not in desk.learned.asked)):
+    asked, demands = desk.learned.asked, desk.learned.demands
+    unread = name is not None and name.conditional and (task_key not in asked or task_key not in demands)
+    if name is None or not (unknown_lane or unread):
         return True
     try:
         task = desk.read_task(place.path)
@@ -72,16 +75,19 @@ def _learned(desk: Desk, task_key: str, place: Place) -> bool:
             desk.learned.learn_asked(task_key, NOTHING)
         elif name.conditional and desk.store.settings.budgets:
             return False
-        # Its worker checks whether a claim runs past its deadline.
-        return task_key in desk.learned.lanes and (isinstance(error, BadFile) or place.state is State.CLAIMED)
+        if isinstance(error, BadFile) and place.state is State.READY:
+            desk.learned.learn_no_demand(task_key)  # it cannot be run
+            return True
+        return task_key in desk.learned.lanes and not (name.conditional and task_key not in demands)
     if task is None:
         return False  # it moves just now: the next listing shows where it is
     desk.learned.learn_lane(task_key, task.lane.encode())
+    conditions = conditions_of(task)
+    desk.learned.learn_demand(task_key, conditions)
     if name.conditional:
         desk.learned.learn_asked(task_key, asked_by(task) or NOTHING)
-    moment = conditions_of(task).deadline
-    if moment is not None:
-        desk.learned.learn_deadline(task_key, moment)
+    if conditions.deadline is not None:
+        desk.learned.learn_deadline(task_key, conditions.deadline)
     return True
 
 

@@ -24,7 +24,7 @@ from spoold.rules.attempts import ends
 from spoold.rules.attempts.memory import may_be_raised, raised
 from spoold.rules.attempts.policy import retry_policy
 from spoold.rules.entry.admission import Admit
-from spoold.rules.gates import budget
+from spoold.rules.gates import budget, locks
 from spoold.rules.gates.closing import halted_by
 from spoold.rules.gates.facts import NO_CONDITIONS, Known, LaneFacts, TypeFacts
 from spoold.rules.gates.registry import gather, judge_type
@@ -118,7 +118,7 @@ def gather_facts(desk: Desk) -> None:
 
 
 def _known(desk: Desk) -> Known:
-    more = {budget.NAME: desk.book}
+    more = {budget.NAME: desk.book, locks.NAME: desk.backlog.locks.book}
     return Known(desk.step.now.wall, desk.store.settings, tuple(desk.view.requests), desk.request_ends, more)
 
 
@@ -145,7 +145,7 @@ def hold_back(desk: Desk) -> None:
 
 
 def hold_one(desk: Desk, place: Place, task: TaskName) -> None:
-    """Take one ready task back, since a request holds it. Errors: OSError."""
+    """Take one ready task back, since a request or another task holds it. Errors: OSError."""
     _hold(desk, task, place.directory.partition("/")[2])
 
 
@@ -177,7 +177,10 @@ def promote(desk: Desk) -> int:
         for lane in desk.backlog.lanes()
         if desk.view.blocked.isdisjoint(_directories(lane))
     }
-    facts = with_shares(desk, lane_facts(desk, lanes))
+    kept = desk.backlog.locks.book.line.lanes()
+    facts = with_shares(desk, lane_facts(desk, {*lanes, *kept}))
+    shut = {lane for lane in kept if not isinstance(judge_type(kind_in(lane), facts[lane]), Pass)}
+    desk.backlog.locks.pass_over(shut)
     refused = desk.backlog.refusals
     chosen = promotions(desk.backlog, lanes, facts, desk.store.settings.ready.window, desk.step.now)
     if desk.backlog.refusals > refused:
@@ -202,6 +205,7 @@ def _promote(desk: Desk, entry: Entry) -> None:
     if desk.went(moved, name.id):
         desk.backlog.remove(key(name.id))
         stands_ready(desk, name, file, lane)
+        desk.learned.learn_demand(key(name.id), entry.conditions)
         desk.journal.note("READY", name.id, name.attempt)
     elif _withheld(desk, moved, lane):
         desk.backlog.put_back(entry)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from spoold.master import outlook
+from spoold.master import lock_report, outlook
 from spoold.master.desk import Desk
 from spoold.master.leadership import Leadership
 from spoold.master.placing import is_halted
@@ -212,7 +212,7 @@ class Reporting:
             spent=spent_by(workers),
             types=outlook.types(desk),
             durations=self._estimates.now(),
-            gates={**outlook.gates(desk), **_budgets(desk)},
+            gates={**outlook.gates(desk), **_budgets(desk), **lock_report.gates(desk, self._beats)},
             paused=tuple(sorted(desk.paused)),
             halted=is_halted(desk),
             settings=desk.store.revisions.revision,

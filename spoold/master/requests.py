@@ -14,6 +14,7 @@ from typing import Any
 from spoold.master.desk import Desk
 from spoold.master.endings import Endings
 from spoold.master.rejecting import take_away
+from spoold.master.reservations import Reservations
 from spoold.master.task_requests import TaskRequests
 from spoold.protocol.errors import BadFile
 from spoold.protocol.event import ASKED
@@ -35,6 +36,7 @@ from spoold.rules.attempts.cancelling import Cancel
 from spoold.rules.attempts.policy import rank
 from spoold.rules.cluster.drain import is_meant
 from spoold.rules.gates.facts import Parent
+from spoold.rules.locks.demand import Demand
 from spoold.rules.scheduling.spending import needs_reading
 from spoold.store import control
 from spoold.store.archive import find_archived
@@ -44,6 +46,7 @@ _LIFTS = {
     Verb.RESUME: (Verb.PAUSE, Verb.HALT),
     Verb.UNDRAIN: (Verb.DRAIN,),
     Verb.OPEN: (Verb.CLOSE, Verb.QUOTA),
+    Verb.RELEASE: (Verb.RESERVE,),
 }
 
 
@@ -62,6 +65,7 @@ class Requests:
         self._over: dict[Request, bool] = {}
         self._needs: dict[Request, tuple[str, ...]] = {}
         self._endings = Endings()
+        self._reservations = Reservations()
         self.of_tasks = TaskRequests()
 
     def step(self, desk: Desk) -> None:
@@ -69,6 +73,7 @@ class Requests:
         self._forget_gone(set(desk.view.requests))
         self._tell(desk)
         self._endings.step(desk)
+        self._reservations.step(desk)
         self.of_tasks.step(desk)
         for request in desk.view.requests:
             if request in self._over:
@@ -86,12 +91,16 @@ class Requests:
                 if request.verb is Verb.PAUSE:  # of a limit the journal says anyway that it is open
                     desk.journal.note("PAUSE_ENDED", target=request.target)
                 self._done(desk, request)
+            elif request.verb is Verb.RESERVE and self._reservations.over(desk, request):
+                self._reservations.note_end(desk, request)
+                self._done(desk, request)
             elif request.verb is Verb.DRAIN and desk.step.listed.everything and not _draining(desk, request.target):
                 self._done(desk, request)  # by a look of now: on a share, a worker may have come since the last
 
     def next_due(self, desk: Desk) -> float | None:
         """When (monotonic, s) a standing request is over by itself; None where none is."""
-        return self._endings.next_due(desk)
+        dues = (self._endings.next_due(desk), self._reservations.next_due(desk))
+        return min((due for due in dues if due is not None), default=None)
 
     def _forget_gone(self, listed: set[Request]) -> None:
         """Forget requests that are no longer listed."""
@@ -112,6 +121,7 @@ class Requests:
                 continue  # the leader's own question, which it has noted
             task = request.target if request.verb in (Verb.CANCEL, Verb.RETRY, *OF_ONE_TASK) else None
             said = {"by": body.by, "reason": body.reason, "until": body.ends, "ask": body.ask, "question": body.about}
+            said["locks"] = Demand(body.write, body.read).told()
             known: dict[str, Any] = {name: text for name, text in said.items() if text}
             desk.journal.note(ASKED, task, request=request.verb, target=request.target, **known)
 
@@ -249,10 +259,12 @@ def _has_failed(desk: Desk, task_key: str) -> bool:
 
 
 def _lift(desk: Desk, request: Request) -> None:
-    """Remove the requests that a resume, an undrain or an open lifts; `+all` removes all of that kind."""
+    """Remove the requests that a resume, undrain, open or release lifts; `+all` removes all of that kind."""
     lifted = _LIFTS[request.verb]
     for other in desk.view.requests:
-        if other.verb in lifted and (request.target in (other.target, EVERYTHING) or _same_worker(request, other)):
+        # A reservation is named by its last part, everything else by its target.
+        named = (other.unique,) if request.verb is Verb.RELEASE else (other.target, EVERYTHING)
+        if other.verb in lifted and (request.target in named or _same_worker(request, other)):
             take_away(desk, control.path(other))
     desk.view.see_requests(control.list_requests(desk.store.fs))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from spoold.master import counting, doors, following, placing, reaping, relisting
+from spoold.master import counting, doors, following, holding, placing, reaping, relisting
 from spoold.master.batches import Batches
 from spoold.master.budgets import Budgets
 from spoold.master.clearing import Clearing
@@ -85,6 +85,7 @@ def _gather(desk: Desk, duties: Duties) -> None:
 def _count(desk: Desk, duties: Duties) -> None:
     counting.count_active(desk)
     duties.budgets.count(desk, duties.feed)
+    holding.count_locks(desk)
 
 
 def _watch(desk: Desk, duties: Duties) -> None:
@@ -104,6 +105,11 @@ def _batches(desk: Desk, duties: Duties) -> None:
     duties.left += duties.batches.step(desk)
 
 
+def _hold_back(desk: Desk, _: Duties) -> None:
+    placing.hold_back(desk)
+    holding.hold_back_clashing(desk)
+
+
 def _members(desk: Desk, duties: Duties) -> None:
     duties.left += duties.membership.step(desk)
 
@@ -111,6 +117,7 @@ def _members(desk: Desk, duties: Duties) -> None:
 def _promote(desk: Desk, duties: Duties) -> None:
     duties.taken = placing.promote(desk)
     duties.budgets.tell(desk)
+    duties.left += desk.backlog.locks.left
 
 
 def _feed(desk: Desk, duties: Duties) -> None:
@@ -197,8 +204,8 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "hold",
-        lambda desk, _: placing.hold_back(desk),
-        "ready tasks, and whether their types may run now",
+        _hold_back,
+        "ready tasks, and whether their types may run now; who holds locks",
         ("ready → waiting",),
     ),
     Stage("promote", _promote, "waiting tasks that may run now", ("waiting → ready",)),

@@ -8,6 +8,7 @@
     name_parts  parts of a name, cut out without parsing the rest
     order       urgency and age as text that sorts
     lifecycle   the table of moves: from, to, who may make it
+    patterns    what a lock covers
     task        a task file, as people write it
     approval    the question that a task puts to people before it starts
     result      what an attempt ended with, and the error codes

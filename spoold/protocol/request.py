@@ -2,9 +2,9 @@
 
 control/ is a blackboard: leader and workers list this one directory. The leader removes a request once it is done.
 
-Law: the name of a request says everything that machines need, but for two things in the content: when a pause, or a
-closed limit, ends by itself, and what is asked and answered about a task. A pause, a closed limit, a halt and a drain
-stand as long as their file does.
+Law: the name of a request says everything that machines need, but for three things in the content: when a pause, or a
+closed limit, ends by itself, what is asked and answered about a task, and what a reservation locks. A pause, a closed
+limit, a halt, a drain and a reservation stand as long as their file does.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class Verb(StrEnum):
     ASK = "ask"  # a task: a question that is open, of the task itself or of the leader about its approval
     APPROVE = "approve"  # a task: the answer to a question
     REJECT = "reject"  # a task: the answer to a question is no
+    RESERVE = "reserve"  # +all, or the task that asks: hold what the content names; UNIQUE is its name
+    RELEASE = "release"  # a reservation
 
 
 # These act on the whole spool; a name with another target was meant for something else.
@@ -47,7 +49,7 @@ _ALL_ALONE = frozenset((Verb.HALT, Verb.GC))
 _OF_A_LIMIT = frozenset((Verb.CLOSE, Verb.OPEN, Verb.QUOTA))
 # These are about one task, and their content matters.
 OF_ONE_TASK = frozenset((Verb.HOLD, Verb.UNHOLD, Verb.ASK, Verb.APPROVE, Verb.REJECT))
-_NEVER_ALL = frozenset((Verb.CANCEL, Verb.RETRY, Verb.REAP)) | _OF_A_LIMIT | OF_ONE_TASK
+_NEVER_ALL = frozenset((Verb.CANCEL, Verb.RETRY, Verb.REAP, Verb.RELEASE)) | _OF_A_LIMIT | OF_ONE_TASK
 # These may end by themselves.
 ENDING = frozenset((Verb.PAUSE, Verb.CLOSE, Verb.QUOTA))
 

@@ -1,16 +1,19 @@
 """The content of a request, for people and the journal.
 
 Law: of most requests only `until`, the end of a pause or a closed limit, decides anything. What is asked and answered
-about a task is here, too. Every field may be missing, since a request is valid by its name.
+about a task is here, too, and what a reservation locks. Every field may be missing, since a request is valid by its
+name.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
+from spoold.protocol.errors import WrongValue
 from spoold.protocol.fields import Stamp, Whole
+from spoold.protocol.patterns import PATTERNS_MAX, Pattern
 
 
 class RequestBody(BaseModel):
@@ -19,6 +22,7 @@ class RequestBody(BaseModel):
     ask, choices, attempt: of a question; attempt is of the running task that asks, None where its approval is asked
     for. order: of the token that it is about, '' for any. about: the UNIQUE of the question that is answered, '' for
     the task's approval. answer: None for the first choice, or true where there are no choices.
+    write, read: what a reservation locks; its attempt is of the running task that asks, None where none does.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -33,6 +37,14 @@ class RequestBody(BaseModel):
     order: str = ""
     about: str = ""
     answer: Any = None
+    write: tuple[Pattern, ...] = ()
+    read: tuple[Pattern, ...] = ()
+
+    @model_validator(mode="after")
+    def _not_too_many(self) -> RequestBody:
+        if (count := len(self.write) + len(self.read)) > PATTERNS_MAX:
+            raise WrongValue(f"{count:,} patterns, and {PATTERNS_MAX} are the most", "lock a folder: end it with a /")
+        return self
 
     @property
     def ends(self) -> str:

@@ -77,6 +77,16 @@ class Total(BaseModel):
     cost_usd: Count | None = None
 
 
+class FilesOverlap(BaseModel):
+    """An attempt of another task that ran at the same time and changed the same files."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
+
+    task: str
+    attempt: int = 0
+    files: tuple[str, ...] = ()
+
+
 class Result(BaseModel):
     """The record of one attempt. Times are RFC 3339 for people; duration_s is measured, not their difference.
 
@@ -111,6 +121,8 @@ class Result(BaseModel):
     max_rss_mb: float | None = None
     cpu_s: float | None = None
     estimated: bool = False
+    changed_files: tuple[str, ...] | None = None
+    files_overlap: tuple[FilesOverlap, ...] | None = None
     total: Total | None = None
     approval: Any = None
     questions: Any = None

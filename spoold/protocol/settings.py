@@ -186,6 +186,13 @@ class ChildrenSettings(Strict):
     max_per_task: Whole = Field(default=1000, ge=0, le=1_000_000)
 
 
+class LockSettings(Strict):
+    """reserve_s: how long (s) a reservation stands if its author names no end; max_reserve_s: the longest."""
+
+    reserve_s: SomeSeconds = 1800
+    max_reserve_s: SomeSeconds = 86_400
+
+
 class DiskSettings(Strict):
     """Fractions of the share in use: a warning, then no more starts, unless enough_free_mb (MiB) are free."""
 
@@ -222,6 +229,7 @@ class Settings(Strict):
     retention: RetentionSettings = RetentionSettings()
     ready: ReadySettings = ReadySettings()
     children: ChildrenSettings = ChildrenSettings()
+    locks: LockSettings = LockSettings()
     disk: DiskSettings = DiskSettings()
     durability: DurabilitySettings = DurabilitySettings()
     poll: PollSettings = PollSettings()

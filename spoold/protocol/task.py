@@ -37,6 +37,7 @@ from spoold.protocol.fields import (
     argv,
 )
 from spoold.protocol.lanes import Lane
+from spoold.protocol.patterns import PATTERNS_MAX, Pattern
 from spoold.protocol.plain.readers import DEPTH_MAX
 
 DEPENDENCIES_MAX = 10_000
@@ -68,6 +69,25 @@ class Retry(Strict):
     memory_factor: Real | None = Field(default=None, ge=1, le=100)
     on: tuple[ExitCode, ...] = ()
     never: tuple[ExitCode, ...] = ()
+
+
+class Locks(Strict):
+    """What no other task may touch meanwhile (write), or only read meanwhile (read): patterns, see `patterns`."""
+
+    write: tuple[Pattern, ...] = ()
+    read: tuple[Pattern, ...] = ()
+
+    @field_validator("write", "read", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _not_too_many(self) -> Locks:
+        if (count := len(self.write) + len(self.read)) > PATTERNS_MAX:
+            problem = f"{count:,} patterns, and a task may lock {PATTERNS_MAX}"
+            raise WrongValue(problem, "lock a folder, with a / at its end")
+        return self
 
 
 class Task(Strict):
@@ -108,6 +128,7 @@ class Task(Strict):
     deadline: Stamp | None = None
     not_before: Stamp | None = None
     stall_timeout: SomeSeconds | None = None
+    locks: Locks = Locks()
     artifacts: tuple[str, ...] = ()
     budget: dict[str, Real] = Field(default_factory=dict)
     hold: str | None = Field(default=None, min_length=1, max_length=500)
@@ -169,9 +190,10 @@ class Task(Strict):
 
     @property
     def conditional(self) -> bool:
-        """Whether the content must be read before the task may be moved (dependencies, times, people, budgets)."""
+        """Whether the content must be read before the task may be moved: parents, times, people, budgets, locks."""
         parents = self.dependencies or self.after_any or self.after_failed or self.after_batch
-        waits = parents or self.deadline or self.not_before or self.budgets or self.reserves
+        draws = self.budgets or self.reserves or self.locks.write or self.locks.read
+        waits = parents or self.deadline or self.not_before or draws
         return bool(waits) or self.hold is not None or self.approval is not None
 
     @property

@@ -1,6 +1,7 @@
 """The decisions: values in, verdicts out. Every node asks here, so that all of them decide alike.
 
     gates/       may this task run now? a file for each gate, and the registry that asks them all
+    locks/       which tasks may not run together, and who goes first
     entry/       a drop becomes a task, is rejected, or is looked at again
     scheduling/  the waiting tasks, their order, and which worker may take them
     attempts/    how an attempt ended, its cost, and whether there is another one

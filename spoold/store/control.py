@@ -67,6 +67,11 @@ def read(fs: FileSystem, request: Request) -> RequestBody:
         return RequestBody()
 
 
+def read_body(fs: FileSystem, request: Request) -> RequestBody:
+    """As `read`, of a request whose content decides. Errors: OSError, BadFile."""
+    return codec.load_model(RequestBody, fs.read(path(request)), path(request))
+
+
 def load(fs: FileSystem, request: Request) -> Requested:
     """A request about a task, with its content. Errors: OSError, BadFile."""
     data = fs.read(path(request))

@@ -87,11 +87,10 @@ class Worker:
         self._settling = Settling(store, scratch, journal, writers, self._allowance)
         self._resuming = Resuming(store, runner, self._claims, journal, self._settling, self._lease)
         self._attempts, self._cooldown, self._polling = dict[str, Attempt](), Cooldown(store.clock), Polling(store)
-        self.vacancies = Vacancies(runner, slots, self._lending)
-        self._standing, self._status, self._heard = Standing(store, host, config, inhibitor), "", False
-        self.notes: tuple[str, ...] = ()
-        self._pressure, self._requests = Pressure(store, host, config, can.cpus), list[Request]()
-        self._losses, self._own_budget = Losses(), OwnBudget(scratch)
+        self.vacancies, self._losses = Vacancies(runner, slots, self._lending), Losses()
+        self._standing, self._requests = Standing(store, host, config, inhibitor), list[Request]()
+        self._status, self._heard, self.notes = "", False, tuple[str, ...]()
+        self._pressure, self._own_budget = Pressure(store, host, config, can.cpus), OwnBudget(scratch)
 
     def register(self) -> list[str]:
         """Make this worker's directories; return predecessors on this host that are provably gone. Errors: OSError.

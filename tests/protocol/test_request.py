@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spoold.protocol.errors import BadName
+from spoold.protocol.patterns import PATTERNS_MAX
 from spoold.protocol.request import (
     EVERYTHING,
     Request,
@@ -111,3 +112,10 @@ def test_a_pause_is_over_at_its_moment_and_of_several_the_longest_counts() -> No
 def test_a_body_says_when_its_pause_ends(until: str) -> None:
     assert RequestBody.model_validate({"until": until}).ends == until
     assert RequestBody.model_validate({}).ends == ""
+
+
+def test_a_reservation_names_no_more_patterns_than_a_task_may_lock() -> None:
+    body = RequestBody(write=("a/",) * PATTERNS_MAX)
+    assert body.write[0] == "a/**"
+    with pytest.raises(ValueError, match="101 patterns"):
+        RequestBody(write=("a",) * PATTERNS_MAX, read=("b",))

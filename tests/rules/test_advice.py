@@ -30,10 +30,12 @@ from spoold.rules.cluster.succession import MISSING_MEND
 from spoold.rules.gates.closing import Closed
 from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
 from spoold.rules.gates.requested import Requested
+from spoold.rules.locks.book import Book
+from spoold.rules.locks.demand import Demand
 from spoold.rules.scheduling.resources import Capacity, Stock
 from spoold.rules.scheduling.shares import Shares
 from spoold.rules.share.disk import Room
-from tests.rules.strategies import limited
+from tests.rules.strategies import limited, name
 
 NOW = 1_760_000_000.0
 CAN = Capabilities(cpus=4, mem_mb=8192, handlers=("review",))
@@ -55,6 +57,16 @@ OTHERS_BEFORE = "if others reach it before, the leader takes the task back, and 
 PENDING = replace(WAITING, state=State.PENDING)
 REJECTED = replace(WAITING, state=State.REJECTED)
 HALF = BadFile("a.json", "", "is not JSON.", "check it.")
+
+
+def locked_by(holder: str) -> Case:
+    """A task that waits for a lock that this one holds."""
+    book, demand = Book(), Demand(("src/**",))
+    book.hold(holder, demand)
+    asking = Conditions(more=(("locks", demand),))
+    return replace(WAITING, conditions=asking, type=TypeFacts(more={"locks": book}), file=name("t").encode())
+
+
 UNKNOWN, OPEN = {"p": Parent.UNKNOWN}, {"p": Parent.OPEN}
 
 
@@ -91,6 +103,18 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         replace(WAITING, requested=(Requested(Request(Verb.HOLD, "t", "1"), by="ada"),)),
         "hold",
         "`spool release t`",
+    ),
+    (
+        "locked by a task",
+        locked_by("other"),
+        "locks",
+        "it goes on when other has ended; `spool locks` shows who holds and who waits",
+    ),
+    (
+        "locked by a reservation",
+        locked_by("+r1"),
+        "locks",
+        "it goes on when r1 has ended or is released; `spool locks` shows who holds and who waits",
     ),
     (
         "not approved yet",

@@ -37,11 +37,13 @@ from spoold.rules.gates.registry import (
     unregister,
 )
 from spoold.rules.gates.verdicts import PASS, Refuse, Verdict, Wait
+from spoold.rules.locks.book import Book as Locks
+from spoold.rules.locks.demand import Demand
 from spoold.rules.scheduling.budgets import Book, Purse
 from spoold.rules.scheduling.resources import Capacity, Resources, Stock
 from spoold.rules.scheduling.shares import Shares
 from spoold.rules.scheduling.spending import Asked
-from tests.rules.strategies import limited
+from tests.rules.strategies import limited, name
 
 NOW = 1_770_000_000.0
 
@@ -229,6 +231,7 @@ def test_a_type_that_nothing_holds_back_passes(known: TypeFacts) -> None:
     assert judge_type("t", known) == PASS
 
 
+LOCKS = Demand(("src/**",))
 MANY = Conditions(
     ("done", "open", "gone"),
     ("open",),
@@ -239,18 +242,27 @@ MANY = Conditions(
     needs_batch="Nightly",
 )
 SPENT = Settings.model_validate({"budgets": {"small": {"cost_usd": 0}}})
+ALL = replace(MANY, more=(*MANY.more, ("locks", LOCKS)))
+FILE = name("t1").encode()
 HELD = Held("t1", "t", TypeFacts(), {"open": Parent.OPEN, "gone": Parent.UNKNOWN}, {"open": "claimed by w1"})
+
+
+def locked() -> Locks:
+    """A book in which another task holds the locks."""
+    book = Locks()
+    book.hold("other", LOCKS)
+    return book
 
 
 def facts_of_many() -> Facts:
     known = facts(rest_s=5, done=Parent.COMPLETED, open=Parent.OPEN)
-    return replace(known, more={"budget": Purse(SPENT, Book(), NOW)})
+    return replace(known, more={"budget": Purse(SPENT, Book(), NOW), "locks": locked()}, file=FILE)
 
 
 def test_each_gate_says_in_parts_what_it_says_as_a_whole() -> None:
     known = facts_of_many()
-    found = [verdict for verdict, _ in parts(MANY, known) if verdict != PASS]
-    assert judge(MANY, known) in found
+    found = [verdict for verdict, _ in parts(ALL, known) if verdict != PASS]
+    assert judge(ALL, known) in found
     assert {verdict.gate for verdict in found if isinstance(verdict, Wait)} == {
         gate.name for gate in TASK_GATES if gate.change is not None
     }
@@ -258,7 +270,7 @@ def test_each_gate_says_in_parts_what_it_says_as_a_whole() -> None:
 
 def test_every_gate_that_waits_says_what_a_person_can_do_and_is_asked_again() -> None:
     known = facts_of_many()
-    waits = [(verdict, about) for verdict, about in parts(MANY, known) if isinstance(verdict, Wait)]
+    waits = [(verdict, about) for verdict, about in parts(ALL, known) if isinstance(verdict, Wait)]
     shut = replace(limited("t", 0, paused={"t"}), halted=True)
     shut = replace(
         shut,
@@ -363,7 +375,7 @@ def test_each_gate_gathers_its_own_facts_and_is_asked_what_the_task_says_of_it()
     full = replace(MOON, gather=lambda known: known.now > NOW)
     harbour = replace(TIDE, tasks=Tasks.ASKING, asks=asks)
     with registered(full, harbour):
-        assert gather(Known(NOW + 1, Settings(), ())) == {"moon": True, "budget": None}
+        assert gather(Known(NOW + 1, Settings(), ())) == {"moon": True, "budget": None, "locks": None}
         task = Task.model_validate({"command": "x", "after": "a", "meta": {"moon": "new"}})
         assert conditions_of(task) == Conditions(("a",), more=(("tide", "new"),))
         assert conditions_of(task).asks("tide") == "new"

@@ -243,7 +243,9 @@ def test_a_task_that_comes_again_is_grouped_again() -> None:
         leader.add("a", micros=1)
         groups["a"] = "two"
         leader.add("a", micros=1)
-        assert [pairs for _, pairs in leader.backlog.heads("type=a")] == [(("tide", "two"),)]
+        best = leader.backlog.best("type=a")
+        assert best is not None
+        assert best.groups == (("tide", "two"),)
         assert leader.step() == ["a"]
         assert leader.backlog.lanes() == []
 
@@ -291,3 +293,14 @@ def test_a_task_that_would_go_straight_to_ready_is_asked_about_only_where_a_gate
     with registered(replace(gate.gate(), tasks=Tasks.ASKING)):
         assert leader.backlog.would_let(entry, TypeFacts(), NOW)
     assert len(gate.asked) == 2
+
+
+def test_a_task_that_goes_while_its_group_is_shut_is_forgotten() -> None:
+    with tide() as (gate, leader):
+        gate.answers["shut"] = SHUT
+        leader.add("shut-1")
+        assert leader.step() == []
+        leader.backlog.remove("shut-1")
+        gate.answers.clear()
+        assert leader.step() == []
+        assert leader.backlog.lanes() == []

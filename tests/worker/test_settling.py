@@ -87,6 +87,8 @@ def test_a_result_has_every_field() -> None:
         "cpu_s": 0.25,
         "frozen_s": None,
         "estimated": False,
+        "changed_files": None,
+        "files_overlap": None,
         "total": None,
         "approval": None,
         "questions": None,

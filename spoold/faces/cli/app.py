@@ -50,6 +50,8 @@ VERBS = {
     "limits": "limits",
     "halt": "halt",
     "budget": "budget",
+    "reserve": "reserve",
+    "locks": "reserve",
     "init": "init",
     "up": "up",
     "master": "master",

@@ -118,6 +118,7 @@ SETTINGS: Shape = {
     ),
     "ready": table({"window": whole(1, 100_000)}),
     "children": table({"max_depth": whole(0, DEPTH_MAX), "max_per_task": whole(0, 1_000_000)}),
+    "locks": table({"reserve_s": some_seconds, "max_reserve_s": some_seconds}),
     "disk": table({"warn": real(above=0, high=1), "stop": real(above=0, high=1), "enough_free_mb": whole(0)}),
     "durability": table({"fsync": flag}),
     "poll": table({"busy_s": real(0.001, 60), "idle_s": real(0.001, 60), "hinted_s": real(0.001, 60)}),

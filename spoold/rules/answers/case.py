@@ -86,7 +86,8 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One task. now in seconds since 1970; rest_s: how long (s) the retry delay still lasts at most.
+    """One task. now in seconds since 1970; rest_s: how long (s) the retry delay still lasts at most; file: its name
+    in waiting/.
 
     leader: who leads, None for no node; token: whether master/ has the token, without which no node can lead;
     parents: the known state of each dependency, places: in words; type: the facts of its type; ahead: tasks before it
@@ -111,6 +112,7 @@ class Case:
     lane: Lane | None = None
     conditions: Conditions = NO_CONDITIONS
     rest_s: float = 0.0
+    file: str = ""
     parents: Mapping[str, Parent] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict)
     type: TypeFacts = field(default_factory=TypeFacts)

@@ -232,7 +232,7 @@ def _facts(case: Case) -> Facts:
         return case.parents.get(task_id, Parent.UNKNOWN)
 
     facts = Facts(case.now, parent, case.rest_s, key(case.id), _kind(case), type=case.type, more=case.type.more)
-    return replace(facts, order=case.order, requested=case.requested)
+    return replace(facts, order=case.order, requested=case.requested, file=case.file)
 
 
 def _kind(case: Case) -> str:

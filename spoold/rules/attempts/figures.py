@@ -3,7 +3,7 @@
 spoold reads these names in every result that is an object; they stay part of its output.
 
 Law: only a finite number becomes a figure, and a count is 0 or more. A wrong count is a fault of the result, and a
-wrong `retry_after_s` counts as missing.
+wrong `retry_after_s` counts as missing, and so does a wrong `changed_files`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spoold.rules.attempts.quota import Quota, quota_in
+from spoold.rules.locks.touched import files_in
 
 _COUNTS = ("tokens_used", "cost_usd")
 
@@ -22,13 +23,14 @@ _COUNTS = ("tokens_used", "cost_usd")
 class Figures:
     """None for a figure that is missing. retry_after_s in seconds; below 0 means at once.
 
-    quota: the quota that it found used up; as text the fault of that report.
+    quota: the quota that it found used up; as text the fault of that report. changed_files: paths.
     """
 
     tokens_used: float | None = None
     cost_usd: float | None = None
     retry_after_s: float | None = None
     quota: Quota | str | None = None
+    changed_files: tuple[str, ...] = ()
 
 
 NONE = Figures()
@@ -45,6 +47,7 @@ def figures_in(result: Any) -> tuple[Figures, str | None]:
         **{name: value for name, value in counts.items() if name not in wrong},
         retry_after_s=rest if _is_number(rest) else None,
         quota=quota_in(result),
+        changed_files=files_in(result.get("changed_files")),
     )
     return figures, f"has {wrong[0]} that is no finite number of 0 or more" if wrong else None
 

@@ -6,7 +6,7 @@
     registry      all gates, in the order in which they speak, and the questions to them
     closing       what requests close: pauses and limits, each with its end, and a halt
     requested     what requests say about one task: holds, questions and answers
-    cycle, deadline, hold, parents, after_failed, after_batch, not_before, retry_delay, budget, approval
+    cycle, deadline, hold, parents, after_failed, after_batch, not_before, retry_delay, budget, locks, approval
                   gates of one task
     halt, pause, quota, limit, rate, bulkhead
                   gates of all tasks of a lane

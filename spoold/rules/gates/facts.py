@@ -102,7 +102,8 @@ class Facts:
     """The known facts of a task. now in seconds since 1970; rest_s: how long the backoff still lasts.
 
     The backoff is a length and not a moment, because the leader counts it on a clock that cannot be set.
-    key: the key of its id; kind: its type; ring: the ids of a dependency cycle that it is in.
+    key: the key of its id; file: its name in waiting/, which says its urgency and age; kind: its type; ring: the ids
+    of a dependency cycle that it is in.
     type: the facts of its type, if known; gates that are asked in every step may rely on them.
     order: of its token; requested: the requests about it that stand.
     """
@@ -117,6 +118,7 @@ class Facts:
     more: Mapping[str, Any] = field(default_factory=dict)
     order: str = ""
     requested: tuple[Requested, ...] = ()
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,8 @@ class TaskGate(Gate):
     parents: the tasks whose end wakes it. moment: when (s since 1970) its answer may change though it passes now.
     group: tasks with the same key get the same answer at the same moment, so that a gate with Wake.STEP is asked once
     for all of them; None: the gate does not look at this task. The key is taken when the task comes into the backlog.
-    Without `group`, tasks of one type with the same conditions are a group.
+    Without `group`, tasks of one type with the same conditions are a group. If the gate answers Wait with `behind`,
+    the queue of the group is set aside until that one is gone, and its head stands in line (see `rules.locks`).
     kinds: the types all of whose tasks it looks at, by what it gathered. book: counts in what it gathered for this
     step that a task goes to ready/, so that the next one is asked about finds it counted.
     """

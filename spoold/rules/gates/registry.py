@@ -21,6 +21,7 @@ from spoold.rules.gates import (
     halt,
     hold,
     limit,
+    locks,
     not_before,
     parents,
     pause,
@@ -44,6 +45,7 @@ TASK_GATES: list[TaskGate] = [
     not_before.GATE,
     retry_delay.GATE,
     budget.GATE,
+    locks.GATE,
     approval.GATE,  # the last, so that people are asked when nothing else is in the way
 ]
 TYPE_GATES: list[TypeGate] = [
@@ -58,8 +60,8 @@ TYPE_GATES: list[TypeGate] = [
 OF_EVERY_TASK: list[TaskGate] = []
 # Those that look at every task of some types. While they name no type, such a task costs nothing either.
 OF_SOME_TYPES: list[TaskGate] = [budget.GATE]
-# The gates that are asked in every step. While there is none, no task is in a group.
-OF_EVERY_STEP: list[TaskGate] = [budget.GATE]
+# The members of TASK_GATES that are asked in every step: they put a task into groups.
+OF_EVERY_STEP: list[TaskGate] = [gate for gate in TASK_GATES if Wake.STEP in gate.wakes]
 
 # The gates that are asked for a task in every step, each with the task's group.
 Groups = tuple[tuple[str, Hashable], ...]

@@ -17,11 +17,15 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Not now. gate: the gate's name; until: a moment on the asker's wall clock (s since 1970), if known."""
+    """Not now. gate: the gate's name; until: a moment on the asker's wall clock (s since 1970), if known.
+
+    behind: the key of the one that keeps it back: the gate need not be asked again before that one is gone.
+    """
 
     gate: str
     reason: str
     until: float | None = None
+    behind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

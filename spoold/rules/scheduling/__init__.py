@@ -13,6 +13,7 @@
     members     which open tasks are of which batch, and which batches are over
     parked      requests about single tasks, and what waits for one
     queues      the order of what may run
+    locking     who waits behind whom for a lock
     promoting   which of it goes to ready/ next, and which goes back
     matching    may this worker run what is in this lane?
     lending     whose slot is lent, and who gets one back

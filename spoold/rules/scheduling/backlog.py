@@ -22,18 +22,18 @@ from spoold.rules.gates.requested import Requested
 from spoold.rules.gates.verdicts import Pass, Refuse, Verdict, Wait
 from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.graph import Graph
+from spoold.rules.scheduling.locking import Locking
 from spoold.rules.scheduling.moment import LOOK_AGAIN_S, Now, in_s
 from spoold.rules.scheduling.parked import Parked
 from spoold.rules.scheduling.queues import Queues
 
-# After so many tasks of a long backlog, a leader renews its token.
-BREATHE_EVERY = 10_000
+BREATHE_EVERY = 10_000  # tasks of a long backlog, after which a leader renews its token
 
 
 class Backlog:
     """All waiting tasks of a spool, as the leader knows them. Not a decision of its own: an index.
 
-    gathered: what the gates bring to the facts, set by the leader once a step. parked: what waits for a request.
+    gathered: by the leader once a step, for the facts; parked: what waits for a request; locks: who waits for whom.
     """
 
     def __init__(self, parent: Callable[[str], Parent]) -> None:
@@ -42,10 +42,10 @@ class Backlog:
         self._timers: list[tuple[float, str]] = []
         self._refused, self._rings = dict[str, Refuse](), dict[str, tuple[str, ...]]()
         # The groups that a gate keeps waiting in this step, and when (monotonic, s) it said that it may open.
-        self._shut: set[tuple[str, Hashable]] = set()
+        self._shut: set[str | tuple[str, Hashable]] = set()
         self._opens: float | None = None
         self._gathered, self._typed = dict[str, Any](), frozenset[str]()
-        self.parked, self._per_lane = Parked(), Counter[str]()
+        self.locks, self.parked, self._per_lane = Locking(self._queues), Parked(), Counter[str]()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -71,10 +71,11 @@ class Backlog:
         """Whether a gate looks at every task of the type, also at those that ask for nothing."""
         return kind in self._typed
 
-    @property
-    def shut(self) -> set[tuple[str, Hashable]]:
-        """The groups that a gate keeps waiting in this step, each with the gate's name."""
-        return self._shut
+    def kept(self, gate: str) -> Iterator[Entry]:
+        """The most urgent task of each queue that a gate asked in every step keeps waiting in this step."""
+        shut = {group for group in self._shut if group[0] == gate}
+        passed = self._queues.passed() if shut else ()
+        return (self._entries[key_in(file)] for file, (_, groups) in passed if not shut.isdisjoint(groups))
 
     def items(self) -> Iterator[tuple[str, Entry]]:
         """All waiting tasks by key."""
@@ -140,6 +141,7 @@ class Backlog:
         entry = self._entries.pop(task_key, None)
         if entry is not None:
             self._per_lane[entry.lane] -= 1
+            self.locks.leave(task_key)
             self._refused.pop(task_key, None)
             self._rings.pop(task_key, None)
             self.parked.leave(task_key)
@@ -169,6 +171,7 @@ class Backlog:
         """Begin a step: ask anew for all tasks whose time has come, and let `lets` ask again."""
         self._shut.clear()
         self._opens = None
+        self.locks.begin_step()
         while self._timers and self._timers[0][0] <= now.monotonic:
             _, task_key = heapq.heappop(self._timers)
             entry = self._entries.get(task_key)
@@ -189,22 +192,14 @@ class Backlog:
         """Tasks that can never run, in a settled order; they stay until removed."""
         return [(self._entries[k], self._refused[k]) for k in sorted(self._refused)]
 
-    def heads(self, lane: str) -> Iterator[tuple[str, Groups]]:
-        """The file of the most urgent runnable task of each queue of a lane, with the queue's groups."""
-        return self._queues.heads(lane)
-
-    def head(self, lane: str, groups: Groups = ()) -> str | None:
-        """The file of the most urgent runnable task of one queue."""
-        return self._queues.head(lane, groups)
-
     def best(self, lane: str) -> Entry | None:
-        """The most urgent runnable task of a lane that no gate held when it was last asked; it stays in its queue."""
-        file = self._queues.best(lane, self._shut)
-        return None if file is None else self._entries[key_in(file)]
+        """The most urgent runnable task of a lane that no gate held when last asked; it stays in its queue."""
+        found = self._queues.head(lane, self._shut)
+        return None if found is None else self._entries[key_in(found[0])]
 
-    def take(self, lane: str, groups: Groups = ()) -> Entry | None:
-        """Take the most urgent runnable task off its queue: the caller removes it, or puts it back."""
-        file = self._queues.take(lane, groups)
+    def take(self, lane: str) -> Entry | None:
+        """Take this task off its queue: the caller removes it, or puts it back."""
+        file = self._queues.take(lane, self._shut)
         return None if file is None else self._entries[key_in(file)]
 
     def put_back(self, entry: Entry) -> None:
@@ -214,18 +209,21 @@ class Backlog:
     def lets(self, entry: Entry, facts: TypeFacts, now: Now) -> bool:
         """Whether the gates that are asked in every step let a runnable task go; facts: those of its type.
 
-        A gate that answers Wait is not asked again in this step for the group; a refusal ends this task alone.
+        A gate that answers Wait is not asked again in this step for the group, and one that names who keeps the task
+        back not before that one is gone; a refusal ends this task alone.
         """
-        if not entry.groups:
-            return True
-        if not self._shut.isdisjoint(entry.groups):
+        if not entry.groups or not self._shut.isdisjoint(entry.groups):
+            return not entry.groups
+        task_key = key_in(entry.file)
+        verdict = registry.judge_step(entry.groups, entry.conditions, self._facts(task_key, entry, now, facts))
+        if isinstance(verdict, Wait) and verdict.behind:
+            self._shut.update(self.locks.line_up(entry.lane, entry.groups, entry.file, verdict))
             return False
-        known = self._facts(key_in(entry.file), entry, now, facts)
-        verdict = registry.judge_step(entry.groups, entry.conditions, known)
         if isinstance(verdict, Wait):
-            mine = [pair for pair in entry.groups if pair[0] == verdict.gate]
-            self._shut.update(mine or entry.groups)
+            self._shut.update([pair for pair in entry.groups if pair[0] == verdict.gate] or entry.groups)
             self.look_again(verdict, now)
+        if not isinstance(verdict, Pass):
+            self.locks.leave(task_key)
         self.refuse(entry, verdict)
         return isinstance(verdict, Pass)
 
@@ -280,12 +278,14 @@ class Backlog:
     def _facts(self, task_key: str, entry: Entry, now: Now, facts: TypeFacts = NO_TYPE) -> Facts:
         rest_s = entry.rest_until - now.monotonic if entry.rest_until else 0.0
         ring, about = self._rings.get(task_key, ()), self.parked.requested.get(task_key, ())
-        kind, order = kind_in(entry.lane), order_in(entry.file)
-        return Facts(now.wall, self._parent, rest_s, task_key, kind, ring, facts, self.gathered, order, about)
+        seen = (facts, self.gathered, order_in(entry.file), about, entry.file)
+        return Facts(now.wall, self._parent, rest_s, task_key, kind_in(entry.lane), ring, *seen)
 
     def _judge(self, task_key: str, entry: Entry, now: Now) -> None:
         verdict = self.verdict(entry, now)
         was, entry.runnable = entry.runnable, verdict is None
+        if verdict is not None:
+            self.locks.leave(task_key)
         unnamed = self.parked.judged(task_key, entry.file, verdict)
         if isinstance(verdict, Refuse):
             self._refused[task_key] = verdict
@@ -293,8 +293,8 @@ class Backlog:
         self._refused.pop(task_key, None)
         if verdict is None and not was:
             self.put_back(entry)
-        named = () if verdict is None or verdict.until is None else (verdict.until,)
-        upcoming = [*registry.moments(entry.conditions), *named]
+        upcoming = list(registry.moments(entry.conditions))
+        upcoming += [] if verdict is None or verdict.until is None else [verdict.until]
         if upcoming or unnamed:
-            rest_s = in_s(min(upcoming), now) if upcoming else LOOK_AGAIN_S
-            heapq.heappush(self._timers, (now.monotonic + rest_s, task_key))
+            due_s = in_s(min(upcoming), now) if upcoming else LOOK_AGAIN_S
+            heapq.heappush(self._timers, (now.monotonic + due_s, task_key))

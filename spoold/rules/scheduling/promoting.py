@@ -49,43 +49,48 @@ def promotions(
     facts = {lane: replace(own, stock=stock) for lane, own in facts.items()}
     sizes = {lane: len(view.ranks) for lane, view in lanes.items()}
     worst = {lane: max(view.ranks, default=0) for lane, view in lanes.items()}
-    queues = [(file, lane, groups) for lane in lanes for file, groups in backlog.heads(lane)]
-    heads = [(file, lane, number) for number, (file, lane, _) in enumerate(queues)]
+    heads = [(best.file, lane) for lane in lanes if (best := backlog.best(lane)) is not None]
     heapq.heapify(heads)
     while heads:
-        _, lane, number = heapq.heappop(heads)
-        groups, kind = queues[number][2], lanes[lane].kind
-        entry = backlog.take(lane, groups)
-        assert entry is not None  # the best of the queue was in heads, and nothing changed since
+        file, lane = heapq.heappop(heads)
+        best = backlog.best(lane)
+        if best is None or best.file != file:  # a gate that shut meanwhile shut the one that was the best
+            heads += [(best.file, lane)] if best is not None else []
+            heapq.heapify(heads)
+            continue
+        kind, entry = lanes[lane].kind, backlog.take(lane)
+        assert entry is not None  # it is the best
         fits = sizes[lane] < window or (entry.rank < worst[lane] and sizes[lane] < 2 * window)
-        if fits and _let(backlog, entry, kind, facts[lane], now, wanted):
+        is_open = fits and _is_open(backlog, entry, kind, facts[lane], now, wanted)
+        if is_open and backlog.lets(entry, facts[lane], now):
             chosen.append(entry)
             backlog.book(entry, facts[lane], now)
+            backlog.locks.choose(entry.file, entry.groups)
             sizes[lane] += 1
             for name, units in facts[lane].uses.items():
                 used[name] += units
         elif entry.runnable:
             backlog.put_back(entry)
-            continue
-        following = backlog.head(lane, groups)
+            if not is_open:
+                continue  # the less urgent ones of the lane find no room either
+        following = backlog.best(lane)
         if following is not None:
-            heapq.heappush(heads, (following, lane, number))
+            heapq.heappush(heads, (following.file, lane))
+    backlog.locks.settle()
     return chosen
 
 
-def _let(backlog: Backlog, entry: Entry, kind: str, facts: TypeFacts, now: Now, wanted: set[str]) -> bool:
-    """Whether every gate that is asked in each step passes; a task that one of them refuses is runnable no more.
+def _is_open(backlog: Backlog, entry: Entry, kind: str, facts: TypeFacts, now: Now, wanted: set[str]) -> bool:
+    """Whether the gates of its lane pass; a task that one of them refuses is runnable no more.
 
     wanted: takes what the task waits for, so that no later one takes it first.
     """
     verdict = judge_type(kind, facts)
-    if isinstance(verdict, Pass):
-        return backlog.lets(entry, facts, now)
     if isinstance(verdict, Wait) and verdict.gate in _COUNTED:
         wanted |= facts.stock.lacking(facts.uses)
     backlog.look_again(verdict, now)
     backlog.refuse(entry, verdict)
-    return False
+    return isinstance(verdict, Pass)
 
 
 def holdbacks(ready: Mapping[str, list[TaskName]], facts: Mapping[str, TypeFacts]) -> list[tuple[str, TaskName]]:

@@ -7,6 +7,7 @@
     resuming    attempts that were frozen while the share was silent, and may go on
     settling    an ended attempt → its result → its commit
     recording   the record of it, with the sum over all attempts
+    overlaps    which other attempts changed the same files at the same time
     output      its output: returned, written as its result, or printed
     logs        output of attempts → logs/, and which of it was lost
     writers     the threads in which it waits for a disk or a server

@@ -25,7 +25,8 @@ _SUMMED = ("duration_s", "cpu_s", "tokens_used", "cost_usd")
 class Conclusion:
     """The conclusion about an ended attempt: its outcome, the decision of the retry rule, and its output.
 
-    before: the total of the attempts before it; summed: whether that could be read.
+    before: the total of the attempts before it; summed: whether that could be read; overlaps: which other attempts
+    changed the same files at the same time.
     """
 
     outcome: Outcome
@@ -33,6 +34,7 @@ class Conclusion:
     output: Output
     before: Total | None = None
     summed: bool = True
+    overlaps: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(slots=True)
@@ -95,6 +97,8 @@ def record_of(attempt: Attempt, verdict: Conclusion, now: str, uses: Mapping[str
         "frozen_s": round(ending.frozen_s, 3) if ending and ending.frozen_s else None,
         "cpu_s": round(ending.cpu_s, 6) if ending and ending.cpu_s is not None else None,
         "estimated": False,
+        "changed_files": output.figures.changed_files or None,
+        "files_overlap": verdict.overlaps or None,
         "total": None,
         "approval": attempt.approval,
         "questions": attempt.questions,

@@ -36,6 +36,7 @@ from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.attempts.logs import Logs
 from spoold.worker.attempts.output import output_of
+from spoold.worker.attempts.overlaps import Overlaps
 from spoold.worker.attempts.recording import Conclusion, Spent, record_of
 from spoold.worker.attempts.writers import Writers
 from spoold.worker.intake.allowance import Allowance
@@ -64,6 +65,7 @@ class Settling:
         self._journal = journal
         self.logs = Logs(store, scratch)
         self._company = Company(store)
+        self._overlaps = Overlaps(store, journal)
         self._apart_until = -math.inf
         # Attempts that failed or asked for another try, by code, since this worker started.
         self.endings: Counter[str] = Counter()
@@ -123,7 +125,8 @@ class Settling:
                 before = ledger.total_before(attempt.name.id, attempt.name.attempt)
             except OSError:
                 summed = False  # a record without a total has readers look at the ones before it
-        return Conclusion(outcome, retry.decide(attempt.name, outcome, policy), output, before, summed)
+        overlaps = self._overlaps.of(attempt, output.figures.changed_files)
+        return Conclusion(outcome, retry.decide(attempt.name, outcome, policy), output, before, summed, overlaps)
 
     def _publish(self, judged: list[Judged]) -> list[Judged]:
         """Return those whose results are out, and survive a power cut if that is asked for. Never raises OSError."""
@@ -198,6 +201,7 @@ class Settling:
             self.endings[str(verdict.outcome.code)] += 1
         detail = _detail(attempt.ending, decision.error)
         self._journal.note(event, attempt.name.id, attempt.name.attempt, **detail)
+        self._overlaps.committed(attempt)
         self._scratch.close(attempt.key)
         return True
 
@@ -211,6 +215,7 @@ class Settling:
     def _forget(self, attempt: Attempt) -> None:
         """Drop a fenced attempt: the task went on without it, and its result must not be found."""
         self.logs.forget(attempt)
+        self._overlaps.forget(attempt)
         self._journal.note("FENCED", attempt.name.id, attempt.name.attempt)
         if attempt.result_written:
             with contextlib.suppress(OSError):

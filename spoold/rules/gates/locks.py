@@ -1,0 +1,77 @@
+"""What a task locks, to write or to read, and who holds that.
+
+Law: a task starts only if it gets all its locks at once: a task that waits holds nothing, so there is no deadlock. It
+waits for holders that conflict with it, and for those before it in line that do.
+"""
+
+from __future__ import annotations
+
+from spoold.protocol.amount import amount
+from spoold.protocol.task import Task
+from spoold.rules.gates.facts import Conditions, Facts, Held, Known
+from spoold.rules.gates.gate import TaskGate, Wake
+from spoold.rules.gates.verdicts import PASS, Verdict, Wait
+from spoold.rules.locks.book import Book, Keeper
+from spoold.rules.locks.demand import Demand
+from spoold.rules.locks.turns import turn_of
+
+NAME = "locks"
+
+
+def demand_of(task: Task) -> Demand | None:
+    """What the task locks; None if it locks nothing."""
+    return Demand(task.locks.write, task.locks.read) or None
+
+
+def judge(conditions: Conditions, facts: Facts) -> Verdict:
+    """Hold the task while another holds, or waits longer for, something that conflicts with it."""
+    demand, book = conditions.asks(NAME), facts.more.get(NAME)
+    if not isinstance(demand, Demand) or not isinstance(book, Book) or not facts.file:
+        return PASS
+    keeper = book.keeper(facts.key, turn_of(facts.file), demand)
+    return PASS if keeper is None else Wait(NAME, told(demand, keeper, book), behind=keeper.key)
+
+
+def told(demand: Demand, keeper: Keeper, book: Book) -> str:
+    """In words: for which lock a task waits, and who keeps it back."""
+    kind = "write" if keeper.mine in demand.write else "read"
+    who = book.told.get(keeper.key, f"task {keeper.key}")
+    waits = f"it waits for the lock {kind} {keeper.mine}"
+    if not keeper.theirs:
+        return f"{waits}; {who} may hold it: its file was not read yet"
+    verb = "is held" if keeper.holds else "is waited for longer"
+    same = "which" if keeper.theirs == keeper.mine else f"and {keeper.theirs}"
+    return f"{waits}, {same} {verb} by {who}"
+
+
+def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
+    end = "has ended or is released" if wait.behind.startswith("+") else "has ended"
+    return f"it goes on when {wait.behind.removeprefix('+')} {end}; `spool locks` shows who holds and who waits"
+
+
+def _detail(held: Held, wait: Wait) -> str:
+    """How many stand in line."""
+    book = held.type.more.get(NAME)
+    return f"{amount(len(book.line), 'task')} in line" if isinstance(book, Book) and len(book.line) else ""
+
+
+def _gather(known: Known) -> Book | None:
+    return known.more.get(NAME)
+
+
+def _group(conditions: Conditions, facts: Facts) -> Demand | None:
+    demand = conditions.asks(NAME)
+    return demand if isinstance(demand, Demand) else None
+
+
+GATE = TaskGate(
+    NAME,
+    "no task that conflicts with its locks is ready, claimed or before it in line",
+    frozenset({Wake.STEP}),
+    _change,
+    judge,
+    detail=_detail,
+    asks=demand_of,
+    gather=_gather,
+    group=_group,
+)

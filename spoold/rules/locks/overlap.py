@@ -1,0 +1,108 @@
+"""Can two patterns cover the same thing?
+
+`*` stands for any text within one segment, `?` for one character, `**` for any segments, none included. So `docs/**`
+covers `docs` and all below it.
+
+Law: exact for literals, `*`, `?` and `**`. Whatever else there may be counts as more than it may mean: a set in
+brackets as `*`, `**` within a segment as all that begins so. So an overlap is never missed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from spoold.protocol.patterns import BELOW
+
+# Two patterns with so many stars that this many steps do not decide count as overlapping.
+STEPS_MAX = 20_000
+_WILD = re.compile(r"[*?\[]")
+_SET = re.compile(r"\[.*\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A pattern as its segments; literal: what every name that it covers begins with; plain: it covers one name."""
+
+    segments: tuple[str, ...]
+    literal: str
+    plain: bool
+
+
+@lru_cache(maxsize=65_536)
+def parsed(pattern: str) -> Parsed:
+    """The segments of a pattern, without sets in brackets."""
+    segments: list[str] = []
+    for part in pattern.split("/"):
+        segment = _SET.sub("*", part)
+        if "[" in segment:  # a set that is not closed here: it may go on beyond the segment
+            segments += [segment.partition("[")[0] + "*", BELOW]
+            break
+        if BELOW in segment and segment != BELOW:
+            segments += [segment.partition(BELOW)[0] + "*", BELOW]
+            break
+        segments.append(segment)
+    text = "/".join(segments)
+    wild = _WILD.search(text)
+    literal = text if wild is None else text[: wild.start()].removesuffix("/")
+    return Parsed(tuple(segments), literal, wild is None)
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether something may be covered by both patterns."""
+    if one == other:
+        return True
+    left, right = parsed(one), parsed(other)
+    if left.plain and right.plain:
+        return False
+    length = min(len(left.literal), len(right.literal))
+    if left.literal[:length] != right.literal[:length]:
+        return False
+    return _meet(left.segments, right.segments)
+
+
+def _meet(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether two rows of segments can be the same path. Looks at each pair of positions at most once."""
+    steps = [STEPS_MAX]
+    ends, seen, ahead = (len(one), len(other)), {(0, 0)}, [(0, 0)]
+    while ahead:
+        left, right = here = ahead.pop()
+        if here == ends:
+            return True
+        a, b = one[left : left + 1], other[right : right + 1]
+        after: list[tuple[int, int]] = []
+        if a == (BELOW,):
+            after += [(left + 1, right), *([(left, right + 1)] if b else ())]
+        if b == (BELOW,):
+            after += [(left, right + 1), *([(left + 1, right)] if a else ())]
+        if not after and a and b and _touch(a[0], b[0], steps):
+            after = [(left + 1, right + 1)]
+        for place in after:
+            if place not in seen:
+                seen.add(place)
+                ahead.append(place)
+    return False
+
+
+def _touch(one: str, other: str, steps: list[int]) -> bool:
+    """Whether two segments can be the same name. steps: how many are left; without any they count as the same."""
+    ends, seen, ahead = (len(one), len(other)), {(0, 0)}, [(0, 0)]
+    while ahead:
+        left, right = here = ahead.pop()
+        steps[0] -= 1
+        if here == ends or steps[0] <= 0:
+            return True
+        a, b = one[left : left + 1], other[right : right + 1]
+        after: list[tuple[int, int]] = []
+        if a == "*":
+            after += [(left + 1, right), *([(left, right + 1)] if b else ())]
+        if b == "*":
+            after += [(left, right + 1), *([(left + 1, right)] if a else ())]
+        if not after and a and b and (a == b or "?" in (a, b)):
+            after = [(left + 1, right + 1)]
+        for place in after:
+            if place not in seen:
+                seen.add(place)
+                ahead.append(place)
+    return False

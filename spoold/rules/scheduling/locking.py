@@ -1,0 +1,108 @@
+"""Who waits behind whom: the queues that the gate `locks` sets aside, and when they are looked at again.
+
+Law: a queue that waits behind a holder, or behind a task in line, costs nothing until that one is gone. At most
+SET_ASIDE queues are set aside in one step. A task stands in line only while it waits for nothing but locks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+
+from spoold.protocol.name_parts import key_in
+from spoold.rules.gates.registry import Groups
+from spoold.rules.gates.verdicts import Wait
+from spoold.rules.locks.book import Book
+from spoold.rules.locks.demand import Demand
+from spoold.rules.locks.turns import Waiter, turn_of
+from spoold.rules.scheduling.queues import Queues
+
+SET_ASIDE = 500
+
+
+class Locking:
+    """The book of locks, and the queues behind those in it.
+
+    gone: keys of those that left the line, for the next step; called: heads that are to be asked about in this step;
+    aside: how many queues were set aside in it. strangers: holders that this leader did not make so itself.
+    """
+
+    def __init__(self, queues: Queues) -> None:
+        self.book = Book()
+        self.strangers: set[str] = set()
+        self._queues = queues
+        self._gone: dict[str, None] = {}
+        self._called: dict[str, None] = {}
+        self._aside = 0
+
+    @property
+    def left(self) -> bool:
+        """Whether the next step has more to ask at once."""
+        return bool(self._gone) or self._aside >= SET_ASIDE
+
+    def hold(self, held: Mapping[str, Demand | None]) -> None:
+        """Take these for the holders, by key; look again at what only waited for one that is gone."""
+        before = self.book.held
+        self.strangers &= held.keys()
+        self.strangers |= {key for key, demand in held.items() if key not in before or before[key] != demand}
+        for changed in sorted(self.book.begin(held)):
+            self._call(changed)
+        for gone in self._gone:
+            if gone not in held and gone not in self.book.line:
+                self._call(gone)
+        self._gone.clear()
+
+    def begin_step(self) -> None:
+        """Begin a step: what was passed over in the last one is shown again."""
+        self._queues.restore()
+        self._aside = 0
+
+    def pass_over(self, lanes: Set[str]) -> None:
+        """Let tasks of these lanes keep nobody back: they wait for something else than locks."""
+        line, new = self.book.line, lanes - self.book.line.shut
+        line.shut = lanes
+        for keeper in self._queues.keepers() if new else ():
+            waiter = line.get(keeper)
+            if waiter is not None and waiter.lane in new and keeper not in self.book.held:
+                self._call(keeper)
+
+    def choose(self, file: str, groups: Groups) -> None:
+        """Count a task that is about to go to ready/ as a holder of what it locks, for the tasks after it."""
+        for demand in _demands(groups):
+            self.book.hold(key_in(file), demand)
+
+    def aside(self) -> list[tuple[str, str, int]]:
+        """The queues that are set aside: the head of each, its keeper, and how many tasks are in it at most."""
+        return list(self._queues.aside())
+
+    def line_up(self, lane: str, groups: Groups, file: str, wait: Wait) -> tuple[str, ...]:
+        """Set a queue aside behind the one that keeps it back, and let its head, this file, stand in line. Returns
+        the gate when that is enough for this step: it is not to be asked again in it.
+        """
+        task_key = key_in(file)
+        self._called.pop(task_key, None)
+        for demand in _demands(groups):
+            self.book.line.join(task_key, Waiter(turn_of(file), demand, lane))
+        self._queues.set_aside(lane, groups, file, wait.behind)
+        self._aside += 1
+        return () if self._aside < SET_ASIDE else (wait.gate,)
+
+    def leave(self, task_key: str) -> None:
+        """Note that a task stands in line no more: the next step asks about those behind it."""
+        self._called.pop(task_key, None)
+        if self.book.line.leave(task_key):
+            self._gone[task_key] = None
+
+    def settle(self) -> None:
+        """End a step: a task that was called, and not asked about for want of room, stands in line no more."""
+        if self._aside < SET_ASIDE:
+            for task_key in list(self._called):
+                self.leave(task_key)
+            self._called.clear()
+
+    def _call(self, keeper: str) -> None:
+        self._called.update(dict.fromkeys(map(key_in, self._queues.free(keeper))))
+
+
+def _demands(groups: Groups) -> list[Demand]:
+    """What the tasks of these groups lock: the group of the gate `locks` is its demand."""
+    return [group for _, group in groups if isinstance(group, Demand)]
