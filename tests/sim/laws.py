@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -35,6 +36,7 @@ class Asked:
     kind: str
     parents: tuple[str, ...] = ()
     not_before: float = 0.0  # in true time (s)
+    locks: dict[str, list[str]] | None = None
 
 
 @dataclass(slots=True)
@@ -56,6 +58,7 @@ class Laws:
     counts: Counter[str] = field(default_factory=Counter)
     moves: int = 0
     able: str = ""
+    check_locks: Callable[[Laws, Asked], None] = lambda laws, asked: None
     since: dict[str, float] = field(default_factory=dict)
     journals: Journals = field(default_factory=Journals)
     conduct: Conduct = field(init=False)
@@ -200,6 +203,7 @@ class Laws:
             done = at.startswith("completed/") or at.endswith(".completed.json") or self.conduct.forgot_at > -math.inf
             if not done:
                 raise Broken(f"dependencies: {dst} is claimed while its parent {parent} is at {at}")
+        self.check_locks(self, asked)
         limit = self.limits.get(asked.kind)
         if limit is not None:
             running = [

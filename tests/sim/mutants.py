@@ -24,6 +24,7 @@ from tests.sim.mutants_edges import edges
 from tests.sim.mutants_families import families
 from tests.sim.mutants_forgetful import doors_forgotten, ends_forgotten, forgetful, slow_forgetful
 from tests.sim.mutants_frozen import frozen
+from tests.sim.mutants_holders import holders
 from tests.sim.mutants_leader import leader
 from tests.sim.mutants_limits import limits
 from tests.sim.mutants_locks import locks, locks_at_the_end
@@ -36,6 +37,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *moves.all,
     *frozen.all,
     *leader.all,
+    *holders.all,
     *locks.all,
     *locks_at_the_end.all,
     *clocks.all,

@@ -12,6 +12,7 @@ from typing import Any
 
 from spoold.client.spool_client import SpoolClient
 from spoold.protocol.errors import SpoolError
+from tests.sim import lockers
 from tests.sim.conduct import Broken
 from tests.sim.laws import Asked
 from tests.sim.watched import Gate, WatchedCluster
@@ -62,7 +63,9 @@ class Play:
         if gate is not None:
             self.cluster.gate = gate
         for task in story.tasks:
-            self.cluster.laws.asked[task["id"]] = Asked(task["id"], "", tuple(task.get("dependencies", ())))
+            needs = tuple(task.get("dependencies", ()))
+            self.cluster.laws.asked[task["id"]] = Asked(task["id"], "", needs, locks=task.get("locks"))
+        self.cluster.laws.check_locks = lockers.check
         self.elsewhere = False
         self._lives = dict.fromkeys((*story.nodes, "client"), 1)
         self._done: set[str] = set()
@@ -252,6 +255,12 @@ STORIES = (
         (_work("a"), _work("b", "a")),
         {"a": "completed", "b": "completed"},
         turn=_freezes,
+    ),
+    Story(
+        "two that conflict",
+        ("m1", "m2", "w1"),
+        (_work("a", locks={"write": ["src/**"]}), _work("b", locks={"read": ["src/api/**"]})),
+        {"a": "completed", "b": "completed"},
     ),
     Story("cancel", ("m1", "w1"), (_work("a"),), {"a": "failed"}, exits=(("a", None),), turn=_cancels),
     Story(

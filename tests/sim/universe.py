@@ -16,7 +16,7 @@ from spoold.rules.tree.finding import Severity
 from spoold.store.initialise import initialise
 from spoold.store.store import open_store
 from spoold.store.survey import survey
-from tests.sim import deciders, reusers, scribes
+from tests.sim import deciders, lockers, reusers, scribes
 from tests.sim.chance import settled
 from tests.sim.conduct import Broken
 from tests.sim.deciders import Decider
@@ -94,6 +94,10 @@ class Universe:
         self.scribes = [Scribe(self.scheduler, self.server, self.weather, self.laws, n) for n in range(count)]
         count = round(reusers.REUSERS * self.weather.draw("reusers"))
         self.reusers = [Reuser(self.scheduler, self.server, self.weather, self.laws, n) for n in range(count)]
+        self.laws.check_locks = lockers.check
+        self.crowds = [
+            lockers.Crowd(self.scheduler, self.server, self.weather, self.laws) for _ in range(lockers.CROWDS)
+        ]
         self.deciders = [
             Decider(self.scheduler, self.server, self.weather, self.laws, n) for n in range(deciders.DECIDERS)
         ]
@@ -135,6 +139,8 @@ class Universe:
             self.scheduler.spawn(scribe.name, scribe.live, scribes.BEGIN_S * self.weather.draw("begins", scribe.name))
         for reuser in self.reusers:
             self.scheduler.spawn(reuser.name, reuser.live, reusers.BEGIN_S * self.weather.draw("begins", reuser.name))
+        for crowd in self.crowds:
+            self.scheduler.spawn("crowd", crowd.live)
         for decider in self.deciders:
             begin_s = deciders.BEGIN_S * self.weather.draw("begins", decider.base)
             self.scheduler.spawn(decider.base, decider.live, begin_s)
@@ -162,7 +168,7 @@ class Universe:
             self._looked_at = (self.laws.moves, self.client.done)
             states = [self.laws.tokens.get(task, "").partition("/")[0] for task in self.laws.asked]
             self._ended = self.client.done and all(state in ("completed", "failed") for state in states)
-        others: list[Reuser | Decider] = [*self.reusers, *self.deciders]
+        others: list[Reuser | Decider | lockers.Crowd] = [*self.reusers, *self.deciders, *self.crowds]
         return self._ended and all(one.done for one in others)
 
     def _calm(self) -> None:

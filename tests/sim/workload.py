@@ -50,6 +50,11 @@ CHILD_OF_NOBODY: dict[str, Any] = {
 GOES_ON: dict[str, Any] = {"id": f"{ENDLESS}-run", "type": "wide", "command": ["work"], "dependencies": []}
 
 
+def locks_of(weather: Weather, name: str) -> dict[str, list[str]] | None:
+    """What a task of this name locks; worlds.py has another."""
+    return None
+
+
 class Client:
     """A person's machine, from which tasks are submitted one by one and as a batch, each until it is acknowledged."""
 
@@ -102,6 +107,10 @@ class Client:
             for task in (CHILD_OF_NOBODY, GOES_ON):
                 self._cancel(task["id"])
 
+    def submit(self, task: dict[str, Any]) -> None:
+        """Submit one task, until that is acknowledged."""
+        self._submit([task])
+
     def _ended(self, name: str) -> bool:
         return self._laws.tokens.get(key(name), "").startswith(("completed/", "failed/"))
 
@@ -117,6 +126,8 @@ class Client:
         parents = [p for p in earlier if draw("needs", name, p) < 0.2]
         kind = "narrow" if draw("kind", name) < 0.6 else "wide"
         task = {"id": name, "type": kind, "command": ["work"], "dependencies": parents, "max_retries": 2}
+        if (locks := locks_of(self._weather, name)) is not None:
+            task["locks"] = locks
         if handled(self._weather):
             del task["command"]
         elif called(self._weather):
@@ -131,7 +142,7 @@ class Client:
 
     def _submit(self, tasks: list[dict[str, Any]]) -> None:
         for task in tasks:
-            self._laws.asked.setdefault(key(task["id"]), Asked(task["id"], task["type"], tuple(task["dependencies"])))
+            self._laws.asked.setdefault(key(task["id"]), _asked(task["id"], task))
         self._insist(lambda spool: spool.submit_many(tasks) if len(tasks) > 1 else [spool.submit(tasks[0])])
 
     def _submit_timed(self) -> None:
@@ -150,11 +161,11 @@ class Client:
         made: list[str] = []
         nameless = {field: value for field, value in task.items() if field != "id"}
         self._insist(lambda spool: made.append(spool.submit(nameless)))
-        self._laws.asked[key(made[-1])] = Asked(made[-1], task["type"], tuple(task["dependencies"]))
+        self._laws.asked[key(made[-1])] = _asked(made[-1], task)
 
     def _copy(self, task: dict[str, Any]) -> None:
         """A file copied into the drop box in two pieces, under its final name; again if nothing comes of it."""
-        self._laws.asked[key(task["id"])] = Asked(task["id"], task["type"], tuple(task["dependencies"]))
+        self._laws.asked[key(task["id"])] = _asked(task["id"], task)
         data = json.dumps(task).encode()
         while key(task["id"]) not in self._laws.tokens:
             mount = self._mount()
@@ -190,6 +201,10 @@ class Client:
                     return
             except (OSError, SpoolError):
                 self._scheduler.sleep(1.0)
+
+
+def _asked(task_id: str, task: dict[str, Any]) -> Asked:
+    return Asked(task_id, task["type"], tuple(task["dependencies"]), locks=task.get("locks"))
 
 
 def check_ends(laws: Laws, cancelled: set[str]) -> None:

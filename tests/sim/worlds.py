@@ -14,6 +14,7 @@ from tests.sim import (
     deciders,
     edges,
     limited,
+    lockers,
     machine,
     programs,
     reusers,
@@ -63,6 +64,12 @@ _REUSED: tuple[Change, ...] = (
     (reusers, "REUSERS", 5),
     (weather, "FLAVOURS", ("nfs",)),
     (weather, "AIMS", (("pending", "admitting"), ("admitting", "waiting"), ("admitting", "ready"))),
+)
+# Most tasks lock something, and one writer stands among readers without end.
+_LOCKS: tuple[Change, ...] = (
+    (lockers, "LOCKED", 0.7),
+    (lockers, "CROWDS", 1),
+    (workload, "locks_of", lockers.locks_of),
 )
 # The share goes silent often and for long, tasks are long, and whoever takes a claim away often does so late.
 _SILENT: tuple[Change, ...] = (
@@ -118,6 +125,8 @@ WORLDS: dict[str, tuple[Change, ...]] = {
     "forgetful-ends": _FORGETFUL_ENDS,
     "limits": _LIMITS,
     "lock": _BY_LOCK,
+    "locks": _LOCKS,
+    "locks-silent": (*_LOCKS, *_SILENT),
     "reused": _REUSED,
     "slow": _SLOW,
     "slow-forgetful": (*_SLOW, (universe, "Server", NamesLost)),
