@@ -59,33 +59,24 @@ class Endings:
         return desk.step.now.monotonic + min(max(min(left_s), LOOK_AGAIN_MIN_S), LOOK_AGAIN_S) if left_s else None
 
     def _read(self, desk: Desk, request: Request) -> None:
-        path = control.path(request)
+        path, end = control.path(request), None
         self.again[request] = desk.step.now.monotonic + READ_AGAIN_S
         try:
-            end = control.end_of(desk.store.fs, request)
+            try:
+                end = control.end_of(desk.store.fs, request)
+            except BadFile as error:
+                self.wrong[request] = f"{error.told()} It stands until {LIFTED[request.verb]}. {error.mend}"
+            except OSError as error:
+                if isinstance(error, FileNotFoundError) or not concerns_one_file(error):
+                    raise
+                self.wrong[request] = f"{path}: {error.strerror}; {FIX.format(LIFTED[request.verb])}"
+            else:
+                self.wrong.pop(request, None)
+            if request.verb is Verb.QUOTA:
+                end = control.quota_end(desk.store, request, end)
         except FileNotFoundError:
-            return  # it was lifted, and is listed a little longer
-        except BadFile as error:
-            self.wrong[request] = f"{error.told()} It stands until {LIFTED[request.verb]}. {error.mend}"
-            _bound(desk, request, None)
-            return
-        except OSError as error:
-            if not concerns_one_file(error):
-                raise
-            self.wrong[request] = f"{path}: {error.strerror}; {FIX.format(LIFTED[request.verb])}"
-            _bound(desk, request, None)
-            return
-        self.read.add(request)
-        self.wrong.pop(request, None)
-        _bound(desk, request, end)
-
-
-def _bound(desk: Desk, request: Request, end: float | None) -> None:
-    """Note the end of a request, None for none that can be read; a quota closes for no longer than it may."""
-    if request.verb is Verb.QUOTA:
-        try:
-            end = control.quota_end(desk.store, request, end)
-        except FileNotFoundError:
-            return
-    if end is not None:
-        desk.request_ends[request] = end
+            return  # it was lifted, and is listed a little longer; or the share was away, and it is read again
+        if request not in self.wrong:
+            self.read.add(request)
+        if end is not None:
+            desk.request_ends[request] = end

@@ -92,6 +92,7 @@ def test_a_result_has_every_field() -> None:
         "total": None,
         "approval": None,
         "questions": None,
+        "uses": None,
     }
     assert result.keys() == Result.model_fields.keys()
     assert bench.log() == b"hello\n"
