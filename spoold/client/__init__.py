@@ -17,9 +17,8 @@
     listing      the long form of a list of tasks
     info         everything that is known of one task
     inquiry      why a task is not running
-    pausing      how a program pauses types and closes limits
     reservations what a person or a running task reserves, and who holds what
-    pauses       pauses and halts: who asked, why, and until when
+    pauses       pauses, closed limits and halts: made, lifted, and who asked, why, and until when
     limits       the limits with their figures: what is used, started, closed
     stock        what the gates count, as the leader's snapshot shows it
     rejections   the drop that was rejected because a task has its id

@@ -10,11 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from spoold.protocol.errors import BadFile
-from spoold.protocol.lanes import as_word
-
 if TYPE_CHECKING:
-    from spoold.protocol.settings import Settings
     from spoold.store.store import Store
 
 
@@ -77,15 +73,3 @@ def list_limits(store: Store) -> list[Limit]:
             )
         )
     return found
-
-
-def limit_named(name: str, settings: Settings) -> str:
-    """Return the name of a limit as the settings spell it. Errors: BadFile for a limit that is not there."""
-    from spoold.rules.answers.selection import suggestion
-
-    word = as_word(name)
-    if word not in settings.limits:
-        raise BadFile(
-            "the command line", "", f"names {name!r}, which is no limit.", suggestion(word, settings.limits)
-        )
-    return word

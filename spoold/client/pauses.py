@@ -1,4 +1,4 @@
-"""Pauses and halts, with who asked for them, why and until when: from the content of the requests.
+"""Pauses, closed limits and halts: made, lifted, and who asked for them, why and until when.
 
 Law: the time of the pool decides whether a moment is past, and never the clock of this machine. A pause whose content
 cannot be read still stands: only its texts are empty.
@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from spoold.client.connection import Connection
 from spoold.protocol.errors import SpoolError
-from spoold.protocol.request import ENDING, Request, Verb
+from spoold.protocol.request import ENDING, Request, Verb, kind_target
 from spoold.store.store import Store, stamp
 
 if TYPE_CHECKING:
@@ -97,3 +98,46 @@ def with_pauses(store: Store, picture: Snapshot) -> Snapshot:
         return picture
     pauses = [{**asdict(pause), "told": pause.told} for pause in list_pauses(store)]
     return picture.model_copy(update={"pauses": pauses})
+
+
+class Pausing(Connection):
+    """Types and limits of an open spool."""
+
+    def pause(
+        self,
+        kind: str | None = None,
+        *,
+        reason: str = "",
+        until: datetime | None = None,
+        for_s: float | None = None,
+    ) -> datetime | None:
+        """Start no more tasks of a type, or of any; running tasks go on. A pause ends with a resume, or at a moment.
+
+        until: with a zone; for_s: in so many seconds. Returns the end, or None. Errors: BadName; SpoolError if past.
+        """
+        target, end = kind_target(kind), end_of(until, for_s, self.pool_time)
+        self.post(Verb.PAUSE, target, reason, until=end)
+        return end
+
+    def resume(self, kind: str | None = None, *, reason: str = "") -> None:
+        """Take back a pause; without a type every pause, and a halt. Errors: BadName for an invalid type."""
+        self.post(Verb.RESUME, kind_target(kind), reason)
+
+    def close_limit(
+        self, name: str, *, reason: str = "", until: datetime | None = None, for_s: float | None = None
+    ) -> datetime | None:
+        """Start no more tasks that use a limit; running tasks go on. until, for_s and the answer as for `pause`.
+
+        Errors: BadFile for a limit that spool.toml does not name; SpoolError if the end is past.
+        """
+        from spoold.rules.entry.naming import limit_named
+
+        with self.reaching():
+            target = limit_named(name, self.store.settings)
+        end = end_of(until, for_s, self.pool_time)
+        self.post(Verb.CLOSE, target, reason, until=end)
+        return end
+
+    def open_limit(self, name: str, *, reason: str = "") -> None:
+        """Open a limit again, also one that a quota closed. Errors: BadName for what cannot be a limit."""
+        self.post(Verb.OPEN, kind_target(name), reason)

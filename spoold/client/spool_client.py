@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from spoold.client.deciding import Deciding
-from spoold.client.pausing import Pausing
+from spoold.client.pauses import Pausing
 from spoold.client.reading import Reading
 from spoold.client.submitting import Submitting
 from spoold.protocol.amount import amount

@@ -43,7 +43,7 @@ def facts_seen(known: Known, snapshot: Snapshot | None) -> LaneFacts:
             doubtful[f"{prefix}{name}"] = _whole(said.get("doubtful"))
             if (moment := _moment(said.get("opens"))) is not None:
                 opens[f"{prefix}{name}"] = moment
-    known = replace(known, more={budget.NAME: book_seen(gates)})
+    known = replace(known, more={**known.more, budget.NAME: book_seen(gates)})
     capacity = dict(resources.capacity)
     for name, said in _rows(gates, "quota"):
         if "trying" in said:

@@ -44,7 +44,8 @@ def count_active(desk: Desk) -> None:
             usage.take(resources.running(desk.learned.lanes.get(key(task.id), "")))
     usage.take(used)
     if usage.stock.capacity or len(desk.backlog.locks.book.line):
-        desk.report.notice(*map(UNREAD.format, unread(desk)))
+        locks = len(desk.backlog.locks.book.line) > 0
+        desk.report.notice(*map(UNREAD.format, unread(desk, conditions=locks)))
 
 
 def _adrift(desk: Desk) -> Iterator[str]:

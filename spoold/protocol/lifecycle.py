@@ -32,7 +32,7 @@ class State(StrEnum):
     ARCHIVE = "archive"
 
 
-DIRECTORIES = frozenset(State) - {State.SKIPPED}
+DIRECTORIES = tuple(state for state in State if state is not State.SKIPPED)
 # The states that people are shown, in the order of a task's life: a returned one waits, an archived one is its end.
 SHOWN = (
     State.PENDING,

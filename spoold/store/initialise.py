@@ -23,8 +23,8 @@ UNFINISHED = f"{layout.MARKER}.new"
 
 SETTINGS_TEMPLATE = b"""\
 # Settings of this spool, read by every node when it starts. Times are in seconds.
-# Each line shows the default; only [limits.api], [classes.critical] and [types.review] are examples, since there are
-# no limits and no classes, and no type has settings, until you write some.
+# Each line shows the default; only [types.review], [limits.api], [classes.critical] and [budgets.nightly] are
+# examples, since there are no limits, classes and budgets, and no type has settings, until you write some.
 # timeout = 1800            # one attempt of a task that does not say otherwise
 
 # [heartbeat]
@@ -48,6 +48,22 @@ SETTINGS_TEMPLATE = b"""\
 # [classes.critical]        # slots that are reserved for tasks of the class "critical"
 # slots = 3
 # borrow = true             # it may use what other classes leave idle
+
+# [budgets.nightly]         # what attempts of tasks that draw on "nightly" may come to together
+# cost_usd = 5.0
+# tokens = 1000000
+# task_s = 36000            # seconds that attempts ran
+# per = "day"               # "total", "day", "batch" or "type"
+# over = "hold"             # "fail": a task that does not fit fails
+# unknown = "count_as_zero" # "refuse": nothing starts whose cost is not known
+
+# [children]                # tasks that running tasks submit
+# max_depth = 5
+# max_per_task = 1000
+
+# [locks]
+# reserve_s = 1800          # how long a reservation stands if its author names no end
+# max_reserve_s = 86400
 
 # [retry]
 # max = 3

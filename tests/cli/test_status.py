@@ -69,8 +69,17 @@ def test_people_see_that_nobody_leads(tmp_path: Path) -> None:
 def test_every_figure_is_shown() -> None:
     lines = shown(PICTURE).splitlines()
     assert lines[0] == "spool s1, led by m-1 (epoch 3), standing by: m-2 paused: review"
-    assert lines[2].split() == ["pending", "waiting", "ready", "claimed", "completed", "failed", "rejected"]
-    assert lines[3].split() == ["0", "7", "0", "0", "0", "2", "0"]
+    assert lines[2].split() == [
+        "pending",
+        "waiting",
+        "ready",
+        "claimed",
+        "completed",
+        "failed",
+        "skipped",
+        "rejected",
+    ]
+    assert lines[3].split() == ["0", "7", "0", "0", "0", "2", "0", "0"]
     assert lines[4] == "4 completed and 0 failed per minute, about 1 h 1 m to go"
     assert [line.split() for line in lines[6:8]] == [
         ["TYPE", "WAITING", "READY", "RUNNING"],

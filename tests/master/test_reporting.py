@@ -52,6 +52,7 @@ def test_the_numbers_are_right() -> None:
     assert found.tasks.model_dump() == {
         "pending": 1,
         "waiting": 2,
+        "skipped": 0,
         "ready": 1,
         "claimed": 1,
         "completed": 1,

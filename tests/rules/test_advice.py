@@ -21,6 +21,7 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.result import Code
+from spoold.protocol.settings import Settings
 from spoold.rules import gates as gates_room
 from spoold.rules.answers import reasons as explaining
 from spoold.rules.answers import takers
@@ -32,8 +33,11 @@ from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
 from spoold.rules.gates.requested import Requested
 from spoold.rules.locks.book import Book
 from spoold.rules.locks.demand import Demand
+from spoold.rules.scheduling.budgets import Book as Reserved
+from spoold.rules.scheduling.budgets import Purse
 from spoold.rules.scheduling.resources import Capacity, Stock
 from spoold.rules.scheduling.shares import Shares
+from spoold.rules.scheduling.spending import Asked
 from spoold.rules.share.disk import Room
 from tests.rules.strategies import limited, name
 
@@ -72,6 +76,13 @@ UNKNOWN, OPEN = {"p": Parent.UNKNOWN}, {"p": Parent.OPEN}
 
 def failed(code: str, **more: object) -> Case:
     return replace(WAITING, state=State.FAILED, last=EndedAttempt(1, "failure", "w-1", code=code), **more)  # type: ignore[arg-type]
+
+
+def spent(per: str) -> Case:
+    """A task that draws on a budget of which nothing is left."""
+    settings = Settings.model_validate({"budgets": {"small": {"cost_usd": 0, "per": per}}})
+    asked = Conditions(more=(("budget", Asked(budgets=("small",))),))
+    return replace(WAITING, conditions=asked, type=TypeFacts(more={"budget": Purse(settings, Reserved(), NOW)}))
 
 
 def of_class(*, borrow: bool) -> TypeFacts:
@@ -362,6 +373,14 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "silent",
         f"it goes on as the same attempt once w-1 reaches the share again; {OTHERS_BEFORE}",
     ),
+    (
+        "a lent slot",
+        replace(CLAIMED, claim=Claim("w-1", lent=True)),
+        "lent",
+        "it goes on when those have ended and a slot is free; `spool tree t` shows its children",
+    ),
+    ("a spent budget", spent("total"), "budget", "`spool budget raise`, or a smaller `budget` of the task"),
+    ("a budget of a day", spent("day"), "budget", "time; or `spool budget raise`"),
     ("a cancel", replace(CLAIMED, claim=Claim("w-1", cancel=True)), "cancel", "its worker stops it within a beat"),
     (
         "a full share at the end",

@@ -12,6 +12,6 @@ def test_every_line_shows_the_default_but_for_the_example_of_a_type() -> None:
     shown = load_settings(said.encode(), "spool.toml")
     assert list(shown.types) == ["review"]
     assert list(shown.limits) == ["api"]
-    assert shown.model_copy(update={"types": {}, "limits": {}, "classes": {}}) == Settings()
+    assert shown.model_copy(update={"types": {}, "limits": {}, "classes": {}, "budgets": {}}) == Settings()
     assert shown.model_fields_set == Settings.model_fields.keys()
     assert load_settings(SETTINGS_TEMPLATE, "spool.toml") == Settings()

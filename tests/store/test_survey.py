@@ -116,6 +116,7 @@ def test_a_count_opens_no_task_file_and_agrees_with_the_survey() -> None:
         "ready": 1,
         "claimed": 1,
         "completed": 1,
+        "skipped": 0,
         "failed": 1,
         "rejected": 0,
     }

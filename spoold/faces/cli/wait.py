@@ -8,7 +8,7 @@ Touches: the terminal.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,7 +20,6 @@ from spoold.protocol.amount import amount, some
 if TYPE_CHECKING:
     from spoold.client.spool_client import SpoolClient
     from spoold.protocol.result import Result
-    from spoold.store.locate import Located
 
 EPILOG = """Example: spool wait build-1 build-2 --timeout 10m
 
@@ -79,7 +78,7 @@ def wait(
         raise typer.Exit(TASK_FAILED)
 
 
-def _to_go(spool: SpoolClient, tasks: list[Located]) -> str:
+def _to_go(spool: SpoolClient, tasks: list[Any]) -> str:
     """Return in how long they will have ended, for the end of a sentence; '' where that is unknown."""
     from spoold.client.estimates import time_left
     from spoold.client.info import kind_of, read_content

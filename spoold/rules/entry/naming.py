@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from spoold.protocol.errors import BadFile
+from spoold.protocol.lanes import as_word
 from spoold.protocol.settings import LimitSettings, Settings
 from spoold.protocol.task import Task
 from spoold.rules.answers.selection import suggestion
@@ -77,3 +78,13 @@ def _of_uses(
                 f"{units} of {name!r} are more than may ever begin at once: its rate.count is {there.rate.count}."
             )
             yield field, problem, f"use fewer, or raise [limits.{name}] rate.count."
+
+
+def limit_named(name: str, settings: Settings) -> str:
+    """Return the name of a limit as the settings spell it. Errors: BadFile for a limit that is not there."""
+    word = as_word(name)
+    if word not in settings.limits:
+        raise BadFile(
+            "the command line", "", f"names {name!r}, which is no limit.", suggestion(word, settings.limits)
+        )
+    return word
