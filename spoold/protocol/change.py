@@ -131,8 +131,7 @@ def _raised(table: Table, added: Table, file: str) -> Table:
             more = check(Amounts, as_object(add, file), file).given
         except BadFile as error:
             raise BadFile(file, ".".join(filter(None, (where, error.field))), error.problem, error.mend) from error
-        own = budgets.get(name)
-        if isinstance(own, dict):
-            sums = {key: round(own[key] + more[key], 6) for key in more if isinstance(own.get(key), int | float)}
-            budgets[name] = own | sums
+        own = budgets[name]  # it is a table: what else the change says of the budget was laid over it
+        sums = {key: round(own[key] + more[key], 6) for key in more if isinstance(own.get(key), int | float)}
+        budgets[name] = own | sums
     return table | {"budgets": budgets} if added else table

@@ -8,7 +8,7 @@ from tests.e2e.pool import Pool, wait_for
 
 TASKS = 20
 SLOTS = 7
-STATES = {"pending", "waiting", "ready", "claimed", "completed", "failed", "rejected"}
+STATES = {"pending", "waiting", "ready", "claimed", "completed", "failed", "skipped", "rejected"}
 
 
 def _true(status: dict[str, Any]) -> dict[str, Any]:

@@ -207,6 +207,14 @@ def test_the_place_of_a_mistake_is_named() -> None:
 @pytest.mark.parametrize(
     ("text", "field", "problem", "mend"),
     [
+        (
+            '{"command": "x", "budget": {"cost_usd": -1}}',
+            "budget",
+            "cost_usd is no amount",
+            "give cost_usd an amount",
+        ),
+        ('{"command": "x", "depth": 1}', "", "depth is for a task with a parent", "leave it out; `spool submit`"),
+        ('{"command": "x", "id": "a", "parent": "a"}', "", "the task is its own parent (a)", "leave parent out"),
         ('{"command": "x", "ipnut": 1}', "ipnut", "unknown field.", "did you mean 'input'?"),
         ('{"command": "x", "Timeout": 1}', "Timeout", "unknown field.", "did you mean 'timeout'?"),
         ('{"command": "x", "requires": {"memm": 1}}', "requires.memm", "unknown field.", "did you mean 'mem'?"),

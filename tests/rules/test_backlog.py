@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.result import Code
+from spoold.rules.gates import registry
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent, TypeFacts
 from spoold.rules.gates.registry import judge_type
 from spoold.rules.gates.verdicts import PASS, Refuse, Wait
+from spoold.rules.scheduling import backlog
 from spoold.rules.scheduling.backlog import Backlog
 from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.moment import LOOK_AGAIN_S, Now
 from spoold.rules.scheduling.promoting import LaneView, displaced, holdbacks, promotions
+from spoold.rules.scheduling.queues import Queues
 from spoold.rules.scheduling.resources import Capacity, Stock
 from tests.rules.strategies import limited, name
 
@@ -325,6 +328,23 @@ def test_what_is_in_doubt_takes_a_place_of_the_limit_and_sends_nothing_back() ->
     assert holdbacks({"type=a": [name("a0"), name("a1")]}, {"type=a": limited("a", 2, 2, 1)}) == []
 
 
+def test_of_the_resources_of_a_task_one_may_be_over_alone() -> None:
+    there = {"limit:x": Capacity(1, "limit x", "-")}
+    facts = TypeFacts(uses={"type:a": 1, "limit:x": 1}, stock=Stock(there, {"limit:x": 2, "type:a": 9}))
+    ready = {"type=a": [name("a0", rank=1), name("a1", rank=2)]}
+    assert [task.id for _, task in holdbacks(ready, {"type=a": facts})] == ["a1"]
+
+
+def test_what_keeps_a_queue_is_told_while_its_task_waits() -> None:
+    stands = True
+    queues = Queues(lambda file, lane, groups: stands)
+    queues.push("type=a", (("budget", 1),), "x")
+    assert queues.head("type=a", {("budget", 1)}) is None
+    assert list(queues.passed()) == [("x", ("type=a", (("budget", 1),)))]
+    stands = False
+    assert list(queues.passed()) == []
+
+
 names = st.lists(
     st.builds(lambda rank, micros: (rank, micros), st.integers(4990, 5010), st.integers(0, 10**6)),
     unique_by=lambda pair: pair[1],
@@ -461,3 +481,17 @@ def test_an_urgent_task_displaces_what_stands_beyond_the_window_and_nothing_else
     world.add("urgent", rank=4990)
     assert back(ready) == ["r3", "r2"]
     assert back(ready[:3]) == []
+
+
+def test_tasks_are_grouped_anew_whether_they_may_run_or_not_and_now_and_then_the_leader_breathes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, breaths = World(), list[int]()
+    world.add("runs")
+    world.add("waits", needs=("unknown",))
+    monkeypatch.setattr(backlog, "BREATHE_EVERY", 2)
+    monkeypatch.setattr(registry, "groups", lambda conditions, facts: (("new", 1),))
+    world.backlog.regroup(NOW, lambda: breaths.append(1))
+    assert breaths == [1]
+    assert {entry.groups for _, entry in world.backlog.items()} == {(("new", 1),)}
+    assert world.promote() == ["runs"], "no gate of that name is there to keep it"

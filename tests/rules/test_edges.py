@@ -164,6 +164,18 @@ def test_a_batch_is_over_when_all_have_ended_and_the_drops_of_a_later_listing_we
     assert batch.step() is Parent.COMPLETED
 
 
+def test_a_task_that_came_and_went_while_the_drops_were_awaited_changes_nothing() -> None:
+    batch = watched("t1")
+    batch.members.left("t1")
+    batch.pending = ["x.jsonl"]
+    assert batch.steps_until_over() == 0
+    batch.members.see("t2", "B")
+    batch.members.left("t2")
+    assert batch.step() is Parent.OPEN
+    batch.pending = []
+    assert batch.steps_until_over() > 0
+
+
 def test_a_further_task_opens_the_batch_again() -> None:
     batch = watched("t1")
     batch.members.left("t1")

@@ -105,6 +105,7 @@ def test_the_gate_says_how_many_slots_the_class_uses_and_has() -> None:
     borrows = TypeFacts(uses={"class:batch": 1}, stock=stock)
     assert GATE.change(Held("t1", "t", borrows), Wait("class", ""), ()) == own.partition(", or raise")[0]
     assert judge("t", TypeFacts(uses={"type:t": 1}, stock=stock)) == PASS
+    assert judge("t", TypeFacts(uses={"class:default": 1}, stock=Stock(shares=EIGHT))) == PASS
     assert judge("t", TypeFacts(uses={"class:default": 1}, stock=Stock(doubtful={"class:default": 9}))) == PASS
     doubt = Stock(used={"": 1}, doubtful={"class:default": 2}, shares=EIGHT)
     assert doubt.slots_used() == {"": 1, "default": 2}

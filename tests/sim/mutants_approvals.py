@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from spoold.master import desk, questions
+from spoold.master import questions
 from spoold.master.task_requests import TaskRequests
 from spoold.protocol.approval import Approval
 from spoold.protocol.names import TaskName
 from spoold.protocol.request import Request, Verb
 from spoold.rules.gates import approval, hold, registry, requested
 from spoold.rules.gates.requested import Requested
+from spoold.rules.scheduling import parked
 from spoold.store import answers
 from spoold.system.filesystem import FileSystem
 from spoold.worker.attempts import starting
@@ -27,7 +28,7 @@ def _without(gate: Any) -> Swap:
 
 def _decided_as(decision: Any) -> list[Swap]:
     """What decides, for the leader and for the worker."""
-    return [(module, "decision", decision) for module in (approval, questions, desk, answers)]
+    return [(module, "decision", decision) for module in (approval, questions, parked, answers)]
 
 
 @approvals.add(
@@ -80,7 +81,7 @@ def requests_left_at_the_end() -> list[Swap]:
 
 @approvals.add("a task that waits for people is let go when they answer", "An answer is not told to the gates.")
 def answer_not_heard() -> list[Swap]:
-    return [(TaskRequests, "_publish", lambda self, desk, task_key: None)]
+    return [(TaskRequests, "_publish", lambda self, task_key: None)]
 
 
 @approvals.add("the result says what was answered", "The result says the first choice, whatever was answered.")

@@ -60,8 +60,6 @@ TYPE_GATES: list[TypeGate] = [
 OF_EVERY_TASK: list[TaskGate] = []
 # Those that look at every task of some types. While they name no type, such a task costs nothing either.
 OF_SOME_TYPES: list[TaskGate] = [budget.GATE]
-# The members of TASK_GATES that are asked in every step: they put a task into groups.
-OF_EVERY_STEP: list[TaskGate] = [gate for gate in TASK_GATES if Wake.STEP in gate.wakes]
 
 # The gates that are asked for a task in every step, each with the task's group.
 Groups = tuple[tuple[str, Hashable], ...]
@@ -103,8 +101,6 @@ def _lists_of(gate: TaskGate) -> Iterator[list[TaskGate]]:
         yield OF_EVERY_TASK
     if gate.tasks is Tasks.DRAWING:
         yield OF_SOME_TYPES
-    if Wake.STEP in gate.wakes:
-        yield OF_EVERY_STEP
 
 
 @contextmanager
@@ -164,9 +160,7 @@ def judge(conditions: Conditions, facts: Facts) -> Verdict:
 
 def judge_arrived(conditions: Conditions, facts: Facts) -> Verdict:
     """As `judge`, by the gates that are not asked in every step, but at a time or when a parent ends."""
-    gates = _looking_at(conditions, facts)
-    if OF_EVERY_STEP:
-        gates = [gate for gate in gates if Wake.STEP not in gate.wakes]
+    gates = [gate for gate in _looking_at(conditions, facts) if Wake.STEP not in gate.wakes]
     return _verdict(gates, conditions, facts)
 
 
@@ -205,15 +199,11 @@ def _looking_at(conditions: Conditions, facts: Facts) -> list[TaskGate]:
         gates = [*OF_EVERY_TASK, *OF_SOME_TYPES]
     else:
         gates = [gate for gate in TASK_GATES if gate.tasks is not Tasks.ASKING]
-    if not OF_EVERY_STEP:
-        return gates
     return [gate for gate in gates if gate.group is None or gate.group(conditions, facts) is not None]
 
 
 def groups(conditions: Conditions, facts: Facts) -> Groups:
     """The gates that are asked for this task in every step, each with the task's group."""
-    if not OF_EVERY_STEP:
-        return ()
     found: list[tuple[str, Hashable]] = []
     for gate in _looking_at(conditions, facts):
         if Wake.STEP in gate.wakes:

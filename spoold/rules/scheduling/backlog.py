@@ -110,8 +110,7 @@ class Backlog:
             entry.runnable = True  # as the gates would answer; true of nearly every task of a huge backlog
             self.put_back(entry)
             return task_key
-        if registry.OF_EVERY_STEP:
-            entry.groups = registry.groups(conditions, self._facts(task_key, entry, now))
+        entry.groups = registry.groups(conditions, self._facts(task_key, entry, now))
         parents = {key(p) for p in registry.parents_of(conditions)}
         if parents:
             self._graph.add(task_key, parents)
