@@ -1,6 +1,7 @@
 """What ready and claimed tasks use, and what has started: the facts behind the gates `limit`, `rate` and `quota`.
 
-Law: counted anew from the listings in every step. A new leader is never more generous than the one before: it counts
+Law: counted anew from the listings in every step. A start that they show counts from the moment after them: the look
+may have taken long, and the step began before it. A new leader is never more generous than the one before: it counts
 each claim as a start of now, and each attempt whose record is in results/ as a start of the moment at which the
 record was written, since it began no later. Without rates no record is looked at; only those of a window are read.
 """
@@ -73,7 +74,7 @@ def _count_starts(desk: Desk) -> tuple[dict[str, Capacity], dict[str, int]]:
     for lane, task in _begun(desk):
         for resource, units in resources.starts(lane).items():
             if resource.startswith(RATE):
-                starts.windows[resource.removeprefix(RATE)].add(now.monotonic, units)
+                starts.windows[resource.removeprefix(RATE)].add(desk.store.clock.monotonic(), units)
             elif not first and (trial := starts.trials.get(resource.removeprefix(QUOTA))) is not None:
                 trial.started(task)
     capacity, used = trials.look(desk, standing, opens)
@@ -101,7 +102,6 @@ def _begun(desk: Desk) -> list[Start]:
 
 def _recorded(desk: Desk, within_s: float) -> Iterator[Past]:
     """Yield the attempts whose records were written within so long, the oldest first. Errors: OSError."""
-    server, now = desk.store.common.server(), desk.step.now.monotonic
     found: list[tuple[float, str]] = []
     for name in names_in(desk.store.fs, layout.RESULTS, desk.view.blocked):
         desk.breathe()
@@ -111,6 +111,7 @@ def _recorded(desk: Desk, within_s: float) -> Iterator[Past]:
         except FileNotFoundError:
             continue
         # While the server's time is unknown, every record counts as one of now.
+        server, now = desk.store.common.server(), desk.store.clock.monotonic()
         age_s = 0.0 if server is None else max(0.0, server - written)
         if age_s < within_s:
             found.append((now - age_s, path))

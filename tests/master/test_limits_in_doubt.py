@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 from functools import partial
 from itertools import pairwise
 
@@ -137,6 +138,30 @@ def test_a_claim_that_gets_another_name_while_it_is_listed_counts_for_the_limit(
     made.finish("a")
     made.advance(2 * INTERVAL_S)
     assert running(made) == {"b"}
+
+
+def test_a_start_during_a_slow_look_counts_from_its_end() -> None:
+    made = Cluster("[limits.api]\nrate = {count = 1, per_s = 2}\n")
+    leader, worker = made.master("m1"), made.worker("w1", 4)
+    made.settle()
+    for name in ("a", "b"):
+        made.submit(f"{name}.json", json.dumps({"id": name, "command": ["work"], "uses": ["api"]}))
+    made.step("m1")
+    assert (made.state("a"), made.state("b")) == ("ready", "waiting")
+
+    def late() -> None:
+        """The answer takes longer than the window, and only at its end the task is claimed."""
+        made.pass_time(3)
+        worker.actor.step()
+
+    leader.fs.hang("list", "ready/", late)
+    while made.state("a") == "ready":
+        made.step("m1")
+    for _ in range(5):
+        made.step("m1")
+    assert made.state("b") == "waiting", "a began a moment ago"
+    made.advance(3)
+    assert made.state("b") == "claimed"
 
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EIO, errno.ENOENT])
