@@ -1,7 +1,8 @@
 """The limits of a spool with their figures, and the requests that close and open them.
 
-Law: the figures are those of the leader's last snapshot, and empty while no node leads. A limit that spool.toml does
-not name can be opened, since a request may have outlived it, but not closed.
+Law: the time of the pool decides whether a limit is closed, and never the clock of this machine. The figures are
+those of the leader's last snapshot, and empty while no node leads. A limit that spool.toml does not name can be
+opened, since a request may have outlived it, but not closed.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Limit:
 def list_limits(store: Store) -> list[Limit]:
     """Return all limits by name. Errors: OSError."""
     from spoold.client.pauses import told
+    from spoold.client.status import judged_at
     from spoold.protocol.request import Verb
     from spoold.rules.gates.closing import closed_by
     from spoold.rules.scheduling.matching import LIMIT
@@ -49,9 +51,10 @@ def list_limits(store: Store) -> list[Limit]:
     latest = snapshots.latest(store.fs)
     gates: Mapping[str, Mapping[str, Any]] = latest[1].gates if latest is not None else {}
     requests = control.list_requests(store.fs)
-    shut = closed_by(requests, control.ends_of(store.fs, requests), store.clock.wall())
+    nodes = beats.read_all(store.fs)
+    shut = closed_by(requests, control.ends_of(store.fs, requests), judged_at(store, store.clock, nodes))
     words = told(store, requests)
-    can = {beat.node: beat.capabilities for beat in beats.read_all(store.fs).values() if beat.capabilities}
+    can = {beat.node: beat.capabilities for beat in nodes.values() if beat.capabilities}
     found = []
     for name, own in sorted(store.settings.limits.items()):
         row, rate = gates.get("limit", {}).get(name, {}), gates.get("rate", {}).get(name, {})

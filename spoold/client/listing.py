@@ -15,6 +15,7 @@ from functools import cached_property
 from spoold.client.endings import last_line
 from spoold.client.info import kind_of, read_content, reason_of, text_in
 from spoold.client.parents import parents_seen
+from spoold.client.status import judged_at
 from spoold.client.stock import facts_seen
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, BadName, SpoolError
@@ -175,7 +176,9 @@ class _Listing:
         picture = latest[1] if latest is not None else None
         ends = control.ends_of(self._store.fs, self._requests)
         more = {NAME: book_seen(picture.gates)} if picture is not None else {}
-        return facts_seen(Known(self._now, settings, tuple(self._requests), ends, more), picture)
+        # Whether a request has ended is for the pool's time to say.
+        now = judged_at(self._store, self._store.clock, self._beats) if ends else self._now
+        return facts_seen(Known(now, settings, tuple(self._requests), ends, more), picture)
 
     @cached_property
     def _beats(self) -> dict[str, Heartbeat]:

@@ -176,6 +176,10 @@ def test_a_used_up_quota_closes_the_limit_for_all_and_charges_nothing() -> None:
     row = next(limit for limit in list_limits(store) if limit.name == "llm")
     assert (row.closed, bool(row.until)) == (True, True)
     assert "quota of llm" in describe(store, [locate(store, "t3")])[0].reason
+    made.clock.set_wall(made.clock.wall() + 3600)  # the clock of whoever asks is an hour ahead
+    assert next(limit for limit in list_limits(store) if limit.name == "llm") == row
+    assert "quota of llm" in describe(store, [locate(store, "t3")])[0].reason
+    made.clock.set_wall(made.clock.wall() - 3600)
     assert told(made, "LIMIT_CLOSED") == [{"limit": "llm", "by": "quota"}]
 
 
