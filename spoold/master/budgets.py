@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from spoold.master.counting import adrift
 from spoold.master.desk import Desk
 from spoold.master.feed import Feed
 from spoold.master.learning import unread
 from spoold.protocol.ended_attempt import EndedAttempt
 from spoold.protocol.lanes import kind_in
 from spoold.protocol.lifecycle import State
-from spoold.protocol.name_parts import is_conditional
+from spoold.protocol.name_parts import is_conditional, key_in
 from spoold.protocol.names import key
 from spoold.protocol.settings import Settings
 from spoold.rules.gates import budget
@@ -127,13 +128,9 @@ def _running(desk: Desk) -> Iterator[tuple[str | None, Asked | None]]:
             lane = branch if state is State.READY else learned.lanes.get(task_key, "")
             seen.add(task_key)
             yield of(task_key, lane, conditional=name.conditional)
-    # A listing can miss a claim while its worker gives it another name, so such a task may not have ended.
-    missing = {task_key: desk.view.where.get(task_key) for task_key in desk.missing.keys}
-    for task_key, place in {**desk.view.on_the_way, **missing}.items():
-        if place is None or task_key in seen or place.state not in (State.WAITING, State.READY, State.CLAIMED):
-            continue
-        branch = place.directory.partition("/")[2]
-        lane = learned.lanes.get(task_key, "") if place.state is State.CLAIMED else branch
+    lost = {key_in(place.name): (place, lane) for place, lane in adrift(desk)}
+    for task_key in lost.keys() - seen:
+        place, lane = lost[task_key]
         yield of(task_key, lane, conditional=is_conditional(place.name))
     for end in desk.ends.queue:
         yield end.kind, end.asked

@@ -14,6 +14,7 @@ from functools import partial
 from spoold.master import trials
 from spoold.master.desk import Desk
 from spoold.master.learning import unread
+from spoold.master.place import Place
 from spoold.master.starts import Attempt, Past, Start
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
@@ -37,7 +38,7 @@ def count_active(desk: Desk) -> None:
     """
     usage, resources = desk.usage, desk.resources
     capacity, used = _count_starts(desk)
-    usage.begin({**resources.capacity, **capacity}, map(resources.uses, _adrift(desk)))
+    usage.begin({**resources.capacity, **capacity}, (resources.uses(lane) for _, lane in adrift(desk)))
     for lane, names in desk.view.ready.items():
         usage.take(resources.uses(lane), len(names))
     for names in desk.view.claimed.values():
@@ -49,17 +50,18 @@ def count_active(desk: Desk) -> None:
         desk.report.notice(*map(UNREAD.format, unread(desk, conditions=locks)))
 
 
-def _adrift(desk: Desk) -> Iterator[str]:
-    """Yield the lanes of tasks that were ready or claimed, or about to be, and that were seen nowhere since.
+def adrift(desk: Desk) -> Iterator[tuple[Place, str]]:
+    """Yield tasks that were ready or claimed, or about to be, and that were seen nowhere since: their last place, and
+    their lane, '' if that is unknown. A task may come twice.
 
     A listing can miss a claim while its worker gives it another name, so such a task may not have ended.
     """
-    missing = {task_key: desk.view.where.get(task_key) for task_key in desk.missing.keys}
-    for task_key, place in (*desk.view.on_the_way.items(), *missing.items()):
+    missing = ((task_key, desk.view.where.get(task_key)) for task_key in desk.missing.keys)
+    for task_key, place in (*desk.view.on_the_way.items(), *missing):
         if place is not None and place.state in (State.WAITING, State.READY):
-            yield place.directory.partition("/")[2]
+            yield place, place.directory.partition("/")[2]
         elif place is not None and place.state is State.CLAIMED:
-            yield desk.learned.lanes.get(task_key, "")
+            yield place, desk.learned.lanes.get(task_key, "")
 
 
 def _count_starts(desk: Desk) -> tuple[dict[str, Capacity], dict[str, int]]:

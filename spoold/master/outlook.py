@@ -21,7 +21,9 @@ from spoold.protocol.request import EVERYTHING, Verb
 from spoold.protocol.snapshot import TaskCounts, no_tasks
 from spoold.rules.cluster.nodes import ASLEEP
 from spoold.rules.cluster.tempo import Left
+from spoold.rules.gates import budget
 from spoold.rules.gates.closing import closed_by
+from spoold.rules.scheduling.budgets_seen import picture_of
 from spoold.rules.scheduling.matching import unfit
 from spoold.rules.scheduling.resources import LIMIT, RATE, kind_counted, shares_of
 from spoold.rules.scheduling.shares import DEFAULT
@@ -86,7 +88,9 @@ def gates(desk: Desk) -> dict[str, dict[str, Any]]:
     for name, shut in closed.items():
         until = stamp(shut.until) if shut.until is not None else None
         found["quota"][name] = {"until": until, "by": "quota" if shut.quota else "request"}
-    return {gate: numbers for gate, numbers in found.items() if numbers}
+    found = {gate: numbers for gate, numbers in found.items() if numbers}
+    purse = desk.backlog.gathered.get(budget.NAME)
+    return found if purse is None else {**found, budget.NAME: picture_of(purse)}
 
 
 def people(desk: Desk) -> dict[str, dict[str, Any]]:

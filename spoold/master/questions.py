@@ -8,7 +8,6 @@ May touch: questions and answers in control/.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -117,11 +116,6 @@ class Questions:
         )
         desk.view.see_requests(sorted([*desk.view.requests, request], key=Request.encode))
         desk.step.change()
-
-
-def open_questions(standing: Iterable[Requested]) -> int:
-    """Return how many questions of the leader stand."""
-    return sum(one.request.verb is Verb.ASK and one.attempt is None for one in standing)
 
 
 def _moment(wall: float) -> datetime:

@@ -7,7 +7,6 @@ appear may still come. On a full share the work goes on, and the snapshot grows 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any
 
 from spoold.master import lock_report, outlook
 from spoold.master.desk import Desk
@@ -26,8 +25,6 @@ from spoold.rules.attempts.durations import Estimates
 from spoold.rules.cluster.clocks import warnings as clock_warnings
 from spoold.rules.cluster.nodes import ASLEEP, count_workers, node_of
 from spoold.rules.cluster.tempo import Tally, Tempo
-from spoold.rules.gates import budget
-from spoold.rules.scheduling.budgets_seen import picture_of
 from spoold.store import beats, clocks, snapshots
 from spoold.store.absence import names_unless_blocked
 from spoold.store.mount_facts import mount_warnings, mounts_of
@@ -212,7 +209,7 @@ class Reporting:
             spent=spent_by(workers),
             types=outlook.types(desk),
             durations=self._estimates.now(),
-            gates={**outlook.gates(desk), **_budgets(desk), **lock_report.gates(desk, self._beats)},
+            gates={**outlook.gates(desk), **lock_report.gates(desk, self._beats)},
             paused=tuple(sorted(desk.paused)),
             halted=is_halted(desk),
             settings=desk.store.revisions.revision,
@@ -224,12 +221,6 @@ class Reporting:
                 *self._disapproved,
             ),
         )
-
-
-def _budgets(desk: Desk) -> dict[str, dict[str, Any]]:
-    """Return the numbers of the gate of budgets, where there is one."""
-    purse = desk.backlog.gathered.get(budget.NAME)
-    return {} if purse is None else {budget.NAME: picture_of(purse)}
 
 
 def _counts(desk: Desk) -> TaskCounts:

@@ -19,16 +19,7 @@ from spoold.master.task_requests import TaskRequests
 from spoold.protocol.errors import BadFile
 from spoold.protocol.event import ASKED
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import (
-    COUNT_MAX,
-    EndedName,
-    TaskName,
-    key,
-    parse_archived,
-    parse_ended,
-    parse_returned,
-    parse_task,
-)
+from spoold.protocol.names import COUNT_MAX, EndedName, TaskName, key, parse_archived, parse_ended, parse_moving
 from spoold.protocol.request import EVERYTHING, OF_ONE_TASK, Request, Verb
 from spoold.protocol.result import Code, Error, Status
 from spoold.rules.attempts import cancelling
@@ -194,16 +185,11 @@ def _cancel(desk: Desk, request: Request) -> bool:
     place = desk.view.place(key(request.target))
     archived = place is None and key(request.target) in desk.view.archived
     decision = cancelling.decide(place.state if place else None, archived=archived)
-    name = _name_at(place.name) if place else None
+    name = parse_moving(place.name) if place else None
     if decision is not Cancel.FAIL or place is None or name is None:
         return decision is Cancel.OVER
     error = Error(code=Code.CANCELLED, message=control.read(desk.store.fs, request).told)
     return desk.fail(place, name, error, Status.CANCELLED)
-
-
-def _name_at(name: str) -> TaskName | None:
-    returned = parse_returned(name)
-    return returned[0] if returned else parse_task(name)
 
 
 def _failed_at(desk: Desk, request: Request) -> tuple[str | None, EndedName | None]:

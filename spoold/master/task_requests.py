@@ -17,7 +17,7 @@ from spoold.master.rejecting import take_away
 from spoold.protocol.approval import may_answer
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import TaskName, key, parse_returned, parse_task
+from spoold.protocol.names import TaskName, key, parse_moving
 from spoold.protocol.request import OF_ONE_TASK, Request, Verb
 from spoold.protocol.result import Code, Error, Status
 from spoold.rules.attempts import cancelling
@@ -136,7 +136,7 @@ class TaskRequests:
                 self._end(one.request)
             return
         self._open.update(one.request for one in requests)
-        name = None if place is None else _name_at(place.name)
+        name = None if place is None else parse_moving(place.name)
         if place is None:
             self._await(desk, requests, "there is no such task")
         elif name is not None:
@@ -254,8 +254,3 @@ class TaskRequests:
         if standing or task_key in desk.backlog.parked.requested:
             desk.backlog.request(task_key, standing, desk.step.now)
         desk.step.change()
-
-
-def _name_at(name: str) -> TaskName | None:
-    returned = parse_returned(name)
-    return returned[0] if returned else parse_task(name)

@@ -11,22 +11,18 @@ task try. May touch: control/.
 
 from __future__ import annotations
 
-import hashlib
 import math
 
 from spoold.master.desk import Desk
 from spoold.master.rejecting import take_away
 from spoold.master.starts import Trial
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import TaskName, key, parse_returned, parse_task
+from spoold.protocol.names import TaskName, key, parse_moving, parse_task
 from spoold.protocol.request import Request, Verb
 from spoold.rules.gates.closing import closed_by
+from spoold.rules.scheduling.ramp import RAMP_END_S, ramp
 from spoold.rules.scheduling.resources import QUOTA, Capacity
 from spoold.store import control
-
-# After a trial as many may start as have started since, and half as many again after each RAMP_S, give or take JITTER
-# as a fraction; after RAMP_END_S there is no bound.
-RAMP_S, RAMP_END_S, JITTER = 0.5, 4.0, 0.3
 
 
 def begin(desk: Desk) -> dict[str, list[Request]]:
@@ -69,7 +65,7 @@ def look(
     for name, trial in ({name: Trial() for name in standing} | starts.trials).items():
         units, begun = 1, int(trial.task is not None)
         if trial.since is not None:
-            units, left_s = _ramp(name, now.monotonic - trial.since)
+            units, left_s = ramp(name, now.monotonic - trial.since)
             begun, opens[f"{QUOTA}{name}"] = trial.begun, now.wall + left_s
         capacity[f"{QUOTA}{name}"] = Capacity(units, f"limit {name}", f"[limits.{name}]", most=0)
         used[f"{QUOTA}{name}"] = begun
@@ -107,14 +103,6 @@ def _note(desk: Desk) -> None:
         desk.journal.note("LIMIT_OPENED", limit=name)
 
 
-def _ramp(name: str, elapsed_s: float) -> tuple[int, float]:
-    """How many may have started so long after the trial, and in how long (s) there may be more."""
-    spread = hashlib.blake2b(name.encode(), digest_size=4).digest()
-    every_s = RAMP_S * (1 + JITTER * (int.from_bytes(spread) / 0xFFFFFFFF * 2 - 1))
-    doublings = int(elapsed_s // every_s)
-    return 2 << doublings, (doublings + 1) * every_s - elapsed_s
-
-
 def _runs(desk: Desk, task: TaskName) -> bool:
     """Whether the attempt may still go on."""
     place = desk.view.place(key(task.id))
@@ -128,8 +116,7 @@ def _for_nothing(desk: Desk, task: TaskName) -> bool:
     """Whether the attempt ended at no charge: it was handed back, or asked to be tried later."""
     place, entry = desk.view.place(key(task.id)), desk.backlog.get(key(task.id))
     if place is not None:
-        returned = parse_returned(place.name)
-        name = returned[0] if returned is not None else parse_task(place.name)
+        name = parse_moving(place.name)
     else:
         name = entry.name if entry is not None else None
     return name is not None and (name.failures, name.crashes) == (task.failures, task.crashes)

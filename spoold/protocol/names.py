@@ -136,6 +136,12 @@ def parse_returned(name: str) -> tuple[TaskName, str] | None:
     return (_task_name(match), match.group(9)) if match else None
 
 
+def parse_moving(name: str) -> TaskName | None:
+    """The task's name in that of a token that has not ended, whatever its directory, or None."""
+    returned = parse_returned(name)
+    return returned[0] if returned is not None else parse_task(name)
+
+
 def _task_name(match: re.Match[str]) -> TaskName:
     rank, order, task_id, attempt, failures, crashes, delay, flag = match.groups()[:8]
     return TaskName(int(rank), order, task_id, int(attempt), int(failures), int(crashes), int(delay or 0), bool(flag))

@@ -10,8 +10,8 @@ import pytest
 from spoold.client.inquiry import explain
 from spoold.client.limits import list_limits
 from spoold.client.listing import describe
-from spoold.master.trials import RAMP_END_S
 from spoold.protocol.names import TaskName
+from spoold.rules.scheduling.ramp import RAMP_END_S
 from spoold.store.journal import Reader
 from spoold.store.locate import locate
 from spoold.store.store import open_store

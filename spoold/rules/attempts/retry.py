@@ -68,9 +68,12 @@ def delay_s(task_id: str, attempt: int, count: int, policy: RetryPolicy) -> floa
     """
     # Past 64 doublings any backoff is at its ceiling, and a float power would overflow.
     base = min(policy.backoff_s * policy.factor ** min(count - 1, 64), policy.max_backoff_s)
-    digest = hashlib.blake2b(f"{key(task_id)}.{attempt}".encode(), digest_size=4).digest()
-    spread = int.from_bytes(digest, "big") / 0xFFFFFFFF * 2 - 1
-    return base * (1 + policy.jitter * spread)
+    return base * (1 + policy.jitter * spread(f"{key(task_id)}.{attempt}"))
+
+
+def spread(text: str) -> float:
+    """A number from -1 to 1, by a hash of the text: the same on all machines, and another for each text."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest(), "big") / 0xFFFFFFFF * 2 - 1
 
 
 def _delay(name: TaskName, count: int, outcome: Outcome, policy: RetryPolicy) -> int:

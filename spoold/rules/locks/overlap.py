@@ -10,6 +10,7 @@ brackets as `*`, `**` within a segment as all that begins so. So an overlap is n
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -59,47 +60,41 @@ def overlap(one: str, other: str) -> bool:
     length = min(len(left.literal), len(right.literal))
     if left.literal[:length] != right.literal[:length]:
         return False
-    return _meet(left.segments, right.segments)
-
-
-def _meet(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether two rows of segments can be the same path. Looks at each pair of positions at most once."""
     steps = [STEPS_MAX]
-    ends, seen, ahead = (len(one), len(other)), {(0, 0)}, [(0, 0)]
-    while ahead:
-        left, right = here = ahead.pop()
-        if here == ends:
-            return True
-        a, b = one[left : left + 1], other[right : right + 1]
-        after: list[tuple[int, int]] = []
-        if a == (BELOW,):
-            after += [(left + 1, right), *([(left, right + 1)] if b else ())]
-        if b == (BELOW,):
-            after += [(left, right + 1), *([(left + 1, right)] if a else ())]
-        if not after and a and b and _touch(a[0], b[0], steps):
-            after = [(left + 1, right + 1)]
-        for place in after:
-            if place not in seen:
-                seen.add(place)
-                ahead.append(place)
-    return False
+    return _meet(left.segments, right.segments, BELOW, lambda a, b: _touch(a, b, steps))
 
 
 def _touch(one: str, other: str, steps: list[int]) -> bool:
     """Whether two segments can be the same name. steps: how many are left; without any they count as the same."""
+    return _meet(one, other, "*", lambda a, b: a == b or "?" in (a, b), steps)
+
+
+def _meet(
+    one: Sequence[str],
+    other: Sequence[str],
+    any_number: str,
+    same: Callable[[str, str], bool],
+    steps: list[int] | None = None,
+) -> bool:
+    """Whether two rows can be the same: paths of segments, or segments of characters.
+
+    any_number: stands for any number of members, none included; same: whether two others can be the same. Looks at
+    each pair of positions at most once; steps: how many of these are left, and without any the rows meet.
+    """
     ends, seen, ahead = (len(one), len(other)), {(0, 0)}, [(0, 0)]
     while ahead:
         left, right = here = ahead.pop()
-        steps[0] -= 1
-        if here == ends or steps[0] <= 0:
+        if steps is not None:
+            steps[0] -= 1
+        if here == ends or (steps is not None and steps[0] <= 0):
             return True
-        a, b = one[left : left + 1], other[right : right + 1]
+        a, b = (row[at] if at < len(row) else None for row, at in ((one, left), (other, right)))
         after: list[tuple[int, int]] = []
-        if a == "*":
-            after += [(left + 1, right), *([(left, right + 1)] if b else ())]
-        if b == "*":
-            after += [(left, right + 1), *([(left + 1, right)] if a else ())]
-        if not after and a and b and (a == b or "?" in (a, b)):
+        if a == any_number:
+            after += [(left + 1, right), *([(left, right + 1)] if b is not None else ())]
+        if b == any_number:
+            after += [(left, right + 1), *([(left + 1, right)] if a is not None else ())]
+        if not after and a is not None and b is not None and same(a, b):
             after = [(left + 1, right + 1)]
         for place in after:
             if place not in seen:

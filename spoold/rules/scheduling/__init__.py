@@ -3,6 +3,7 @@
     graph       which tasks wait for which, and cycles among them
     resources   what is counted: how much a task uses, how much there is
     shares      the slots of each class, and what it may borrow
+    ramp        how tasks follow after one has tried a quota
     windows     the starts of the last seconds
     moment      one moment, on both clocks of the leader
     spending    what attempts came to, by the budgets on which they draw
