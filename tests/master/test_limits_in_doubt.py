@@ -164,6 +164,36 @@ def test_a_start_during_a_slow_look_counts_from_its_end() -> None:
     assert made.state("b") == "claimed"
 
 
+def test_a_record_that_is_written_during_a_slow_takeover_counts_from_its_end() -> None:
+    made = Cluster("[limits.api]\nrate = {count = 1, per_s = 2}\n")
+    made.master("m1")
+    worker = made.worker("w1", 4)
+    made.settle()
+    for name in ("a", "b"):
+        made.submit(f"{name}.json", json.dumps({"id": name, "command": ["work"], "uses": ["api"]}))
+    made.step("m1")
+    made.crash("m1")
+
+    def late() -> None:
+        """The answer takes longer than the window, and only at its end the task is claimed and ends."""
+        made.pass_time(3)
+        worker.actor.step()
+        made.finish("a")
+        worker.actor.step()
+
+    made.master("m2").fs.hang("list", "ready", late)
+    while made.state("a") == "ready":
+        made.pass_time(0.5)
+        made.step("m2")
+    assert (made.state("a"), made.fs.list("claimed/w1")) == ("completed", [])
+    for _ in range(5):
+        made.step("m2")
+    assert made.state("b") == "waiting", "a began a moment ago"
+    made.advance(3)
+    made.settle()
+    assert made.state("b") == "claimed"
+
+
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EIO, errno.ENOENT])
 def test_whatever_call_of_a_new_leader_is_refused_the_limit_holds(code: int) -> None:
     number, struck = 0, True
