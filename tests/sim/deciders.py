@@ -59,7 +59,7 @@ class Decider(Client):
         return self._weather.draw(self.base, *what)
 
     def _submit_one(self, task_id: str) -> None:
-        task: dict[str, Any] = {"id": task_id, "type": "wide", "command": ["work"], "max_retries": 20}
+        task: dict[str, Any] = {"id": task_id, "type": "wide", "command": ["work"], "max_retries": 5}
         kind = self._draw("kind", task_id)
         decided = self._laws.decided
         if kind < 0.7:

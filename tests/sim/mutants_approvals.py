@@ -81,7 +81,7 @@ def requests_left_at_the_end() -> list[Swap]:
 
 @approvals.add("a task that waits for people is let go when they answer", "An answer is not told to the gates.")
 def answer_not_heard() -> list[Swap]:
-    return [(TaskRequests, "_publish", lambda self, task_key: None)]
+    return [(TaskRequests, "_publish", lambda self, desk, task_key: None)]
 
 
 @approvals.add("the result says what was answered", "The result says the first choice, whatever was answered.")
