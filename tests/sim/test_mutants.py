@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from argparse import ArgumentTypeError
+from typing import Any
 
 import pytest
 
 from spoold.protocol.names import TaskName
 from tests.sim.mutants import BY_NAME, MUTANTS, hunt
+from tests.sim.mutation import Mutant
 from tests.sim.universe import simulate
 from tools.turns import Part, part
 
@@ -33,6 +36,26 @@ def test_a_broken_law_is_noticed_within_a_few_seeds(name: str) -> None:
     found = hunt(BY_NAME[name], budget=BUDGET)
     assert found.broken is not None
     assert found.broken.partition(":")[0] in QUICK[name].split(" or ")
+
+
+def _signature(member: Any) -> inspect.Signature | None:
+    if isinstance(member, staticmethod | classmethod):
+        member = member.__func__
+    elif isinstance(member, property):
+        member = member.fget
+    return inspect.signature(member) if callable(member) else None
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_what_a_mutant_puts_there_can_be_called_as_what_it_replaces(mutant: Mutant) -> None:
+    for owner, name, substitute in mutant.swaps():
+        real, other = _signature(vars(owner)[name]), _signature(substitute)
+        if real is None or other is None:
+            continue
+        needed = [one for one in real.parameters.values() if one.default is one.empty]
+        by_name = [one.name for one in needed if one.kind is one.KEYWORD_ONLY]
+        in_order = [one for one in needed if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+        other.bind(*in_order, **dict.fromkeys(by_name))
 
 
 def test_every_mutant_has_a_name_of_its_own_and_says_what_it_breaks() -> None:
