@@ -15,6 +15,7 @@ from typing import Any
 from tools.laboratory.channel import Failed
 from tools.laboratory.guests import wait_until
 from tools.laboratory.lab import Lab
+from tools.laboratory.matrix import exclusion
 from tools.laboratory.matrix.faults import Fault
 from tools.laboratory.matrix.ledger import Ledger, Verdict, judge
 from tools.laboratory.matrix.pool import Pool
@@ -139,6 +140,7 @@ def _gather(pool: Pool, workload: Workload) -> Ledger:
         undone=pool.undone,
         stems=workload.stems,
         refused=frozenset(workload.refused),
+        exclusion=exclusion.of(workload),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tools.laboratory.guests import HERE, wait_until
-from tools.laboratory.matrix import names, outages, silences, undone, writers
+from tools.laboratory.matrix import exclusion, names, outages, silences, undone, writers
 from tools.laboratory.matrix.pool import FILL, LEADER, Pool
 from tools.laboratory.matrix.told import Told, Unproven
 from tools.laboratory.matrix.workload import Workload, steady, under_fault
@@ -111,6 +111,29 @@ def suspended(pool: Pool) -> Told:
     time.sleep(2)
     pool.lab.guests["laptop3"].thaw()
     return Told(1, f"{len(running)} commands slept with it")
+
+
+def in_turn(pool: Pool) -> Told:
+    """The leader dies, then a worker, then the cable of the laptop that leads is pulled, all under tasks that exclude
+    each other.
+    """
+    wait_until("laptop3 has a command running", lambda: pool.running_on("laptop3"), 60)
+    epoch, leader = outages.lease(pool)
+    pool.kill(leader, "master")
+    outages.next_leader(pool, epoch)
+    pool.start(leader, "master")
+    wait_until("laptop3 has a command running", lambda: pool.running_on("laptop3"), 60)
+    pool.kill("laptop3", "worker")
+    time.sleep(RESTART_S)
+    pool.start("laptop3", "worker")
+    epoch, leader = outages.lease(pool)
+    wait_until(f"{leader} has a command running", lambda: pool.running_on(leader), 60)
+    pool.lab.network.cut(leader)
+    told = outages.next_leader(pool, epoch)
+    time.sleep(outages.DEAD_S)
+    left = len(pool.on_disk("ls waiting ready claimed").split())
+    pool.lab.network.heal(leader)
+    return Told(3, f"{told}; with {left} tasks left")
 
 
 def share_full(pool: Pool) -> Told:
@@ -218,6 +241,13 @@ FAULTS = {
         Fault("leader-killed", leader_killed),
         Fault("leader-laptop-killed", leader_laptop_killed, fences=True),
         Fault("cut-off", outages.cut_off, fences=True),
+        Fault(
+            "exclusive",
+            in_turn,
+            fences=True,
+            workload=exclusion.exclusive,
+            settings=outages.SETTINGS + exclusion.SETTINGS,
+        ),
         Fault("hung-mount", outages.hung_mount, fences=True),
         silence("server-away", silences.server_away, 40),
         Fault("server-frozen", outages.server_frozen),

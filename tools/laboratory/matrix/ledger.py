@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tools.laboratory.matrix.exclusion import CLOCK_S, Exclusion
 from tools.laboratory.matrix.trace import Execution, overlap_s
 
 _MOVING = re.compile(r"(waiting|ready|claimed)/[^/]+/\d+\.[^.]+\.([^.]+)\.a(\d+)f\d+c\d+[^/]*\.json")
@@ -17,8 +18,6 @@ _RETURNED = re.compile(r"(returned)/\d+\.[^.]+\.([^.]+)\.a(\d+)f\d+c\d+[^/]*\.js
 _ENDED = re.compile(r"(completed|failed)/([^.]+)\.(\d+)\.([^.]+)\.json")
 _ARCHIVED = re.compile(r"(archive)/../([^.]+)\.(\d+)\.([^.]+)\.(?:completed|failed)\.json")
 _TAKEN = frozenset({"worker_died", "handed_back"})
-# What the reading of two guests' clocks may be wrong by.
-CLOCK_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +48,7 @@ class Ledger:
     parents: what each task waits for. results: name of the file → id, attempt, status. commits: the COMPLETED lines
     of all journals. blind: laptops that lost their memory to a power cut. undone: the server lost its own.
     stems: how many tasks come of drops that name no id. refused: drops that may stay in rejected/, with a reason.
+    exclusion: what must not run at once.
     """
 
     parents: Mapping[str, tuple[str, ...]]
@@ -60,6 +60,7 @@ class Ledger:
     undone: bool = False
     stems: Mapping[str, int] = field(default_factory=dict)
     refused: frozenset[str] = frozenset()
+    exclusion: Exclusion = field(default_factory=Exclusion)
 
 
 @dataclass(slots=True)
@@ -94,6 +95,7 @@ def judge(seen: Ledger, overlap_allowed_s: float = 0.0, *, unbroken: bool = Fals
     if unbroken:
         again = sorted(task for task, token in committed.items() if token.attempt > 1)
         verdict.problems += [f"{task} ended as attempt {committed[task].attempt}" for task in again]
+    verdict.problems += seen.exclusion.problems(seen.executions)
     overlaps = overlap_s(seen.executions)
     verdict.overlap_s = max(overlaps.values(), default=0.0)
     verdict.problems += [

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
 from tools.laboratory.guests import HERE
 
@@ -21,19 +22,23 @@ STEADY, STEADY_S = 12, 45
 class Workload:
     """Tasks as lines of a batch, and what each waits for.
 
-    stems: how many more come of drops of this stem that name no id; refused: drops that may stay in rejected/.
+    stems: how many more come of drops of this stem that name no id; refused: drops that may stay in rejected/;
+    more: what tasks say beside their length and order.
     """
 
     lines: list[str] = field(default_factory=list)
     parents: dict[str, tuple[str, ...]] = field(default_factory=dict)
     stems: dict[str, int] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
+    more: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def add(self, task: str, seconds: int, after: tuple[str, ...] = (), priority: int = 0) -> None:
-        """One task that works that long."""
+    def add(self, task: str, seconds: int, after: tuple[str, ...] = (), priority: int = 0, **more: Any) -> None:
+        """One task that works that long; more: other fields of it."""
         told = {"id": task, "command": ["sh", WORK, str(seconds)], "after": list(after), "priority": priority}
-        self.lines.append(json.dumps(told))
+        self.lines.append(json.dumps(told | more))
         self.parents[task] = after
+        if more:
+            self.more[task] = more
 
     def expect(self, more: Workload) -> None:
         """What somebody else submits: it counts, and is no line of this batch."""
