@@ -18,6 +18,7 @@ from rich.table import Table
 
 from tests.sim.mutants_approvals import approvals
 from tests.sim.mutants_budgets import budgets
+from tests.sim.mutants_classes import classes
 from tests.sim.mutants_clocks import clocks
 from tests.sim.mutants_drops import reused, slow
 from tests.sim.mutants_edges import edges
@@ -52,6 +53,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *families.all,
     *budgets.all,
     *limits.all,
+    *classes.all,
 )
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 BUDGET = 1500

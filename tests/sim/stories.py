@@ -321,6 +321,13 @@ STORIES = (
         exits=(("b", 1),),
     ),
     Story(
+        "a class has its slots back",
+        ("m1", "m2", "w1"),
+        (_work("a", **{"class": "spare"}), _work("b", **{"class": "spare"}), _work("c", **{"class": "own"})),
+        {"a": "completed", "b": "completed", "c": "completed"},
+        settings="[classes.own]\nslots = 1\n[classes.spare]\nslots = 0\nborrow = true\n",
+    ),
+    Story(
         "a quota is used up",
         ("m1", "m2", "w1"),
         (_work("a", uses=["llm"], max_retries=0), _work("b", uses=["llm"], max_retries=0)),

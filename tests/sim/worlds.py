@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.sim import (
     budgets,
+    classes,
     deciders,
     edges,
     limited,
@@ -114,9 +115,16 @@ _LIMITS: tuple[Change, ...] = (
     (programs, "exit_code", limited.limited_exit),
     (weather, "BLOWS", {kind: mean for kind, mean in weather.BLOWS.items() if kind != "clock"}),
 )
+# Tasks of classes, which have slots of their own or borrow some.
+_CLASSES: tuple[Change, ...] = (
+    (universe, "SETTINGS", classes.OF_CLASSES),
+    (universe, "Client", classes.ClassClient),
+    (universe, "Laws", classes.ClassLaws),
+)
 WORLDS: dict[str, tuple[Change, ...]] = {
     "approvals": _APPROVALS,
     "children": ((machine, "Programs", Families),),
+    "classes": _CLASSES,
     "fit": (),
     "budgets": _BUDGETS,
     "edges": _EDGES,
