@@ -47,7 +47,11 @@ def _number(value: Any) -> Any:
 
 def _auto(value: Any, seconds: abc.Callable[[Any], float]) -> float | str:
     """A timeout: "auto", which the pool finds by itself, or seconds."""
-    return "auto" if value == "auto" else seconds(value)
+    if isinstance(value, str):
+        if value == "auto":
+            return value
+        raise WrongValue('neither a number nor "auto"', 'write seconds without quotes, or "auto"')
+    return seconds(value)
 
 
 def _as_is(value: Any) -> Any:

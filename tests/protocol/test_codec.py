@@ -8,10 +8,11 @@ import orjson
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, SpoolError
+from spoold.protocol.fields import Strict
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.lanes import NO_WORD
 from spoold.protocol.names import BeatName
@@ -227,7 +228,15 @@ def test_the_place_of_a_mistake_is_named() -> None:
             "unknown field.",
             "another name of a field",
         ),
-        ('{"command": "x", "timeout": "soon"}', "timeout", "Given: 'soon'.", "write a number, without quotes."),
+        (
+            '{"command": "x", "timeout": "soon"}',
+            "timeout",
+            "neither a number nor \"auto\". Given: 'soon'.",
+            'write seconds without quotes, or "auto".',
+        ),
+        ('{"command": "x", "hold": ""}', "hold", "empty. Given: ''.", "write something between the quotes"),
+        ('{"calls": []}', "calls", "empty. Given: [].", "write at least one value"),
+        ('{"command": "x", "approval": {"ask": ""}}', "approval.ask", "empty.", "write something"),
         ('{"command": "x", "timeout": true}', "timeout", "not a number. Given: True.", "write a number."),
         ('{"command": "x", "priority": true}', "priority", "not a number", "write a number."),
         ('{"command": "x", "requires": {"mem": true}}', "requires.mem", "not a number", "write a number."),
@@ -285,13 +294,21 @@ def test_a_fault_of_no_one_field_says_what_to_do(text: str, mend: str) -> None:
     assert refused(caught.value).mend == mend
 
 
+class _Divisible(Strict):
+    by_three: int = Field(multiple_of=3)
+
+
 def test_what_is_missing_is_named_and_what_nobody_foresaw_has_the_words_of_the_validator() -> None:
     with pytest.raises(BadFile) as caught:
         codec.check(Marker, {}, FILE)
     assert (caught.value.field, caught.value.problem, caught.value.mend) == ("spool_id", "missing.", "add it.")
     with pytest.raises(BadFile) as caught:
         codec.check(Marker, {"spool_id": "s", "claim": "link"}, FILE)
-    assert "'rename' or 'lock'" in caught.value.problem
+    assert "not a value that it may have" in caught.value.problem
+    assert refused(caught.value).mend == "use 'rename' or 'lock'."
+    with pytest.raises(BadFile) as caught:
+        codec.check(_Divisible, {"by_three": 4}, FILE)
+    assert "multiple of 3" in caught.value.problem
     assert refused(caught.value).mend == "correct this field."
 
 
