@@ -32,6 +32,11 @@ class OwnDoor:
     promised: dict[BatchName, Accepted] = field(default_factory=dict)
     in_doubt: bool = False
 
+    @property
+    def number(self) -> int:
+        """Its number among the doors of this master, which may have several in one epoch."""
+        return int(self.path.rpartition(".")[2])
+
     def came(self, name: DoorEntry) -> None:
         """Note a drop or a batch that stands here now, as its name says."""
         if isinstance(name, TaskName):

@@ -109,8 +109,9 @@ class Questions:
         desk.journal.note("APPROVAL_EXPIRED", entry.name.id, entry.name.attempt, on_expire=approval.on_expire)
 
     def _post(self, desk: Desk, entry: Entry, verb: Verb, **more: Any) -> None:
-        """Publish a request of the leader's own, and see it at once. No name is used twice."""
-        unique = f"{entry.name.order}-{base36(desk.epoch, 1)}-{next(self._numbers)}"
+        """Publish a request of the leader's own, and see it at once. No name is used twice, so it says the door too:
+        a leader that was in doubt whether it leads begins its epoch anew, and numbers from 0."""
+        unique = f"{entry.name.order}-{base36(desk.epoch, 1)}-{base36(desk.door.number, 1)}-{next(self._numbers)}"
         request = control.post(
             desk.store, verb, entry.name.id, unique, order=entry.name.order, durable=desk.store.durable, **more
         )

@@ -64,6 +64,20 @@ def test_it_is_asked_for_once_and_the_answer_reaches_the_task_and_its_result() -
     }
 
 
+def test_a_leader_that_begins_its_epoch_anew_gives_no_question_a_name_that_another_had() -> None:
+    """A listing may hide a question of a moment ago, and the leader asks again: two files, not one."""
+    made = waiting()
+    (before,) = [name for name in made.fs.list("control") if name.startswith("ask.")]
+    made.fs.unlink(f"control/{before}")
+    (door,) = made.fs.list("admitting")
+    made.fs.rmdir(f"admitting/{door}")
+    drop(made, "u")
+    made.advance(10)
+    (after,) = [name for name in made.fs.list("control") if name.startswith("ask.")]
+    assert made.fs.list("admitting") != [door]
+    assert after != before
+
+
 def test_it_is_asked_for_when_nothing_else_is_in_the_way_and_may_be_answered_before() -> None:
     made = cluster()
     drop(made, "p")
