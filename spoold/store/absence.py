@@ -5,20 +5,27 @@ Before you forget a task, a claim or a writer because a file is missing, ask her
 
 Law: "not found" alone proves nothing. A name is gone when its directory does not list it, and a directory is gone
 when its parent does not list it. Nothing is gone because one of the spool's own directories (`layout.TREE`) is
-missing above it: that is an error.
+missing above it: that is an error. A root without the marker is no spool but the folder below an unmounted share.
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 
+from spoold.protocol import layout
 from spoold.system.filesystem import FileSystem
+
+_ALWAYS = frozenset(layout.TREE) - layout.LATER
 
 
 def listed(fs: FileSystem, path: str) -> bool:
     """Whether the directory of a path lists its last part. Errors: OSError from listing."""
     directory, _, name = path.rpartition("/")
-    return name in fs.list(directory)
+    names = fs.list(directory)
+    if not directory and layout.MARKER not in names:
+        raise FileNotFoundError(errno.ENOENT, "the share is not mounted: its root has no marker", layout.MARKER)
+    return name in names
 
 
 def stands(fs: FileSystem, path: str) -> bool:
@@ -53,7 +60,7 @@ def names_in(fs: FileSystem, directory: str, blocked: set[str] | None = None, kn
         blocked.add(directory)
         return list(known)
     except FileNotFoundError:
-        if stands(fs, directory):
+        if directory in _ALWAYS or stands(fs, directory):
             raise
         return []
 

@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from spoold.protocol import layout
 from spoold.store import absence
 from spoold.store.store import clear_directory
 from spoold.system.memory import MemoryFileSystem
@@ -58,6 +59,22 @@ def test_the_spools_own_directories_are_never_gone(fs: FaultyFileSystem) -> None
     for ask in (absence.stands, absence.read, absence.remove):
         with pytest.raises(FileNotFoundError):
             ask(fs, "ready/lane/x")
+
+
+def test_below_an_unmounted_share_none_of_the_spools_directories_counts_as_empty() -> None:
+    """A listing that found nothing there would make a new leader skip records, or forget a change of settings."""
+    below = MemoryFileSystem()
+    for directory in ("results", "settings", "claimed/w1"):
+        with pytest.raises(FileNotFoundError):
+            absence.names_in(below, directory)
+
+
+def test_what_an_earlier_release_did_not_make_is_empty_in_a_spool_that_is_mounted() -> None:
+    spool = MemoryFileSystem()
+    spool.write(layout.MARKER, b"{}", durable=False)
+    assert absence.names_in(spool, "settings") == []
+    with pytest.raises(FileNotFoundError):
+        absence.names_in(spool, "results")
 
 
 def test_a_name_wrongly_believed_absent_is_read_after_a_listing(fs: FaultyFileSystem) -> None:
