@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from spoold.client.budgets import raise_budget
 from spoold.client.spool_client import SpoolClient
 from spoold.protocol.errors import SpoolError
 from tests.sim import lockers
@@ -21,6 +22,8 @@ from tests.support.faults import Crashed
 TICK_S = 0.5
 ROUNDS_MAX = 200
 REST_ROUNDS = 14
+# By then one task has ended, in most of the crashes.
+RAISED_AT = 24
 SETTINGS = """
 [heartbeat]
 interval_s = 1
@@ -42,6 +45,7 @@ class Story:
     """What is submitted and how it ends. turn: what else happens, looked at in every round.
 
     exits: exit codes of attempts that are not well, by id and attempt; None: that command never ends by itself.
+    result: what each attempt that ends well writes as its result.
     """
 
     name: str
@@ -51,6 +55,7 @@ class Story:
     settings: str = ""
     exits: tuple[tuple[str, int | None], ...] = ()
     turn: Callable[[Play], None] | None = None
+    result: bytes = b""
 
 
 class Play:
@@ -178,6 +183,8 @@ class Play:
                     node.runner.scratch.write(key, "result.json", REPORT)
                     node.runner.finish(key, exit_code=75)
                 elif code is not None:
+                    if self.story.result:
+                        node.runner.scratch.write(key, "result.json", self.story.result)
                     node.runner.finish(key, exit_code=code, output=f"{key}\n")
 
     def _over(self) -> bool:
@@ -232,11 +239,21 @@ def _rejects_retries_and_approves(play: Play) -> None:
         play.wish(lambda spool: spool.approve("a"))
 
 
+def _raises(play: Play) -> None:
+    """The budget is enough for one of the tasks, whichever it is, until somebody adds to it."""
+    begun = [task["id"] for task in play.story.tasks if play.cluster.where(task["id"]) in ("claimed", "completed")]
+    if len(begun) > 1 and "raises" not in play.happened:
+        raise Broken(f"budget: {' and '.join(begun)} have begun, and the budget is enough for one")
+    if play.once("raises", play.round >= RAISED_AT):
+        play.wish(lambda spool: raise_budget(spool, "purse", {"cost_usd": 1.0}))
+
+
 def _is_asked(play: Play) -> bool:
     return any(name.startswith("ask.a.") for name in play.cluster.fs.list("control"))
 
 
 _APPROVAL: dict[str, Any] = {"ask": "Deploy?", "choices": ["yes", "no"]}
+_PAID: dict[str, Any] = {"budgets": ["purse"], "budget": {"cost_usd": 0.1}}
 
 STORIES = (
     Story("first task", ("m1", "w1"), (_work("a"),), {"a": "completed"}),
@@ -326,6 +343,15 @@ STORIES = (
         (_work("a", **{"class": "spare"}), _work("b", **{"class": "spare"}), _work("c", **{"class": "own"})),
         {"a": "completed", "b": "completed", "c": "completed"},
         settings="[classes.own]\nslots = 1\n[classes.spare]\nslots = 0\nborrow = true\n",
+    ),
+    Story(
+        "a budget is spent, and raised",
+        ("m1", "m2", "w1"),
+        (_work("a", **_PAID), _work("b", **_PAID)),
+        {"a": "completed", "b": "completed"},
+        settings="[budgets.purse]\ncost_usd = 0.1\n",
+        turn=_raises,
+        result=b'{"cost_usd": 0.1}',
     ),
     Story(
         "a quota is used up",
