@@ -120,6 +120,7 @@ class _Gathering:
         fs, settings, drop = self._store.fs, self._store.settings, self._located.drop
         if not self._located.path.startswith(f"{layout.PENDING}/"):
             return replace(self._base, awaits=told_of(self._located.path, self._picture.warnings))
+        self._base = replace(self._base, disk=self._store.room())
         if not (drop.endswith(UNIQUE) or is_our_batch(drop)):
             with contextlib.suppress(OSError):
                 self._base = replace(self._base, held=fs.has_writer(self._located.path) is True)

@@ -12,13 +12,14 @@ One `step()` = list → view → plan (in `rules`) → move → report.
       usage       how much of each resource is used    orders      the numbers that it gives
       report      notices for people                   rejects     what it remembers of rejected/
       step_state  the state of this step so far        ends        attempts whose end it saw
-      starts      when tasks that use limits started
+      starts      when tasks that use limits started   health      room on the share, and how attempts ended
     changes     which listings are wanted, and what they changed in the view
     place       where a token is, as a value
     misnamed    files among the tasks whose names are no task's
     archived    which ids are in the archive, in few bytes
     takeover    what a new leader reads before it plans
     following   what has changed since the last listings
+    tallying    how attempts ended, as the listings show it
     relisting   waiting/ listed anew; which tasks are missing, and for how long
     cadence     how often each directory is listed, and how long the leader rests
     learning    the type of task of a claim, its deadline, and its budgets
@@ -57,6 +58,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     feed        results of attempts → the parts that decide by their cost
     budgets     what attempts cost, and what those that may run have reserved
     coverage    which of them were handed on
+    alerts      what people are told of, once for each time that it begins
     reporting   heartbeat and status snapshot
     lock_report who holds locks and who waits for them
     outlook     the tasks that are left, by type and lane, and the workers that can run them

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from spoold.master.archived import still_archived
 from spoold.master.ends import Ends
+from spoold.master.health import Health
 from spoold.master.learned import Learned
 from spoold.master.missing import Missing
 from spoold.master.orders import Orders
@@ -89,6 +90,7 @@ class Desk:
     missing: Missing = field(default_factory=Missing)
     rejects: Rejects = field(default_factory=Rejects)
     ends: Ends = field(default_factory=Ends)
+    health: Health = field(default_factory=Health)
     book: Book = field(default_factory=Book)
     ruled_by: Settings | None = None
     ledger: Ledger | None = None
@@ -280,8 +282,9 @@ class Desk:
         self.recorded.pop(ended.encode(), None)
         self.view.forget_place(place)
         self.view.settle(name.id, State.FAILED, layout.FAILED, ended.encode())
-        k, learned = key(name.id), self.learned
-        self.ends.see(self.view.where[k], learned.lanes.get(k), learned.asked_by(k))
+        k, lane, claimed = key(name.id), self.learned.lanes.get(key(name.id)), place.state is State.CLAIMED
+        self.ends.see(self.view.where[k], lane, self.learned.asked_by(k))
+        self.health.failed(k, lane, self.store.settings.alerts, self.step.now.monotonic, ran=claimed)
         self.ended(key(name.id))
         if status is not Status.SKIPPED:
             self.report.ended(error.cause or error.code)

@@ -64,8 +64,8 @@ class Drops:
         dues = (self._growing.next_due(), self._stuck.next_due(), self._originals.next_due())
         return min((due for due in dues if due is not None), default=None)
 
-    def step(self, desk: Desk) -> int:
-        """Judge the drops in pending/. Returns how many drops are left for the next step. Errors: OSError."""
+    def step(self, desk: Desk, *, closed: bool = False) -> int:
+        """Judge the drops in pending/, none if closed; returns how many are left to judge. Errors: OSError."""
         self._originals.step(desk)
         drops = desk.view.pending
         remembered: tuple[dict[str, Any], ...] = (self._growing.young, self._judging, self._stuck.drops)
@@ -73,6 +73,8 @@ class Drops:
             for gone in [drop for drop in known if not _stands(drops, drop)]:
                 del known[gone]
                 self.lost.add(gone)
+        if closed:
+            return 0
         self._lines, self._chosen, self._judged = judging.CHECKED_PER_STEP, {}, 0
         settled: set[str] = set()
         seen = 0

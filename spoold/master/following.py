@@ -8,6 +8,7 @@ from __future__ import annotations
 from spoold.master.cadence import wanted_now
 from spoold.master.desk import Desk
 from spoold.master.learning import learn
+from spoold.master.tallying import tally
 from spoold.protocol.lifecycle import State
 
 
@@ -25,6 +26,7 @@ def follow(desk: Desk) -> None:
         place = desk.view.where.get(task_key)
         if place is not None and place.state not in (State.COMPLETED, State.FAILED):
             desk.view.members.came(task_key, place.name)
+    tally(desk, changes.came)
     for task_key in changes.ended:
         desk.ended(task_key)
     for task_key in changes.revived:

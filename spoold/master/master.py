@@ -206,7 +206,7 @@ class Master:
         for stage in STAGES:
             stage.run(desk, duties)
         dues = [
-            duties.drops.next_due(),
+            desk.health.next_due() if duties.closed else duties.drops.next_due(),
             duties.batches.next_due(),
             duties.kept.next_due(),
             duties.rejudging.next_due(),
@@ -218,7 +218,8 @@ class Master:
         if not desk.polling.rationed or duties.reporting.stale:
             dues += [self._presence.next_due(), duties.report_due]  # else the step that renews the token does these
         step, now, left = desk.step, desk.step.now.monotonic, duties.left
-        unsettled = step.busy or left or step.unsure or desk.missing or desk.door.half or duties.drops.undecided(desk)
+        undecided = not duties.closed and duties.drops.undecided(desk)
+        unsettled = step.busy or left or step.unsure or desk.missing or desk.door.half or undecided
         due = min(due for due in dues if due is not None)
         self._due = now if unsettled else due
         since_s, self._stepped_at = now - self._stepped_at, now

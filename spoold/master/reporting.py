@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from spoold.master import lock_report, outlook
+from spoold.master.alerts import Alerts, left_behind
 from spoold.master.desk import Desk
 from spoold.master.leadership import Leadership
 from spoold.master.placing import is_halted
@@ -68,6 +69,7 @@ class Reporting:
         self._blocked: list[str] = []
         self._looked_at: float | None = None
         self._announced: frozenset[str] = frozenset()
+        self._alerts, self._alone = Alerts(), False
 
     def asleep(self, desk: Desk) -> set[str]:
         """Return the nodes whose newest beat, as listed in this step, was read and says that they sleep."""
@@ -117,12 +119,12 @@ class Reporting:
         self._count_rejected(desk)
         self._judge_mounts(desk)
         self._look_at_tree(desk)
-        if self._published_at is None and (before := snapshots.latest(desk.store.fs)) is not None:
-            self._estimates.begin(before[1].durations)
-        snapshot = self._snapshot(desk, leadership, growing)
-        if self._published_at is None:
-            for name in snapshots.list_snapshots(desk.store.fs):  # of former leaders
-                take_away(desk, layout.join(layout.STATUS, name.encode()))
+        if self._published_at is None and (before := left_behind(desk)) is not None:
+            self._estimates.begin(before.durations)
+            self._alerts.begin(before.alerts)
+        picture = self._snapshot(desk, leadership, growing)
+        alerts = self._alerts.judge(desk, picture, self._beats, self._announced)
+        snapshot = picture.model_copy(update={"alerts": alerts})
         self._published_at, self.stale = desk.step.now.monotonic, False
         # A snapshot whose publishing failed may yet appear, so its name is never used again.
         try:
@@ -131,6 +133,17 @@ class Reporting:
             # Moves need no room, a report does: on a full share the work goes on and the snapshot grows old.
             if classify(error) is not Meaning.FULL and not isinstance(error, NotADirectoryError):
                 raise
+            return  # what no snapshot says is not told either
+        self._clear_former(desk)
+        self._alerts.tell(desk)
+
+    def _clear_former(self, desk: Desk) -> None:
+        """Remove the snapshots of former leaders, once what they say of alerts stands in one of this leader."""
+        former = [] if self._alone else snapshots.list_snapshots(desk.store.fs)
+        self._alone = True
+        for name in former:
+            if name.epoch != desk.epoch:
+                take_away(desk, layout.join(layout.STATUS, name.encode()))
 
     def _read_beats(self, desk: Desk) -> None:
         for node, beat in desk.view.beats.items():
@@ -246,7 +259,7 @@ def _warnings(desk: Desk, growing: dict[str, BadFile]) -> list[str]:
     if (more := len(notices) - NOTICES_SHOWN) > 0:
         notices[NOTICES_SHOWN:] = [f"warnings that are not shown here, and may be of the same kind: {more:,}"]
     warnings = list(dict.fromkeys((*notices, *named(desk.report.locked), *named(list(found.values())))))
-    warnings += desk.store.room_warnings()
+    warnings += desk.health.warnings(desk.store, desk.step.now.monotonic)
     warnings += desk.view.misnamed.warnings()
     warnings += desk.store.revisions.warnings[:NOTICES_SHOWN]
     if desk.step.now.monotonic - desk.report.undone_at < UNDONE_SHOWN_S:

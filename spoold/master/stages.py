@@ -32,8 +32,8 @@ class Duties:
     """The memory of the stages over the steps of one epoch, and the results that one stage leaves to later ones.
 
     relist: lists unpolled directories again, when it is time. followed: the polled ones were listed for this step
-    already. dead: nodes to be reaped; left: drops for the next step; taken: tasks that were put into ready/;
-    report_due: when (monotonic, s) the next snapshot is due.
+    already. dead: nodes to be reaped; closed: the share is full, so no drop is admitted; left: drops for the next
+    step; taken: tasks that were put into ready/; report_due: when (monotonic, s) the next snapshot is due.
     """
 
     leadership: Leadership
@@ -52,6 +52,7 @@ class Duties:
     clearing: Clearing = field(default_factory=Clearing)
     followed: bool = False
     dead: list[str] = field(default_factory=list)
+    closed: bool = False
     left: int = 0
     taken: int = 0
     report_due: float = 0.0
@@ -98,7 +99,9 @@ def _announce(desk: Desk, duties: Duties) -> None:
 
 
 def _drops(desk: Desk, duties: Duties) -> None:
-    duties.left = duties.drops.step(desk)
+    pending, now = bool(desk.view.pending), desk.step.now.monotonic
+    duties.closed = pending and not desk.health.admits(desk.store, now)
+    duties.left = duties.drops.step(desk, closed=duties.closed)
 
 
 def _batches(desk: Desk, duties: Duties) -> None:

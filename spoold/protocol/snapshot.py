@@ -99,6 +99,22 @@ class Durations(_Part):
     p95_s: float = 0
 
 
+class Alert(_Part):
+    """One alert that stands. since: when it rose (RFC 3339); subject: what it is about, '' for the whole spool.
+
+    value and threshold: figures in the unit of the setting; text: a sentence; task: the id of the task that tells of
+    it, '' where there is none.
+    """
+
+    name: str
+    subject: str = ""
+    since: str = ""
+    value: float = 0
+    threshold: float = 0
+    text: str = ""
+    task: str = ""
+
+
 def no_tasks() -> dict[str, int]:
     """The counts of one type in `types`: active is ready and running together, which limits cap."""
     return {"waiting": 0, "ready": 0, "running": 0, "active": 0}
@@ -128,4 +144,5 @@ class Snapshot(_Part):
     paused: tuple[str, ...] = ()
     halted: bool = False
     settings: str = ""
+    alerts: tuple[Alert, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -7,6 +7,7 @@
     attempts/    how an attempt ended, its cost, and whether there is another one
     cluster/     the dead nodes, the leader, the right time, and how fast tasks end
     share/       is the mount safe, does it have room, and who can use it?
+    alerts/      what people are told of, once for each time that it begins
     tree/        is the one-token law true of this tree, and which tasks are old enough for the archive?
     answers/     why a task is not running, in words; which tasks a person means
 

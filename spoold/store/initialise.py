@@ -23,8 +23,8 @@ UNFINISHED = f"{layout.MARKER}.new"
 
 SETTINGS_TEMPLATE = b"""\
 # Settings of this spool, read by every node when it starts. Times are in seconds.
-# Each line shows the default; only [types.review], [limits.api], [classes.critical] and [budgets.nightly] are
-# examples, since there are no limits, classes and budgets, and no type has settings, until you write some.
+# Each line shows the default; only [types.review], [limits.api], [classes.critical], [budgets.nightly] and lines that
+# say so are examples: there are no limits, classes and budgets, and no type has settings, until you write some.
 # timeout = 1800            # one attempt of a task that does not say otherwise
 
 # [heartbeat]
@@ -96,8 +96,21 @@ SETTINGS_TEMPLATE = b"""\
 
 # [disk]
 # warn = 0.80               # of the share in use
-# stop = 0.95               # no more starts, unless enough_free_mb are free
+# stop = 0.95               # nothing is admitted and nothing starts, unless enough_free_mb are free
 # enough_free_mb = 1024
+
+# [alerts]                  # what people are told of; a line with an example is off until you write it
+# failure_rate = 0.1        # example: more than this part of the last 100 attempts failed
+# memory = 0.8              # example: more than this part of a node's memory is in use
+# queue = 100               # example: more tasks than this wait or are ready
+# budget = 0.8              # this part of a budget is spent
+# stuck_s = 600             # tasks are ready, a worker has nothing to do, and nothing starts for so long; 0: off
+# dead_s = 600              # how long the alert of a dead node stands; 0: off
+# followers = 0             # fewer workers on other hosts and standbys than this
+# limits = true             # a limit is closed
+# disk = true               # the share is fuller than [disk] warn, and than stop
+# after_s = 10              # how long memory, queue or followers are out of bounds before that is an alert
+# task = {type = "notify"}  # example: each alert becomes one task of this type, with the alert as its input
 
 # [durability]
 # fsync = true

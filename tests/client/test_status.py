@@ -206,7 +206,7 @@ def test_a_share_that_fills_up_is_told_though_its_leader_cannot(monkeypatch: pyt
     picture, _ = look(cluster)
     assert picture.source == "leader"
     assert picture.warnings == (
-        "the share is 99 % full; no new task starts until space is freed ([disk] in spool.toml)",
+        "the share is 99 % full; no drop is admitted and no task starts until space is freed ([disk] in spool.toml)",
     )
 
 

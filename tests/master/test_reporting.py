@@ -105,12 +105,19 @@ def test_however_many_drops_may_not_be_moved_a_snapshot_names_the_first_few_and_
 
 def test_a_full_share_and_the_workers_own_notes_are_told() -> None:
     made = busy()
+    made.nodes["w1"].frozen = True
+    made.nodes["w2"].frozen = True
+    submit(made, "late")
+    made.settle()
     made.fs.write("somebody-elses-file", bytes(1 << 22), durable=False)
     made.fs.capacity = made.fs.usage().total_bytes - made.fs.usage().free_bytes + (1 << 17)
-    submit(made, "late")
+    made.nodes["w1"].frozen = False
+    made.nodes["w2"].frozen = False
     made.advance(20)
     warnings = snapshot(made).warnings
-    assert any(re.match(r"the share is 9\d % full; no new task starts", line) for line in warnings)
+    assert any(
+        re.match(r"the share is 9\d % full; no drop is admitted and no task starts", line) for line in warnings
+    )
     assert any(line == "w1: the share is full: nothing new is started" for line in warnings)
 
 

@@ -320,7 +320,7 @@ def test_known_names_are_told_once_and_only_a_task_has_room_for_other_data() -> 
         assert known == sorted(set(known))
     with pytest.raises(BadFile) as caught:
         load_settings(b"zzz = 1", FILE)
-    assert caught.value.mend.startswith("remove it; known here: budgets, children, classes, ")
+    assert caught.value.mend.startswith("remove it; known here: alerts, budgets, children, classes, ")
 
 
 def test_a_fault_of_the_whole_says_no_field_and_shows_no_content() -> None:

@@ -338,6 +338,7 @@ ADVICE: list[tuple[str, Case, str, str]] = [
     ),
     ("all draining", replace(READY, workers=(replace(WORKER, draining=True),)), "drain", "start another worker"),
     ("a full share", replace(READY, disk=Room.FULL), "disk", Room.FULL.mend),
+    ("a full share at the door", replace(PENDING, disk=Room.FULL), "disk", Room.FULL.mend),
     (
         "left to others",
         replace(READY, workers=(replace(WORKER, avoids={"t": "no program"}),)),

@@ -47,7 +47,8 @@ def test_no_space_helps_where_no_inode_is_left(free: int, inodes: int | None, ve
 
 
 def test_people_are_told_what_is_short_and_how_to_mend_it() -> None:
-    none = "the share is out of inodes: 0 inodes left, one for each new file; no new task starts until files are"
+    stops = "; no drop is admitted and no task starts until"
+    none = f"the share is out of inodes: 0 inodes left, one for each new file{stops} files are"
     said = [warnings(2 * GIB, free, inodes, SETTINGS) for free in (GIB, GIB // 3, 0) for inodes in (None, 500, 0)]
     assert said == [
         [],
@@ -56,7 +57,7 @@ def test_people_are_told_what_is_short_and_how_to_mend_it() -> None:
         ["the share is 84 % full ([disk] in spool.toml)"],
         ["the share is 84 % full ([disk] in spool.toml)"],
         [f"{none} removed"],
-        *[["the share is 100 % full; no new task starts until space is freed ([disk] in spool.toml)"]] * 3,
+        *[[f"the share is 100 % full{stops} space is freed ([disk] in spool.toml)"]] * 3,
     ]
     assert all(is_warning(line) for lines in said for line in lines)
     assert not is_warning("w1: the share is full: nothing new is started")

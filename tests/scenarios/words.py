@@ -10,6 +10,8 @@ from tests.support.tokens import Token
 # Names hold the moment of admission; a suffix made from it stands in ids that nobody chose.
 _ORDER = re.compile(r"(?<=[./])[0-9a-z]{10}-[0-9a-z]{1,6}\.")
 _MADE = re.compile(r"-[0-9a-z]{8}(?=[-.])")
+# What of the detail of an event is worth a word.
+TOLD = ("drop", "code", "node", "name", "subject")
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -40,9 +42,7 @@ def told(event: Event) -> str:
     if event.task is not None:
         words.append(event.task if event.attempt is None else f"{event.task}.{event.attempt}")
     detail = event.detail if isinstance(event.detail, dict) else {}
-    return normalised(
-        " ".join([*words, *(str(detail[key]) for key in ("drop", "code", "node") if key in detail)]) + " "
-    ).strip()
+    return normalised(" ".join([*words, *(str(detail[key]) for key in TOLD if key in detail)]) + " ").strip()
 
 
 def seconds(text: str) -> float:

@@ -46,7 +46,10 @@ def test_the_settings_that_come_with_it_are_the_defaults(memory: MemoryFileSyste
     memory.write(layout.SETTINGS, "\n".join(line.removeprefix("# ") for line in lines[3:]).encode(), durable=False)
     opened = open_store(memory, ManualClock(), "x", "/spool").settings
     assert opened.types["review"].max_concurrent == 5
-    assert opened.model_copy(update={"types": {}, "limits": {}, "classes": {}, "budgets": {}}) == type(opened)()
+    assert opened.alerts.kind == "notify"
+    alerts = opened.alerts.model_copy(update=dict.fromkeys(("failure_rate", "memory", "queue", "task")))
+    none = {"types": {}, "limits": {}, "classes": {}, "budgets": {}, "alerts": alerts}
+    assert opened.model_copy(update=none) == type(opened)()
 
 
 def test_a_spool_is_made_once_and_a_half_made_one_can_be_finished(memory: MemoryFileSystem) -> None:

@@ -12,11 +12,14 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spoold.faces.cli import completing
+from spoold.faces.cli import completing, output
+
+if TYPE_CHECKING:
+    from spoold.client.spool_client import SpoolClient
 
 TYPE = Annotated[
     str | None,
@@ -201,3 +204,11 @@ def naming_options(fields: Mapping[str, Any]) -> Iterator[None]:
             raise
         part = "" if rest.isdigit() else rest
         raise BadFile(_OPTIONS[name], part, error.problem, error.mend) from None
+
+
+def warn_of_room(spool: SpoolClient) -> None:
+    """Say on stderr that what was submitted has to wait for room on the share, if it has."""
+    with spool.reaching():
+        room = spool.store.room()
+    if room.full:
+        output.remark(f"warning: {room.value}; the leader admits what you submit once there is room: {room.mend}")

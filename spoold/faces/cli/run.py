@@ -81,6 +81,7 @@ def run(
         anothers = task_id is not None and _is_there(spool, task_id)
         with drafting.naming_options(fields):
             submitted = spool.submit_from("the command", draft)
+        drafting.warn_of_room(spool)
         judged = task_id is None
         try:
             refused = spool.refusal(submitted)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from spoold.client.batches import Progress
-    from spoold.protocol.snapshot import Rates, Snapshot
+    from spoold.protocol.snapshot import Alert, Rates, Snapshot
 
 T = TypeVar("T")
 
@@ -124,7 +124,14 @@ def blocks(picture: Snapshot) -> list[Block]:
         parts.append(_nodes(picture))
     if picture.spent is not None and picture.spent.attempts:
         parts.append(Line(f"since these workers started: {summed(picture.spent)}"))
+    parts += [Line(f"ALERT {sentence(_alert(alert))}", "red") for alert in picture.alerts]
     return [*parts, *(Line(f"! {sentence(warning)}", "yellow") for warning in picture.warnings)]
+
+
+def _alert(alert: Alert) -> str:
+    """Return an alert as a line: what it is about, since when, and which task tells of it."""
+    task = f"; told by {alert.task}" if alert.task else ""
+    return f"{alert.name}: {alert.text} (since {alert.since}{task})"
 
 
 def blocks_of_batch(progress: Progress) -> list[Block]:

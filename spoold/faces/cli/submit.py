@@ -71,6 +71,7 @@ def submit(
         with drafting.naming_options(fields):
             drops = [drop for file, found in drafts for drop in _checked(spool, file, found)]
         spool.publish(drops)
+        drafting.warn_of_room(spool)
         ids = [task_id for drop in drops for task_id in drop.ids]
         if as_json:
             output.print_json({"ids": ids})

@@ -152,6 +152,19 @@ SNAPSHOT: Shape = {
     "paused": _texts,
     "halted": flag,
     "settings": text,
+    "alerts": listed(
+        part(
+            {
+                "name": text,
+                "subject": text,
+                "since": text,
+                "value": real(),
+                "threshold": real(),
+                "text": text,
+                "task": text,
+            }
+        )
+    ),
     "warnings": _texts,
 }
 _READ_HEARTBEAT, _READ_SNAPSHOT = part(HEARTBEAT), part(SNAPSHOT)

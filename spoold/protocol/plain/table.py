@@ -120,6 +120,21 @@ SETTINGS: Shape = {
     "children": table({"max_depth": whole(0, DEPTH_MAX), "max_per_task": whole(0, 1_000_000)}),
     "locks": table({"reserve_s": some_seconds, "max_reserve_s": some_seconds}),
     "disk": table({"warn": real(above=0, high=1), "stop": real(above=0, high=1), "enough_free_mb": whole(0)}),
+    "alerts": table(
+        {
+            "failure_rate": maybe(real(above=0, high=1)),
+            "memory": maybe(real(above=0, high=1)),
+            "queue": maybe(whole(1, 1_000_000_000)),
+            "budget": maybe(real(above=0, high=1)),
+            "stuck_s": seconds,
+            "dead_s": seconds,
+            "followers": whole(0, 1_000_000),
+            "limits": flag,
+            "disk": flag,
+            "after_s": seconds,
+            "task": maybe(table({"type": word})),
+        }
+    ),
     "durability": table({"fsync": flag}),
     "poll": table({"busy_s": real(0.001, 60), "idle_s": real(0.001, 60), "hinted_s": real(0.001, 60)}),
 }

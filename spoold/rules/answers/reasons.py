@@ -59,6 +59,8 @@ Answer = tuple[str, list[Reason]]
 
 def _pending(case: Case) -> Answer:
     reasons = list(_leadership(case))
+    if case.disk.full:
+        reasons.append(Reason("disk", f"{case.disk.value}, so no drop is admitted", case.disk.mend))
     if case.held:
         text = "a program has the file open for writing"
         reasons.append(Reason("writer", text, "it is judged when that program closes the file or ends"))

@@ -23,8 +23,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from spoold.protocol.amount import amount
+from spoold.protocol.plain.basics import Basics
 from spoold.protocol.report import Remark
-from spoold.rules.share.disk import FEW_INODES
+from spoold.rules.share.disk import FEW_INODES, room
 from spoold.rules.share.remarks import LOCK, Figures, bad, judged, note, warning
 
 FULL_MB = 64
@@ -48,7 +49,11 @@ def _marker(figures: Figures) -> list[Remark]:
 
 def _space(figures: Figures) -> list[Remark]:
     found = []
-    if figures["free_mb"] < FULL_MB:
+    total, free = figures.get("total_mb", 0) << 20, figures["free_mb"] << 20
+    if (now := room(total, free, None, Basics())).full:
+        problem = f"{now.value} by the defaults of [disk]; with them no drop is admitted and no task starts"
+        found.append(warning("space", problem, now.mend))
+    elif figures["free_mb"] < FULL_MB:
         found.append(
             warning("space", f"only {figures['free_mb']} MiB are free", "free some room, or raise the quota")
         )

@@ -1,9 +1,10 @@
-"""Is there room on the share? A warning first, then no new starts, so that running tasks can still commit.
+"""Is there room on the share? A warning first, then nothing is admitted and nothing starts, so that running tasks can
+still commit.
 
 Room is space, and inodes if the file system counts them: each new file needs one, whatever space is left.
 
 Law: enough_free_mb is enough whatever the fraction, and inodes that are not counted are no shortage. A full share
-stops starts alone, and nothing that runs.
+stops admissions and starts, and nothing that runs.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Room(Enum):
 
     @property
     def full(self) -> bool:
-        """Whether nothing new is started."""
+        """Whether nothing new is admitted and nothing starts."""
         return self in (Room.FULL, Room.NO_FILES)
 
     @property
@@ -66,13 +67,18 @@ class Room(Enum):
 _OF_INODES = (Room.FEW_FILES, Room.NO_FILES)
 
 
+def share_used(total_bytes: int, free_bytes: int) -> float:
+    """The fraction of a file system in use; 0 for one that does not say its size."""
+    return 1 - free_bytes / total_bytes if total_bytes > 0 else 0.0
+
+
 def room(total_bytes: int, free_bytes: int, free_inodes: int | None, settings: Limits) -> Room:
     """The verdict on a file system of that size with that much free; free_inodes: None if they are not counted.
 
     A fraction alone would stop a huge disk with hundreds of GiB to spare, so that much free is always enough.
     """
-    plenty = total_bytes <= 0 or free_bytes >= settings.enough_free_mb << 20
-    used = 0.0 if plenty else 1 - free_bytes / total_bytes
+    plenty = free_bytes >= settings.enough_free_mb << 20
+    used = 0.0 if plenty else share_used(total_bytes, free_bytes)
     inodes = FEW_INODES if free_inodes is None else free_inodes
     if used >= settings.stop:
         return Room.FULL
@@ -89,10 +95,10 @@ def warnings(total_bytes: int, free_bytes: int, free_inodes: int | None, setting
     if verdict is Room.ENOUGH:
         return []
     if verdict in _OF_INODES:
-        stops = "; no new task starts until files are removed" if verdict.full else ""
+        stops = "; no drop is admitted and no task starts until files are removed" if verdict.full else ""
         return [f"{verdict.value}: {amount(free_inodes or 0, 'inode')} left, one for each new file{stops}"]
     used = 100 - 100 * free_bytes // max(total_bytes, 1)
-    stops = "; no new task starts until space is freed" if verdict.full else ""
+    stops = "; no drop is admitted and no task starts until space is freed" if verdict.full else ""
     return [f"{_ABOUT}{used} % full{stops} ([disk] in spool.toml)"]
 
 
