@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
+from tests.sim.mutants_alerts import alerts
 from tests.sim.mutants_approvals import approvals
 from tests.sim.mutants_budgets import budgets
 from tests.sim.mutants_classes import classes
@@ -54,6 +55,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *budgets.all,
     *limits.all,
     *classes.all,
+    *alerts.all,
 )
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 BUDGET = 1500

@@ -252,6 +252,12 @@ def _is_asked(play: Play) -> bool:
     return any(name.startswith("ask.a.") for name in play.cluster.fs.list("control"))
 
 
+def _closes(play: Play) -> None:
+    """Somebody closes a limit, of which an alert tells."""
+    if play.once("closes", play.cluster.where("a") == "ready"):
+        play.wish(lambda spool: spool.close_limit("api"))
+
+
 _APPROVAL: dict[str, Any] = {"ask": "Deploy?", "choices": ["yes", "no"]}
 _PAID: dict[str, Any] = {"budgets": ["purse"], "budget": {"cost_usd": 0.1}}
 
@@ -352,6 +358,14 @@ STORIES = (
         settings="[budgets.purse]\ncost_usd = 0.1\n",
         turn=_raises,
         result=b'{"cost_usd": 0.1}',
+    ),
+    Story(
+        "an alert is told once",
+        ("m1", "m2"),
+        (_work("a"),),
+        {"a": "ready", "alert-limit_closed-api": "ready"},
+        settings='[limits.api]\nmax = 1\n[alerts]\ndead_s = 0\ntask = {type = "notify"}\n',
+        turn=_closes,
     ),
     Story(
         "a quota is used up",

@@ -125,11 +125,13 @@ class WatchedCluster(Cluster):
         return self.states().get(task_id)
 
     def states(self) -> dict[str, str]:
-        """The state of every task."""
-        return {
-            token.id: f"{token.state}, archived" if token.branch == "archive" else token.state
-            for token in tokens(self.fs)
-        }
+        """The state of every task. One that tells of an alert stands without its hash, a second one with."""
+        found: dict[str, str] = {}
+        for token in tokens(self.fs):
+            told = token.id.rpartition("-")[0] if token.id.startswith("alert-") else token.id
+            state = f"{token.state}, archived" if token.branch == "archive" else token.state
+            found[token.id if told in found else told] = state
+        return found
 
     def check(self, ends: dict[str, str]) -> None:
         """How it must look in the end. Errors: Broken."""

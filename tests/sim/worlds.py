@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from tests.sim import (
+    alerted,
     budgets,
     classes,
     deciders,
@@ -121,7 +122,17 @@ _CLASSES: tuple[Change, ...] = (
     (universe, "Client", classes.ClassClient),
     (universe, "Laws", classes.ClassLaws),
 )
+# Nodes die, a limit is closed, and each alert becomes a task. A power cut would undo what was told.
+_ALERTS: tuple[Change, ...] = (
+    (universe, "SETTINGS", alerted.OF_ALERTS),
+    (universe, "Client", alerted.Closer),
+    (universe, "Laws", alerted.AlertLaws),
+    (universe, "check_ends", alerted.check_alerts),
+    (weather, "AIMED", {**weather.AIMED, "outage": 0.0}),
+    (weather, "BLOWS", {kind: mean for kind, mean in weather.BLOWS.items() if kind != "power"}),
+)
 WORLDS: dict[str, tuple[Change, ...]] = {
+    "alerts": _ALERTS,
     "approvals": _APPROVALS,
     "children": ((machine, "Programs", Families),),
     "classes": _CLASSES,
