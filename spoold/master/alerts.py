@@ -22,6 +22,7 @@ from spoold.rules.alerts.board import Board, Changes, notice, task_id
 from spoold.rules.alerts.measures import Figures, Space, readings, unsure
 from spoold.rules.cluster.nodes import ASLEEP
 from spoold.rules.scheduling.matching import unfit
+from spoold.rules.scheduling.resources import limits_in
 from spoold.store import absence, snapshots
 from spoold.store.regular import regular
 
@@ -159,12 +160,18 @@ class Alerts:
 
 
 def _may_start(desk: Desk, workers: list[Heartbeat]) -> bool:
-    """Whether a worker that has nothing to do can run a task that is ready; of the first few lanes, as `outlook`."""
+    """Whether a worker that has nothing to do can run a task that is ready; of the first few lanes, as `outlook`.
+
+    A task with a limit of each worker does not count: its worker may wait for that, and only the worker knows.
+    """
+    limits = desk.store.settings.limits
     idle = [
         worker.capabilities
         for worker in outlook.awake(workers)
         if worker.capabilities and worker.slots and not desk.view.claimed.get(worker.node)
     ]
     ready = sorted(name for name, tasks in desk.view.ready.items() if tasks)[: outlook.LANES_JUDGED] if idle else []
-    lanes = [lane for name in ready if (lane := parse_lane(name)) is not None]
+    own = {name for name, limit in limits.items() if limit.per == "worker"}
+    free = [name for name in ready if own.isdisjoint(limits_in(name, desk.store.settings) or ())]
+    lanes = [lane for name in free if (lane := parse_lane(name)) is not None]
     return any(not unfit(lane, can) for lane in lanes for can in idle)

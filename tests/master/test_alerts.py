@@ -259,6 +259,18 @@ def test_a_worker_that_takes_nothing_is_told_of_also_by_the_next_leader() -> Non
     assert events(made) == [("m1", "RAISED", "stuck"), ("m2", "CLEARED", "stuck")]
 
 
+def test_a_worker_that_waits_for_a_limit_of_its_own_is_no_mystery() -> None:
+    limit = '[limits.own]\nper = "worker"\nrate = {count = 1, per_s = 3600}\n'
+    made = led(f"[alerts]\nstuck_s = 60\n{limit}", "w1")
+    submit(made, "first", uses=["own"])
+    submit(made, "second", uses=["own"])
+    made.settle()
+    made.finish("first")
+    made.advance(200)
+    assert (made.state("first"), made.state("second")) == ("completed", "ready")
+    assert alerts(made) == []
+
+
 def full(made: Cluster) -> None:
     made.fs.write("somebody-elses-file", bytes(1 << 22), durable=False)
     made.fs.capacity = made.fs.usage().total_bytes - made.fs.usage().free_bytes + (1 << 17)
