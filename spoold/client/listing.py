@@ -38,6 +38,7 @@ from spoold.rules.gates.locks import NAME
 from spoold.rules.gates.registry import conditions_of, judge, judge_type, parents_of
 from spoold.rules.gates.verdicts import Pass
 from spoold.rules.locks.seen import book_seen
+from spoold.rules.scheduling.breakers import breakers_of
 from spoold.rules.scheduling.resources import capacities
 from spoold.store import beats, control, snapshots
 from spoold.store.clocks import by_host
@@ -170,9 +171,10 @@ class _Listing:
     @cached_property
     def _lane_facts(self) -> LaneFacts:
         settings = self._store.settings
-        # Only resources with a capacity, budgets and locks need the snapshot.
+        # Only resources with a capacity, budgets, breakers and locks need the snapshot.
         locked = any(one.asks(NAME) is not None for one in self._conditions.values())
-        latest = snapshots.latest(self._store.fs) if locked or capacities(settings) or settings.budgets else None
+        counted = locked or capacities(settings) or settings.budgets or breakers_of(settings)
+        latest = snapshots.latest(self._store.fs) if counted else None
         picture = latest[1] if latest is not None else None
         ends = control.ends_of(self._store.fs, self._requests)
         more = {NAME: book_seen(picture.gates)} if picture is not None else {}

@@ -11,11 +11,13 @@ from datetime import datetime
 from typing import Any
 
 from spoold.protocol.snapshot import Snapshot
-from spoold.rules.gates import budget
+from spoold.rules.gates import breaker, budget
 from spoold.rules.gates.facts import Known, LaneFacts
 from spoold.rules.gates.registry import gather
+from spoold.rules.scheduling import breakers_seen
 from spoold.rules.scheduling.budgets_seen import book_seen
 from spoold.rules.scheduling.resources import (
+    BREAKER,
     CLASS,
     LIMIT,
     QUOTA,
@@ -43,12 +45,16 @@ def facts_seen(known: Known, snapshot: Snapshot | None) -> LaneFacts:
             doubtful[f"{prefix}{name}"] = _whole(said.get("doubtful"))
             if (moment := _moment(said.get("opens"))) is not None:
                 opens[f"{prefix}{name}"] = moment
-    known = replace(known, more={**known.more, budget.NAME: book_seen(gates)})
+    breakers = breakers_seen.book_seen(gates)
+    known = replace(known, more={**known.more, budget.NAME: book_seen(gates), breaker.NAME: breakers})
     capacity = dict(resources.capacity)
     for name, said in _rows(gates, "quota"):
         if "trying" in said:
             capacity[f"{QUOTA}{name}"] = Capacity(1, f"limit {name}", f"[limits.{name}]", most=0)
             used[f"{QUOTA}{name}"] = int(bool(said["trying"]))
+    for kind, trying in breakers.trying.items():
+        capacity[f"{BREAKER}{kind}"] = Capacity(1, f"type {kind}", f"[types.{kind}] breaker", most=0)
+        used[f"{BREAKER}{kind}"] = int(bool(trying))
     classes = _rows(gates, "class")
     used |= {f"{CLASS}{name}": _whole(said.get("used")) for name, said in classes}
     shares = shares_of(known.settings, sum(_whole(said.get("slots")) for _, said in classes))

@@ -45,6 +45,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     holding     who holds locks
     counting    what ready and claimed tasks use, and what has started
     trials      limits whose quota was used up: one task tries, then the others follow
+    breakers    failures in a row, by type; one task tries, then the others follow
     shares      the slots of each class at this moment
     placing     returned/ → waiting/ → ready/, and back when a gate closes
     reaping     the claims of dead workers

@@ -1,4 +1,5 @@
-"""What ready and claimed tasks use, and what has started: the facts behind the gates `limit`, `rate` and `quota`.
+"""What ready and claimed tasks use, and what has started: the facts behind `limit`, `rate`, `quota` and
+`breaker`.
 
 Law: counted anew from the listings in every step. A start that they show counts from the moment after them: the look
 may have taken long, and the step began before it. A new leader is never more generous than the one before: it counts
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from spoold.master import trials
+from spoold.master import breakers, trials
 from spoold.master.desk import Desk
 from spoold.master.learning import unread
 from spoold.master.place import Place
@@ -19,7 +20,7 @@ from spoold.master.starts import Attempt, Past, Start
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
-from spoold.rules.scheduling.resources import QUOTA, RATE, Capacity
+from spoold.rules.scheduling.resources import RATE, Capacity
 from spoold.store.absence import names_in
 from spoold.store.records import read_record
 from spoold.system.filesystem import DamagedError
@@ -77,9 +78,11 @@ def _count_starts(desk: Desk) -> tuple[dict[str, Capacity], dict[str, int]]:
         for resource, units in resources.starts(lane).items():
             if resource.startswith(RATE):
                 starts.windows[resource.removeprefix(RATE)].add(desk.store.clock.monotonic(), units)
-            elif not first and (trial := starts.trials.get(resource.removeprefix(QUOTA))) is not None:
+            elif not first and (trial := starts.trial_of(resource)) is not None:
                 trial.started(task)
     capacity, used = trials.look(desk, standing, opens)
+    of_breakers, tried = breakers.look(desk)
+    capacity, used = {**capacity, **of_breakers}, {**used, **tried}
     for name, window in starts.windows.items():
         used[f"{RATE}{name}"] = window.used(now.monotonic)
         room = window.opens(now.monotonic)

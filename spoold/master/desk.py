@@ -40,6 +40,7 @@ from spoold.rules.gates.closing import paused_by
 from spoold.rules.gates.facts import NO_CONDITIONS
 from spoold.rules.gates.registry import conditions_of
 from spoold.rules.scheduling.backlog import Backlog
+from spoold.rules.scheduling.breakers import Book as Breakers
 from spoold.rules.scheduling.budgets import Book
 from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.resources import Resources, limits_in
@@ -69,7 +70,8 @@ class Desk:
     ledger: the records of earlier attempts, if this step asked for them. recorded: results, by name, that this leader
     wrote for moves that it has not made. damaged: tokens that could not be read, and since when (monotonic, s), over
     all epochs. request_ends: when requests end by themselves (s since 1970, the pool's clock), as `endings` read
-    them. book: what the budgets have spent and reserved. ruled_by: the settings by which waiting tasks are grouped.
+    them. book: what the budgets have spent and reserved; breakers: the failures in a row, by type. ruled_by: the
+    settings by which waiting tasks are grouped.
     breathe: call it between one item and the next of a long loop, to keep the token of leadership; it raises OSError,
     DoorShut.
     """
@@ -92,6 +94,7 @@ class Desk:
     ends: Ends = field(default_factory=Ends)
     health: Health = field(default_factory=Health)
     book: Book = field(default_factory=Book)
+    breakers: Breakers = field(default_factory=Breakers)
     ruled_by: Settings | None = None
     ledger: Ledger | None = None
     recorded: dict[str, tuple[Status, Error]] = field(default_factory=dict)

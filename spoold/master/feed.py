@@ -142,6 +142,10 @@ class Feed:
         finally:
             queue.extendleft(reversed(kept))
 
+    def save_soon(self) -> None:
+        """Have the next step write a checkpoint, if there is news."""
+        self._saved_at = None
+
     def close(self, desk: Desk | None) -> None:
         """Save what this desk's leader handed on since the last checkpoint. Never raises OSError."""
         if desk is not None and self._desk is desk and self._news:

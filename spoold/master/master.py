@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spoold.master import cadence, doors, following, placing, relisting, takeover
+from spoold.master.breakers import Breakers
 from spoold.master.budgets import Budgets
 from spoold.master.desk import Desk
 from spoold.master.feed import Feed, Subscriber
@@ -69,7 +70,7 @@ class Master:
         self.leadership = Leadership(store)
         self._presence = Presence(store, host, "master")
         self._journal = Journal(store)
-        self._feed, self._budgets = Feed(subscribers), Budgets()
+        self._feed, self._budgets, self._breakers = Feed(subscribers), Budgets(), Breakers()
         self._desk: Desk | None = None
         self._doors = 0
         self._snapshots = itertools.count()
@@ -83,9 +84,9 @@ class Master:
 
     def _begin(self) -> None:
         """Reset the state of an epoch: nothing of it may leak into the next."""
-        self._duties = Duties(
-            self.leadership, self.host, self._relist, Reporting(self._snapshots), self._feed, self._budgets
-        )
+        report = Reporting(self._snapshots)
+        books = self._feed, self._budgets, self._breakers
+        self._duties = Duties(self.leadership, self.host, self._relist, report, *books)
         self._relist_at: float | None = None
 
     @property
@@ -171,7 +172,7 @@ class Master:
         watch, step = Watch(beat.interval_s, beat.dead_after_s, self.leadership.absence), StepState(now)
         door, orders, polling = own_door(epoch, self.store.writer, self._doors), Orders(epoch), Polling(self.store)
         desk = Desk(self.store, self._journal, epoch, step, watch, door, orders, polling, breathe=self._breathe)
-        desk.damaged, desk.book = self._damaged, self._budgets.book
+        desk.damaged, desk.book, desk.breakers = self._damaged, self._budgets.book, self._breakers.book
         takeover.take_over(desk)
         placing.reject_copies(desk)
         # The leader before may have made one last move after this: list waiting/ again once its lease is over.

@@ -23,6 +23,7 @@ from spoold.rules.cluster.nodes import ASLEEP
 from spoold.rules.cluster.tempo import Left
 from spoold.rules.gates import budget
 from spoold.rules.gates.closing import closed_by
+from spoold.rules.scheduling import breakers_seen
 from spoold.rules.scheduling.budgets_seen import picture_of
 from spoold.rules.scheduling.matching import unfit
 from spoold.rules.scheduling.resources import LIMIT, RATE, kind_counted, shares_of
@@ -65,6 +66,7 @@ def gates(desk: Desk) -> dict[str, dict[str, Any]]:
         "rate": {},
         "quota": {},
         "class": {},
+        "breaker": breakers_seen.picture_of(desk.breakers),
         "after_batch": membership.numbers(desk),
         **people(desk),
     }

@@ -24,7 +24,7 @@ from spoold.rules.attempts import ends
 from spoold.rules.attempts.memory import may_be_raised, raised
 from spoold.rules.attempts.policy import retry_policy
 from spoold.rules.entry.admission import Admit
-from spoold.rules.gates import budget, locks
+from spoold.rules.gates import breaker, budget, locks
 from spoold.rules.gates.closing import halted_by
 from spoold.rules.gates.facts import NO_CONDITIONS, Known, LaneFacts, TypeFacts
 from spoold.rules.gates.registry import gather, judge_type
@@ -118,7 +118,7 @@ def gather_facts(desk: Desk) -> None:
 
 
 def _known(desk: Desk) -> Known:
-    more = {budget.NAME: desk.book, locks.NAME: desk.backlog.locks.book}
+    more = {breaker.NAME: desk.breakers, budget.NAME: desk.book, locks.NAME: desk.backlog.locks.book}
     return Known(desk.step.now.wall, desk.store.settings, tuple(desk.view.requests), desk.request_ends, more)
 
 

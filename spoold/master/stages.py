@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from spoold.master import counting, doors, following, holding, placing, reaping, relisting
 from spoold.master.batches import Batches
+from spoold.master.breakers import Breakers
 from spoold.master.budgets import Budgets
 from spoold.master.clearing import Clearing
 from spoold.master.desk import Desk
@@ -42,6 +43,7 @@ class Duties:
     reporting: Reporting
     feed: Feed
     budgets: Budgets
+    breakers: Breakers
     drops: Drops = field(default_factory=Drops)
     batches: Batches = field(default_factory=Batches)
     kept: Kept = field(default_factory=Kept)
@@ -80,6 +82,7 @@ def _follow(desk: Desk, duties: Duties) -> None:
 def _gather(desk: Desk, duties: Duties) -> None:
     duties.requests.of_tasks.gather(desk)
     duties.budgets.begin(desk, duties.feed)
+    duties.breakers.begin(desk, duties.feed)
     placing.gather_facts(desk)
 
 
@@ -125,6 +128,7 @@ def _promote(desk: Desk, duties: Duties) -> None:
 
 def _feed(desk: Desk, duties: Duties) -> None:
     duties.left += duties.budgets.hand_on(desk, duties.feed)
+    duties.breakers.tell(desk, duties.feed)
 
 
 def _report(desk: Desk, duties: Duties) -> None:

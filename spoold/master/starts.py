@@ -1,4 +1,5 @@
-"""Starts of tasks that use limits: the figure behind rates, and behind the trials of a quota.
+"""Starts of tasks that use limits: the figure behind rates, and behind the trials of a quota
+and of a breaker.
 
 A token in ready/ may start at any moment, so usage counts it there. One that has left ready/, other than back to
 waiting/, has started, by the time at which the leader notices it at the latest; so does a claim that was never seen
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.settings import RateSettings
+from spoold.rules.scheduling.resources import BREAKER, QUOTA
 from spoold.rules.scheduling.windows import Window
 
 # An attempt: the key of its task, and its number.
@@ -27,8 +29,8 @@ Start = tuple[str, TaskName]
 
 @dataclass(slots=True)
 class Trial:
-    """The trial of one limit. task: which attempt tries; since: when (monotonic, s) it went well, None before that;
-    begun: how many have started since.
+    """The trial of one limit, or of one type. task: which attempt tries; since: when (monotonic, s) it went well,
+    None before that; begun: how many have started since.
     """
 
     task: TaskName | None = None
@@ -36,14 +38,14 @@ class Trial:
     begun: int = 0
 
     def started(self, task: TaskName) -> None:
-        """Note the start of a task that uses the limit."""
+        """Note the start of a task that uses the limit, or is of the type."""
         if self.since is not None:
             self.begun += 1
         elif self.task is None:
             self.task = task
 
     def undecided(self) -> None:
-        """Note that the task ended without saying anything about the limit."""
+        """Note that the task ended without saying anything about what it tried."""
         self.task = None
 
     def went_well(self, now: float) -> None:
@@ -54,8 +56,8 @@ class Trial:
 @dataclass(slots=True)
 class Starts:
     """One leader's count. opens: when (s since 1970) a resource has room again, by its name; trials: of limits, by
-    name; shut: limits that were closed or on trial at the last look; looked: whether `begun` was asked before: what
-    ran already when this leader came may have begun long ago, and tries nothing.
+    name; probes: of breakers, by type; shut: limits that were closed or on trial at the last look; looked: whether
+    `begun` was asked before: what ran already when this leader came may have begun long ago, and tries nothing.
     """
 
     standing: dict[Attempt, Start] = field(default_factory=dict)
@@ -63,6 +65,7 @@ class Starts:
     windows: dict[str, Window] = field(default_factory=dict)
     opens: dict[str, float] = field(default_factory=dict)
     trials: dict[str, Trial] = field(default_factory=dict)
+    probes: dict[str, Trial] = field(default_factory=dict)
     shut: frozenset[str] = frozenset()
     looked: bool = False
 
@@ -123,6 +126,12 @@ class Starts:
     def try_out(self, limit: str) -> None:
         """Note that a limit is on trial."""
         self.trials.setdefault(limit, Trial())
+
+    def trial_of(self, resource: str) -> Trial | None:
+        """Return the trial under way of what such a resource counts, None if there is none."""
+        if resource.startswith(BREAKER):
+            return self.probes.get(resource.removeprefix(BREAKER))
+        return self.trials.get(resource.removeprefix(QUOTA))
 
     def trying(self) -> dict[str, str]:
         """Return the limits on trial, each with the id of the task that tries, '' for none yet."""

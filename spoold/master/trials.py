@@ -57,7 +57,7 @@ def look(
         elif trial.since is None and name not in desk.store.settings.limits:
             _lift(desk, standing[name])  # it was taken out of the settings: nothing would try it
             starts.close_again(name)
-        elif trial.since is None and trial.task is not None and not _runs(desk, trial.task):
+        elif trial.since is None and trial.task is not None and not runs(desk, trial.task):
             _decide(desk, name, trial, trial.task, standing[name])
     _note(desk)
     capacity, used = dict[str, Capacity](), dict[str, int]()
@@ -103,7 +103,7 @@ def _note(desk: Desk) -> None:
         desk.journal.note("LIMIT_OPENED", limit=name)
 
 
-def _runs(desk: Desk, task: TaskName) -> bool:
+def runs(desk: Desk, task: TaskName) -> bool:
     """Whether the attempt may still go on."""
     place = desk.view.place(key(task.id))
     if place is None or key(task.id) in desk.missing.keys:

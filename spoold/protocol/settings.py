@@ -87,8 +87,18 @@ class BudgetSettings(Amounts):
     unknown: Literal["count_as_zero", "refuse"] = "count_as_zero"
 
 
+class BreakerSettings(Strict):
+    """After `failures` failed attempts in a row nothing of the type starts for open_s seconds; then one tries."""
+
+    failures: Whole = Field(default=5, ge=1, le=1_000_000)
+    open_s: SomeSeconds = 60
+
+
 class TypeSettings(Strict):
-    """Defaults for tasks of one type. timeout in seconds for one attempt; budgets: each attempt draws on these."""
+    """Defaults for tasks of one type. timeout in seconds for one attempt; budgets: each attempt draws on these.
+
+    breaker: when attempts that fail keep the type back, on one worker or everywhere; None for never.
+    """
 
     timeout: Timeout | None = None
     max_retries: Whole | None = Field(default=None, ge=0, le=1000)
@@ -99,6 +109,7 @@ class TypeSettings(Strict):
     uses: Uses = Field(default={}, max_length=20)
     bulkhead: OptionalWord | None = Field(default=None, validation_alias=AliasChoices("bulkhead", "class"))
     budgets: Words = ()
+    breaker: BreakerSettings | None = None
 
 
 class ClassSettings(Strict):

@@ -37,6 +37,7 @@ SETTINGS_TEMPLATE = b"""\
 # max_concurrent = 5        # in the whole cluster
 # lost_share = "freeze"     # when the share is silent for longer than a lease: "freeze", "stop" or "continue"
 # uses = ["api"]            # limits that it uses; {api = 2} for two units
+# breaker = {failures = 5, open_s = 60}  # so many failures in a row: nothing of it starts for so long, then one tries
 # priority = "high"         # an integer (larger is more urgent), or critical, high, normal, low, background
 
 # [limits.api]              # what tasks that use "api" may use together

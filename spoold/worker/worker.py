@@ -79,9 +79,9 @@ class Worker:
         self.store, self.host, self.runner, self.scratch, self.config = store, host, runner, scratch, config
         self.slots, self._offering, self._presence = slots, Offering(can, lacks), Presence(store, host, "worker")
         self._journal = journal = Journal(store)
-        self._claims, self._lease, self._allowance = Claims(store, journal), OwnLease(store.clock), Allowance(store)
+        self._claims, self._lease = Claims(store, journal), OwnLease(store.clock)
+        self._allowance, self._lending = Allowance(store, journal), Lending(loans, runner, slots, config.max_lent)
         self._claiming = Claiming(store, self._offering, self._claims.doubt, self._allowance)
-        self._lending = Lending(loans, runner, slots, config.max_lent)
         parts = (runner, scratch, config, journal, self._lease, self._allowance, self._lending)
         self._starting = Starting(store, *parts, root=root, environ=environ)
         self._settling = Settling(store, scratch, journal, writers, self._allowance)

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pytest
 
+from spoold.protocol.lanes import kind_in
 from spoold.protocol.request import parse_request
 from spoold.protocol.toml_file import load_settings
 from spoold.rules.gates import registry
@@ -19,6 +20,7 @@ from spoold.rules.gates.facts import NO_CONDITIONS, Known, LaneFacts, Parent, Ty
 from spoold.rules.gates.gate import TypeGate
 from spoold.rules.gates.verdicts import Verdict
 from spoold.rules.scheduling.backlog import Backlog
+from spoold.rules.scheduling.breakers import Book, Row
 from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.moment import Now
 from spoold.rules.scheduling.promoting import LaneView, promotions
@@ -74,6 +76,22 @@ def test_a_hundred_thousand_tasks_behind_a_closed_limit_are_one_question_a_step(
     assert [entry.name.id for entry in chosen] == [f"open-{number}" for number in range(5)]
     assert asked[closed] <= 1 + 5
     assert max(asked.values()) <= 1 + 5
+
+
+def test_a_hundred_thousand_tasks_behind_an_open_breaker_are_one_question_a_step() -> None:
+    settings = load_settings(b"[types.a]\nbreaker = {failures = 3}\n", "spool.toml")
+    resources, book = Resources(settings), Book({"a": Row(3, NOW.wall + 9)})
+    known = Known(NOW.wall, settings, (), more={"breaker": book})
+    facts = LaneFacts(known, resources, Stock(), registry.gather(known), {})
+    backlog = Backlog(lambda _: Parent.UNKNOWN)
+    for number in range(MANY):
+        backlog.add(Entry(name(f"shut-{number}", micros=number + 1).encode(), "type=a", NO_CONDITIONS), NOW)
+    backlog.add(Entry(name("open", micros=MANY).encode(), "type=b", NO_CONDITIONS), NOW)
+    lanes = {lane: LaneView(kind_in(lane), ()) for lane in backlog.lanes()}
+    with counted() as asked:
+        chosen = promotions(backlog, lanes, {lane: facts.of(lane) for lane in lanes}, 10, NOW)
+    assert [entry.name.id for entry in chosen] == ["open"]
+    assert max(asked.values()) <= 2
 
 
 def idle_calls(closed: str, count: int) -> tuple[Counter[tuple[str, str]], Counter[str]]:

@@ -21,18 +21,21 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.result import Code
-from spoold.protocol.settings import Settings
+from spoold.protocol.settings import BreakerSettings, Settings
 from spoold.rules import gates as gates_room
 from spoold.rules.answers import reasons as explaining
 from spoold.rules.answers import takers
 from spoold.rules.answers.case import Case, Claim, EndedAttempt, Seen
 from spoold.rules.answers.reasons import explain
 from spoold.rules.cluster.succession import MISSING_MEND
+from spoold.rules.gates import breaker
 from spoold.rules.gates.closing import Closed
 from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
 from spoold.rules.gates.requested import Requested
 from spoold.rules.locks.book import Book
 from spoold.rules.locks.demand import Demand
+from spoold.rules.scheduling.breakers import Book as Failures
+from spoold.rules.scheduling.breakers import Row
 from spoold.rules.scheduling.budgets import Book as Reserved
 from spoold.rules.scheduling.budgets import Purse
 from spoold.rules.scheduling.resources import Capacity, Stock
@@ -95,6 +98,17 @@ def using_llm(resource: str, units: int, used: int, *, each: int = 1) -> TypeFac
     """The facts of a task that uses so much of a resource of the limit llm."""
     there = Capacity(units, "limit llm", "[limits.llm] max")
     return TypeFacts(uses={"type:review": 1, resource: each}, stock=Stock({resource: there}, {resource: used}))
+
+
+def failing(until: float, used: int = 0, *, reading: bool = False) -> TypeFacts:
+    """The facts of a type whose attempts failed in a row. used: how many tasks of it try."""
+    there = Capacity(1, "type review", "-")
+    book = Failures({"review": Row(5, until, "task a, attempt 1, TIMEOUT")}, reading=reading)
+    return TypeFacts(
+        uses={"type:review": 1, "breaker:review": 1},
+        stock=Stock({"breaker:review": there}, {"breaker:review": used}),
+        more={breaker.NAME: breaker.Seen({"review": BreakerSettings()}, NOW, book)},
+    )
 
 
 ASKED = Requested(
@@ -295,6 +309,24 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         replace(WAITING, type=using_llm("quota:llm", 1, 1)),
         "quota",
         "the end of the task that tries it",
+    ),
+    (
+        "an open breaker",
+        replace(WAITING, type=failing(NOW + 9)),
+        "breaker",
+        "time: then one task tries; or, once it is fixed, `spool config set types.review.breaker.failures 6`",
+    ),
+    (
+        "a breaker on trial",
+        replace(WAITING, type=failing(NOW, 1)),
+        "breaker",
+        "the end of the task that tries; or, once it is fixed, `spool config set types.review.breaker.failures 6`",
+    ),
+    (
+        "a leader that still reads",
+        replace(WAITING, type=failing(NOW, reading=True)),
+        "breaker",
+        "it goes on within moments",
     ),
     (
         "a class without a slot",

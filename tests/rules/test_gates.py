@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from spoold.protocol.approval import Approval
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.result import Code
-from spoold.protocol.settings import Settings
+from spoold.protocol.settings import BreakerSettings, Settings
 from spoold.protocol.task import Task
+from spoold.rules.gates.breaker import Seen
 from spoold.rules.gates.closing import Closed
 from spoold.rules.gates.facts import NO_CONDITIONS, OVER, Conditions, Facts, Held, Known, LaneFacts, Parent, TypeFacts
 from spoold.rules.gates.gate import TaskGate, Tasks, TypeGate, Wake
@@ -39,6 +40,8 @@ from spoold.rules.gates.registry import (
 from spoold.rules.gates.verdicts import PASS, Refuse, Verdict, Wait
 from spoold.rules.locks.book import Book as Locks
 from spoold.rules.locks.demand import Demand
+from spoold.rules.scheduling.breakers import Book as Failures
+from spoold.rules.scheduling.breakers import Row
 from spoold.rules.scheduling.budgets import Book, Purse
 from spoold.rules.scheduling.resources import Capacity, Resources, Stock
 from spoold.rules.scheduling.shares import Shares
@@ -274,13 +277,14 @@ def test_every_gate_that_waits_says_what_a_person_can_do_and_is_asked_again() ->
     shut = replace(limited("t", 0, paused={"t"}), halted=True)
     shut = replace(
         shut,
-        uses={**shut.uses, "rate:llm": 1, "quota:llm": 1, "class:default": 1},
+        uses={**shut.uses, "rate:llm": 1, "quota:llm": 1, "class:default": 1, "breaker:t": 1},
         stock=replace(
             shut.stock,
             capacity={**shut.stock.capacity, "rate:llm": Capacity(0, "limit llm", "-")},
             shares=Shares(0, {}, frozenset()),
         ),
         closed={"llm": Closed(NOW, quota=True)},
+        more={"breaker": Seen({"t": BreakerSettings()}, NOW, Failures({"t": Row(5, NOW + 9)}))},
     )
     waits += [(verdict, ()) for gate in TYPE_GATES if isinstance(verdict := gate.judge("t", shut), Wait)]
     gates = {gate.name: gate for gate in (*TASK_GATES, *TYPE_GATES)}
@@ -375,7 +379,8 @@ def test_each_gate_gathers_its_own_facts_and_is_asked_what_the_task_says_of_it()
     full = replace(MOON, gather=lambda known: known.now > NOW)
     harbour = replace(TIDE, tasks=Tasks.ASKING, asks=asks)
     with registered(full, harbour):
-        assert gather(Known(NOW + 1, Settings(), ())) == {"moon": True, "budget": None, "locks": None}
+        nothing = dict.fromkeys(("breaker", "budget", "locks"))
+        assert gather(Known(NOW + 1, Settings(), ())) == {"moon": True, **nothing}
         task = Task.model_validate({"command": "x", "after": "a", "meta": {"moon": "new"}})
         assert conditions_of(task) == Conditions(("a",), more=(("tide", "new"),))
         assert conditions_of(task).asks("tide") == "new"

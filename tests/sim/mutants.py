@@ -18,6 +18,7 @@ from rich.table import Table
 
 from tests.sim.mutants_alerts import alerts
 from tests.sim.mutants_approvals import approvals
+from tests.sim.mutants_breakers import breakers
 from tests.sim.mutants_budgets import budgets
 from tests.sim.mutants_classes import classes
 from tests.sim.mutants_clocks import clocks
@@ -56,6 +57,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *limits.all,
     *classes.all,
     *alerts.all,
+    *breakers.all,
 )
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 BUDGET = 1500

@@ -368,6 +368,14 @@ STORIES = (
         turn=_closes,
     ),
     Story(
+        "a breaker opens and is tried",
+        ("m1", "m2", "w1"),
+        (_work("a", type="t", max_retries=0), _work("b", type="t", max_retries=0)),
+        {"a": "failed", "b": "completed"},
+        settings="[types.t]\nbreaker = {failures = 1, open_s = 3}\n",
+        exits=(("a", 1),),
+    ),
+    Story(
         "a quota is used up",
         ("m1", "m2", "w1"),
         (_work("a", uses=["llm"], max_retries=0), _work("b", uses=["llm"], max_retries=0)),

@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.sim import (
     alerted,
+    breaking,
     budgets,
     classes,
     deciders,
@@ -116,6 +117,16 @@ _LIMITS: tuple[Change, ...] = (
     (programs, "exit_code", limited.limited_exit),
     (weather, "BLOWS", {kind: mean for kind, mean in weather.BLOWS.items() if kind != "clock"}),
 )
+# A type that fails until it is mended. No date is set there: until when a breaker is open is a date.
+_BREAKERS: tuple[Change, ...] = (
+    (universe, "SETTINGS", breaking.OF_BREAKERS),
+    (universe, "Client", breaking.BrokenTypeClient),
+    (universe, "Laws", breaking.BreakerLaws),
+    (universe, "check_ends", breaking.mended_ends),
+    (machine, "Programs", breaking.MendedPrograms),
+    (programs, "exit_code", breaking.steady_exit),
+    (weather, "BLOWS", {kind: mean for kind, mean in weather.BLOWS.items() if kind != "clock"}),
+)
 # Tasks of classes, which have slots of their own or borrow some.
 _CLASSES: tuple[Change, ...] = (
     (universe, "SETTINGS", classes.OF_CLASSES),
@@ -134,6 +145,7 @@ _ALERTS: tuple[Change, ...] = (
 WORLDS: dict[str, tuple[Change, ...]] = {
     "alerts": _ALERTS,
     "approvals": _APPROVALS,
+    "breakers": _BREAKERS,
     "children": ((machine, "Programs", Families),),
     "classes": _CLASSES,
     "fit": (),

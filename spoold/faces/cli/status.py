@@ -115,7 +115,7 @@ def render(picture: Snapshot, *, narrow: bool = False) -> RenderableType:
 
 def blocks(picture: Snapshot) -> list[Block]:
     """Return the picture for people."""
-    said = [_headline(picture), *_pauses(picture), ""]
+    said = [_headline(picture), *_pauses(picture), *_breakers(picture), ""]
     parts: list[Block] = [*(Line(sentence(line)) for line in said), *_tasks(picture)]
     if picture.types:
         parts += [Line(""), _types(picture)]
@@ -172,6 +172,15 @@ def _pauses(picture: Snapshot) -> Iterator[str]:
             what = "everything" if pause["target"] == "+all" else pause["target"]
             until = f" until {pause['until']}" if pause["until"] else ""
             yield f"{pause['verb']} of {what}{until}: {pause['told']}"
+
+
+def _breakers(picture: Snapshot) -> Iterator[str]:
+    """Yield a line on each type of which nothing starts, or one task alone, since its attempts fail."""
+    for kind, said in picture.gates.get("breaker", {}).items():
+        if isinstance(said, dict) and said.get("until"):
+            now = f"tried by {said['trying'] or 'the next task'}" if "trying" in said else f"until {said['until']}"
+            failed = amount(int(said.get("failures", 0)), "failure")
+            yield f"breaker of type {kind} is open, {now}: {failed} in a row, the last: {said.get('last', '')}"
 
 
 def _tasks(picture: Snapshot) -> list[Block]:

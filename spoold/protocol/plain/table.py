@@ -39,6 +39,7 @@ def _uses(value: Any) -> dict[str, int]:
     return {word(name): units for name, units in uses.items()}
 
 
+_BREAKER = {"failures": whole(1, 1_000_000), "open_s": some_seconds}
 _TYPE = {
     "timeout": some_seconds,
     "max_retries": RETRIES,
@@ -49,6 +50,7 @@ _TYPE = {
     "uses": _uses,
     "bulkhead": word,
     "budgets": listed(word),
+    "breaker": table(_BREAKER),
 }
 _AMOUNTS = {name: maybe(real(0, 10**12)) for name in ("cost_usd", "tokens", "task_s")}
 _BUDGET = {

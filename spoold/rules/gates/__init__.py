@@ -8,7 +8,7 @@
     requested     what requests say about one task: holds, questions and answers
     cycle, deadline, hold, parents, after_failed, after_batch, not_before, retry_delay, budget, locks, approval
                   gates of one task
-    halt, pause, quota, limit, rate, bulkhead
+    halt, pause, quota, breaker, limit, rate, bulkhead
                   gates of all tasks of a lane
 
 Law: the leader asks before it moves a task to ready/, and `spool explain` asks to say why. Both ask the registry,

@@ -6,6 +6,8 @@
     ramp        how tasks follow after one has tried a quota
     windows     the starts of the last seconds
     moment      one moment, on both clocks of the leader
+    breakers    failures in a row, and for how long they keep a type back
+    breakers_seen   the same in the leader's snapshot
     spending    what attempts came to, by the budgets on which they draw
     budgets     what is reserved, and which budget has too little left
     budgets_seen    the same in the leader's snapshot

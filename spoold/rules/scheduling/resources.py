@@ -7,9 +7,11 @@ A resource is a name, with a prefix for its kind:
     rate:NAME    `rate` of a limit: the same units, from the moment in which a task may start until the window is over
     class:NAME   the slots of a class: each task uses one, where the settings name classes
     quota:NAME   a limit whose quota was used up: while it is tried again, few tasks may start
+    breaker:NAME a type whose breaker is open: nothing may start, and then one task, which tries
 
-Those of a type, of a limit and of a class are in use while the task is ready or claimed. Those of a rate and of a
-quota count starts: a task in ready/ may start at any moment, so it counts, and one that has left ready/ has started.
+Those of a type, of a limit and of a class are in use while the task is ready or claimed. Those of a rate, of a
+quota and of a breaker count starts: a task in ready/ may start at any moment, so it counts, and one that has left
+ready/ has started.
 
 Law: values only. Nothing is stored: usage is counted from the listings, so that no crash leaves it wrong.
 """
@@ -27,8 +29,8 @@ from spoold.rules.scheduling.shares import DEFAULT, Shares
 Uses = Mapping[str, int]
 # The use of a task whose lane is not known: it may use any resource.
 UNKNOWN = ""
-TYPE, LIMIT, CLASS, RATE, QUOTA = "type:", "limit:", "class:", "rate:", "quota:"
-_STARTS = (RATE, QUOTA)
+TYPE, LIMIT, CLASS, RATE, QUOTA, BREAKER = "type:", "limit:", "class:", "rate:", "quota:", "breaker:"
+_STARTS = (RATE, QUOTA, BREAKER)
 _NOTHING: Uses = {}
 
 
@@ -93,13 +95,14 @@ class Stock:
 class Resources:
     """The counted resources of one state of the settings: how much there is, and what each lane uses.
 
-    limited: whether there are limits; rates: those of the whole pool, by the name of the limit.
+    limited: whether there are limits or breakers, so that starts count; rates: those of the whole pool, by the name
+    of the limit.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.capacity = capacities(settings)
-        self.limited = bool(settings.limits)
+        self.limited = bool(settings.limits) or any(own.breaker is not None for own in settings.types.values())
         self.rates = {n: own.rate for n, own in settings.limits.items() if own.rate is not None and own.per == "pool"}
         self._uses: dict[str, Uses] = {}
         self._running: dict[str, Uses] = {}
@@ -145,6 +148,8 @@ class Resources:
         if parsed is None:
             return {UNKNOWN: 1}
         found = {f"{TYPE}{parsed.type}": 1}
+        if self.settings.of(parsed.type).breaker is not None:
+            found[f"{BREAKER}{parsed.type}"] = 1
         if self.settings.classes:
             found[f"{CLASS}{class_used(parsed, self.settings)}"] = 1
         for name, units in limits_used(parsed, self.settings).items():

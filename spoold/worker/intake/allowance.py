@@ -28,8 +28,10 @@ from spoold.rules.scheduling.matching import LIMIT, TYPE
 from spoold.rules.scheduling.resources import limits_used
 from spoold.rules.scheduling.windows import Window
 from spoold.store import control
+from spoold.store.journal import Journal
 from spoold.store.store import Store, stamp
 from spoold.worker.attempts.attempt import Attempt
+from spoold.worker.intake.breaking import Breaking
 
 
 class Room:
@@ -44,6 +46,8 @@ class Room:
 
     def lets(self, lane: Lane) -> bool:
         """Whether one more task of the lane may be claimed. Errors: OSError."""
+        if not self._allowance.breaking.lets(lane):
+            return False
         if not self._allowance.limits(lane):
             return True
         uses = self._allowance.uses(lane)
@@ -57,9 +61,10 @@ class Room:
 
 
 class Allowance:
-    """One worker's limits."""
+    """One worker's limits. breaking: the types that fail here."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, journal: Journal) -> None:
+        self.breaking = Breaking(store, journal)
         self._store = store
         self._windows: dict[str, Window] = {}
         self._closed: dict[str, float] = {}
@@ -115,8 +120,10 @@ class Allowance:
                 window.add(self._store.clock.monotonic(), units)
 
     def shuns(self) -> dict[str, str]:
-        """Return what this worker leaves to others, since its own quota is used up, as `matching.shuns` reads it."""
-        now, found = self._store.common.wall(), dict[str, str]()
+        """Return what this worker leaves to others, since it fails here or its own quota is used up, as
+        `matching.shuns` reads it.
+        """
+        now, found = self._store.common.wall(), self.breaking.shuns()
         for name, until in self._closed.items():
             if until > now:
                 why = f"its quota of {name} is used up, until {stamp(until)}"
@@ -177,6 +184,7 @@ class Allowance:
 
     def ended(self, attempt: Attempt) -> None:
         """Learn from an attempt that is over: one that tried a quota, and did not report it again, opens it."""
+        self.breaking.learn(attempt)
         if not self._closed or attempt.ending is None or (attempt.judged is not None and attempt.judged.quota):
             return
         for name in self._tried.intersection(self.uses(attempt.lane)):

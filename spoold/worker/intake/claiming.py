@@ -120,6 +120,7 @@ class Claiming:
         """
         left, room, index = offers, free(self._offering.now, running), self._begin(offers)
         limits = self._allowance.room(running, idle)
+        self._allowance.breaking.forget_gone(skip)
         while slots > 0 and left:
             index = index if index < len(left) else 0
             file, lane_name = left.pop(index)
@@ -138,6 +139,7 @@ class Claiming:
                 continue
             slots -= 1  # also where it failed: the claim may have been made all the same
             limits.take(lane)
+            self._allowance.breaking.claimed(name, lane)
             if error is None:
                 self._refused.pop(file, None)
                 room = room.without(lane)
