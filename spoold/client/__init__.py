@@ -14,6 +14,7 @@
     asking       whether a task can be cancelled or tried again
     deciding     holds, approvals and questions: what people decide about single tasks
     questions    the questions that stand, and whether a task can be held, released or answered
+    sending_back which tasks run again when a person rejects with a redo
     listing      the long form of a list of tasks
     info         everything that is known of one task
     inquiry      why a task is not running

@@ -76,13 +76,26 @@ class Deciding(Connection):
             raise error
         return self._decide(Verb.APPROVE, located, reason, answer=answer, about=asked.about, order=asked.order)
 
-    def reject(self, task_id: str, *, reason: str, question: str = "") -> str:
+    def reject(self, task_id: str, *, reason: str, question: str = "", redo: str = "") -> str:
         """Answer the question of a task with no: it fails as REJECTED, and one that runs is told so; returns its id.
 
-        question: as for `approve`. Errors: NotFound; SpoolError where nothing is asked, and within a task.
+        question: as for `approve`. redo: a task before it, by its whole id, that runs again with the reason as
+        feedback; so do those between them, and then this task asks anew instead of failing. Errors: NotFound;
+        SpoolError where nothing is asked, where `redo` cannot run again, and within a task.
         """
         located, asked = self._asked(task_id, question)
-        return self._decide(Verb.REJECT, located, reason, about=asked.about, order=asked.order)
+        again = self._redo(located, asked, redo) if redo else None
+        return self._decide(Verb.REJECT, located, reason, about=asked.about, order=asked.order, redo=again)
+
+    def _redo(self, located: Located, asked: Requested, upstream: str) -> tuple[tuple[str, int], ...]:
+        from spoold.client import sending_back
+
+        if asked.about:
+            raise SpoolError(f"task {located.id} runs, and only a task that waits for its approval sends work back.")
+        if located.state is State.PENDING:
+            raise SpoolError(f"task {located.id} is not admitted yet; wait a moment, and reject again.")
+        with self.reaching():
+            return sending_back.redo_of(self.store, located, upstream)
 
     def ask(self, text: str, choices: Sequence[str] = (), *, expires_s: float | None = None) -> str:
         """Put a question to people, from within a running task; returns its name for `answer_to`.

@@ -53,6 +53,8 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     reservations what people and running tasks have reserved
     endings     when pauses and closed limits end by themselves
     task_requests holds, questions and answers
+    redoing     work that a person sends back: earlier tasks run again, then the rejected one asks anew
+    reviving    an ended task waits again, as its next attempt
     questions   the leader's own questions: asked once, ended by silence
     retaining   completed/ and failed/ → archive/
     clearing    deletes for good

@@ -122,8 +122,8 @@ class Desk:
         return self.view.known(task_id) and self.view.place(key(task_id)) != place
 
     def has_completed(self, task_id: str) -> bool:
-        """Whether a task of this id has completed, for ever: any other token of it is a copy that a person restored,
-        unless the server forgot the commit, so that is looked up. Errors: OSError.
+        """Whether a task of this id has completed and was not sent back: any other token of it is a copy that a
+        person restored, unless the server forgot the commit, so that is looked up. Errors: OSError.
         """
         place, ended = self.view.place(key(task_id)), self.view.archived.state(key(task_id))
         if place is not None and place.state is State.COMPLETED and absence.stands(self.store.fs, place.path):

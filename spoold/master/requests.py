@@ -15,20 +15,19 @@ from spoold.master.desk import Desk
 from spoold.master.endings import Endings
 from spoold.master.rejecting import take_away
 from spoold.master.reservations import Reservations
+from spoold.master.reviving import revive
 from spoold.master.task_requests import TaskRequests
 from spoold.protocol.errors import BadFile
 from spoold.protocol.event import ASKED
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import COUNT_MAX, EndedName, TaskName, key, parse_archived, parse_ended, parse_moving
+from spoold.protocol.names import EndedName, key, parse_archived, parse_ended, parse_moving
 from spoold.protocol.request import EVERYTHING, OF_ONE_TASK, Request, Verb
 from spoold.protocol.result import Code, Error, Status
 from spoold.rules.attempts import cancelling
 from spoold.rules.attempts.cancelling import Cancel
-from spoold.rules.attempts.policy import rank
 from spoold.rules.cluster.drain import is_meant
 from spoold.rules.gates.facts import Parent
 from spoold.rules.locks.demand import Demand
-from spoold.rules.scheduling.spending import needs_reading
 from spoold.store import control
 from spoold.store.archive import find_archived
 
@@ -112,6 +111,7 @@ class Requests:
                 continue  # the leader's own question, which it has noted
             task = request.target if request.verb in (Verb.CANCEL, Verb.RETRY, *OF_ONE_TASK) else None
             said = {"by": body.by, "reason": body.reason, "until": body.ends, "ask": body.ask, "question": body.about}
+            said["redo"] = ", ".join(task for task, _ in body.redo)
             said["locks"] = Demand(body.write, body.read).told()
             known: dict[str, Any] = {name: text for name, text in said.items() if text}
             desk.journal.note(ASKED, task, request=request.verb, target=request.target, **known)
@@ -223,20 +223,10 @@ def _retry(desk: Desk, request: Request) -> bool:
         return False
     if task is None:
         return False
-    micros = desk.next_micros()
-    name = TaskName(
-        rank=rank(task, desk.store.settings),
-        order=desk.orders.encode(micros),
-        id=ended.id,
-        attempt=min(ended.attempt + 1, COUNT_MAX),
-        conditional=needs_reading(task, desk.store.settings),
-    )
-    if not desk.to_waiting(path, name, task.lane.encode(), task, "RETRIED"):
+    if not revive(desk, path, ended, task, "RETRIED"):
         return False
-    desk.view.archived.discard(task_key)
     if place is not None:
         desk.view.forget_place(place)
-    desk.backlog.parent_changed(task_key, desk.step.now)
     return True
 
 

@@ -13,6 +13,7 @@ from spoold.master.desk import Desk
 from spoold.master.place import Place
 from spoold.master.placing import hold_one
 from spoold.master.questions import Questions
+from spoold.master.redoing import Redoing
 from spoold.master.rejecting import take_away
 from spoold.protocol.approval import may_answer
 from spoold.protocol.errors import BadFile
@@ -21,6 +22,7 @@ from spoold.protocol.names import TaskName, key, parse_moving
 from spoold.protocol.request import OF_ONE_TASK, Request, Verb
 from spoold.protocol.result import Code, Error, Status
 from spoold.rules.attempts import cancelling
+from spoold.rules.gates import redo
 from spoold.rules.gates.approval import asked_of
 from spoold.rules.gates.requested import Requested, approvals, hold_of
 from spoold.store import control, owners
@@ -52,6 +54,7 @@ class TaskRequests:
         self._open: set[Request] = set()
         self._begun = False
         self._questions = Questions()
+        self._redoing = Redoing()
 
     def gather(self, desk: Desk) -> None:
         """Read new requests, before anything is judged. Errors: OSError that concerns more than one file."""
@@ -141,6 +144,8 @@ class TaskRequests:
             self._await(desk, requests, "there is no such task")
         elif name is not None:
             self._judge_holds(desk, place, name, requests)
+            if self._sends_back(desk, place, name, requests):
+                return
             asked = [one for one in requests if one.request.verb is Verb.ASK]
             over = {one.unique for one in asked if self._questions.over(desk, place, name, one, requests)}
             for one in requests:
@@ -148,6 +153,37 @@ class TaskRequests:
                     self._end(one.request)
             self._judge_replies(desk, [one for one in requests if one.request in self._open])
             self._judge_answers(desk, place, name, [one for one in requests if not one.about])
+
+    def _sends_back(self, desk: Desk, place: Place, name: TaskName, requests: list[Requested]) -> bool:
+        """Whether a redo decides this round: then nothing else is judged before it is done."""
+        one = redo.standing(requests, name.order)
+        if one is None or place.state not in (State.WAITING, State.READY):
+            return False
+        if why := self._redoing.refusal(desk, one):
+            self._ignore(desk, one.request, why)
+        elif place.state is State.READY:
+            hold_one(desk, place, name)
+        elif not self._are_gone(desk, one, requests):
+            desk.step.change()  # an answer without an ORDER would count for the next round, too
+        else:
+            self._redoing.go_on(desk, place, name, one)
+        return True
+
+    def _are_gone(self, desk: Desk, one: Requested, requests: list[Requested]) -> bool:
+        """Remove the other answers about this round; True when none of them is left."""
+        answers = [other for other in requests if other.request.verb in _ANSWERS and not other.about]
+        here = [other for other in answers if other is not one and other.order in ("", one.order)]
+        for other in here:
+            self._ignore(desk, other.request, "the task was sent back, and asks anew")
+        left = [other for other, gone in self._over.items() if not gone and other.verb in _ANSWERS]
+        return not any(key(other.target) == key(one.request.target) for other in left)
+
+    def _judge_rounds(self, desk: Desk, requests: list[Requested]) -> None:
+        """Keep one redo of each round that is over: the tasks that it sent back are told of it."""
+        kept = redo.rounds(requests)
+        for one in filter(redo.is_redo, requests):
+            if one not in kept or self._redoing.is_undone(desk, one):
+                self._ignore(desk, one.request, "the task asks anew since")
 
     def _judge_holds(self, desk: Desk, place: Place, name: TaskName, requests: list[Requested]) -> None:
         held = hold_of(requests) is not None
@@ -175,7 +211,9 @@ class TaskRequests:
 
     def _judge_answers(self, desk: Desk, place: Place, name: TaskName, requests: list[Requested]) -> None:
         """Look at the answers to the question about the task's approval."""
-        answers = [one for one in requests if one.request.verb in _ANSWERS]
+        past = [one for one in requests if redo.is_redo(one) and one.order != name.order]
+        self._judge_rounds(desk, past)
+        answers = [one for one in requests if one.request.verb in _ANSWERS and one not in past]
         for one in [one for one in answers if one.order not in ("", name.order)]:
             self._ignore(desk, one.request, "the task was retried since, and asks anew")
         answers = [one for one in answers if one.order in ("", name.order)]

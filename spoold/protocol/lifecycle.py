@@ -141,8 +141,16 @@ MOVES: tuple[Move, ...] = (
     Move(
         "claimed", "rejected", L, "REJECTED", "a second token of a task that has completed, when its worker is dead"
     ),
-    Move("failed", "waiting", L, "RETRIED", "`spool retry`: the next attempt, with a fresh budget"),
+    Move(
+        "failed",
+        "waiting",
+        L,
+        "RETRIED",
+        "`spool retry`, or `spool reject --redo`: the next attempt, with a fresh budget",
+    ),
     Move("archive", "waiting", L, "RETRIED", "`spool retry` of a task that was archived as failed"),
+    Move("completed", "waiting", L, "REDONE", "`spool reject --redo`: the next attempt, with a fresh budget"),
+    Move("waiting", "waiting", L, "REDONE", "`spool reject --redo`: the rejected task asks anew, under a new ORDER"),
     Move("completed", "archive", L, "ARCHIVED", "retention"),
     Move("failed", "archive", L, "ARCHIVED", "retention"),
     *(Move(source, "waiting", F, "REPAIRED", "its lane or its name contradicts its content") for source in _LIVE),

@@ -7,13 +7,17 @@ name.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from spoold.protocol.errors import WrongValue
 from spoold.protocol.fields import Stamp, Whole
+from spoold.protocol.names import is_id
 from spoold.protocol.patterns import PATTERNS_MAX, Pattern
+
+# A task that runs again, and the attempt that had ended when a person asked for that.
+Again = tuple[str, Annotated[int, Field(ge=1)]]
 
 
 class RequestBody(BaseModel):
@@ -22,6 +26,7 @@ class RequestBody(BaseModel):
     ask, choices, attempt: of a question; attempt is of the running task that asks, None where its approval is asked
     for. order: of the token that it is about, '' for any. about: the UNIQUE of the question that is answered, '' for
     the task's approval. answer: None for the first choice, or true where there are no choices.
+    redo: of a reject: the tasks that run again, those before others first; the first one gets the reason.
     write, read: what a reservation locks; its attempt is of the running task that asks, None where none does.
     """
 
@@ -37,6 +42,7 @@ class RequestBody(BaseModel):
     order: str = ""
     about: str = ""
     answer: Any = None
+    redo: tuple[Again, ...] = ()
     write: tuple[Pattern, ...] = ()
     read: tuple[Pattern, ...] = ()
 
@@ -44,6 +50,15 @@ class RequestBody(BaseModel):
     def _not_too_many(self) -> RequestBody:
         if (count := len(self.write) + len(self.read)) > PATTERNS_MAX:
             raise WrongValue(f"{count:,} patterns, and {PATTERNS_MAX} are the most", "lock a folder: end it with a /")
+        return self
+
+    @model_validator(mode="after")
+    def _sent_back_in_one_round(self) -> RequestBody:
+        if self.redo and not self.order:
+            raise WrongValue("redo without an order would be done in each round", "name the order of the token")
+        wrong = [task for task, _ in self.redo if not is_id(task)]
+        if wrong:
+            raise WrongValue(f"redo names {wrong[0]!r}, which is no id", "name tasks by their whole ids")
         return self
 
     @property

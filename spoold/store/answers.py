@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from spoold.protocol.approval import Approval
-from spoold.protocol.names import TaskName
+from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import Verb
+from spoold.rules.gates import redo
 from spoold.rules.gates.requested import Requested, decision, record, reply
 from spoold.store import control, owners
 from spoold.system.filesystem import FileSystem
@@ -31,6 +32,19 @@ def replies(fs: FileSystem, name: TaskName, token: str) -> list[dict[str, Any]]:
         unanswered = {"ask": one.ask, "answer": None, "by": "", "at": "", "reason": "", "rejected": False}
         found.append(unanswered if given is None else record(given, one.ask, one.choices))
     return found
+
+
+def rounds(fs: FileSystem, name: TaskName, token: str) -> list[dict[str, Any]]:
+    """The rounds in which people sent work back before this task began: for its result. Errors: OSError."""
+    requests = _from_people(fs, control.about_task(fs, name.id), token)
+    return redo.records(one for one in redo.rounds(requests) if one.order != name.order)
+
+
+def feedback(fs: FileSystem, name: TaskName, token: str) -> dict[str, Any] | None:
+    """Why this task runs again, in the words of those who sent it back; None where nobody has. Errors: OSError."""
+    rejects = [one for one in control.list_requests(fs) if one.verb is Verb.REJECT]
+    about = [one for task in {key(one.target) for one in rejects} for one in control.about_task(fs, task, rejects)]
+    return redo.feedback(_from_people(fs, tuple(about), token), key(name.id), name.attempt)
 
 
 def replied(fs: FileSystem, task_id: str, about: str, token: str | None) -> Requested | None:

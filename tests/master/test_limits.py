@@ -16,6 +16,7 @@ from spoold.store.journal import Reader
 from spoold.store.locate import locate
 from spoold.store.store import open_store
 from tests.support.cluster import Cluster
+from tests.support.faults import Hang
 
 LIMITS = """
 [limits.llm]
@@ -207,6 +208,28 @@ def test_one_task_tries_and_then_the_others_follow() -> None:
     made.advance(RAMP_END_S)
     assert made.nodes["m1"].master.desk is not None
     assert made.nodes["m1"].master.desk.starts.trials == {}
+
+
+def test_the_others_follow_from_the_end_of_a_look_that_took_long() -> None:
+    made = cluster()
+    submit(made, 6)
+    for task in ("t0", "t1", "t2"):
+        use_up(made, task)
+    made.advance(61)
+    made.settle()
+    mount, clock = made.nodes["m1"].fs, made.nodes["m1"].clock
+    looks: list[str] = []
+
+    def look() -> None:
+        looks.append("slow")
+        clock.advance(3.0)
+
+    made.finish("t0")
+    made.step("w1")
+    mount.hangs.append(Hang("list", "control", look, 2))
+    made.settle()
+    assert (looks, quotas(made)) == (["slow"], [])
+    assert len(running(made)) == 2, "the three seconds of the look are none in which tasks could have told"
 
 
 def test_a_trial_that_reports_the_same_closes_again() -> None:

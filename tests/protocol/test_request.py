@@ -119,3 +119,19 @@ def test_a_reservation_names_no_more_patterns_than_a_task_may_lock() -> None:
     assert body.write[0] == "a/**"
     with pytest.raises(ValueError, match="101 patterns"):
         RequestBody(write=("a",) * PATTERNS_MAX, read=("b",))
+
+
+@pytest.mark.parametrize(
+    ("order", "redo", "wrong"),
+    [
+        ("", [["u", 1]], "redo without an order would be done in each round"),
+        ("o", [["u/v", 1]], "redo names 'u/v', which is no id"),
+        ("o", [["u", 0]], "greater than or equal to 1"),
+    ],
+)
+def test_a_redo_is_about_one_round_and_names_tasks_and_attempts(
+    order: str, redo: list[list[object]], wrong: str
+) -> None:
+    with pytest.raises(ValueError, match=wrong):
+        RequestBody.model_validate({"order": order, "redo": redo})
+    assert RequestBody.model_validate({"order": "o", "redo": [["u", 2]]}).redo == (("u", 2),)

@@ -120,3 +120,22 @@ def test_what_comes_to_a_gate_is_news_once() -> None:
     assert not made.parked.at("approval", "a")
     made.request("a", request(Verb.ASK, "a"), NOW)
     assert list(made.parked.take("hold", 9)) == [], "it was there before"
+
+
+def test_a_rejection_says_in_which_rounds_work_was_sent_back_before() -> None:
+    made = backlog()
+    token = name("t")
+    entry = Entry(token.encode(), LANE, ASKING)
+    assert made.parked.rejection(token, Entry(token.encode(), LANE, NO_CONDITIONS)) is None
+    assert made.parked.rejection(token, None) is None
+    assert made.parked.rejection(token, entry) is None
+    before = Requested(Request(Verb.REJECT, "t", "0"), order="o", redo=(("up", 1),), reason="again")
+    now = Requested(Request(Verb.REJECT, "t", "1"), order=token.order, reason="enough")
+    made.parked.see("t", (now,))
+    said = made.parked.rejection(token, entry)
+    assert said is not None
+    assert (said["reason"], said["rejected"], "rounds" in said) == ("enough", True, False)
+    made.parked.see("t", (now, before))
+    said = made.parked.rejection(token, entry)
+    assert said is not None
+    assert [(one["round"], one["reason"]) for one in said["rounds"]] == [(1, "again")]

@@ -188,6 +188,10 @@ class Stage:
         person = open_store(self.cluster.fs, self.cluster.clock, "person", "/spool")
         person.open_tmp()
         self._requests += 1
+        if "redo" in more:  # as the command does it: this round, and the attempts that have ended
+            more["order"] = self.cluster.find(target).path.rpartition("/")[2].split(".")[1]
+            again = more["redo"].split(",")
+            more["redo"] = [(task, self.cluster.find(task).name.attempt) for task in again]
         control.post(person, Verb(verb), target, f"{self._requests}", by="you", **more)
         person.close_tmp()
 

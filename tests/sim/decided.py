@@ -2,7 +2,8 @@
 
 The witness knows every decision by the moment at which its file appeared at the server, and compares that with what
 ran: a task begins only after its approval, or its release, was published; not in an attempt that was claimed while a
-rejection stood; and an answer to an earlier round is none.
+rejection stood; and an answer to an earlier round is none. An ended task runs again only if somebody sent it back by
+that attempt, and a task asks anew only when all that was sent back for it waits, or has gone on.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from spoold.protocol.names import key, parse_task
+from spoold.protocol.names import key, parse_ended, parse_returned, parse_task
 from spoold.protocol.request import OF_ONE_TASK, Request, Verb, parse_request
 from tests.sim.conduct import Broken
 from tests.sim.programs import Execution
@@ -57,6 +58,27 @@ class Decided:
                 if self._rejected(server, key(claim.id), claim.order):
                     self.shut.add(attempt)
 
+    def sent_back(self, tokens: dict[str, str], src: str, dst: str) -> None:
+        """Before a rename is counted: tokens say where all tasks stand. Errors: Broken."""
+        source, target = src.partition("/")[0], dst.partition("/")[0]
+        if source == "completed" and target == "waiting":
+            ended = parse_ended(src.rpartition("/")[2])
+            named = ended is not None and any(
+                (key(task), attempt) == (key(ended.id), ended.attempt)
+                for each in self.published.values()
+                for one in each
+                for task, attempt in one.content.get("redo", ())
+            )
+            if not named:
+                raise Broken(f"sent back: {src} → {dst}, and nobody has sent that attempt back")
+        elif source == target == "waiting":
+            name = parse_task(src.rpartition("/")[2])
+            assert name is not None
+            asked = [one for one in self.published.get(key(name.id), ()) if one.order == name.order]
+            redos = [one.content["redo"] for one in asked if "redo" in one.content]
+            if not any(all(_attempt(tokens.get(key(task), "")) > was for task, was in redo) for redo in redos):
+                raise Broken(f"sent back: {src} → {dst} asks anew, and not all of {redos} runs again: {tokens}")
+
     def check(self, executions: list[Execution]) -> None:
         """What must hold in the end. Errors: Broken."""
         for run in executions:
@@ -95,3 +117,11 @@ class Decided:
         given = [one for one in self.published.get(task, ()) if one.verb is verb and one.at <= run.begin]
         if not any(order is None or one.order in ("", order) for one in given):
             raise Broken(f"{law}: {run} of round {order} began before any {verb} for it was published: {given}")
+
+
+def _attempt(path: str) -> int:
+    """The attempt that a token is at; 0 for none."""
+    file = path.rpartition("/")[2]
+    returned = parse_returned(file)
+    name = parse_task(file) or parse_ended(file) or (returned[0] if returned else None)
+    return 0 if name is None else name.attempt

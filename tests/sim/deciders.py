@@ -1,4 +1,5 @@
-"""People who decide: tasks on hold or with an approval, and answers that come early, late, twice and after all.
+"""People who decide: tasks on hold or with an approval, and answers that come early, late, twice and after all. Some
+tasks come after others, and people send the work back to these.
 
 What must hold is told in decided.py.
 """
@@ -32,6 +33,7 @@ class Decider(Client):
         super().__init__(scheduler, server, weather, laws, f"decider{number}")
         self._ids = [f"{self.base}-{n}" for n in range(TASKS)]
         self._holding: set[str] = set()
+        self._above: dict[str, tuple[str, str]] = {}
 
     def live(self) -> None:
         """Submit, and decide as long as anything is open: the network may carry out a retry late."""
@@ -71,8 +73,19 @@ class Decider(Client):
         if kind < 0.3:
             end = ("reject", "approve", "blue")[int(3 * self._draw("end", task_id))]
             task["approval"] |= {"expires_s": EXPIRES_S, "on_expire": end}
-        self._laws.asked[key(task_id)] = Asked(task_id, "wide")
+        if "approval" in task and self._draw("above", task_id) < 0.6:
+            task["after"] = [self._put_before(task_id)]
+        self._laws.asked[key(task_id)] = Asked(task_id, "wide", tuple(task.get("after", ())))
         self._insist(lambda spool: spool.submit(task))
+
+    def _put_before(self, task_id: str) -> str:
+        """Submit two tasks, one after the other, before this one; return the second."""
+        first, second = self._above[task_id] = (f"{task_id}-1", f"{task_id}-2")
+        for name, after in ((first, ()), (second, (first,))):
+            task = {"id": name, "type": "wide", "command": ["work"], "max_retries": 9, "after": list(after)}
+            self._laws.asked[key(name)] = Asked(name, "wide", after)
+            self._insist(lambda spool, task=task: spool.submit(task))
+        return second
 
     def _settled(self, task_id: str) -> bool:
         at = self._laws.tokens.get(key(task_id), "")
@@ -90,6 +103,11 @@ class Decider(Client):
                 self._try(lambda spool: spool.retry(task_id))
         elif act < 0.5 and (key(task_id) in self._laws.decided.held or task_id in self._holding):
             self._try(lambda spool: spool.release_held(task_id))
+        elif task_id in self._above and act < 0.75 and not calm:
+            above = self._above[task_id][int(2 * self._draw("which", number))]
+            self._try(lambda spool: spool.reject(task_id, reason="again", redo=above))
+        elif task_id in self._above and not self._is_up_to_date(task_id):
+            return  # an answer in advance would leave nothing to send back
         elif key(task_id) in self._laws.decided.asking and (act < 0.85 or calm):
             answer = CHOICES[int(2 * self._draw("answer", number))]
             self._try(lambda spool: spool.approve(task_id, answer))
@@ -98,6 +116,11 @@ class Decider(Client):
         elif not calm:
             self._holding.add(task_id)
             self._try(lambda spool: spool.hold(task_id))
+
+    def _is_up_to_date(self, task_id: str) -> bool:
+        """Whether what comes before a task has ended."""
+        places = [self._laws.tokens.get(key(one), "") for one in self._above[task_id]]
+        return all(at.startswith(("completed/", "failed/", "archive/")) for at in places)
 
     def _try(self, act: Any) -> None:
         with (

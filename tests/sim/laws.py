@@ -73,6 +73,7 @@ class Laws:
             raise Broken(f"written once: {src} was renamed onto {dst}, which was there")
         self.conduct.renamed(src, dst)
         self.decided.renamed(self.server, self.scheduler.now, dst)
+        self.decided.sent_back(self.tokens, src, dst)
         before, after = token_at(src), token_at(dst)
         token = before or after
         if token is None:

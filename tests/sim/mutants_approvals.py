@@ -11,7 +11,7 @@ from spoold.master.task_requests import TaskRequests
 from spoold.protocol.approval import Approval
 from spoold.protocol.names import TaskName
 from spoold.protocol.request import Request, Verb
-from spoold.rules.gates import approval, hold, registry, requested
+from spoold.rules.gates import approval, hold, redo, registry, requested
 from spoold.rules.gates.requested import Requested
 from spoold.rules.scheduling import parked
 from spoold.store import answers
@@ -72,6 +72,19 @@ def round_does_not_count() -> list[Swap]:
         return found or kept.get(target)
 
     return _decided_as(any_round)
+
+
+@approvals.add("what was sent back runs again", "A redo gives the task its new round, and runs nothing again.")
+def redo_runs_nothing() -> list[Swap]:
+    return [(redo, "left", lambda one, seen: [])]
+
+
+@approvals.add("a redo is about one round", "A redo of an earlier round is done again in the next one.")
+def redo_of_any_round() -> list[Swap]:
+    def of_any(requests: Sequence[Requested], order: str) -> Requested | None:
+        return next(filter(redo.is_redo, requests), None)
+
+    return [(redo, "standing", of_any)]
 
 
 @approvals.add("nothing is asked after the end", "What was asked about a task is left when the task has ended.")

@@ -248,6 +248,16 @@ def _raises(play: Play) -> None:
         play.wish(lambda spool: raise_budget(spool, "purse", {"cost_usd": 1.0}))
 
 
+def _sends_back_and_approves(play: Play) -> None:
+    """The question is put, the work is sent back to the first task, and the next round is approved."""
+    if play.once("sends back", _is_asked(play)):
+        play.wish(lambda spool: spool.reject("a", reason="again", redo="b"))
+    again = all(play.cluster.where(one) == "completed" for one in ("b", "c"))
+    twice = any(name.startswith("c.2.") for name in play.cluster.fs.list("results"))
+    if play.once("approves", again and twice and _is_asked(play)):
+        play.wish(lambda spool: spool.approve("a", "no"))
+
+
 def _is_asked(play: Play) -> bool:
     return any(name.startswith("ask.a.") for name in play.cluster.fs.list("control"))
 
@@ -328,6 +338,13 @@ STORIES = (
         (_work("a", approval=_APPROVAL),),
         {"a": "completed"},
         turn=_rejects_retries_and_approves,
+    ),
+    Story(
+        "sent back, then approved",
+        ("m1", "w1"),
+        (_work("b"), _work("c", "b"), _work("a", "c", approval=_APPROVAL)),
+        {"a": "completed", "b": "completed", "c": "completed"},
+        turn=_sends_back_and_approves,
     ),
     Story(
         "silence approves",

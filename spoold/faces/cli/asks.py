@@ -19,7 +19,9 @@ ASKS_EPILOG = """Example: spool asks --json"""
 APPROVE_EPILOG = """Example: spool approve deploy-7
 
 Example: spool approve deploy-7 --answer no --reason 'staging only'"""
-REJECT_EPILOG = """Example: spool reject deploy-7 --reason 'the tests are red'"""
+REJECT_EPILOG = """Example: spool reject deploy-7 --reason 'the tests are red'
+
+Example: spool reject deploy-7 --reason 'the tests are missing' --redo write-7"""
 
 Task = Annotated[str, typer.Argument(metavar="ID", help="A task, by its whole id.", autocompletion=completing.living)]
 Which = Annotated[
@@ -78,14 +80,22 @@ def reject(
     task: Task,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept with the task.")],
     question: Which = "",
+    redo: Annotated[
+        str,
+        typer.Option(
+            "--redo", metavar="UPSTREAM", help="Run this earlier task again, with the reason; then ask anew."
+        ),
+    ] = "",
 ) -> None:
     """Answer the question of a task with no.
 
-    A task that waits for its approval fails as REJECTED; `spool retry` asks anew. A task that runs is told so. A task
-    cannot answer."""
+    A task that waits for its approval fails as REJECTED; `spool retry` asks anew. A task that runs is told so.
+
+    With --redo the task does not fail. UPSTREAM, which the task comes after, runs again, and so do all tasks between
+    them. UPSTREAM reads the reason in the file SPOOL_FEEDBACK_FILE. Then the task asks anew. A task cannot answer."""
     with session(ctx).spool() as spool:
-        spool.reject(task, reason=reason, question=question)
-    output.remark(f"{output.within(task)} was rejected")
+        spool.reject(task, reason=reason, question=question, redo=redo)
+    output.remark(f"{output.within(task)} was rejected" + (f", and {output.within(redo)} runs again" if redo else ""))
 
 
 def value_of(text: str) -> Any:

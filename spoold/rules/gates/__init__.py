@@ -6,6 +6,7 @@
     registry      all gates, in the order in which they speak, and the questions to them
     closing       what requests close: pauses and limits, each with its end, and a halt
     requested     what requests say about one task: holds, questions and answers
+    redo          what a rejection sends back: which tasks run again, and what the first of them is told
     cycle, deadline, hold, parents, after_failed, after_batch, not_before, retry_delay, budget, locks, approval
                   gates of one task
     halt, pause, quota, breaker, limit, rate, bulkhead

@@ -16,6 +16,7 @@ from spoold.protocol.task import Task
 from spoold.rules.attempts.ends import past
 from spoold.rules.gates.facts import Conditions, Facts, Held
 from spoold.rules.gates.gate import TaskGate, Wake
+from spoold.rules.gates.redo import is_redo
 from spoold.rules.gates.requested import Requested, decision, question
 from spoold.rules.gates.verdicts import PASS, Refuse, Verdict, Wait
 
@@ -26,6 +27,8 @@ def judge(conditions: Conditions, facts: Facts) -> Verdict:
     if approval is None:
         return PASS
     given = decision(facts.requested, approval, facts.order)
+    if given is not None and is_redo(given):
+        return Wait("approval", f"{quoted(approval)} was rejected {given.told}; {given.redo[0][0]} is to run again")
     if given is not None and given.request.verb is Verb.REJECT:
         return Refuse("approval", Code.REJECTED, f"{quoted(approval)} was rejected {given.told}")
     if given is not None:

@@ -32,6 +32,7 @@ class Requested:
     order: str = ""
     about: str = ""
     answer: Any = None
+    redo: tuple[tuple[str, int], ...] = ()
     until: float | None = None
 
     @property

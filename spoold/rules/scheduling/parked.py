@@ -13,6 +13,7 @@ from spoold.protocol.name_parts import age_in
 from spoold.protocol.names import TaskName, key
 from spoold.rules.gates.approval import asked_of
 from spoold.rules.gates.gate import Wake
+from spoold.rules.gates.redo import records, rounds
 from spoold.rules.gates.registry import wakes_of
 from spoold.rules.gates.requested import Requested, decision, record
 from spoold.rules.gates.verdicts import Verdict, Wait
@@ -44,8 +45,12 @@ class Parked:
         approval = None if entry is None else asked_of(entry.conditions)
         if approval is None:
             return None
-        given = decision(self.requested.get(key(task.id), ()), approval, task.order)
-        return None if given is None else record(given, approval.ask, approval.choices)
+        requests = self.requested.get(key(task.id), ())
+        given = decision(requests, approval, task.order)
+        if given is None:
+            return None
+        before = records(one for one in rounds(requests) if one.order != task.order)
+        return record(given, approval.ask, approval.choices) | ({"rounds": before} if before else {})
 
     def judged(self, task_key: str, file: str, verdict: Verdict | None) -> bool:
         """Take in the verdict on a task; True when a moment that its gate did not name may change it."""

@@ -27,9 +27,9 @@ from spoold.rules.attempts.memory import may_be_raised, raised
 from spoold.rules.attempts.policy import retry_policy
 from spoold.rules.gates.registry import conditions_of
 from spoold.rules.gates.requested import answer_of, record
-from spoold.runner.job import NoSlot, RunnerPort
+from spoold.runner.job import Job, NoSlot, RunnerPort
 from spoold.store import snapshots
-from spoold.store.answers import decided
+from spoold.store.answers import decided, feedback, rounds
 from spoold.store.dependencies import write_dependencies
 from spoold.store.journal import Journal
 from spoold.store.ledger import Ledger
@@ -52,6 +52,7 @@ from spoold.worker.readiness.fitness import Fitness
 REFUSED_S, UNREADABLE_S, APART_S = 5.0, 120.0, 30.0
 # How long (s) the leader's figures of durations are used before they are read again; and those that lack a type.
 FIGURES_S, UNKNOWN_S = 30.0, 3.0
+FEEDBACK = "feedback.json"
 _NO_TASK = Task.model_validate({"type": "invalid"})
 
 
@@ -195,6 +196,8 @@ class Starting:
         closed = self._allowance.closed(attempt.lane, idle)
         if attempt.task.approval is not None:
             self._bring_answer(attempt, attempt.task.approval)
+        if attempt.name.attempt > 1:  # a first attempt is nobody's second thought
+            job = self._bring_feedback(attempt, job, f"{folder}/{FEEDBACK}")
         if self._lease.over:
             raise _LeaseOver
         if closed is not None:
@@ -214,7 +217,17 @@ class Starting:
             why = "nobody's answer to its question stands" if given is None else f"it was rejected {given.told}"
             raise CannotRun(outcomes.not_started(why))
         attempt.approval = record(given, approval.ask, approval.choices)
+        if before := rounds(self._store.fs, attempt.name, attempt.claim):
+            attempt.approval["rounds"] = before
         self._keep(attempt.key, "answer.json", codec.dump(answer_of(given, approval.choices)))
+
+    def _bring_feedback(self, attempt: Attempt, job: Job, path: str) -> Job:
+        """Give a task that a person sent back the reason. Errors: OSError."""
+        told = feedback(self._store.fs, attempt.name, attempt.claim)
+        if told is None:
+            return job
+        self._keep(attempt.key, FEEDBACK, codec.dump(told))
+        return replace(job, own={**job.own, "SPOOL_FEEDBACK_FILE": path})
 
     def _auto_s(self, kind: str) -> float | None:
         """Return what `timeout = "auto"` means for a type now, by the leader's last snapshot. Errors: OSError."""
