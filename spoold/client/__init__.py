@@ -20,6 +20,7 @@
     inquiry      why a task is not running
     reservations what a person or a running task reserves, and who holds what
     pauses       pauses, closed limits and halts: made, lifted, and who asked, why, and until when
+    lent         what a task that has waited wants back
     limits       the limits with their figures: what is used, started, closed
     stock        what the gates count, as the leader's snapshot shows it
     rejections   the drop that was rejected because a task has its id

@@ -17,6 +17,7 @@ import orjson
 from spoold.client.awaited import awaited, told_of
 from spoold.client.endings import ended, ending
 from spoold.client.hearing import with_silence
+from spoold.client.lent import wanted_back
 from spoold.client.living import Sleep
 from spoold.client.origins import origins
 from spoold.client.parents import parents_seen
@@ -170,7 +171,10 @@ class _Gathering:
         )
         running, attempt = beat.running if beat is not None else (), self._located.attempt
         if run := next((r for r in running if (key(r.id), r.attempt) == (key(task_id), attempt)), None):
-            claim = replace(claim, since=run.since, progress=run.progress, frozen_s=run.frozen_s, lent=run.lent)
+            back = wanted_back(self._store, self._located, self._requests, self._picture, self._base.now)
+            claim = replace(
+                claim, since=run.since, progress=run.progress, frozen_s=run.frozen_s, lent=run.lent, back=back
+            )
         elif self._located.name is not None:
             # Beats are some seconds apart; the worker's journal has a claim at once.
             claim = replace(claim, since=self._told_at(worker, "CLAIMED", self._located.name))

@@ -21,7 +21,7 @@ from spoold.protocol.names import key
 LEND_AFTER_S = 0.2
 Sleep = Callable[[float], object]
 # Fields that a child has from its parent where it does not say otherwise.
-# Not `uses`: a parent that waits counts for its limits, so children that need the same could wait for ever.
+# Of `uses` it has each limit that it does not name itself. Not `locks`: a parent that waits keeps its own.
 INHERITED = ("batch", "budgets", "class", "priority")
 TASK_MAX = 64 << 20
 
@@ -44,7 +44,29 @@ def born(task: Mapping[str, Any], directory: str, environ: Mapping[str, str] = o
     above = _content(environ.get("SPOOL_TASK_FILE", ""))
     level = above.get("depth") or (1 if above.get("parent") else 0)
     inherited = {name: above[name] for name in INHERITED if above.get(name) is not None and name not in task}
-    return {**inherited, **task, "parent": parent, "depth": (level if isinstance(level, int) else 0) + 1}
+    born = {**inherited, **task, "parent": parent, "depth": (level if isinstance(level, int) else 0) + 1}
+    if (uses := _uses(above.get("uses"), task.get("uses"))) is not None:
+        born["uses"] = uses
+    return born
+
+
+def _uses(above: Any, own: Any) -> Any:
+    """Return the limits of a child, by those of its parent; None where it has nothing from there.
+
+    What a child says of a limit counts. One that says that it uses none (`{}` or `[]`) inherits none.
+    """
+    names, mine = _by_name(above), {} if own is None else _by_name(own)
+    if not names or mine is None or (own is not None and not mine):
+        return None
+    said = {name.lower() for name in mine}
+    return {**{name: units for name, units in names.items() if name.lower() not in said}, **mine}
+
+
+def _by_name(uses: Any) -> dict[str, Any] | None:
+    """Return the units by the name of the limit; None for what a task cannot say, which its admission reports."""
+    if isinstance(uses, list | tuple) and all(isinstance(name, str) for name in uses):
+        return dict.fromkeys(uses, 1)
+    return dict(uses) if isinstance(uses, Mapping) and all(isinstance(name, str) for name in uses) else None
 
 
 def _content(path: str) -> dict[str, Any]:

@@ -20,6 +20,9 @@ class Limit:
     """One limit. max: units that may be in use at once; used, doubtful: units in use, and perhaps in use; None where
     each worker counts its own. rate: count, per_s and used, the units started within the window; None for no rate.
 
+    lent: units that tasks have lent while they wait for others, which are not in use; back: those of them that are
+    wanted back.
+
     closed: whether nothing that uses it may start; until: when it opens by itself (RFC 3339), '' for never; why: who
     closed it, when and why; trying: after a quota, the task that tries whether it is open again; closed_on: workers
     whose own quota is used up, each with the words for it.
@@ -31,6 +34,8 @@ class Limit:
     used: int | None
     doubtful: int | None
     rate: Mapping[str, Any] | None
+    lent: int = 0
+    back: int = 0
     closed: bool = False
     until: str = ""
     why: str = ""
@@ -68,6 +73,8 @@ def list_limits(store: Store) -> list[Limit]:
                 row.get("used"),
                 row.get("doubtful"),
                 None if own.rate is None else {**own.rate.model_dump(), "used": rate.get("used")},
+                row.get("lent", 0),
+                row.get("back", 0),
                 there is not None,
                 stamp(there.until) if there is not None and there.until is not None else "",
                 words.get((verb, name), "") if there is not None else "",

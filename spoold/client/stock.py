@@ -37,12 +37,14 @@ def facts_seen(known: Known, snapshot: Snapshot | None) -> LaneFacts:
     types: Mapping[str, Mapping[str, int]] = snapshot.types if snapshot is not None else {}
     gates: Mapping[str, Mapping[str, Any]] = snapshot.gates if snapshot is not None else {}
     used = {f"{TYPE}{kind}" if kind else UNKNOWN: counts.get("active", 0) for kind, counts in types.items()}
+    due = {f"{TYPE}{kind}": counts.get("back", 0) for kind, counts in types.items() if kind}
     doubtful: dict[str, int] = {}
     opens: dict[str, float] = {}
     for gate, prefix in (("limit", LIMIT), ("rate", RATE)):
         for name, said in _rows(gates, gate):
             used[f"{prefix}{name}"] = _whole(said.get("used"))
             doubtful[f"{prefix}{name}"] = _whole(said.get("doubtful"))
+            due[f"{prefix}{name}"] = _whole(said.get("back"))
             if (moment := _moment(said.get("opens"))) is not None:
                 opens[f"{prefix}{name}"] = moment
     breakers = breakers_seen.book_seen(gates)
@@ -57,8 +59,11 @@ def facts_seen(known: Known, snapshot: Snapshot | None) -> LaneFacts:
         used[f"{BREAKER}{kind}"] = int(bool(trying))
     classes = _rows(gates, "class")
     used |= {f"{CLASS}{name}": _whole(said.get("used")) for name, said in classes}
+    due = {name: units for name, units in due.items() if units}
+    due |= {f"{CLASS}{name}": units for name, said in classes if (units := _whole(said.get("back")))}
     shares = shares_of(known.settings, sum(_whole(said.get("slots")) for _, said in classes))
-    stock = replace(stock_seen(capacity, used, doubtful), shares=shares if classes else None)
+    stock = stock_seen(capacity, used, doubtful)
+    stock = replace(stock, shares=shares if classes else None, wanted=frozenset(due), due=due)
     return LaneFacts(known, resources, stock, gather(known), opens)
 
 

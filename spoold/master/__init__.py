@@ -13,6 +13,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
       report      notices for people                   rejects     what it remembers of rejected/
       step_state  the state of this step so far        ends        attempts whose end it saw
       starts      when tasks that use limits started   health      room on the share, and how attempts ended
+      units_lent  which units are lent
     changes     which listings are wanted, and what they changed in the view
     place       where a token is, as a value
     misnamed    files among the tasks whose names are no task's
@@ -44,6 +45,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     rejudging   rejected files whose content has changed
     holding     who holds locks
     counting    what ready and claimed tasks use, and what has started
+    unit_loans  the units that waiting tasks lend, and get back first
     trials      limits whose quota was used up: one task tries, then the others follow
     breakers    failures in a row, by type; one task tries, then the others follow
     shares      the slots of each class at this moment

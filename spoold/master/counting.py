@@ -42,9 +42,15 @@ def count_active(desk: Desk) -> None:
     usage.begin({**resources.capacity, **capacity}, (resources.uses(lane) for _, lane in adrift(desk)))
     for lane, names in desk.view.ready.items():
         usage.take(resources.uses(lane), len(names))
-    for names in desk.view.claimed.values():
+    desk.units.see(desk.view.requests)
+    for node, names in desk.view.claimed.items():
+        lent = desk.units.of(node, (task.id for task in names.values()))
         for task in names.values():
-            usage.take(resources.running(desk.learned.lanes.get(key(task.id), "")))
+            uses = resources.running(desk.learned.lanes.get(key(task.id), ""))
+            if lent and key(task.id) in lent:
+                usage.lend(uses)
+            else:
+                usage.take(uses)
     usage.take(used)
     if usage.stock.capacity or len(desk.backlog.locks.book.line):
         locks = len(desk.backlog.locks.book.line) > 0

@@ -23,6 +23,7 @@ from spoold.master.rejects import Rejects
 from spoold.master.report import LeaderReport
 from spoold.master.starts import Starts
 from spoold.master.step_state import StepState
+from spoold.master.units_lent import UnitsLent
 from spoold.master.usage import Usage
 from spoold.master.view import View
 from spoold.protocol import codec, layout
@@ -88,6 +89,7 @@ class Desk:
     report: LeaderReport = field(default_factory=LeaderReport)
     learned: Learned = field(default_factory=Learned)
     usage: Usage = field(default_factory=Usage)
+    units: UnitsLent = field(default_factory=UnitsLent)
     starts: Starts = field(default_factory=Starts)
     missing: Missing = field(default_factory=Missing)
     rejects: Rejects = field(default_factory=Rejects)

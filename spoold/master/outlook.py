@@ -26,7 +26,7 @@ from spoold.rules.gates.closing import closed_by
 from spoold.rules.scheduling import breakers_seen
 from spoold.rules.scheduling.budgets_seen import picture_of
 from spoold.rules.scheduling.matching import unfit
-from spoold.rules.scheduling.resources import LIMIT, RATE, kind_counted, shares_of
+from spoold.rules.scheduling.resources import CLASS, LIMIT, RATE, TYPE, kind_counted, shares_of
 from spoold.rules.scheduling.shares import DEFAULT
 from spoold.store.store import stamp
 
@@ -52,8 +52,16 @@ def types(desk: Desk) -> dict[str, dict[str, int]]:
             continue  # a resource that is no type
         kind = found.setdefault(counted, no_tasks())
         kind["active"] = active
+    for name, lent in desk.usage.lent.items():
+        counted = kind_counted(name)
+        if counted is not None:
+            found.setdefault(counted, no_tasks())["lent"] = lent
+    for kind in found.values():
         # A claim may be listed a step before it is counted.
-        kind["running"] = max(0, active - kind["ready"])
+        kind["running"] = max(0, kind["active"] + kind.get("lent", 0) - kind["ready"])
+    for name, asked in desk.usage.asked.items():
+        if name.startswith(TYPE):
+            found[name.removeprefix(TYPE)]["back"] = asked
     return dict(sorted(found.items()))
 
 
@@ -73,7 +81,12 @@ def gates(desk: Desk) -> dict[str, dict[str, Any]]:
     for name, own in sorted(desk.store.settings.limits.items()):
         if (there := stock.capacity.get(f"{LIMIT}{name}")) is not None:
             used, doubt = stock.used.get(f"{LIMIT}{name}", 0), stock.doubtful.get(f"{LIMIT}{name}", 0)
-            found["limit"][name] = {"max": there.units, "used": used, "doubtful": doubt}
+            found["limit"][name] = {
+                "max": there.units,
+                "used": used,
+                "doubtful": doubt,
+                **_lent(desk, f"{LIMIT}{name}"),
+            }
         if (there := stock.capacity.get(f"{RATE}{name}")) is not None and own.rate is not None:
             used, doubt = stock.used.get(f"{RATE}{name}", 0), stock.doubtful.get(f"{RATE}{name}", 0)
             found["rate"][name] = {"count": there.units, "per_s": own.rate.per_s, "used": used, "doubtful": doubt}
@@ -84,7 +97,8 @@ def gates(desk: Desk) -> dict[str, dict[str, Any]]:
         taken = stock.slots_used()
         for name in sorted({*shares.slots, DEFAULT}):
             borrow = name in shares.borrow
-            found["class"][name] = {"slots": shares.of(name), "borrow": borrow, "used": taken.get(name, 0)}
+            row = {"slots": shares.of(name), "borrow": borrow, "used": taken.get(name, 0)}
+            found["class"][name] = {**row, **_lent(desk, f"{CLASS}{name}")}
     for name, task_id in desk.starts.trying().items():
         found["quota"][name] = {"trying": task_id}
     for name, shut in closed.items():
@@ -93,6 +107,12 @@ def gates(desk: Desk) -> dict[str, dict[str, Any]]:
     found = {gate: numbers for gate, numbers in found.items() if numbers}
     purse = desk.backlog.gathered.get(budget.NAME)
     return found if purse is None else {**found, budget.NAME: picture_of(purse)}
+
+
+def _lent(desk: Desk, name: str) -> dict[str, int]:
+    """Return how many units of a resource are lent, and wanted back; nothing for none."""
+    numbers = {"lent": desk.usage.lent.get(name, 0), "back": desk.usage.asked.get(name, 0)}
+    return {what: units for what, units in numbers.items() if units}
 
 
 def people(desk: Desk) -> dict[str, dict[str, Any]]:

@@ -21,7 +21,7 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.event import ASKED
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, parse_archived, parse_ended, parse_moving
-from spoold.protocol.request import EVERYTHING, OF_ONE_TASK, Request, Verb
+from spoold.protocol.request import EVERYTHING, OF_A_LOAN, OF_ONE_TASK, Request, Verb
 from spoold.protocol.result import Code, Error, Status
 from spoold.rules.attempts import cancelling
 from spoold.rules.attempts.cancelling import Cancel
@@ -102,7 +102,7 @@ class Requests:
     def _tell(self, desk: Desk) -> None:
         """Note every request when first seen, before it is carried out and gone; REAPED records a reap."""
         for request in desk.view.requests:
-            if request.verb is Verb.REAP or request in self._told:
+            if request.verb is Verb.REAP or request.verb in OF_A_LOAN or request in self._told:
                 continue
             desk.breathe()  # people cancel by the thousand
             self._told.add(request)

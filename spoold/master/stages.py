@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from spoold.master import counting, doors, following, holding, placing, reaping, relisting
+from spoold.master import counting, doors, following, holding, placing, reaping, relisting, unit_loans
 from spoold.master.batches import Batches
 from spoold.master.breakers import Breakers
 from spoold.master.budgets import Budgets
@@ -147,6 +147,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage("missing", lambda desk, _: relisting.settle_missing(desk), "tasks that the listings no longer show"),
     Stage("count", _count, "tasks that are ready, claimed or missing"),
+    Stage("loans", lambda desk, _: unit_loans.step(desk), "loans of units in control/"),
     Stage("watch", _watch, "heartbeats"),
     Stage("announce", _announce, "which nodes are dead"),
     Stage(

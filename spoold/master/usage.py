@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from spoold.protocol.settings import Settings
 from spoold.rules.scheduling.resources import UNKNOWN, Capacity, Resources, Stock, Uses
@@ -17,7 +18,8 @@ from spoold.rules.scheduling.resources import UNKNOWN, Capacity, Resources, Stoc
 class Usage:
     """The units in use by name of the resource, as `stock` shows them at every moment of a step.
 
-    slots: of the workers that are alive, as their heartbeats say.
+    slots: of the workers that are alive, as their heartbeats say. lent: units that claimed tasks have lent, which are
+    not in use; asked: those of them that their tasks want back, and have not.
     """
 
     def __init__(self) -> None:
@@ -26,6 +28,8 @@ class Usage:
         self.stock = Stock({}, self._used, self._doubtful)
         self._resources: Resources | None = None
         self.slots = 0
+        self.lent: Counter[str] = Counter()
+        self.asked: Counter[str] = Counter()
 
     def see_slots(self, slots: int) -> None:
         """Note how many slots the workers have that are alive."""
@@ -41,6 +45,8 @@ class Usage:
         """Count from nothing again. possible: the uses of tasks that are not seen but may be active all the same."""
         self._used.clear()
         self._doubtful.clear()
+        self.lent.clear()
+        self.asked.clear()
         self.stock = Stock(capacity, self._used, self._doubtful)
         for uses in possible:
             self._doubtful.update({name: units for name, units in uses.items() if name != UNKNOWN})
@@ -55,6 +61,18 @@ class Usage:
     def give_back(self, uses: Uses) -> None:
         """Count one ready or claimed task with these uses less."""
         self.take(uses, -1)
+
+    def lend(self, uses: Uses) -> None:
+        """Note that a claimed task has lent what it uses."""
+        self.lent.update(uses)
+
+    def keep(self, due: Mapping[str, int], asked: Iterable[Uses]) -> None:
+        """Let no ready task take what tasks want back that lent it. due: the units that they lack; asked: what they
+        use.
+        """
+        self.stock = replace(self.stock, wanted=frozenset(due), due=due)
+        for uses in asked:
+            self.asked.update(uses)
 
     def in_use(self) -> Iterator[tuple[str, int]]:
         """Yield each resource that is seen in use, with its units, by name."""

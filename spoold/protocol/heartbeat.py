@@ -63,8 +63,9 @@ class MountFacts(BaseModel):
 
 
 class Running(BaseModel):
-    """One task that a worker runs: since when (RFC 3339), how much memory (MiB), its own report, for how long (s) it
-    was frozen while the share was silent, and whether it waits for other tasks, with its slot lent.
+    """One task that a worker runs: since when (RFC 3339), how much memory (MiB), its own report, how long (s) it
+    was frozen while the share was silent, whether it waits for other tasks, with its slot lent, and whether it wants
+    back what it lent.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -77,6 +78,7 @@ class Running(BaseModel):
     progress: Any = None
     frozen_s: Real = 0
     lent: bool = False
+    back: bool = False
 
 
 class Lasted(BaseModel):

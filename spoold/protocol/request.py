@@ -9,6 +9,7 @@ limit, a halt, a drain and a reservation stand as long as their file does.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -42,6 +43,9 @@ class Verb(StrEnum):
     REJECT = "reject"  # a task: the answer to a question is no
     RESERVE = "reserve"  # +all, or the task that asks: hold what the content names; UNIQUE is its name
     RELEASE = "release"  # a reservation
+    LEND = "lend"  # a task that waits: its worker offers its units of limits to others
+    LENT = "lent"  # the same, once a leader has taken the offer
+    REGAIN = "regain"  # the same, once the task wants to go on; the leader removes it when the units are there
 
 
 # These act on the whole spool; a name with another target was meant for something else.
@@ -49,7 +53,10 @@ _ALL_ALONE = frozenset((Verb.HALT, Verb.GC))
 _OF_A_LIMIT = frozenset((Verb.CLOSE, Verb.OPEN, Verb.QUOTA))
 # These are about one task, and their content matters.
 OF_ONE_TASK = frozenset((Verb.HOLD, Verb.UNHOLD, Verb.ASK, Verb.APPROVE, Verb.REJECT))
-_NEVER_ALL = frozenset((Verb.CANCEL, Verb.RETRY, Verb.REAP, Verb.RELEASE)) | _OF_A_LIMIT | OF_ONE_TASK
+_NEVER_ALL = frozenset((Verb.CANCEL, Verb.RETRY, Verb.REAP, Verb.RELEASE, Verb.LEND, Verb.LENT, Verb.REGAIN))
+_NEVER_ALL |= _OF_A_LIMIT | OF_ONE_TASK
+# A loan of units: UNIQUE says whose, see `loan_unique`.
+OF_A_LOAN = frozenset((Verb.LEND, Verb.LENT, Verb.REGAIN))
 # These may end by themselves.
 ENDING = frozenset((Verb.PAUSE, Verb.CLOSE, Verb.QUOTA))
 
@@ -84,6 +91,16 @@ class Request:
         if parse_request(name) != self:
             raise BadName(f"{self.target!r} cannot be the target of a request, or {self.unique!r} its suffix")
         return name
+
+
+def loan_mark(node: str) -> str:
+    """The first part of UNIQUE in all loans of a worker: with it alone a loan is of a claim of that worker."""
+    return hashlib.blake2b(node.encode(), digest_size=8).hexdigest()
+
+
+def loan_unique(node: str, number: int) -> str:
+    """UNIQUE of a worker's loan of units; it gives each loan another number."""
+    return f"{loan_mark(node)}-{number}"
 
 
 def parse_request(name: str) -> Request | None:

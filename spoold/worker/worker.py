@@ -37,6 +37,7 @@ from spoold.worker.attempts.reporting import measured
 from spoold.worker.attempts.resuming import Resuming
 from spoold.worker.attempts.settling import Settling
 from spoold.worker.attempts.starting import Starting
+from spoold.worker.attempts.units import Units
 from spoold.worker.attempts.writers import Writers
 from spoold.worker.config import WorkerConfig
 from spoold.worker.intake.allowance import Allowance
@@ -78,10 +79,10 @@ class Worker:
         """lacks: the types whose handler cannot begin on this machine, each with the reason."""
         self.store, self.host, self.runner, self.scratch, self.config = store, host, runner, scratch, config
         self.slots, self._offering, self._presence = slots, Offering(can, lacks), Presence(store, host, "worker")
-        self._journal = journal = Journal(store)
-        self._claims, self._lease = Claims(store, journal), OwnLease(store.clock)
-        self._allowance, self._lending = Allowance(store, journal), Lending(loans, runner, slots, config.max_lent)
+        self._journal, self._units, self._lease = (journal := Journal(store)), Units(store), OwnLease(store.clock)
+        self._claims, self._allowance = Claims(store, journal), Allowance(store, journal)
         self._claiming = Claiming(store, self._offering, self._claims.doubt, self._allowance)
+        self._lending = Lending(loans, runner, slots, config.max_lent, self._units, self._allowance.lets_back)
         parts = (runner, scratch, config, journal, self._lease, self._allowance, self._lending)
         self._starting = Starting(store, *parts, root=root, environ=environ)
         self._settling = Settling(store, scratch, journal, writers, self._allowance)
@@ -160,8 +161,7 @@ class Worker:
             self._beat(now)
         elif self._presence.due(now) or self._status != self._word():
             self._beat(now)
-        late = self._late_claims()
-        resumed = self._resuming.resume(self._attempts.values())
+        late, resumed = self._late_claims(), self._resuming.resume(self._attempts.values())
         self._hear_people(now, REQUESTS_S if self._attempts else REQUESTS_IDLE_S)
         settled = self._settle() + self._lending.look(self._attempts.values(), self._offering.now)
         adopted = self._adopt(late)
@@ -175,9 +175,8 @@ class Worker:
         unsettled = any(attempt.over or attempt.next is not None for attempt in self._attempts.values())
         retry = now + REFUSED_RETRY_S if unsettled else math.inf
         due = min(self._presence.next_due(), self.vacancies.due(now, len(self._attempts)), retry)
-        done = self._standing.leaving and not self._attempts
-        changed = bool(resumed or settled or adopted or claimed)
-        return WorkerStep(changed, now if self._status != self._word() else due, done)
+        leaves, changed = self._standing.leaving, bool(resumed or settled or adopted or claimed)
+        return WorkerStep(changed, now if self._status != self._word() else due, leaves and not self._attempts)
 
     def _word(self) -> str:
         return self._standing.word(bool(self._attempts))
@@ -217,6 +216,7 @@ class Worker:
         if self._polling.take("requests", every_s * self._claims.patience(bool(self._attempts))):
             self._requests, self._heard = control.list_requests(self.store.fs), True
             self._allowance.hear(self._requests)
+            self._units.hear(self._requests)
         self._obey(self._requests, now)
 
     def _hear(self, now: float) -> None:
@@ -277,11 +277,11 @@ class Worker:
             self._hear_people(now, REQUESTS_S)
         if self._pressure.lost(bool(offers)) or not self._standing.takes:
             return 0
-        demands = [demand(attempt) for attempt in self._attempts.values()]
         claimed, lost, skip = 0, self._claiming.lost, self._cooldown.keys() | self._attempts.keys()
-        idle, full = self.slots - len(self._attempts) + self._lending.lent, self._lending.full
+        idle, here = self.slots - len(self._attempts) + self._lending.lent, self._attempts.values()
+        limits, full = self._allowance.room(self._lending.counted(here), idle), self._lending.full
         # An id that is here already is an old attempt that still ends; its task was removed and came again.
-        for mine in self._claiming.claim(offers, free, demands, skip, idle, full):
+        for mine in self._claiming.claim(offers, free, list(map(demand, here)), skip, limits, full):
             self._journal.note("CLAIMED", mine.name.id, mine.name.attempt)
             claimed += 1
             self._start(mine.name)
@@ -291,7 +291,7 @@ class Worker:
 
     def _start(self, name: TaskName) -> bool:
         """Start a claimed task. False when it cannot be read just now, or is a copy of one that is over."""
-        idle = len(self._attempts) < self.slots
+        idle = len(self._attempts) - self._lending.lent < self.slots
         attempt = None if name.encode() in self._claims.spent else self._starting.start(name, idle=idle)
         if attempt is None:
             self._claims.doubt()

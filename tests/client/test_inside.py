@@ -29,7 +29,7 @@ def test_a_task_that_is_submitted_in_a_task_is_its_child(tmp_path: Path) -> None
     more = {"class": "critical", "budgets": ["usd"], "uses": ["api"]}
     here = environ(tmp_path, batch="nightly", priority="high", env={"A": "1"}, **more)
     made = born({"type": "x"}, "/mnt/spool", here)
-    inherited = {"batch": "nightly", "priority": "high", "class": "critical", "budgets": ["usd"]}
+    inherited = {"batch": "nightly", "priority": "high", "class": "critical", "budgets": ["usd"], "uses": {"api": 1}}
     assert made == {"type": "x", **inherited, "parent": "t", "depth": 1}
 
 
@@ -44,6 +44,29 @@ def test_what_a_child_says_itself_counts(tmp_path: Path) -> None:
     }
     for own in ({"parent": "other"}, {"parent": None}):
         assert born(own, "/mnt/spool", here) == own
+
+
+@pytest.mark.parametrize(
+    ("own", "made"),
+    [
+        ({}, {"api": 2, "db": 1}),
+        ({"uses": None}, {"api": 2, "db": 1}),
+        ({"uses": ["API"]}, {"API": 1, "db": 1}),
+        ({"uses": {"gpu": 3}}, {"api": 2, "db": 1, "gpu": 3}),
+        ({"uses": []}, []),
+        ({"uses": {}}, {}),
+        ({"uses": "wrong"}, "wrong"),
+        ({"uses": [1]}, [1]),
+    ],
+)
+def test_of_each_limit_a_child_has_its_own_units_or_those_of_its_parent(
+    tmp_path: Path, own: dict[str, object], made: object
+) -> None:
+    here = environ(tmp_path, uses={"api": 2, "db": 1})
+    assert born(own, "/mnt/spool", here)["uses"] == made
+    nothing: tuple[object, ...] = ([], "wrong", None)
+    for above in nothing:
+        assert born(own, "/mnt/spool", environ(tmp_path, uses=above)).get("uses") == own.get("uses")
 
 
 def test_a_task_whose_parent_says_no_depth_is_two_deep(tmp_path: Path) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.store import beats
 from spoold.system.posix import PosixFileSystem
-from tests.e2e.pool import Pool, wait_for
+from tests.e2e.pool import SETTINGS, Pool, wait_for
 
 SPOOL = f'"{sys.executable}" -m spoold'
 PARENTS = 8
@@ -128,4 +131,91 @@ def test_a_parent_that_runs_again_finds_the_children_that_it_named(pool: Pool) -
     result = pool.finish("parent")
     assert (result["status"], result["attempt"], result["output"]) == ("success", 2, "kid\nended\n")
     assert [one["id"] for one in pool.json("tree", "parent")["children"]] == ["kid"]
+    pool.fsck()
+
+
+LENT = "[limits.x]\nmax = {max}\n[types.command]\nmax_concurrent = {most}\n[classes.one]\nslots = 1\n"
+LENT += "[classes.default]\nborrow = true\n"
+
+
+def configure(pool: Pool, more: str) -> None:
+    (pool.root / "spool.toml").write_text(SETTINGS + more)
+
+
+class Meter:
+    """Counts the tasks that work at once: each makes a file while it works, and none while it waits."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.working, self.seen = pool.path("working"), pool.path("seen")
+        self.working.mkdir()
+
+    def works(self, seconds: float) -> str:
+        """Shell: work for so long, and note how many do so."""
+        return (
+            f"touch '{self.working}'/$SPOOL_TASK_ID; ls '{self.working}' | wc -l >>'{self.seen}'; "
+            f"sleep {seconds}; ls '{self.working}' | wc -l >>'{self.seen}'; rm '{self.working}'/$SPOOL_TASK_ID"
+        )
+
+    def most(self) -> int:
+        return max(map(int, self.seen.read_text().split()))
+
+
+def family(meter: Meter, name: str, deep: int) -> list[str]:
+    """Works, submits two children that are families themselves, waits for them, and works again."""
+    script = meter.works(0.1)
+    if deep:
+        kids = [f"{name}-{number}" for number in range(2)]
+        submits = [shlex.join(family(meter, kid, deep - 1)) for kid in kids]
+        script += "".join(
+            f"; {SPOOL} submit --id {kid} -- {command}" for kid, command in zip(kids, submits, strict=True)
+        )
+        script += f"; {SPOOL} wait {' '.join(kids)}; {meter.works(0.1)}"
+    return ["sh", "-c", f"set -e; {script}"]
+
+
+@pytest.mark.parametrize(
+    ("most", "parents", "deep", "fields"),
+    [
+        (4, PARENTS, 1, {"uses": ["x"]}),
+        (1, 4, 1, {"uses": ["x"]}),
+        (1, 2, 2, {"uses": ["x"]}),
+        (1, 3, 1, {"class": "one"}),
+        (1, 3, 1, {}),
+    ],
+    ids=["four of eight", "one of four", "three deep", "a class", "a type"],
+)
+def test_parents_that_wait_for_children_which_need_the_same_limit_all_end(
+    pool: Pool, most: int, parents: int, deep: int, fields: dict[str, Any]
+) -> None:
+    configure(pool, LENT.format(max=most, most=99 if fields else most))
+    meter = Meter(pool)
+    pool.master()
+    pool.worker("only", slots=PARENTS)
+    pool.ready("only")
+    for number in range(parents):
+        pool.submit(f"p{number}", family(meter, f"p{number}", deep), env=environ(), **fields)
+    results = [pool.finish(f"p{number}") for number in range(parents)]
+    assert [(result["status"], result["attempt"]) for result in results] == [("success", 1)] * parents
+    assert 1 <= meter.most() <= most
+    assert {pool.finish(f"p0-{number}")["attempt"] for number in range(2)} == {1}
+    if "uses" in fields:
+        assert pool.json("show", "p0-1")["task"]["uses"] == {"x": 1}
+    wait_for(lambda: not pool.listing("control"), "no loan is left")
+    pool.fsck()
+
+
+def test_the_leader_dies_while_parents_wait(pool: Pool) -> None:
+    configure(pool, LENT.format(max=2, most=99))
+    meter = Meter(pool)
+    master = pool.master("first")
+    pool.worker("only", slots=PARENTS)
+    pool.ready("only")
+    for number in range(PARENTS):
+        pool.submit(f"p{number}", family(meter, f"p{number}", 1), env=environ(), uses=["x"])
+    wait_for(lambda: any(run.lent for run in beating(pool, "only").running), "a parent waits")
+    master.kill()
+    pool.master("second")
+    results = [pool.finish(f"p{number}") for number in range(PARENTS)]
+    assert [(result["status"], result["attempt"]) for result in results] == [("success", 1)] * PARENTS
+    assert meter.most() <= 2
     pool.fsck()

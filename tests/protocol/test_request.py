@@ -11,6 +11,8 @@ from spoold.protocol.request import (
     Request,
     Verb,
     kind_target,
+    loan_mark,
+    loan_unique,
     parse_request,
 )
 from spoold.protocol.request_body import RequestBody
@@ -135,3 +137,11 @@ def test_a_redo_is_about_one_round_and_names_tasks_and_attempts(
     with pytest.raises(ValueError, match=wrong):
         RequestBody.model_validate({"order": order, "redo": redo})
     assert RequestBody.model_validate({"order": "o", "redo": [["u", 2]]}).redo == (("u", 2),)
+
+
+def test_a_loan_names_its_worker_and_never_all_tasks() -> None:
+    request = Request(Verb.LENT, "build", loan_unique("laptop1-7f3a", 12))
+    assert parse_request(request.encode()) == request
+    assert request.unique == f"{loan_mark('laptop1-7f3a')}-12"
+    assert loan_mark("laptop1-7f3a") != loan_mark("laptop1-7f3b")
+    assert parse_request(f"regain.+all.{request.unique}.json") is None

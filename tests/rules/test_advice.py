@@ -407,6 +407,15 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         f"it goes on as the same attempt once w-1 reaches the share again; {OTHERS_BEFORE}",
     ),
     (
+        "lent units",
+        replace(CLAIMED, claim=Claim("w-1", lent=True, back=("1 of limit x, with 1 of [limits.x] max = 1 in use",))),
+        "lent",
+        (
+            "the leader gives it all of that before any ready task gets it, once enough tasks have ended or wait; "
+            "`spool limits` shows the figures"
+        ),
+    ),
+    (
         "a lent slot",
         replace(CLAIMED, claim=Claim("w-1", lent=True)),
         "lent",

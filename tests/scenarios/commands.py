@@ -11,6 +11,7 @@ import json
 import re
 import shlex
 import tomllib
+from collections.abc import Iterator
 from typing import Any
 
 from spoold.protocol import layout
@@ -24,6 +25,7 @@ from spoold.store.survey import survey
 from tests.scenarios.words import described, normalised, seconds, told
 from tests.support.cluster import Cluster
 from tests.support.faults import How
+from tests.support.loans import FakeLoans
 from tests.support.tokens import tokens
 
 _SHOWN = (
@@ -52,6 +54,7 @@ class Stage:
         self._reader = journal.Reader(self.cluster.fs)
         self._events: list[Event] = []
         self._requests = 0
+        self._loans: dict[str, FakeLoans] = {}
         self.damaged = False
 
     def run(self, text: str, given: list[str]) -> list[str]:
@@ -81,7 +84,8 @@ class Stage:
     def do_worker(self, rest: str, given: list[str]) -> None:
         name, options = _options(rest)
         config = tomllib.loads("\n".join(given))
-        self.cluster.worker(name, int(options.pop("slots", 1)), config=config, **options)
+        loans = self._loans[name] = FakeLoans()
+        self.cluster.worker(name, int(options.pop("slots", 1)), config=config, loans=loans, **options)
 
     def do_step(self, rest: str, given: list[str]) -> None:
         for name in rest.split():
@@ -209,6 +213,21 @@ class Stage:
         if "result" in options:
             self._write_result(task_id, options.pop("result"))
         self.cluster.finish(task_id, **ending, **options)
+
+    def do_lend(self, rest: str, given: list[str]) -> None:
+        for loans, attempt in self._attempts(rest):
+            loans.lend(attempt)
+
+    def do_back(self, rest: str, given: list[str]) -> None:
+        for loans, attempt in self._attempts(rest):
+            loans.ask(attempt)
+
+    def _attempts(self, task_ids: str) -> Iterator[tuple[FakeLoans, str]]:
+        """The attempts of these tasks that run, with the loans of their workers."""
+        for name, running in self.cluster.running().items():
+            for attempt in running:
+                if attempt.rpartition(".")[0] in task_ids.split():
+                    yield self._loans[name], attempt
 
     def _write_result(self, task_id: str, text: str) -> None:
         for node in self.cluster.nodes.values():

@@ -141,6 +141,8 @@ class Conduct:
         if path.startswith("master/"):
             raise Broken(f"leadership: the token {path} was removed")
         request = parse_request(path.removeprefix("control/")) if path.startswith("control/") else None
+        if request is not None and request.verb in (Verb.LENT, Verb.REGAIN) and self._actor() != self.holder:
+            self.strangers.add(key(request.target))  # its units were given back behind the leader's back
         if self.amazed:
             return
         if request is not None and request.verb is Verb.CANCEL and where.partition("/")[0] in ALIVE:

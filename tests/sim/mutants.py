@@ -29,6 +29,7 @@ from tests.sim.mutants_forgetful import doors_forgotten, ends_forgotten, forgetf
 from tests.sim.mutants_frozen import frozen
 from tests.sim.mutants_holders import holders
 from tests.sim.mutants_leader import leader
+from tests.sim.mutants_lent import lenders
 from tests.sim.mutants_limits import limits
 from tests.sim.mutants_locks import locks, locks_at_the_end
 from tests.sim.mutants_moves import moves
@@ -58,6 +59,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *classes.all,
     *alerts.all,
     *breakers.all,
+    *lenders.all,
 )
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 BUDGET = 1500

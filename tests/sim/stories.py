@@ -18,6 +18,7 @@ from tests.sim.conduct import Broken
 from tests.sim.laws import Asked
 from tests.sim.watched import Gate, WatchedCluster
 from tests.support.faults import Crashed
+from tests.support.loans import FakeLoans
 
 TICK_S = 0.5
 ROUNDS_MAX = 200
@@ -72,6 +73,7 @@ class Play:
             self.cluster.laws.asked[task["id"]] = Asked(task["id"], "", needs, locks=task.get("locks"))
         self.cluster.laws.check_locks = lockers.check
         self.elsewhere = False
+        self.loans: dict[str, FakeLoans] = {}
         self._lives = dict.fromkeys((*story.nodes, "client"), 1)
         self._done: set[str] = set()
         self._wishes: list[Callable[[SpoolClient], object]] = []
@@ -157,7 +159,8 @@ class Play:
             if name.startswith("m"):
                 self.cluster.master(name, host=host)
             else:
-                self.cluster.worker(name, host=host)
+                self.loans[name] = FakeLoans()
+                self.cluster.worker(name, host=host, loans=self.loans[name])
         except Crashed:
             if name in self.cluster.nodes:
                 self.cluster.crash(name)
@@ -195,6 +198,23 @@ class Play:
 
 def _work(task_id: str, *after: str, **more: Any) -> Task:
     return {"id": task_id, "command": ["work"], "dependencies": list(after), **more}
+
+
+def _waits_for_its_child(play: Play) -> None:
+    """Each attempt of p waits until c has ended, and ends when it has its slot back."""
+    for node in [*play.cluster.nodes.values()]:
+        if node.runner is None:
+            continue
+        for attempt in [key for key in node.runner.live if key.startswith("p.")]:
+            loans = play.loans[node.name]
+            if play.once(f"waits {node.name} {attempt}", when=True):
+                loans.lend(attempt)
+            elif play.cluster.states().get("c") == "completed" and play.once(
+                f"asks {node.name} {attempt}", when=True
+            ):
+                loans.ask(attempt)
+            elif attempt in loans.settled:
+                node.runner.finish(attempt, exit_code=0, output="went on")
 
 
 def _dies(play: Play) -> None:
@@ -391,6 +411,15 @@ STORIES = (
         {"a": "failed", "b": "completed"},
         settings="[types.t]\nbreaker = {failures = 1, open_s = 3}\n",
         exits=(("a", 1),),
+    ),
+    Story(
+        "a parent has its units back",
+        ("m1", "m2", "w1"),
+        (_work("p", uses=["x"]), _work("c", uses=["x"], parent="p"), _work("d", uses=["x"])),
+        {"p": "completed", "c": "completed", "d": "completed"},
+        settings="[limits.x]\nmax = 1\n",
+        exits=(("p", None),),
+        turn=_waits_for_its_child,
     ),
     Story(
         "a quota is used up",

@@ -16,6 +16,8 @@ from tests.sim import (
     classes,
     deciders,
     edges,
+    families,
+    lenders,
     limited,
     lockers,
     machine,
@@ -142,6 +144,14 @@ _ALERTS: tuple[Change, ...] = (
     (weather, "AIMED", {**weather.AIMED, "outage": 0.0}),
     (weather, "BLOWS", {kind: mean for kind, mean in weather.BLOWS.items() if kind != "power"}),
 )
+# Parents and children that use one limit, which those that wait lend.
+_LENT: tuple[Change, ...] = (
+    (universe, "SETTINGS", lenders.OF_LENT),
+    (universe, "Client", lenders.LentClient),
+    (universe, "Laws", lenders.LentLaws),
+    (machine, "Programs", lenders.LentPrograms),
+    (families, "CHILD", lenders.CHILD),
+)
 WORLDS: dict[str, tuple[Change, ...]] = {
     "alerts": _ALERTS,
     "approvals": _APPROVALS,
@@ -154,6 +164,7 @@ WORLDS: dict[str, tuple[Change, ...]] = {
     "forgetful": _FORGETFUL,
     "forgetful-doors": _FORGETFUL_DOORS,
     "forgetful-ends": _FORGETFUL_ENDS,
+    "lent": _LENT,
     "limits": _LIMITS,
     "lock": _BY_LOCK,
     "locks": _LOCKS,

@@ -4,44 +4,16 @@ from __future__ import annotations
 
 import errno
 
-from spoold.system.loans import Loan
 from tests.support.cluster import Cluster, Node
+from tests.support.loans import FakeLoans
 from tests.worker.test_worker import beat, ids, ready
 
 
-class FakeLoans:
-    """Loans without files. settled: those that were let go on."""
-
-    directory = "/loans"
-
-    def __init__(self) -> None:
-        self.all: list[Loan] = []
-        self.settled: list[str] = []
-
-    def look(self) -> list[Loan]:
-        return list(self.all)
-
-    def settle(self, loan: Loan) -> None:
-        self.all.remove(loan)
-        self.settled.append(loan.attempt)
-
-    def lend(self, attempt: str) -> None:
-        """A process of the attempt waits."""
-        self.all.append(Loan(attempt, f"{attempt}.x.lend", back=False))
-
-    def ask(self, attempt: str) -> None:
-        """It wants to go on."""
-        self.gone(attempt)
-        self.all.append(Loan(attempt, f"{attempt}.x.back", back=True))
-
-    def gone(self, attempt: str) -> None:
-        """It was killed."""
-        self.all = [loan for loan in self.all if loan.attempt != attempt]
-
-
-def made(*tasks: dict[str, object], config: dict[str, object] | None = None) -> tuple[Cluster, Node, FakeLoans]:
+def made(
+    *tasks: dict[str, object], config: dict[str, object] | None = None, settings: str = ""
+) -> tuple[Cluster, Node, FakeLoans]:
     """A worker with one slot, which runs t0."""
-    cluster, loans = ready(*tasks), FakeLoans()
+    cluster, loans = ready(*tasks, settings=settings), FakeLoans()
     node = cluster.worker("w1", config=config, loans=loans)
     cluster.step("w1")
     assert ids(node) == ["t0"]
@@ -161,3 +133,10 @@ def test_a_task_that_cannot_be_read_before_its_claim_may_be_claimed() -> None:
     loans.lend("t0.1")
     cluster.step("w1")
     assert ids(node) == ["t0", "t1"]
+
+
+def test_a_task_that_uses_a_limit_starts_in_a_slot_that_is_lent() -> None:
+    cluster, node, loans = made({}, {"uses": ["x"]}, settings="[limits.x]\nmax = 1\n")
+    loans.lend("t0.1")
+    cluster.settle()
+    assert {(attempt.name.id, attempt.name.attempt) for attempt in node.worker.running} == {("t0", 1), ("t1", 1)}

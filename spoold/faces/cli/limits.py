@@ -100,10 +100,13 @@ def _row(limit: Limit) -> tuple[str, ...]:
     closed += [limit.why] if limit.why else []
     closed += [f"on trial by {limit.trying or 'the next task'}"] if limit.trying is not None else []
     closed += [f"on {node}" for node in limit.closed_on]
+    used = "-" if limit.used is None else f"{limit.used}{f' + {limit.doubtful} in doubt' if limit.doubtful else ''}"
+    used += f", {limit.lent} lent" if limit.lent else ""
+    used += f", {limit.back} wanted back" if limit.back else ""
     return (
         limit.name,
         limit.per,
-        "-" if limit.used is None else f"{limit.used}{f' + {limit.doubtful} in doubt' if limit.doubtful else ''}",
+        used,
         "-" if limit.max is None else str(limit.max),
         "-" if rate is None else f"{started}{rate['count']} in {rate['per_s']:g} s",
         one_line("; ".join(closed), 100) or "no",

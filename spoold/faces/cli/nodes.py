@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def _running(task: dict[str, Any]) -> str:
     frozen_s = task.get("frozen_s")
     frozen = f" (was frozen for {length(frozen_s)})" if isinstance(frozen_s, int | float) and frozen_s else ""
-    lent = " (waits, slot lent)" if task.get("lent") is True else ""
+    waits = "wants back what it lent" if task.get("back") is True else "waits, slot lent"
+    lent = f" ({waits})" if task.get("lent") is True else ""
     return f"{task.get('id')}{lent}{frozen}"
 
 

@@ -79,6 +79,7 @@ HEARTBEAT: Shape = {
                 "progress": anything,
                 "frozen_s": _figure,
                 "lent": flag,
+                "back": flag,
             }
         )
     ),

@@ -70,7 +70,7 @@ class Claim:
     frozen_s: how long (s) it was frozen while the share was silent.
     silent_s: how long ago (s) its worker was last heard of, None if that is within a lease.
     stuck: why the leader cannot take it back, in the leader's words; '' if it can.
-    lent: whether its slot is lent, since it waits for other tasks.
+    lent: whether its slot is lent, since it waits for other tasks; back: what it wants back of limits, to go on.
     """
 
     worker: str
@@ -82,6 +82,7 @@ class Claim:
     frozen_s: float = 0.0
     silent_s: float | None = None
     lent: bool = False
+    back: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from spoold.protocol.amount import length
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.protocol.result import Code, Status
-from spoold.rules.answers.case import Case, Explanation, Reason
+from spoold.rules.answers.case import Case, Claim, Explanation, Reason
 from spoold.rules.answers.failed import SPENT, anew, by, failed, frozen
 from spoold.rules.answers.takers import room_now, suitable
 from spoold.rules.cluster.succession import MISSING, MISSING_MEND
@@ -128,6 +128,19 @@ def _reported(progress: Any) -> str:
     return progress if isinstance(progress, str) else json.dumps(progress, ensure_ascii=False)
 
 
+def _lent(case: Case, claim: Claim) -> list[Reason]:
+    """Why a task that waits for others, or has waited for them, does not go on."""
+    if claim.back:
+        text = f"it has waited, wants to go on, and waits for what it lent meanwhile: {'; '.join(claim.back)}"
+        change = "the leader gives it all of that before any ready task gets it, once enough tasks have ended or wait"
+        return [Reason("lent", text, f"{change}; `spool limits` shows the figures")]
+    if not claim.lent:
+        return []
+    text = f"it waits for other tasks, and {claim.worker} has given its slot to others meanwhile"
+    change = f"it goes on when those have ended and a slot is free; `spool tree {case.id}` shows its children"
+    return [Reason("lent", text, change)]
+
+
 def _claimed(case: Case) -> Answer:
     claim = case.claim
     if claim is None:
@@ -144,10 +157,7 @@ def _claimed(case: Case) -> Answer:
         choices = f" ({', '.join(asked.choices)})" if asked.choices else ""
         text = f"it asked '{asked.ask}'{choices} at {asked.at}, and nobody has answered"
         reasons.append(Reason("question", text, f"`spool approve {case.id} --answer …`, or `spool reject {case.id}`"))
-    if claim.lent:
-        text = f"it waits for other tasks, and {claim.worker} has given its slot to others meanwhile"
-        change = f"it goes on when those have ended and a slot is free; `spool tree {case.id}` shows its children"
-        reasons.append(Reason("lent", text, change))
+    reasons += _lent(case, claim)
     if claim.cancel:
         text = f"a user asked to cancel it, and {claim.worker} has not stopped it yet"
         reasons.append(Reason("cancel", text, "its worker stops it within a beat"))

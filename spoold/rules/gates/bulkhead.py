@@ -18,10 +18,12 @@ def judge(kind: str, facts: TypeFacts) -> Verdict:
     if name is None or shares is None:
         return PASS
     used = facts.stock.slots_used()
-    if shares.lets(name, used):
+    due = facts.stock.due.get(f"{CLASS}{name}", 0)
+    if not due and shares.lets(name, used):
         return PASS
     mine = f"class {name} uses {amount(used.get(name, 0), 'slot')} and has {shares.of(name)} of its own"
-    return Wait("class", f"{mine}; {sum(used.values())} of {shares.total} are in use")
+    back = f"; tasks that lent theirs while they waited want one back first: {due}" if due else ""
+    return Wait("class", f"{mine}; {sum(used.values())} of {shares.total} are in use{back}")
 
 
 def _class_of(facts: TypeFacts) -> str | None:

@@ -20,6 +20,8 @@ def judge(kind: str, facts: TypeFacts) -> Verdict:
     reason = f"{there.whose} runs at its limit: {used} of {there.setting} = {there.units}"
     if facts.uses[name] > 1:
         reason += f", and the task uses {facts.uses[name]}"
+    if due := facts.stock.due.get(name, 0):
+        reason += f"; tasks that lent units while they waited want them back first: {due}"
     return Wait("limit", f"{reason}; tasks in doubt count as well: {doubt}" if doubt else reason)
 
 

@@ -19,6 +19,7 @@
     locking     who waits behind whom for a lock
     promoting   which of it goes to ready/ next, and which goes back
     matching    may this worker run what is in this lane?
+    regaining   who gets back the units of limits that it lent
     lending     whose slot is lent, and who gets one back
     ahead       how many tasks a worker may claim before a slot is free for them
 

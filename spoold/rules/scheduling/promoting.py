@@ -44,7 +44,7 @@ def promotions(
     """
     chosen: list[Entry] = []
     stock = next(iter(facts.values()), NO_TYPE).stock
-    used, wanted = Counter(stock.used), set[str]()
+    used, wanted = Counter(stock.used), set(stock.wanted)
     stock = replace(stock, used=used, wanted=wanted)
     facts = {lane: replace(own, stock=stock) for lane, own in facts.items()}
     sizes = {lane: len(view.ranks) for lane, view in lanes.items()}

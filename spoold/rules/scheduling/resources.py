@@ -52,7 +52,8 @@ class Stock:
     """Every counted resource at one moment. A resource without a capacity has no limit.
 
     used: units seen in use; doubtful: units that may be in use as well. wanted: resources that an earlier task waits
-    for: no later task may take what it waits for. shares: of the slots by class; None without classes.
+    for: no later task may take what it waits for. shares: of the slots by class; None without classes. due: units
+    that tasks want back which had lent them, and that are to be freed for them.
     """
 
     capacity: Mapping[str, Capacity] = field(default_factory=dict)
@@ -60,6 +61,7 @@ class Stock:
     doubtful: Mapping[str, int] = field(default_factory=dict)
     wanted: Set[str] = frozenset()
     shares: Shares | None = None
+    due: Mapping[str, int] = field(default_factory=dict)
 
     def short_of(self, uses: Uses, kinds: tuple[str, ...] = (TYPE, LIMIT)) -> str | None:
         """The first resource of these kinds with too little left for one more such task; None if there is enough."""
@@ -87,9 +89,12 @@ class Stock:
         return taken + units > there.units or name in self.wanted
 
     def over(self) -> dict[str, int]:
-        """The resources that are seen in use beyond their capacity, with the units beyond. Units in doubt are not."""
+        """The resources of which ready tasks have to give units back, and how many: those seen in use beyond their
+        capacity (units in doubt are not), and those that are due.
+        """
         beyond = {name: self.used.get(name, 0) - there.units for name, there in self.capacity.items()}
-        return {name: units for name, units in beyond.items() if units > 0}
+        found = {name: max(beyond.get(name, 0), 0) + self.due.get(name, 0) for name in {*beyond, *self.due}}
+        return {name: units for name, units in found.items() if units > 0}
 
 
 class Resources:

@@ -13,6 +13,7 @@
     writers     the threads in which it waits for a disk or a server
     reporting   running tasks in the heartbeat
     lending     the slots that tasks have lent while they wait
+    units       the units of limits that they have lent with them
     losses      attempts lost lately, to warn of
 
 Law: the result is durable before the commit, and nothing is committed whose claim is gone.

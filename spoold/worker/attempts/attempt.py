@@ -32,8 +32,8 @@ class Attempt:
     nothing of this attempt may be committed. frozen_at: since when (s since 1970) it is frozen, frozen_s: how long it
     was frozen before; approval: the answer that let it start; asked: whether it asks people something, questions:
     what it asked, with the answers, once it is over; next: the name that its claim is getting; ordered_in: the number
-    of the lease in which that order was given. lent: its slot is lent, since it waits for other tasks. notes:
-    warnings about it now; told: warnings already logged on stderr.
+    of the lease in which that order was given. lent: its slot is lent, since it waits for other tasks; back: it wants
+    back what it lent. notes: warnings about it now; told: warnings already logged on stderr.
     """
 
     name: TaskName
@@ -49,6 +49,7 @@ class Attempt:
     judged: Outcome | None = None
     fenced: bool = False
     lent: bool = False
+    back: bool = False
     frozen_at: float | None = None
     frozen_s: float = 0.0
     approval: dict[str, Any] | None = None

@@ -1,13 +1,16 @@
 """The slots that this worker's tasks have lent while they wait, and the order in which they come back.
 
 Law: an attempt that asked for its slot goes on only after this room has let it, and nothing new is claimed before
-that. What is lent is read from the loans in every step, and nothing of it outlives the worker or the attempt.
+that. It gets a slot only once the units that it lent are its own again; while it waits for those alone, the worker
+goes on claiming. What is lent is read from the loans in every step, and nothing of it outlives the worker or the
+attempt.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
@@ -15,7 +18,10 @@ from spoold.rules.scheduling.lending import Held, demands, full_depths, given_ba
 from spoold.runner.job import RunnerPort
 from spoold.system.loans import Loans
 from spoold.worker.attempts.attempt import Attempt
+from spoold.worker.attempts.units import Units
 
+# Whether a task of a lane may go on beside tasks of these lanes.
+Own = Callable[[Lane, Collection[Lane]], bool]
 # While a slot is lent, the loans are looked at so often (s): a task that waits to go on does nothing else.
 LOOK_S = 0.1
 # How many tasks of one depth may lend, for each slot, unless the configuration says so.
@@ -25,8 +31,14 @@ PER_SLOT = 16
 class Lending:
     """Knows whose slots are lent."""
 
-    def __init__(self, loans: Loans, runner: RunnerPort, slots: int, most: int | None) -> None:
-        """most: how many tasks of one depth may have lent their slots before no more of that depth start."""
+    def __init__(
+        self, loans: Loans, runner: RunnerPort, slots: int, most: int | None, units: Units, own: Own
+    ) -> None:
+        """most: how many tasks of one depth may have lent their slots before no more of that depth start. own:
+        whether a task of a lane may go on, by the limits per worker, beside tasks of these lanes.
+        """
+        self._units, self._own = units, own
+        self._next: list[str] = []  # those that wait for nothing but a slot
         self._loans, self._runner, self._slots, self._most = loans, runner, slots, most or PER_SLOT * slots
         self._asking: dict[str, None] = {}  # by the order in which they asked
         self._held: list[Held] = []
@@ -39,8 +51,11 @@ class Lending:
     def look(self, attempts: Collection[Attempt], can: Capabilities) -> bool:
         """Take in new loans, give slots back, and tell the runner; return whether any slot changed hands."""
         loans = self._loans.look()
+        # Units of one that is over stay lent until its claim is gone: a leader may have given them out by then.
+        over = {attempt.key for attempt in attempts if attempt.over}
         if not loans and not any(attempt.lent for attempt in attempts):
-            self._held, self._asking = [], {}
+            self._held, self._asking, self._next = [], {}, []
+            self._units.keep(over)
             return False
         running = {attempt.key: attempt for attempt in attempts if not attempt.over}
         waits = {loan.attempt for loan in loans if not loan.back}
@@ -54,10 +69,12 @@ class Lending:
                 for key, one in sorted(running.items(), key=lambda pair: order.get(pair[0], len(order)))
             ]
         )
-        back = set(given_back(now, can, self._slots))
+        self._next = self._complete(running, now)
+        back = set(given_back([replace(held, asks=held.key in self._next) for held in now], can, self._slots))
         lent = {held.key for held in now if held.lent} - back
         for attempt in attempts:
             attempt.lent = attempt.key in lent
+            attempt.back = attempt.lent and attempt.key in asks
         self._held = [held for held in now if held.key in lent]
         self._runner.lend(lent)
         for loan in loans:
@@ -65,7 +82,26 @@ class Lending:
             if loan.attempt not in running or (loan.back and loan.attempt not in lent):
                 self._loans.settle(loan)
                 self._asking.pop(loan.attempt, None)
+        self._next = [key for key in self._next if key in lent]
+        self._units.keep(lent | over)
         return before != {key: key in lent for key in running}
+
+    def _complete(self, running: dict[str, Attempt], now: list[Held]) -> list[str]:
+        """Offer the units of those that wait; return which of those that ask have all their units, in order."""
+        taken = [running[held.key].lane for held in now if not held.lent]
+        found = []
+        for held in now:
+            attempt = running[held.key]
+            if held.waits and not held.asks:
+                self._units.lend(attempt)
+            elif held.lent and self._units.has(attempt) and self._own(attempt.lane, taken):
+                found.append(held.key)
+                taken.append(attempt.lane)
+        return found
+
+    def counted(self, attempts: Iterable[Attempt]) -> list[Lane]:
+        """Return the lanes of the attempts that count for the limits per worker: those that ask count already."""
+        return [one.lane for one in attempts if not one.lent or one.key in self._asking]
 
     @property
     def lent(self) -> int:
@@ -78,8 +114,8 @@ class Lending:
 
     @property
     def claims(self) -> bool:
-        """Whether anything new may be claimed: not while a task wants its slot back."""
-        return not self._asking
+        """Whether anything new may be claimed: not while a task wants its slot back, and nothing else."""
+        return not self._next
 
     @property
     def full(self) -> frozenset[int]:

@@ -34,6 +34,7 @@ def running_tasks(attempts: Iterable[Attempt], runner: RunnerPort, scratch: Scra
             progress=progress_of(scratch, attempt.key),
             # By the machine's date, which may have been set by decades meanwhile.
             lent=attempt.lent,
+            back=attempt.back,
             frozen_s=min(round(attempt.frozen_s, 1), AMOUNT_MAX),
         )
         for attempt in attempts

@@ -108,6 +108,14 @@ class Allowance:
         window, now = self._windows.get(name), self._store.clock.monotonic()
         return limit.rate is None or window is None or window.used(now) + units <= limit.rate.count
 
+    def lets_back(self, lane: Lane, others: Collection[Lane]) -> bool:
+        """Whether a task that has lent its units may go on beside these; one that is alone always may."""
+        for name, units in self.uses(lane).items():
+            limit, used = self._own(name), sum(self.uses(other).get(name, 0) for other in others)
+            if limit is not None and limit.max is not None and used and used + units > limit.max:
+                return False
+        return True
+
     def starts(self, lane: Lane) -> None:
         """Count the start of a task."""
         for name, units in self.uses(lane).items():

@@ -29,7 +29,7 @@ from spoold.store.polling import Polling
 from spoold.store.refusals import denied
 from spoold.store.store import Store
 from spoold.system.errnos import Meaning, classify, concerns_one_file
-from spoold.worker.intake.allowance import Allowance
+from spoold.worker.intake.allowance import Allowance, Room
 from spoold.worker.readiness.offering import Offering
 
 JUMP, SPREAD = 7, 32
@@ -107,19 +107,18 @@ class Claiming:
         slots: int,
         running: list[Lane],
         skip: Collection[str],
-        idle: int,
+        limits: Room,
         full: Collection[int] = (),
     ) -> Iterator[Claimed]:
         """Claim up to `slots` of the offers, yielding each as it is claimed. Errors: OSError.
 
-        running: the demands of running tasks; skip: keys of tasks that it leaves alone for now; idle: slots that are
-        surely free, where the others may be places behind a short task; full: depths of which it takes none, for
+        running: the demands of running tasks; skip: keys of tasks that it leaves alone for now; limits: what
+        is left of this worker's own limits, and slots that are surely free; full: depths of which it takes none, for
         which alone a task is read before its claim. Offers that were tried are taken off the list. A claim that
         failed is not looked into here: nearly always another worker was quicker, and if it was carried out all the
         same, the next look at this worker's own directory finds it.
         """
         left, room, index = offers, free(self._offering.now, running), self._begin(offers)
-        limits = self._allowance.room(running, idle)
         self._allowance.breaking.forget_gone(skip)
         while slots > 0 and left:
             index = index if index < len(left) else 0
