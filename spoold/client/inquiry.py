@@ -88,8 +88,7 @@ class _Gathering:
     """One look at one task."""
 
     def __init__(self, store: Store, now: float, located: Located, picture: Snapshot, dead: Collection[str]) -> None:
-        self._store, self._dead = store, dead
-        self._located, self._picture = located, picture
+        self._store, self._dead, self._located, self._picture = store, dead, located, picture
         self._requests = control.list_requests(store.fs)
         self._base = Case(
             id=located.id,

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from spoold.master.archived import still_archived
 from spoold.master.ends import Ends
 from spoold.master.health import Health
 from spoold.master.learned import Learned
@@ -122,15 +121,6 @@ class Desk:
     def known_elsewhere(self, task_id: str, place: Place) -> bool:
         """Whether the id belongs to a task that is not the one at this place."""
         return self.view.known(task_id) and self.view.place(key(task_id)) != place
-
-    def has_completed(self, task_id: str) -> bool:
-        """Whether a task of this id has completed and was not sent back: any other token of it is a copy that a
-        person restored, unless the server forgot the commit, so that is looked up. Errors: OSError.
-        """
-        place, ended = self.view.place(key(task_id)), self.view.archived.state(key(task_id))
-        if place is not None and place.state is State.COMPLETED and absence.stands(self.store.fs, place.path):
-            return True
-        return ended is State.COMPLETED and still_archived(self.store.fs, task_id, self.view.blocked)
 
     def undid(self, moves: int) -> None:
         """Report that so many tokens are back where they were before a move, where a server can do that."""

@@ -1,4 +1,4 @@
-"""Drops whose id belongs to a task already: an identical one is a no-op, any other is refused.
+"""Drops and tokens whose id belongs to a task already: an identical drop is a no-op, any other is refused.
 
 Law: nothing is decided in doubt: while the other task moves or cannot be read, the drop waits. A damaged task counts
 as different, since its content is unknown.
@@ -12,6 +12,7 @@ from spoold.master.archived import still_archived
 from spoold.master.desk import Desk
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
+from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.rules.entry import admission
 from spoold.rules.entry.admission import Admit, Known, Reject
@@ -55,3 +56,13 @@ def judge(desk: Desk, drop: str, admit: Admit, new: Any) -> Known | Reject | Non
     if same is None and (len(desk.report.notices) > told or layout.bucket(task_id) in desk.view.blocked):
         desk.step.deny()  # this user may not read the other one: no later step shows more
     return None if same is None else admission.judge_duplicate(drop, admit.name.id, same=same)
+
+
+def has_completed(desk: Desk, task_id: str) -> bool:
+    """Whether a task of this id has completed and was not sent back: any other token of it is a copy that a
+    person restored, unless the server forgot the commit, so that is looked up. Errors: OSError.
+    """
+    place, ended = desk.view.place(key(task_id)), desk.view.archived.state(key(task_id))
+    if place is not None and place.state is State.COMPLETED and absence.stands(desk.store.fs, place.path):
+        return True
+    return ended is State.COMPLETED and still_archived(desk.store.fs, task_id, desk.view.blocked)

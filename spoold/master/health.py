@@ -6,8 +6,8 @@ admitted. May touch: the share's free room.
 
 from __future__ import annotations
 
+from spoold.protocol.alert_settings import AlertSettings
 from spoold.protocol.lanes import kind_in
-from spoold.protocol.settings import AlertSettings
 from spoold.rules.alerts.recent import Outcomes
 from spoold.rules.share import disk
 from spoold.store.store import Store

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from spoold.master.dependents import certain, may_begin
 from spoold.master.desk import Desk
+from spoold.master.duplicates import has_completed
 from spoold.master.place import Place, waiting_place
 from spoold.master.rejecting import reject_twin
 from spoold.master.shares import rivals, with_shares
@@ -45,7 +46,7 @@ def place_returned(desk: Desk) -> None:
     for name, task in sorted(desk.view.returned.items()):
         desk.breathe()
         place = Place(State.RETURNED, layout.RETURNED, name)
-        if desk.has_completed(task.id):
+        if has_completed(desk, task.id):
             if reject_twin(desk, place.path, task.id):
                 desk.view.forget_place(place)
             continue
@@ -166,7 +167,7 @@ def reject_copies(desk: Desk) -> None:
     for lane, tasks in desk.view.ready.items():
         for file, task in list(tasks.items()):
             place = Place(State.READY, layout.join(layout.READY, lane), file)
-            if desk.has_completed(task.id) and reject_twin(desk, place.path, task.id):
+            if has_completed(desk, task.id) and reject_twin(desk, place.path, task.id):
                 desk.view.forget_place(place)
 
 

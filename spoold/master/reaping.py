@@ -12,6 +12,7 @@ from collections.abc import Collection
 from functools import partial
 
 from spoold.master.desk import Desk
+from spoold.master.duplicates import has_completed
 from spoold.master.place import Place
 from spoold.master.rejecting import reject_directory, reject_file, reject_twin, take_away
 from spoold.protocol import layout
@@ -122,7 +123,7 @@ def _reap_claims(desk: Desk, worker: str) -> bool:
         return False
     for name in held:
         path, token = layout.join(directory, name), parse_task(name)
-        if token is not None and desk.has_completed(token.id):
+        if token is not None and has_completed(desk, token.id):
             reject_twin(desk, path, token.id)
         elif name.endswith(ASIDE):
             _clear_aside(desk, path)

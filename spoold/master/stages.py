@@ -196,8 +196,10 @@ STAGES: tuple[Stage, ...] = (
             "ready → failed",
             "returned → failed",
             "failed → waiting",
+            "completed → waiting",
             "archive → waiting",
             "ready → waiting",
+            "waiting → waiting",
         ),
     ),
     Stage(

@@ -22,6 +22,7 @@
     change      settings that change while the spool runs
     overlay     tables of settings: one laid over another, and each setting with its key
     settings    spool.toml and the marker spool.json
+    alert_settings when people are told of something
     plain       fast checks that a value fits a model, without the model
     codec       bytes to values and back, with errors that name file, field and fix
     toml_file   a settings file to values

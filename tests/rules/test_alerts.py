@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from spoold.protocol.alert_settings import AlertSettings
 from spoold.protocol.heartbeat import Capabilities, Heartbeat, HostId
 from spoold.protocol.names import is_id
-from spoold.protocol.settings import AlertSettings, DiskSettings
+from spoold.protocol.settings import DiskSettings
 from spoold.protocol.snapshot import Alert
 from spoold.protocol.task import Task
 from spoold.rules.alerts.board import MOST, Board, notice, task_id

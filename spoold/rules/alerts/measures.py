@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from spoold.protocol.alert_settings import AlertSettings
 from spoold.protocol.amount import amount, figure, length
 from spoold.protocol.heartbeat import Heartbeat
-from spoold.protocol.settings import AlertSettings
 from spoold.rules.alerts.reading import Reading, above, reached
 from spoold.rules.alerts.recent import Failures
 from spoold.rules.share.disk import Limits, Room, room, share_used

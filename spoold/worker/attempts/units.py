@@ -93,11 +93,6 @@ class Units:
             for verb in (Verb.LEND, Verb.LENT, Verb.REGAIN) if own.shown is None else (own.shown,):
                 self._remove(own.path(verb))
 
-    @property
-    def pending(self) -> bool:
-        """Whether any loan stands here."""
-        return bool(self._loans)
-
     def _over(self, own: Own) -> bool:
         """Whether a loan is over: a leader has removed what asked for it, or it never counted."""
         if own.shown is Verb.REGAIN:
