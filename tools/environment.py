@@ -81,7 +81,8 @@ def requirements(lock: dict[str, Any]) -> Iterator[str]:
     """
     markers: dict[str, set[str]] = {}
     for package in lock["package"]:
-        groups = [package.get("dependencies", []), *package.get("dev-dependencies", {}).values()]
+        more = (package.get(kind, {}) for kind in ("optional-dependencies", "dev-dependencies"))
+        groups = [package.get("dependencies", []), *(group for kind in more for group in kind.values())]
         for need in (need for group in groups for need in group):
             markers.setdefault(need["name"], set()).add(need.get("marker", ""))
     for package in lock["package"]:
@@ -109,7 +110,7 @@ def install_with_uv(environment: Path) -> bool:
     if uv is None:
         return False
     os.environ["UV_PROJECT_ENVIRONMENT"] = str(environment)
-    done = run(uv, "sync", "--frozen", "--quiet", "--no-python-downloads", "--python", sys.executable)
+    done = run(uv, "sync", "--frozen", "--all-extras", "--quiet", "--no-python-downloads", "--python", sys.executable)
     if done.returncode:
         print(f"uv could not install from the lock, trying pip. uv said:\n{done.stdout}", file=sys.stderr)
     return done.returncode == 0

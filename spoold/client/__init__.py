@@ -7,6 +7,7 @@
     awaited      which batch a drop waits for
     submitting   how a program submits: one task, or many at once
     inside       a client in a task: its parent, and the slot that it lends while it waits
+    ancestors    the same for a program that was started with a filtered environment
     submission   from what a caller wrote to what is dropped: ids, validation, batches
     by_name      what names alone say, for a shell that completes a word
     selecting    tasks by their ids, or by what they have in common

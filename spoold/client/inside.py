@@ -11,11 +11,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spoold.client import submission
 from spoold.protocol.errors import SpoolError
 from spoold.protocol.names import key
+
+if TYPE_CHECKING:
+    from spoold.system.loans import OwnLoan
 
 # A shorter wait (s) lends nothing: another task could have the slot for hours.
 LEND_AFTER_S = 0.2
@@ -87,6 +90,39 @@ def check_wait(ids: Collection[str], directory: str) -> None:
         raise SpoolError(f"task {own} cannot wait for itself. Leave its id out.")
 
 
+class SlotLoan:
+    """The slot of this task, for a program with several waits at once: lent while one of them goes on.
+
+    It never blocks. Outside of tasks, and where the worker lends nothing, all of it does nothing. Not thread-safe.
+    """
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        self._loan = _own_loan(environ)
+
+    def lend(self) -> None:
+        """Lend the slot, unless it is lent, or was asked for and is not back yet."""
+        if self._loan is not None and self._loan.is_back():
+            self._loan.lend()
+
+    def ask_back(self) -> None:
+        """Ask for the slot."""
+        if self._loan is not None:
+            self._loan.ask_back()
+
+    def is_back(self) -> bool:
+        """Return whether the task may go on: its slot is not lent."""
+        return self._loan is None or self._loan.is_back()
+
+
+def _own_loan(environ: Mapping[str, str]) -> OwnLoan | None:
+    directory, task_id = environ.get("SPOOL_SLOT_DIR"), environ.get("SPOOL_TASK_ID")
+    if not directory or not task_id:
+        return None
+    from spoold.system.loans import OwnLoan
+
+    return OwnLoan(directory, f"{task_id}.{environ.get('SPOOL_ATTEMPT', '1')}", submission.suffix())
+
+
 @contextmanager
 def lending(now: Callable[[], float], sleep: Sleep, environ: Mapping[str, str] = os.environ) -> Iterator[Sleep]:
     """Lend this task's slot within the `with`, from the first pause on that comes LEND_AFTER_S after its beginning;
@@ -94,14 +130,10 @@ def lending(now: Callable[[], float], sleep: Sleep, environ: Mapping[str, str] =
 
     now: monotonic, s.
     """
-    directory, task_id = environ.get("SPOOL_SLOT_DIR"), environ.get("SPOOL_TASK_ID")
-    if not directory or not task_id:
+    loan, since = _own_loan(environ), now()
+    if loan is None:
         yield sleep
         return
-    from spoold.system.loans import OwnLoan
-
-    attempt = f"{task_id}.{environ.get('SPOOL_ATTEMPT', '1')}"
-    loan, since = OwnLoan(directory, attempt, submission.suffix()), now()
 
     def pause(seconds: float) -> None:
         if now() - since >= LEND_AFTER_S:

@@ -99,6 +99,20 @@ def tail(store: Store, task_id: str) -> str:
     return pieces[-1].data[-TAIL_BYTES:].decode(errors="replace") if pieces else ""
 
 
+def last_bytes(store: Store, task_id: str, most: int) -> Piece | None:
+    """Return at most so many bytes of the end of the last attempt's log; None where it has none.
+
+    Errors: NotFound where it has just been moved; OSError.
+    """
+    for name, path in list_logs(store, [task_id])[-1:]:
+        try:
+            begin = max(0, store.fs.stat(path).size - most)
+            return Piece(name.attempt, name.decider, store.fs.read(path, most, offset=begin), name.id)
+        except FileNotFoundError:
+            raise NotFound(f"{path} has just been moved or deleted; try again.") from None
+    return None
+
+
 class Follower:
     """Reads the new output of one task or many, attempt after attempt."""
 

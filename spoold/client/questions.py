@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from spoold.client.info import read_content
+from spoold.client.info import list_attempts, read_content
 from spoold.protocol import codec
 from spoold.protocol.amount import some
 from spoold.protocol.approval import Approval, may_answer
@@ -104,6 +104,30 @@ def look_for(store: Store, task_id: str, about: str) -> Look:
     rejected = found.request.verb is Verb.REJECT
     value = None if rejected else answer_of(found, asked.choices if asked is not None else ())
     return Look(asked is not None, Answer(value, rejected, found.by, found.at, found.reason))
+
+
+def decided(store: Store, located: Located) -> Answer | None:
+    """Return the answer to the question of a task's `approval`; None while there is none. Errors: OSError."""
+    if located.result is not None:
+        ended = list_attempts(store, located)
+        said = ended[-1].approval if ended else None
+        if not isinstance(said, dict):
+            return None
+        by, at, reason = (str(said.get(name) or "") for name in ("by", "at", "reason"))
+        return Answer(said.get("answer"), bool(said.get("rejected")), by, at, reason)
+    content = read_content(store, located).get("approval")
+    try:
+        approval = codec.check(Approval, codec.as_object(content, located.path), located.path)
+    except BadFile:
+        return None
+    order = "" if located.name is None else located.name.order
+    given = decision(control.about_task(store.fs, located.id), approval, order)
+    if given is None:
+        return None
+    rejected = given.request.verb is Verb.REJECT
+    return Answer(
+        None if rejected else answer_of(given, approval.choices), rejected, given.by, given.at, given.reason
+    )
 
 
 def refuses_hold(located: Located) -> SpoolError | None:

@@ -86,9 +86,14 @@ class Reserving:
         standing = self._reservations()
         if missing := [name for name in wanted if name not in standing]:
             raise NotFound(f"there is no reservation {missing[0]!r}; `spool locks` shows them.")
-        for name in (found := wanted or [name for name, request in standing.items() if self._is_mine(request)]):
+        for name in (found := wanted or self.own(standing)):
             self._spool.post(Verb.RELEASE, name, "")
         return found
+
+    def own(self, standing: dict[str, Request] | None = None) -> list[str]:
+        """Return the names of this task's reservations; outside of a task of those of this user on this machine."""
+        seen = self._reservations() if standing is None else standing
+        return [name for name, request in seen.items() if self._is_mine(request)]
 
     def reserved(self) -> frozenset[str]:
         """Return the names of all reservations that stand."""

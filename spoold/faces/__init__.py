@@ -1,6 +1,7 @@
 """What people and other programs meet: each face is a package that uses the library, and nothing uses it.
 
     cli/        the `spool` command
+    mcp/        a server for coding agents, over the Model Context Protocol
 
 Law: a face asks `spoold.client` and nothing below it, except for the verbs that run or repair a spool.
 """

@@ -110,6 +110,7 @@ class OwnLoan:
         self._stem = f"{directory}/{attempt}.{unique}"
         self._hidden = f"{directory}/.{attempt}.{unique}"
         self._descriptor: int | None = None
+        self._asked = False
 
     def lend(self) -> None:
         """Lend the slot, unless it is lent. A worker that lends nothing, or is gone, is no error."""
@@ -123,21 +124,33 @@ class OwnLoan:
         except OSError:
             self.drop()
 
-    def take_back(self) -> None:
-        """Ask for the slot, and return once it is this process's again; at once where it was not lent.
-
-        It is this process's, too, when its worker is gone: then nothing of the task lasts.
-        """
-        if self._descriptor is None:
+    def ask_back(self) -> None:
+        """Ask for the slot: `is_back` says when it is here. A second call, or one without a loan, does nothing."""
+        if self._descriptor is None or self._asked:
             return
         try:
             os.rename(self._stem + LEND, self._stem + BACK)
+            self._asked = True
+        except OSError:
+            self.drop()  # the worker has settled it
+
+    def is_back(self) -> bool:
+        """Return whether the slot is this process's: it was not lent, or was asked for and is here again."""
+        if self._asked and not os.path.lexists(self._stem + BACK):
+            self.drop()
+        return self._descriptor is None
+
+    def take_back(self) -> None:
+        """Ask for the slot, and return once it is this process's again; at once where it was not lent.
+
+        Where its worker is gone it waits for the end of the task, which is near: nothing of it outlives the worker.
+        """
+        try:
+            self.ask_back()
             pause_s = FIRST_PAUSE_S
-            while os.path.lexists(self._stem + BACK):
+            while not self.is_back():
                 time.sleep(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-        except OSError:
-            pass  # the worker has settled it
         finally:
             self.drop()
 
@@ -149,6 +162,7 @@ class OwnLoan:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+        self._asked = False
 
 
 class _NoLoans:

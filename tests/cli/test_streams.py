@@ -44,6 +44,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "reserve": ("reserve", "../x"),
     "release": ("release",),
     "locks": ("locks",),
+    "mcp": ("mcp", "--print-config", "claude"),
     "init": ("init", "--help"),
     "up": ("up", "--until-eof"),
     "master": ("master", "--until-eof"),

@@ -28,7 +28,10 @@ def test_the_lock_is_of_this_project_file(lock: dict[str, Any]) -> None:
         return {entry["name"] + entry.get("specifier", "") for entry in entries}
 
     metadata = own["metadata"]
-    assert locked(metadata["requires-dist"]) == set(project["project"]["dependencies"]), "run `uv lock`"
+    extras = project["project"]["optional-dependencies"]
+    wanted = {*project["project"]["dependencies"], *(need for extra in extras.values() for need in extra)}
+    assert locked(metadata["requires-dist"]) == wanted, "run `uv lock`"
+    assert set(metadata["provides-extras"]) == set(extras), "run `uv lock`"
     assert locked(metadata["requires-dev"]["dev"]) == set(project["dependency-groups"]["dev"]), "run `uv lock`"
     assert lock["requires-python"] == project["project"]["requires-python"], "run `uv lock`"
 

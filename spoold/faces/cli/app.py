@@ -52,6 +52,7 @@ VERBS = {
     "budget": "budget",
     "reserve": "reserve",
     "locks": "reserve",
+    "mcp": "mcp",
     "init": "init",
     "up": "up",
     "master": "master",

@@ -1,0 +1,182 @@
+"""ask_human, and for operators approve: questions to people, and their answers.
+
+Law: an agent asks and never answers. Within a task the question is the task's, and stands until its attempt is over;
+outside of one it is a task of its own, which waits for its approval without a slot.
+
+Touches: the clock.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import anyio.to_thread
+from pydantic import Field
+
+from spoold.client import questions
+from spoold.client.pace import Pace
+from spoold.client.questions import Answer as Said
+from spoold.faces.mcp.arguments import Arguments, Id, Key, Reason, Texts, Wait, bounded_s
+from spoold.faces.mcp.session import Session
+from spoold.faces.mcp.submitting import submit
+from spoold.faces.mcp.tool import Answer, Notify, Tool
+from spoold.faces.mcp.waits import NO_SLOT, NOTIFY_EVERY_S, SLOT_WITHIN_S
+from spoold.protocol.errors import BadFile, NotFound
+from spoold.protocol.lifecycle import ENDED
+from spoold.protocol.names import key
+
+NAME_MOST = 100
+
+
+class AskHuman(Arguments):
+    """The arguments of ask_human."""
+
+    question: str = Field(default="", max_length=2000, description="What people are asked.")
+    choices: Texts = Field(default=(), description="The answers that may be given; none: any.")
+    questionId: str = Field(default="", max_length=NAME_MOST, description="To wait on for a question asked before.")
+    timeout: Wait = 45_000
+    idempotencyKey: Key | None = None
+
+
+class Asked(Answer):
+    """The answer of a person, or that there is none yet."""
+
+    questionId: str
+    answered: bool
+    answer: Any = Field(default=None, description="One of the choices, or any value.")
+    rejected: bool = Field(default=False, description="The answer is no; reason says why.")
+    by: str = ""
+    reason: str = ""
+    message: str
+
+
+class Approve(Arguments):
+    """The arguments of approve."""
+
+    taskId: Id
+    answer: Any = Field(default=None, description="One of the choices, or any value; else the first choice, or true.")
+    reject: bool = Field(default=False, description="Answer with no.")
+    question: str = Field(default="", max_length=NAME_MOST, description="Which, if a task asks several.")
+    reason: Reason = ""
+
+
+class Approved(Answer):
+    """A question that was answered."""
+
+    taskId: str
+    rejected: bool
+    message: str
+
+
+async def ask(session: Session, arguments: AskHuman, notify: Notify) -> Asked:
+    """Ask people something, or wait on for their answer. Errors: BadFile, NotFound, SpoolError."""
+    name = await anyio.to_thread.run_sync(_asked, session, arguments)
+    until, told_at = time.monotonic() + bounded_s(arguments.timeout), 0.0
+    pace = Pace(session.spool.store.clock, session.spool.store.settings.poll)
+    async with session.slot.lent() as pause:
+        while True:
+            found = await anyio.to_thread.run_sync(_look, session, name, pace, abandon_on_cancel=True)
+            now = time.monotonic()
+            if found is not None or now >= until:
+                break
+            if now - told_at >= NOTIFY_EVERY_S:
+                told_at = now
+                await notify(0, 1, "nobody has answered yet")
+            await pause(min(pace.pause_s(), until - now))
+    slot = await session.slot.back(SLOT_WITHIN_S)
+    return _told(name, found, slot=slot)
+
+
+def _told(name: str, found: Said | None, *, slot: bool) -> Asked:
+    rest = "" if slot else f" {NO_SLOT}"
+    if found is None:
+        said = "nobody has answered yet; the question stands, and `spool asks` shows it to people. Call again with "
+        return Asked(questionId=name, answered=False, message=f"{said}questionId {name!r}, or go on without.{rest}")
+    said = "the answer is no" if found.rejected else "answered"
+    return Asked(
+        questionId=name,
+        answered=True,
+        answer=found.answer,
+        rejected=found.rejected,
+        by=found.by,
+        reason=found.reason,
+        message=f"{said}, by {found.by or 'an unknown user'}.{rest}",
+    )
+
+
+def _asked(session: Session, arguments: AskHuman) -> str:
+    """Return the name of the question, which is put to people if it is new."""
+    if arguments.questionId:
+        if session.own is None:
+            return session.reach.find(arguments.questionId).id
+        return arguments.questionId
+    if not arguments.question:
+        raise BadFile("ask_human", "question", "is missing.", "say what people are asked, or give a questionId.")
+    again = arguments.idempotencyKey or arguments.question
+    if again not in session.asked:
+        session.asked[again] = _put(session, arguments)
+    return session.asked[again]
+
+
+def _put(session: Session, arguments: AskHuman) -> str:
+    text, choices = arguments.question, list(arguments.choices)
+    if session.own is None:
+        approval = {"ask": text, **({"choices": choices} if choices else {})}
+        draft = {"command": ["true"], "name": f"question: {text}"[:200], "approval": approval, "max_retries": 0}
+        return submit(session, draft, arguments.idempotencyKey)[0]
+    # A server that was started again in the same attempt finds its question.
+    for one in session.spool.asks():
+        if key(one.task) == key(session.own) and (one.ask, one.attempt) == (text, session.attempt):
+            return one.question
+    return session.spool.ask(text, choices)
+
+
+def _look(session: Session, name: str, pace: Pace) -> Said | None:
+    """Return the answer, None while there is none. Errors: NotFound for a question that is gone."""
+    spool = session.spool
+    with spool.reaching():
+        if session.own is not None:
+            own = session.own
+            look = pace.forgiving(lambda: questions.look_for(spool.store, own, name), questions.UNSEEN)
+            if look.answer is None and not look.asked:
+                raise NotFound(f"the question {name!r} is gone, and nobody has answered it. Fix: ask it again.")
+            return look.answer
+        located = session.reach.find(name)
+        found = pace.forgiving(lambda: questions.decided(spool.store, located), None)
+        if found is None and located.state in ENDED:
+            raise NotFound(f"the question {name!r} has ended without an answer. Fix: ask it again, with another key.")
+        return found
+
+
+def approve(session: Session, arguments: Approve) -> Approved:
+    """Answer the question of a task. Errors: NotFound, SpoolError where nothing is asked, or for a wrong answer."""
+    spool, task = session.spool, session.reach.find(arguments.taskId).id
+    if arguments.reject:
+        spool.reject(task, reason=arguments.reason or "rejected by an operator", question=arguments.question)
+        return Approved(taskId=task, rejected=True, message=f"{task} was rejected.")
+    said = arguments.answer if isinstance(arguments.answer, str) else None
+    spool.approve(task, arguments.answer, said=said, reason=arguments.reason, question=arguments.question)
+    return Approved(taskId=task, rejected=False, message=f"{task} has its answer.")
+
+
+ASK_HUMAN = Tool(
+    "ask_human",
+    "Ask a person",
+    "Put a question to the people who watch the pool, and wait for the answer, at most 45 s. If nobody has answered "
+    "by then, the question stands: call again with the questionId, or go on without an answer. Asking the same again "
+    "asks nothing new.",
+    AskHuman,
+    Asked,
+    ask,
+    waits=True,
+)
+APPROVE = Tool(
+    "approve",
+    "Answer a question",
+    "Answer the question of a task, which then starts or goes on, or reject it.",
+    Approve,
+    Approved,
+    approve,
+    operators_only=True,
+)

@@ -1,0 +1,170 @@
+"""The protocol: lists tools and resources, calls them, and bounds each call.
+
+Law: a call answers within CALL_MOST_S, whatever the spool does. An error of a call is an answer with words, so that a
+model can correct itself; only an unknown resource is an error of the protocol, which has no other place for it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
+    TextContent,
+    TextResourceContents,
+    ToolAnnotations,
+)
+from mcp_types import Tool as ToolOnTheWire
+
+from spoold.faces.mcp import resources
+from spoold.faces.mcp.registry import tool_for, tools_for
+from spoold.faces.mcp.roles import Role
+from spoold.faces.mcp.session import Session
+from spoold.faces.mcp.tool import Answer, Tool
+from spoold.faces.mcp.words import told
+from spoold.protocol import codec
+from spoold.protocol.errors import NotFound, SpoolError
+from spoold.protocol.version import __version__
+
+CALL_MOST_S = 49.5
+LATE = f"the spool has not answered within {CALL_MOST_S:g} s. Fix: try again; get_status says whether a master leads."
+AGENT = (
+    "A spool runs tasks on a pool of machines. Submit with delegate_task, run_background or submit_tasks; each "
+    "returns a taskId at once. wait_tasks waits, at most 45 s a call. explain_task says why a task does not start. "
+    "You see the tasks that you submitted, and theirs. Give an idempotencyKey where you may have to repeat a call."
+)
+OPERATOR = (
+    "You are an operator: you see all tasks, answer questions with approve, and stop the pool with drain or kill_all."
+)
+Context = ServerRequestContext[Any, Any]
+_log = logging.getLogger(__name__)
+
+
+def serve(session: Session) -> Server[Any]:
+    """Return a server of the protocol for a session; a transport runs it."""
+    return Server(
+        "spool",
+        version=__version__,
+        title="spoold",
+        instructions=f"{AGENT} {OPERATOR}" if session.role is Role.OPERATOR else AGENT,
+        on_list_tools=_Tools(session).list_tools,
+        on_call_tool=_Tools(session).call,
+        get_tool_input_schema=_Tools(session).schema,
+        on_list_resources=_list_resources,
+        on_list_resource_templates=_list_templates,
+        on_read_resource=_Resources(session).read,
+    )
+
+
+class _Tools:
+    """The tools of a session, on the wire."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._tools = [_on_the_wire(tool) for tool in tools_for(session.role)]
+
+    async def list_tools(self, _: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(tools=self._tools)
+
+    def schema(self, name: str) -> dict[str, Any] | None:
+        return next((tool.input_schema for tool in self._tools if tool.name == name), None)
+
+    async def call(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+        try:
+            tool = tool_for(self._session.role, params.name)
+            arguments = codec.check(tool.arguments, dict(params.arguments or {}), tool.name)
+            with anyio.move_on_after(CALL_MOST_S) as scope:
+                answer = await self._answer(tool, arguments, context)
+        except Exception as error:  # noqa: BLE001 - whatever it is, a model needs a sentence
+            if not isinstance(error, (SpoolError, OSError)):
+                _log.exception("a call of %r failed", params.name)
+            return _refused(told(error))
+        return _refused(LATE) if scope.cancelled_caught else _answered(answer)
+
+    async def _answer(self, tool: Tool, arguments: Any, context: Context) -> Answer:
+        async def notify(done: float, of: float, message: str) -> None:
+            await context.session.report_progress(done, of, message)
+
+        if tool.in_thread:
+            run = anyio.to_thread.run_sync
+            found: Answer = await run(tool.run, self._session, arguments, notify, abandon_on_cancel=True)
+        else:
+            found = await tool.run(self._session, arguments, notify)
+        return found
+
+
+class _Resources:
+    """The resources of a session, on the wire."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def read(self, _: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        uri = str(params.uri)
+        try:
+            run = anyio.to_thread.run_sync
+            text, kind = await run(resources.read, self._session, uri, abandon_on_cancel=True)
+        except (SpoolError, OSError) as error:
+            code = INVALID_PARAMS if isinstance(error, NotFound) else INTERNAL_ERROR
+            raise MCPError(code=code, message=told(error), data={"uri": uri[:200]}) from error
+        return ReadResourceResult(contents=[TextResourceContents(uri=params.uri, text=text, mime_type=kind)])
+
+
+async def _list_resources(_: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
+    said = "Your tasks that have not ended."
+    queue = Resource(uri=resources.QUEUE, name="queue", description=said, mime_type="application/json")
+    return ListResourcesResult(resources=[queue])
+
+
+async def _list_templates(_: Context, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+    found = [
+        ResourceTemplate(uri_template=uri, name=name, description=said, mime_type=kind)
+        for uri, (name, said, kind) in resources.TEMPLATES.items()
+    ]
+    return ListResourceTemplatesResult(resource_templates=found)
+
+
+def _on_the_wire(tool: Tool) -> ToolOnTheWire:
+    hints = ToolAnnotations(
+        read_only_hint=tool.reads,
+        destructive_hint=tool.destroys,
+        idempotent_hint=tool.reads or tool.repeats,
+        open_world_hint=False,
+    )
+    return ToolOnTheWire(
+        name=tool.name,
+        title=tool.title,
+        description=tool.text,
+        input_schema=tool.arguments.model_json_schema(),
+        output_schema=tool.answer.model_json_schema(mode="serialization"),
+        annotations=hints,
+    )
+
+
+def _answered(answer: Answer) -> CallToolResult:
+    content = answer.model_dump(mode="json")
+    # Clients without structured content read the text.
+    text = json.dumps(content, ensure_ascii=False)
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=content)
+
+
+def _refused(words: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=words)], is_error=True)
