@@ -210,6 +210,25 @@ def test_one_task_tries_and_then_the_others_follow() -> None:
     assert made.nodes["m1"].master.desk.starts.trials == {}
 
 
+def test_the_task_that_is_to_try_stays_ready_until_a_worker_has_room_for_it() -> None:
+    """It was taken back and made ready again in every step, which the journal told for as long as all were busy."""
+    made = cluster(slots=1)
+    submit(made, 1)
+    use_up(made, "t0")
+    submit(made, 1, 1, uses=[])
+    assert running(made) == ["t1"]
+    made.advance(61)
+    made.settle()
+    assert made.state("t0") == "ready"
+    made.advance(5)
+    events = [(event.event, event.task) for event in Reader(made.fs).read()]
+    assert events.count(("READY", "t0")) == 1
+    assert ("HELD", "t0") not in events
+    made.finish("t1")
+    made.settle()
+    assert running(made) == ["t0"]
+
+
 def test_the_others_follow_from_the_end_of_a_look_that_took_long() -> None:
     made = cluster()
     submit(made, 6)

@@ -156,6 +156,7 @@ def test_the_gate_of_quotas_lets_few_go_while_one_is_tried() -> None:
     capacity = {"quota:llm": Capacity(1, "limit llm", "-", most=0)}
     assert quota.judge("a", facts({}, Stock(capacity))) == PASS
     tried = facts({}, Stock(capacity, {"quota:llm": 1}), **{"quota:llm": 9.0})
+    assert quota.GATE.judges("a", tried, ready=True) == PASS, "the task that is ready is the one that tries"
     assert words(tried) == (
         "the quota of llm was used up, and few tasks at a time try it again; ",
         "the end of the task that tries it",

@@ -13,7 +13,7 @@ from typing import Any
 
 from spoold.protocol.task import Task
 from spoold.rules.gates.facts import Conditions, Facts, Held, Known, TypeFacts
-from spoold.rules.gates.verdicts import Verdict, Wait
+from spoold.rules.gates.verdicts import PASS, Verdict, Wait
 
 
 class Wake(StrEnum):
@@ -82,6 +82,16 @@ class TaskGate(Gate):
 
 @dataclass(frozen=True, slots=True)
 class TypeGate(Gate):
-    """A gate that looks at a whole type. Its wakes are Wake.STEP, and Wake.TIME if it names moments."""
+    """A gate that looks at a whole type. Its wakes are Wake.STEP, and Wake.TIME if it names moments.
+
+    judge_ready: its verdict on tasks that are in ready/ already, where these are judged otherwise.
+    """
 
     judge: Callable[[str, TypeFacts], Verdict]
+    judge_ready: Callable[[str, TypeFacts], Verdict] | None = field(default=None, kw_only=True)
+
+    def judges(self, kind: str, facts: TypeFacts, *, ready: bool) -> Verdict:
+        """Its verdict on a task that waits, or on one that is ready."""
+        if not ready:
+            return self.judge(kind, facts)
+        return (self.judge_ready or self.judge)(kind, facts) if self.holds_ready else PASS

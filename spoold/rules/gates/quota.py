@@ -23,14 +23,24 @@ def closed_limit(uses: Uses, closed: Mapping[str, Closed]) -> str | None:
     return max((name for name in names if name in closed), key=lambda name: _end(closed[name]), default=None)
 
 
+def judge_ready(kind: str, facts: TypeFacts) -> Verdict:
+    """Hold the task while a limit that it uses is closed. One that is ready while others wait is itself the task that
+    tries.
+    """
+    name = closed_limit(facts.uses, facts.closed)
+    if name is None:
+        return PASS
+    there = facts.closed[name]
+    if there.quota:
+        return Wait("quota", f"quota of {name}", there.until)
+    return Wait("quota", f"limit {name} is closed", there.until)
+
+
 def judge(kind: str, facts: TypeFacts) -> Verdict:
     """Hold the task while a limit that it uses is closed, or while another task tries whether it is open again."""
-    name = closed_limit(facts.uses, facts.closed)
-    if name is not None:
-        there = facts.closed[name]
-        if there.quota:
-            return Wait("quota", f"quota of {name}", there.until)
-        return Wait("quota", f"limit {name} is closed", there.until)
+    closed = judge_ready(kind, facts)
+    if closed is not PASS:
+        return closed
     name = facts.stock.short_of(facts.uses, (QUOTA,))
     if name is not None:
         tried = name.removeprefix(QUOTA)
@@ -69,4 +79,5 @@ GATE = TypeGate(
     judge,
     detail=_detail,
     holds_ready=True,
+    judge_ready=judge_ready,
 )

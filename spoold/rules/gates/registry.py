@@ -239,7 +239,7 @@ def judge_type(kind: str, facts: TypeFacts, *, ready: bool = False) -> Verdict:
     ready: ask only the gates that also hold tasks that are in ready/ already.
     """
     for gate in TYPE_GATES:
-        verdict = gate.judge(kind, facts) if gate.holds_ready or not ready else PASS
+        verdict = gate.judges(kind, facts, ready=ready)
         if not isinstance(verdict, Pass):
             return verdict
     return PASS
