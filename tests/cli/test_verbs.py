@@ -105,6 +105,24 @@ def test_submit_prints_ids_and_writes_what_was_said(root: Path, run: Run) -> Non
     }
 
 
+def test_submit_says_what_a_task_uses_locks_and_waits_for(root: Path, run: Run) -> None:
+    settings = "[limits.api]\nmax = 1\n[limits.gpu]\nmax = 2\n[classes.critical]\nslots = 1\n"
+    (root / "spool.toml").write_text(f"{settings}[budgets.nightly]\ncost_usd = 1\n[budgets.repo]\ntokens = 1\n")
+    words = "--uses api --uses gpu=2 --class critical --budget nightly --budget repo --lock src/** --lock-read docs/"
+    done = run("submit", "--type", "t", *words.split(), "--hold", "not yet")
+    assert done.code == 0, done.err
+    (task,) = pending(root)
+    del task["created_at"], task["id"]
+    assert task == {
+        "type": "t",
+        "uses": {"api": 1, "gpu": 2},
+        "class": "critical",
+        "budgets": ["nightly", "repo"],
+        "locks": {"write": ["src/**"], "read": ["docs/"]},
+        "hold": "not yet",
+    }
+
+
 def test_a_directory_that_begins_where_the_caller_stands_is_sent_from_the_root(
     root: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,6 +193,9 @@ def test_stdin_is_one_task_or_a_line_each(root: Path, run: Run, stdin: bytes, co
         (["submit", "--type", "t", "--env", "K"], b"", "--env: 'K' has no name before"),
         (["submit", "--type", "t", "--requires", "cpus=many"], b"", "--requires: cpus"),
         (["submit", "--type", "t", "--priority", "asap"], b"", "not a priority"),
+        (["submit", "--type", "t", "--uses", "api=many"], b"", "--uses: api: not a whole number. Given: 'many'"),
+        (["submit", "--type", "t", "--lock", "a/../b"], b"", "--lock: write.0: the pattern 'a/../b' goes up"),
+        (["submit", "--type", "t", "--hold", ""], b"", "--hold: empty"),
         (["submit", "-", "--id", "x"], b'{"type":"t"}\n{"type":"t"}\n', "--id: is for one task"),
         (["submit", "--nope"], b"", "No such option"),
         (["run", "--type", ""], b"", "nothing after '--'"),

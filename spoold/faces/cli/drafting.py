@@ -83,6 +83,31 @@ REQUIRES = Annotated[
     list[str] | None,
     typer.Option("--requires", metavar="WHAT", help="Demands on the worker: cpu=2,mem=4G,gpu=1,label=docker."),
 ]
+USES = Annotated[
+    list[str] | None,
+    typer.Option("--uses", metavar="LIMIT", help="A limit that it uses; LIMIT=2 for two units. Repeatable."),
+]
+CLASS = Annotated[
+    str | None, typer.Option("--class", metavar="C", help="Its class, which may have slots of its own.")
+]
+BUDGETS = Annotated[
+    list[str] | None, typer.Option("--budget", metavar="B", help="A budget that it draws on. Repeatable.")
+]
+LOCKS = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--lock",
+        metavar="PATTERN",
+        help="Files or names that it changes: nothing else that locks them runs meanwhile. Repeatable.",
+    ),
+]
+READS = Annotated[
+    list[str] | None,
+    typer.Option("--lock-read", metavar="PATTERN", help="The same for what it only reads. Repeatable."),
+]
+HOLD = Annotated[
+    str | None, typer.Option("--hold", metavar="WHY", help="Keep it from starting until `spool release ID`.")
+]
 BATCH = Annotated[
     str | None,
     typer.Option("--batch", metavar="B", help="The batch of the task.", autocompletion=completing.batches),
@@ -128,6 +153,11 @@ _OPTIONS = {
     "after_batch": "--after-batch",
     "timeout": "--timeout",
     "requires": "--requires",
+    "uses": "--uses",
+    "class": "--class",
+    "budgets": "--budget",
+    "locks": "--lock",
+    "hold": "--hold",
     "env": "--env",
     "input": "--input",
 }
@@ -151,6 +181,12 @@ class Options:
     cwd: str | None = None
     after_failed: Sequence[str] | None = None
     after_batch: str | None = None
+    uses: Sequence[str] | None = None
+    bulkhead: str | None = None
+    budgets: Sequence[str] | None = None
+    locks: Sequence[str] | None = None
+    reads: Sequence[str] | None = None
+    hold: str | None = None
 
     def fields(self) -> dict[str, Any]:
         """Return the given fields of the task. Errors: BadFile that names the option."""
@@ -169,6 +205,11 @@ class Options:
             "after_batch": self.after_batch,
             "timeout": values.timeout(self.timeout) if self.timeout is not None else None,
             "requires": values.requirements(self.requires) if self.requires else None,
+            "uses": values.units(self.uses, "--uses") if self.uses else None,
+            "class": self.bulkhead,
+            "budgets": list(self.budgets) if self.budgets else None,
+            "locks": {how: list(some) for how, some in (("write", self.locks), ("read", self.reads)) if some} or None,
+            "hold": self.hold,
             "env": values.pairs(self.env, "--env") if self.env else None,
         }
         said = {name: value for name, value in fields.items() if value is not None}

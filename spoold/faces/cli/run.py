@@ -49,6 +49,11 @@ def run(
         int, typer.Option("--retries", min=0, metavar="N", help="How often to try again when it fails.")
     ] = 0,
     requires: drafting.REQUIRES = None,
+    uses: drafting.USES = None,
+    bulkhead: drafting.CLASS = None,
+    budgets: drafting.BUDGETS = None,
+    locks: drafting.LOCKS = None,
+    reads: drafting.READS = None,
     batch: drafting.BATCH = None,
     env: drafting.ENV = None,
     cwd: drafting.CWD = None,
@@ -68,7 +73,23 @@ def run(
     from spoold.protocol.errors import SpoolError
 
     fields = drafting.Options(
-        kind, input_json, task_id, name, priority, after, timeout, retries, requires, batch, env, cwd
+        kind,
+        input_json,
+        task_id,
+        name,
+        priority,
+        after,
+        timeout,
+        retries,
+        requires,
+        batch,
+        env,
+        cwd,
+        uses=uses,
+        bulkhead=bulkhead,
+        budgets=budgets,
+        locks=locks,
+        reads=reads,
     ).fields()
     command = ctx.meta.get(COMMAND)
     draft = fields if command is None and kind else drafting.with_command(fields, command or [])

@@ -25,6 +25,8 @@ EPILOG = """Example: spool submit review.json more-tasks.jsonl
 
 Example: spool submit --type review --input '{"file": "a.py"}' --priority high
 
+Example: spool submit --uses anthropic --lock 'src/api/**' --type review
+
 Example: spool submit --requires cpu=2,mem=4G --batch nightly --cwd /data/project -- make test"""
 
 
@@ -50,6 +52,12 @@ def submit(
     timeout: drafting.TIMEOUT = None,
     retries: drafting.RETRIES = None,
     requires: drafting.REQUIRES = None,
+    uses: drafting.USES = None,
+    bulkhead: drafting.CLASS = None,
+    budgets: drafting.BUDGETS = None,
+    locks: drafting.LOCKS = None,
+    reads: drafting.READS = None,
+    hold: drafting.HOLD = None,
     batch: drafting.BATCH = None,
     env: drafting.ENV = None,
     cwd: drafting.CWD = None,
@@ -61,9 +69,9 @@ def submit(
     They come from files, from stdin, from options, or are a command after --. Prints the ids, one per line. With
     files, options apply to every task in them. If one task is wrong, none is submitted.
     """
-    edges = after_failed, after_batch
+    gates = after_failed, after_batch, uses, bulkhead, budgets, locks, reads, hold
     fields = drafting.Options(
-        kind, input_json, task_id, name, priority, after, timeout, retries, requires, batch, env, cwd, *edges
+        kind, input_json, task_id, name, priority, after, timeout, retries, requires, batch, env, cwd, *gates
     ).fields()
     command = ctx.meta.get(COMMAND)
     drafts = _drafts(files or [], fields, command)

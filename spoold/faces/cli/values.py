@@ -69,6 +69,15 @@ def requirements(texts: Iterable[str]) -> dict[str, Any]:
     return found
 
 
+def units(texts: Iterable[str], option: str) -> dict[str, Any]:
+    """Return 'a' and 'b=2' as names with their units. Errors: BadFile."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, _, count = text.partition("=")
+        found[name] = integer(count, option) if count else 1
+    return found
+
+
 def json_value(text: str, option: str) -> Any:
     """Return the value of an option's JSON, or of @FILE that holds it. Errors: BadFile."""
     if text.startswith("@"):
