@@ -8,6 +8,7 @@
     cluster/     the dead nodes, the leader, the right time, and how fast tasks end
     share/       is the mount safe, does it have room, and who can use it?
     alerts/      what people are told of, once for each time that it begins
+    redaction/   what is masked in the output of attempts, and how
     tree/        is the one-token law true of this tree, and which tasks are old enough for the archive?
     answers/     why a task is not running, in words; which tasks a person means
 

@@ -3,6 +3,7 @@
     worker      Worker.step, which a daemon loops on and a simulator drives
     step        the result of one step
     config      what this worker serves and how: a file on the machine, never on the share
+    redact      what is masked in the output of attempts
     readiness/  may it take tasks now? drain, halt, battery, load, and lacks of its machine
     intake/     which task it takes next, and which claims are its own
     handlers/   what a task may say about how it is run; a task becomes a job

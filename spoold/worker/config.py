@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
 
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, WrongValue
@@ -22,6 +22,8 @@ from spoold.protocol.settings import LostShare
 from spoold.protocol.toml_file import toml_table
 from spoold.rules.cluster.power import RunOnBattery
 from spoold.worker.handlers.handler import Handler, Permits
+from spoold.worker.handlers.secrets import Source, variable
+from spoold.worker.redact import Redact
 
 
 class PythonSettings(Permits):
@@ -66,6 +68,8 @@ class WorkerConfig(Strict):
     most freeze_s), "stop" or "continue"; a handler's own comes first, then that of the type in spool.toml.
     max_lent: how many tasks of one depth (a task, its children, …) may have lent their slot while they wait; then no
     more of that depth start here. Default: 16 times the slots.
+    secrets: where each secret is on this machine; only handlers that name one get it. redact: what else is masked in
+    the output of attempts.
     """
 
     spool: str | None = None
@@ -78,6 +82,8 @@ class WorkerConfig(Strict):
     handlers: ByWord[Handler] = {}
     python: PythonSettings = PythonSettings()
     laptop: Laptop = Laptop()
+    secrets: dict[Annotated[str, AfterValidator(variable)], Source] = {}
+    redact: Redact = Redact()
     env: Env = {}
     pass_env: tuple[str, ...] = ()
     drop_env: tuple[str, ...] = ()
@@ -108,6 +114,22 @@ class WorkerConfig(Strict):
         if value and "\0" in value:
             raise WrongValue("holds a NUL character, which no name may", "leave it out")
         return value
+
+    @model_validator(mode="after")
+    def _secrets_known(self) -> WorkerConfig:
+        for kind, handler in self.handlers.items():
+            for name in handler.secrets:
+                if name not in self.secrets:
+                    raise WrongValue(
+                        f"the handler of {kind} gets the secret {name}, and [secrets] has none of that name",
+                        f'add {name} = {{file = "/path"}} under [secrets]',
+                    )
+                if name in handler.env:
+                    raise WrongValue(
+                        f"the handler of {kind} has {name} as a secret and in its env",
+                        f"take {name} out of one of the two",
+                    )
+        return self
 
     def found_in(self, file: str) -> WorkerConfig:
         """Return the same, as read from that file."""

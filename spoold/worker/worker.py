@@ -224,7 +224,7 @@ class Worker:
         for ending in endings:
             attempt = self._attempts.get(key(ending.key.rpartition(".")[0]))
             if attempt is not None and attempt.key == ending.key:
-                attempt.ending = ending
+                attempt.ending = attempt.redacting.ending(ending)
             self._starting.fitness.hear(ending)
         self._losses.look(now, endings)
         self.vacancies.look(now, endings, len(self._attempts))

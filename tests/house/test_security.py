@@ -29,6 +29,18 @@ HELD = {
         "tests/worker/test_permits.py::test_the_handlers_own_directory_and_variables_always_count",
         "tests/worker/test_permits.py::test_no_variable_reaches_a_handler_but_those_that_are_allowed",
     ),
+    "secrets-given": (
+        "tests/worker/test_secrets.py::test_only_the_handler_that_names_it_gets_it_and_a_task_cannot_replace_it",
+        "tests/worker/test_secrets.py::test_what_keeps_it_from_being_given_is_named_with_its_place_and_fix",
+        "tests/worker/test_secrets.py::test_a_file_of_another_user_is_not_believed",
+        "tests/worker/test_redacting.py::test_a_secret_that_is_gone_when_the_task_comes_leaves_it_to_another_worker",
+    ),
+    "secrets-masked": (
+        "tests/e2e/test_redaction.py::test_a_planted_secret_appears_nowhere_on_the_share",
+        "tests/rules/test_redaction.py::test_a_secret_is_masked_as_whatever_encoding_writes_it",
+        "tests/rules/test_redaction.py::test_any_cut_into_pieces_gives_the_same",
+        "tests/worker/test_redacting.py::test_the_two_ends_of_a_gap_show_no_half_of_a_secret",
+    ),
     "task-stdin": (
         "tests/worker/test_permits.py::test_a_task_says_nothing_on_standard_input_unless_that_is_allowed",
         "tests/worker/test_refusals.py::test_before_anything_began",

@@ -9,6 +9,7 @@
     recording   the record of it, with the sum over all attempts
     overlaps    which other attempts changed the same files at the same time
     output      its output: returned, written as its result, or printed
+    redacting   what it says, masked: secrets, tokens, and what the owner of the machine names
     logs        output of attempts → logs/, and which of it was lost
     writers     the threads in which it waits for a disk or a server
     reporting   running tasks in the heartbeat

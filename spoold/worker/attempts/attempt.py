@@ -19,6 +19,7 @@ from spoold.protocol.request import Request, Verb
 from spoold.protocol.task import Task
 from spoold.rules.attempts.outcome import Outcome
 from spoold.runner.job import Ending
+from spoold.worker.attempts.redacting import NOTHING, Redacting
 
 log = logging.getLogger("spoold")
 
@@ -33,7 +34,9 @@ class Attempt:
     was frozen before; approval: the answer that let it start; asked: whether it asks people something, questions:
     what it asked, with the answers, once it is over; next: the name that its claim is getting; ordered_in: the number
     of the lease in which that order was given. lent: its slot is lent, since it waits for other tasks; back: it wants
-    back what it lent. notes: warnings about it now; told: warnings already logged on stderr.
+    back what it lent. redacting: the masks of what it says; fetched: how many bytes of its output were masked,
+    unlogged: those of them that are not in its log yet, logged: how many are. notes: warnings about it now; told:
+    warnings already logged on stderr.
     """
 
     name: TaskName
@@ -57,6 +60,9 @@ class Attempt:
     questions: list[dict[str, Any]] | None = None
     next: TaskName | None = None
     ordered_in: int = 0
+    redacting: Redacting = NOTHING
+    fetched: int = 0
+    unlogged: bytes = b""
     logged: int = 0
     log_complete: bool = False
     result_written: bool = False

@@ -57,12 +57,10 @@ class Logs:
         ending = attempt.ending
         if ending is not None and not ending.output_bytes and ending.kind != "lost":
             return  # it printed nothing; for a lost attempt the bytes were not counted
-        while not attempt.log_complete:
-            chunk = self._scratch.read(attempt.key, "output", attempt.logged, LOG_CHUNK)
-            if not chunk:
-                break
-            if self._append(attempt, chunk):
-                attempt.logged += len(chunk)
+        while not attempt.log_complete and self._fetch(attempt):
+            if self._append(attempt, attempt.unlogged):
+                attempt.logged += len(attempt.unlogged)
+                attempt.unlogged = b""
             elif not self._remade(attempt):
                 return
         kept = attempt.logged or (ending is not None and ending.output_trouble)
@@ -71,6 +69,18 @@ class Logs:
             gap = f"\n[{amount(ending.output_dropped, 'byte')} left out here: {why}]\n".encode()
             self._append(attempt, gap + ending.tail.encode())
             attempt.log_complete = True  # the log is complete: nothing comes after its tail
+
+    def _fetch(self, attempt: Attempt) -> bool:
+        """Mask its next output, unless some of it is not in the log yet; False if there is none."""
+        while not attempt.unlogged:
+            chunk = self._scratch.read(attempt.key, "output", attempt.fetched, LOG_CHUNK)
+            if not chunk:
+                break
+            attempt.fetched += len(chunk)
+            attempt.unlogged = attempt.redacting.feed(chunk)
+        if not attempt.unlogged and attempt.ending is not None:
+            attempt.unlogged = attempt.redacting.end(cut=bool(attempt.ending.output_dropped))
+        return bool(attempt.unlogged)
 
     def remark(self, attempt: Attempt, text: str) -> None:
         """Write a line of its own into the log of a running attempt. Never raises OSError."""
@@ -119,5 +129,7 @@ class Logs:
         made: list[str] = []
         with contextlib.suppress(OSError):
             made = restore(self._store.fs, (layout.LOGS,))
-        attempt.logged = 0 if made else attempt.logged
+        if made:
+            attempt.logged, attempt.fetched, attempt.unlogged = 0, 0, b""
+            attempt.redacting.restart()
         return bool(made)

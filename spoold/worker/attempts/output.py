@@ -61,8 +61,8 @@ def _output_of(attempt: Attempt, scratch: Scratch) -> Output:
     if len(data) > RESULT_MAX:
         return Output(ending.stdout, fault=f"{_FILE} has more than {RESULT_MAX:,} bytes")
     try:
-        value = codec.load(data, _FILE)
+        value = attempt.redacting.value(codec.load(data, _FILE))
     except BadFile as error:
-        return Output(ending.stdout, fault=str(error))
+        return Output(ending.stdout, fault=attempt.redacting.value(str(error)))
     figures, wrong = figures_in(value)
     return Output(value, figures, f"{_FILE} {wrong}" if wrong else None)

@@ -31,7 +31,7 @@ def running_tasks(attempts: Iterable[Attempt], runner: RunnerPort, scratch: Scra
             type=attempt.task.kind,
             since=stamp(attempt.started_at),
             mem_mb=round(usage.get(attempt.key, 0) / (1 << 20), 1),
-            progress=progress_of(scratch, attempt.key),
+            progress=attempt.redacting.value(progress_of(scratch, attempt.key)),
             # By the machine's date, which may have been set by decades meanwhile.
             lent=attempt.lent,
             back=attempt.back,

@@ -24,6 +24,7 @@ from spoold.rules.attempts import ends
 from spoold.rules.attempts import outcome as outcomes
 from spoold.rules.attempts.durations import auto_s
 from spoold.rules.attempts.memory import may_be_raised, raised
+from spoold.rules.attempts.outcome import unable_here
 from spoold.rules.attempts.policy import retry_policy
 from spoold.rules.gates.registry import conditions_of
 from spoold.rules.gates.requested import answer_of, record
@@ -41,9 +42,11 @@ from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.attempts.lending import Lending
 from spoold.worker.attempts.own_lease import OwnLease
+from spoold.worker.attempts.redacting import Redacting
 from spoold.worker.config import WorkerConfig
 from spoold.worker.handlers.permits import CannotRun
-from spoold.worker.handlers.preparing import Workplace, inherited, prepare
+from spoold.worker.handlers.preparing import Workplace, handler_of, inherited, prepare
+from spoold.worker.handlers.secrets import Lacking, Secrets
 from spoold.worker.intake.allowance import Allowance
 from spoold.worker.readiness.fitness import Fitness
 
@@ -90,6 +93,7 @@ class Starting:
         self._allowance = allowance
         self._root, self._loans = root, lending.directory
         self._base = inherited(config, environ)
+        self._secrets = Secrets(config.secrets, environ, config.place("secrets"))
         self._since: dict[tuple[str, int], tuple[float, float]] = {}  # first and last try of unreadable files
         self._outcomes: dict[tuple[str, int], Outcomes] = {}  # of the batches that tasks to be started run after
         self._figures: dict[str, Durations] = {}
@@ -182,7 +186,10 @@ class Starting:
             folder = self._scratch.open(attempt.key)
         place = Workplace(self._store.writer, self._root, folder, self._loans)
         auto = partial(self._auto_s, attempt.task.kind)
-        job = prepare(attempt.task, attempt.name, place, self._config, self._store.settings, self._base, auto)
+        config, given = self._config, self._given(attempt.task)
+        attempt.redacting = says = Redacting(given, config.redact, config.output_tail_kb << 10)
+        parts = (place, config, self._store.settings, self._base, auto, given, says.kept)
+        job = prepare(attempt.task, attempt.name, *parts)
         if attempt.lane.mem_mb > attempt.task.requires.mem_mb:
             job = replace(job, memory_bytes=attempt.lane.mem_mb << 20)
         moment = conditions_of(attempt.task).deadline
@@ -207,6 +214,14 @@ class Starting:
             self._runner.start(job)
         self.fitness.proved()
         self._journal.note("STARTED", attempt.name.id, attempt.name.attempt, type=attempt.task.kind)
+
+    def _given(self, task: Task) -> dict[str, str]:
+        """Return the secrets that its handler names. Errors: CannotRun: another worker may have them."""
+        handler = handler_of(task, self._config)
+        try:
+            return {} if handler is None else self._secrets.given(handler.secrets)
+        except Lacking as error:
+            raise CannotRun(unable_here(f"this worker cannot run it: {error}")) from None
 
     def _bring_answer(self, attempt: Attempt, approval: Approval) -> None:
         """Give the task the answer that lets it start. Without one it goes back: the leader may not have seen what

@@ -58,7 +58,7 @@ class Handler(Permits):
     The command gets the task's input as JSON on stdin; the task's own stdin only where that is allowed. timeout (s)
     holds unless the task names its own, which max_timeout caps. match: which values a field may have, as regular
     expressions. allow_options: the fields that may begin a word with a dash. lost_share: the treatment of a running
-    task once its lease is over.
+    task once its lease is over. secrets: the secrets of the worker that it gets, as variables of these names.
     """
 
     command: tuple[str, ...] = ()
@@ -70,6 +70,7 @@ class Handler(Permits):
     match: dict[str, str] = {}
     allow_options: tuple[str, ...] = ()
     lost_share: LostShare | None = None
+    secrets: tuple[str, ...] = ()
 
     @field_validator("command")
     @classmethod

@@ -25,6 +25,7 @@ from spoold.worker.handlers.handler import Handler
 from spoold.worker.handlers.permits import CannotRun, Rights
 
 # Variables that a command needs to find its way about; the rest of the worker's environment is private.
+NONE: Mapping[str, str] = {}
 _PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TERM")
 
 
@@ -46,10 +47,11 @@ def inherited(config: WorkerConfig, environ: Mapping[str, str]) -> dict[str, str
 
 def passed_on(config: WorkerConfig, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of the worker's own environment that the processes below it may see."""
+    secret = {source.env for source in config.secrets.values()}
     return {
         name: value
         for name, value in environ.items()
-        if _named(name, (*_PASSED, *config.pass_env)) and not _named(name, config.drop_env)
+        if name not in secret and _named(name, (*_PASSED, *config.pass_env)) and not _named(name, config.drop_env)
     }
 
 
@@ -65,9 +67,15 @@ def prepare(
     settings: Settings,
     base: Mapping[str, str],
     auto: Callable[[], float | None] = lambda: None,
+    secrets: Mapping[str, str] = NONE,
+    tail_bytes: int | None = None,
 ) -> Job:
-    """Return the job for one attempt; base: as `inherited`; auto: as `timeout_s`. Errors: CannotRun."""
-    handler = config.handlers.get(task.kind) if task.run == "handler" else None
+    """Return the job for one attempt; base: as `inherited`; auto: as `timeout_s`; secrets: values by name;
+    tail_bytes: how much of the end of its output is kept, if that is more than is shown.
+
+    Errors: CannotRun.
+    """
+    handler = handler_of(task, config)
     rights = _rights(task, handler, config)
     run = _what(task, name, rights, config)
     cwd, within = permits.directory(task, rights, f"{place.folder}/work")
@@ -77,7 +85,7 @@ def prepare(
         key=f"{name.id}.{name.attempt}",
         run=run,
         env=permits.variables(task, rights, base),
-        own=_own(task, name, place, settings),
+        own={**secrets, **_own(task, name, place, settings)},
         cwd=cwd,
         within=within,
         output_path=f"{place.folder}/output",
@@ -88,10 +96,15 @@ def prepare(
         stall_s=task.stall_timeout,
         progress_path=f"{place.folder}/progress.json",
         output_cap_bytes=config.log_max_mb << 20,
-        tail_bytes=config.output_tail_kb << 10,
+        tail_bytes=config.output_tail_kb << 10 if tail_bytes is None else tail_bytes,
         lost_share=(handler and handler.lost_share) or settings.of(task.kind).lost_share or config.lost_share,
         freeze_s=config.freeze_s,
     )
+
+
+def handler_of(task: Task, config: WorkerConfig) -> Handler | None:
+    """Return the handler that runs a task here; None for a task that no handler runs."""
+    return config.handlers.get(task.kind) if task.run == "handler" else None
 
 
 def _rights(task: Task, handler: Handler | None, config: WorkerConfig) -> Rights:

@@ -1,4 +1,4 @@
-"""Which handlers' programs and modules are on this machine? A worker does not offer the others.
+"""Which handlers' programs, modules and secrets are on this machine? A worker does not offer the others.
 
 Law: nothing here blocks the worker: a PATH may lead to a mount that hangs, so a thread looks, and until it has an
 answer the last one holds. It only looks: a program that is found may be gone at the start, which the attempt handles.
@@ -18,6 +18,8 @@ from spoold.runner import seeking
 from spoold.system.clock import Clock
 from spoold.worker.config import WorkerConfig
 from spoold.worker.handlers.handler import FIELD, Handler
+from spoold.worker.handlers.preparing import NONE
+from spoold.worker.handlers.secrets import Secrets
 
 # How often (s) to look again, and how long a start waits for the first answer.
 EVERY_S, FIRST_WITHIN_S = 30.0, 2.0
@@ -27,7 +29,11 @@ _HEAD = 256  # bytes: the kernel reads no longer interpreter line
 class Lookup:
     """The types whose handler cannot begin here, each with the lack. base: as `preparing.inherited`."""
 
-    def __init__(self, config: WorkerConfig, base: Mapping[str, str], clock: Clock) -> None:
+    def __init__(
+        self, config: WorkerConfig, base: Mapping[str, str], clock: Clock, environ: Mapping[str, str] = NONE
+    ) -> None:
+        """environ: the worker's own variables."""
+        self._secrets = Secrets(config.secrets, environ, config.place("secrets"))
         self._handlers = config.handlers
         self._path = config.python.path
         self._base = base
@@ -53,7 +59,10 @@ class Lookup:
             self._thread.join(timeout_s)
 
     def _look(self) -> None:
-        found = {kind: lacking(handler, self._base) for kind, handler in self._handlers.items()}
+        found = {
+            kind: lacking(handler, self._base) or self._secrets.lacking(handler.secrets)
+            for kind, handler in self._handlers.items()
+        }
         absent = {kind: why for kind, why in found.items() if why is not None}
         self._found = absent | unknown(
             {k: h for k, h in self._handlers.items() if k not in absent}, self._path, self._base

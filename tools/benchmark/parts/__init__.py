@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tools.benchmark.bench import Bench
 from tools.benchmark.figure import Figure
-from tools.benchmark.parts import costs, graphs, latency, scale, standing, throughput, trouble
+from tools.benchmark.parts import costs, graphs, latency, masks, scale, standing, throughput, trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ PARTS = {
     "start": Part(standing.start, "submit to start; a worker's start to its first claim"),
     "idle": Part(standing.idle, "what a cluster costs while nothing happens, and at 100 tasks a minute"),
     "costs": Part(costs.costs, "CPU, memory and system calls for each task", peers=True),
+    "redaction": Part(masks.masks, "how many MB of output a worker masks in a second"),
     "restart": Part(scale.restart, "a leader killed with a backlog behind it: time, memory, claims"),
     "slots": Part(scale.slots, "200 slots against 4, with workers that run nothing"),
     "graphs": Part(graphs.graphs, "what a task of a large DAG costs at each station"),

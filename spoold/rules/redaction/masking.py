@@ -1,0 +1,120 @@
+"""Everything that is masked in what an attempt says, in one place: for streams, for texts and for values of JSON.
+
+Law: the secrets come first, since another mask could hide their beginning. A text is masked as a stream is. In a
+value each text is masked by itself, so that it stays a value; a number is masked as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from spoold.protocol import codec
+from spoold.rules.redaction.exact import Exact
+from spoold.rules.redaction.keys import FIRST, Keys
+from spoold.rules.redaction.lines import Lines
+from spoold.rules.redaction.shapes import RUN
+from spoold.rules.redaction.sweep import Stage, Sweep
+from spoold.rules.redaction.tokens import Tokens
+
+_TOKENS = Tokens()
+
+
+class Stream:
+    """A stream of bytes that is masked."""
+
+    def __init__(self, stages: Sequence[Stage]) -> None:
+        self._stages = stages
+
+    def feed(self, data: bytes) -> bytes:
+        """Take in the next piece; return what may leave."""
+        for stage in self._stages:
+            if data:
+                data = stage.feed(data)
+        return data
+
+    def end(self, *, cut: bool = False) -> bytes:
+        """Return the rest. cut: the stream went on, but the rest is lost."""
+        data = b""
+        for stage in self._stages:
+            data = (stage.feed(data) if data else b"") + stage.end(cut=cut)
+        return data
+
+
+class Mask:
+    """Masks secrets (values by name), tokens of known shapes, and what the patterns find."""
+
+    def __init__(self, secrets: Mapping[str, str], *, tokens: bool, patterns: Sequence[str] = ()) -> None:
+        self._exact = Exact(secrets) if secrets else None
+        self._values = tuple(secrets.values())
+        self.longest = 0 if self._exact is None else self._exact.longest  # bytes of the longest spelling of a secret
+        self._tokens = tokens
+        self._patterns = [re.compile(pattern) for pattern in patterns]
+
+    def stream(self) -> Stream:
+        """Return a new stream."""
+        stages: list[Stage] = []
+        if self._exact is not None:
+            stages.append(Sweep(self._exact))
+        if self._tokens:
+            stages += [Keys(), Sweep(_TOKENS)]
+        if self._patterns:
+            stages.append(Lines(self._patterns))
+        return Stream(stages)
+
+    def text(self, text: str, *, cut: bool = False) -> str:
+        """Return a text, masked. cut: its end is lost."""
+        data = text.encode("utf-8", "surrogatepass")
+        if not cut and self._harmless(data):
+            return text
+        stream = self.stream()
+        return _decoded(stream.feed(data) + stream.end(cut=cut))
+
+    def last(self, text: str, most: int) -> str:
+        """Return the end of a text, masked: what became of its last `most` bytes. Those before are only looked at."""
+        data = text.encode("utf-8", "surrogatepass")
+        stream, border = self.stream(), max(0, len(data) - most)
+        if not border and self._harmless(data):
+            return text
+        while border < len(data) and data[border] & 0xC0 == 0x80:
+            border += 1  # no character is cut in two
+        stream.feed(data[:border])
+        return _decoded(stream.feed(data[border:]) + stream.end())
+
+    def value(self, value: Any) -> Any:
+        """Return a value of JSON, masked: the same one, if there is nothing to mask."""
+        if self._harmless(codec.dump(value)):
+            return value
+        holder = [value]
+        todo: list[tuple[Any, Any]] = [(holder, 0)]
+        while todo:
+            place, key = todo.pop()
+            place[key] = made = self._one(place[key])
+            if isinstance(made, list):
+                todo += [(made, index) for index in range(len(made))]
+            elif isinstance(made, dict):
+                todo += [(made, name) for name in made]
+        return holder[0]
+
+    def _harmless(self, data: bytes) -> bool:
+        """Whether there surely is nothing to mask: most of what tasks say is short, and a stream costs more."""
+        if self._patterns or (self._exact is not None and self._exact.find(data, 0)):
+            return False
+        return not self._tokens or len(data) < RUN or (FIRST not in data and not _TOKENS.find(data, 0))
+
+    def _one(self, value: Any) -> Any:
+        """Return one value, with values inside it as they are."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {self.text(name) if isinstance(name, str) else name: inner for name, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return list(value)
+        if isinstance(value, int | float) and any(secret in repr(value) for secret in self._values):
+            return self.text(repr(value))
+        return value
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")
