@@ -19,7 +19,7 @@ from spoold.client.status import present
 from spoold.protocol import codec, layout
 from spoold.protocol.change import Change, ChangeName, parse_change, path_of
 from spoold.protocol.errors import BadFile
-from spoold.protocol.overlay import Path, Table, dotted, leaves, spelled, table_of, within
+from spoold.protocol.overlay import Path, Table, dotted, leaves, overlaid, restored, spelled, table_of, within
 from spoold.protocol.toml_file import toml_table
 from spoold.rules.cluster.nodes import ASLEEP
 from spoold.store import beats
@@ -159,10 +159,18 @@ def publish(store: Store, said: Mapping[str, Any], unset: Iterable[str], *, by: 
 
 
 def holds_already(store: Store, said: Mapping[str, Any], unset: Iterable[str]) -> bool:
-    """Return whether a change would leave everything as it is. Errors: BadFile for one that is wrong."""
+    """Return whether a change would leave everything as it is. Errors: BadFile for one that is wrong.
+
+    What only spool.toml says does not count for `said`: nodes that run go by what stood there when they started.
+    """
     for key in unset:
         _known(path_of(key))
-    return table_of(changed(store, said, unset)) == table_of(store.settings)
+    laid: Table = {}
+    for _, change in store.revisions.changes:
+        for path in change.paths:
+            laid = restored(laid, {}, path)
+        laid = overlaid(laid, change.settings)
+    return overlaid(laid, dict(said)) == laid and table_of(changed(store, said, unset)) == table_of(store.settings)
 
 
 def list_holders(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep) -> list[Holder]:

@@ -62,6 +62,13 @@ def test_set_prints_the_number_and_what_is_new(root: Path, run: Run) -> None:
     assert changes(root) == [file]
 
 
+def test_what_only_the_file_says_is_set_all_the_same(root: Path, run: Run) -> None:
+    """Nodes that run go by what the file said when they started: that it says so now is no reason to do nothing."""
+    (root / "spool.toml").write_text("[limits.api]\nmax = 5\n")
+    assert run("config", "set", "limits.api.max", "5").lines[0].startswith("change 1.")
+    assert run("config", "set", "limits.api.max", "5").lines == ["nothing to change: the settings are so already"]
+
+
 def test_a_limit_is_changed_in_part(root: Path, run: Run) -> None:
     with (root / "spool.toml").open("a", encoding="utf-8") as file:
         file.write("[limits.api]\nmax = 3\nrate = {count = 5, per_s = 60}\n")

@@ -488,6 +488,17 @@ def test_a_wrong_report_counts_as_exit_code_75_alone_and_is_told(report: object,
     assert said in str(told(made, "RETURNED")[0]["message"])
 
 
+def test_a_task_that_reports_a_quota_of_the_past_and_does_not_use_it_rests_as_any_other() -> None:
+    """No gate holds it: it was tried again at once, without end, in all workers."""
+    made = cluster()
+    submit(made, 1, uses=[])
+    use_up(made, "t0", {"quota": {"limit": "llm", "retry_after_s": -5}})
+    made.advance(0.5)
+    name = made.find("t0").name
+    assert isinstance(name, TaskName)
+    assert (name.attempt, name.delay_ms > 500, made.state("t0")) == (2, True, "waiting")
+
+
 @pytest.mark.parametrize(
     ("uses", "field", "said", "fix"),
     [

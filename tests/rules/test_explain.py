@@ -214,7 +214,10 @@ def test_a_limit_holds_a_waiting_task_and_not_one_that_is_counted_in_it() -> Non
     facts = limited("review", 2, 2)
     (reason,) = explain(replace(WAITING, type=facts)).reasons
     assert reason.reason == "type review runs at its limit: 2 of [types.review] max_concurrent = 2"
-    assert reason.change == "it goes on when one of them ends; or raise [types.review] max_concurrent in spool.toml"
+    assert (
+        reason.change
+        == "it goes on when one of them ends; or raise it: `spool config set types.review.max_concurrent …`"
+    )
     assert explain(replace(READY, type=facts)).reasons == ()
 
 

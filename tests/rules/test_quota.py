@@ -13,7 +13,7 @@ from spoold.protocol.settings import LimitSettings
 from spoold.protocol.task import Task
 from spoold.protocol.toml_file import load_settings
 from spoold.rules.attempts.outcome import of_exit
-from spoold.rules.attempts.quota import UNSAID_S, Quota, at_fault, closes, quota_in
+from spoold.rules.attempts.quota import LEAST_S, UNSAID_S, Quota, at_fault, closes, quota_in
 from spoold.rules.entry.naming import UnknownName, check_names, check_settings_names
 from spoold.rules.gates import quota, rate
 from spoold.rules.gates.closing import Closed, closed_by
@@ -68,7 +68,7 @@ def test_a_report_closes_for_no_longer_than_it_may_and_never_into_the_past() -> 
     assert Quota("a").moment(1000.0, limit) == 1000.0 + UNSAID_S
     assert Quota("a", after_s=1e300).moment(1000.0, limit) == 1100.0
     assert Quota("a", after_s=float(10**18)).moment(1000.0, limit) == 1100.0
-    assert Quota("a", until=5.0).moment(1000.0, limit) == 1000.0
+    assert Quota("a", until=5.0).moment(1000.0, limit) == 1000.0 + LEAST_S
     assert Quota("a", until=1050.0).moment(1000.0, limit) == 1050.0
 
 
@@ -173,9 +173,10 @@ def test_the_gate_of_rates_says_how_many_have_started_and_when_there_is_room() -
     assert verdict.until == 5.0
     assert rate.GATE.change is not None
     assert (
-        rate.GATE.change(Held("t", "a", said), verdict, ()) == "time; or raise [limits.llm] rate.count in spool.toml"
+        rate.GATE.change(Held("t", "a", said), verdict, ())
+        == "time; or raise it: `spool config set limits.llm.rate.count …`"
     )
-    assert rate.GATE.change(Held("t", "a", facts({})), verdict, ()) == "time; or raise the rate in spool.toml"
+    assert rate.GATE.change(Held("t", "a", facts({})), verdict, ()) == "time"
     assert rate.judge("a", facts({}, Stock(capacity, {"rate:llm": 1}))) == PASS
 
 

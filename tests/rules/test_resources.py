@@ -118,7 +118,7 @@ def test_the_limit_names_the_resource_that_is_used_up_and_where_it_is_set() -> N
     assert verdict == Wait("limit", words)
     assert GATE.change is not None
     change = GATE.change(Held("t", "a", facts), verdict, ())
-    assert change == "it goes on when one of them ends; or raise [limits.anthropic] max in spool.toml"
+    assert change == "it goes on when one of them ends; or raise it: `spool config set limits.anthropic.max …`"
     assert judge("a", TypeFacts(uses={"limit:anthropic": 1}, stock=stock(4))) == PASS
 
 
@@ -126,9 +126,9 @@ def test_a_task_that_uses_more_than_there_is_is_told_so() -> None:
     assert GATE.change is not None
     facts = TypeFacts(uses={"limit:anthropic": 6}, stock=stock(0))
     change = GATE.change(Held("t", "a", facts), Wait("limit", ""), ())
-    assert change == "it uses more than there is: raise [limits.anthropic] max in spool.toml"
+    assert change == "it uses more than there is: raise it: `spool config set limits.anthropic.max …`"
     gone = GATE.change(Held("t", "a", TypeFacts()), Wait("limit", ""), ())
-    assert gone == "it goes on when one of them ends; or raise the limit in spool.toml"
+    assert gone == "time"
 
 
 def test_a_snapshot_shows_what_is_in_use_and_what_is_in_doubt() -> None:

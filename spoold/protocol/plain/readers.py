@@ -44,6 +44,8 @@ class Plain:
 def _dumped(value: Any) -> Any:
     if isinstance(value, Plain):
         return value.model_dump()
+    if isinstance(value, dict):
+        return {name: _dumped(inner) for name, inner in value.items()}
     return [_dumped(inner) for inner in value] if isinstance(value, tuple) else value
 
 

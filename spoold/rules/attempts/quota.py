@@ -20,6 +20,8 @@ from spoold.rules.attempts.outcome import Outcome
 
 # For how long (s) a limit is closed by a report that names no time.
 UNSAID_S = 60.0
+# For how long (s) at least: a report that names the past would let one task after the other try without a pause.
+LEAST_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Quota:
     def moment(self, now: float, limit: LimitSettings) -> float:
         """Until when the limit is closed, no longer than it may be. now and the answer in seconds since 1970."""
         until = self.until if self.until is not None else now + (UNSAID_S if self.after_s is None else self.after_s)
-        return min(max(until, now), now + limit.quota_max_s)
+        return min(max(until, now + LEAST_S), now + limit.quota_max_s)
 
 
 def quota_in(result: Any) -> Quota | str | None:

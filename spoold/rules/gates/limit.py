@@ -28,10 +28,11 @@ def judge(kind: str, facts: TypeFacts) -> Verdict:
 def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
     name = held.type.stock.short_of(held.type.uses)
     there = None if name is None else held.type.stock.capacity[name]
-    where = "the limit" if there is None else there.setting
-    if name is not None and there is not None and held.type.uses[name] > there.units > 0:
-        return f"it uses more than there is: raise {where} in spool.toml"
-    return f"it goes on when one of them ends; or raise {where} in spool.toml"
+    if name is None or there is None:
+        return "time"
+    if held.type.uses[name] > there.units > 0:
+        return f"it uses more than there is: {there.raised}"
+    return f"it goes on when one of them ends; or {there.raised}"
 
 
 GATE = TypeGate(

@@ -24,8 +24,7 @@ def judge(kind: str, facts: TypeFacts) -> Verdict:
 
 def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
     name = held.type.stock.short_of(held.type.uses, (RATE,))
-    where = "the rate" if name is None else held.type.stock.capacity[name].setting
-    return f"time; or raise {where} in spool.toml"
+    return "time" if name is None else f"time; or {held.type.stock.capacity[name].raised}"
 
 
 GATE = TypeGate(

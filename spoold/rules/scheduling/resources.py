@@ -46,6 +46,12 @@ class Capacity:
     setting: str
     most: int = 1
 
+    @property
+    def raised(self) -> str:
+        """What a person does to have more of it, also while nodes run."""
+        section, _, name = self.setting.partition(" ")
+        return f"raise it: `spool config set {section.strip('[]')}.{name} …`"
+
 
 @dataclass(frozen=True, slots=True)
 class Stock:

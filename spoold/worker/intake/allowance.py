@@ -188,7 +188,9 @@ class Allowance:
         if quota.limit in limits_used(attempt.lane, self._store.settings):
             return quotas.closes(outcome, quota, stamp(until))
         fault = f"quota of {quota.limit} used up, which it does not use"
-        return quotas.at_fault(replace(outcome, retry_after_s=until - self._store.common.wall()), fault)
+        rest_s = until - self._store.common.wall()
+        # No gate holds the next attempt, so one that named the past or next to it has the backoff of any other.
+        return quotas.at_fault(replace(outcome, retry_after_s=rest_s if rest_s > quotas.LEAST_S else None), fault)
 
     def ended(self, attempt: Attempt) -> None:
         """Learn from an attempt that is over: one that tried a quota, and did not report it again, opens it."""
