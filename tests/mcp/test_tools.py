@@ -159,7 +159,8 @@ def test_a_wait_says_what_is_open_and_is_cut(agent: Caller) -> None:
     quick = agent.call("run_background", command="true")["taskId"]
     slow = agent.call("run_background", command="sleep 600")["taskId"]
     first = agent.call("wait_tasks", taskIds=[quick, slow], mode="any")
-    assert ([one["taskId"] for one in first["finished"]], first["done"]) == ([quick], False)
+    assert ([one["taskId"] for one in first["finished"]], first["done"]) == ([quick], True)
+    assert "to wait for another, name the open ones" in first["message"]
     cut = agent.call("wait_tasks", taskIds=[slow, quick], timeout=300)
     assert (cut["done"], cut["openCount"], cut["open"][0]["taskId"]) == (False, 1, slow)
     assert "call wait_tasks again" in cut["message"]

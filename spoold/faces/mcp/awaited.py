@@ -34,7 +34,7 @@ class WaitTasks(Arguments):
 class Waits(Answer):
     """What has ended, and what has not."""
 
-    done: bool = Field(description="All have ended, and you may go on.")
+    done: bool = Field(description="What you waited for, all or any of them, has ended, and you may go on.")
     finished: list[TaskResult] = Field(description="Without their output, which get_task_result has.")
     open: list[TaskRow] = Field(description=f"What has not ended, and why; at most {OPEN_SHOWN} of them.")
     openCount: int
@@ -48,12 +48,15 @@ async def wait(session: Session, arguments: WaitTasks, notify: Notify) -> Waits:
     waited = await wait_for(session, ids, bounded_s(arguments.timeout), notify, first=arguments.mode == "any")
     rows = await anyio.to_thread.run_sync(_rows, session, [one for one in ids if one not in waited.results])
     open_count = len(ids) - len(waited.results)
+    over = not open_count or (arguments.mode == "any" and bool(waited.results))
     if not open_count:
         said = f"All of {amount(len(ids), 'task')} have ended." if len(ids) > 1 else f"{ids[0]} has ended."
+    elif over:
+        said = f"{open_count} of {amount(len(ids), 'task')} not ended yet: to wait for another, name the open ones."
     else:
         said = f"{open_count} of {amount(len(ids), 'task')} not ended yet: call wait_tasks again, or explain_task."
     return Waits(
-        done=not open_count and waited.slot,
+        done=over and waited.slot,
         finished=[finished(waited.results[one], output=False) for one in ids if one in waited.results],
         open=rows,
         openCount=open_count,
