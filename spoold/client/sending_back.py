@@ -17,6 +17,8 @@ from spoold.rules.gates.redo import way
 from spoold.store.locate import Located, locate_many
 from spoold.store.store import Store
 
+# A task may move between the look for it and its reading, each time it is looked for.
+TRIES = 5
 _ENDED = (State.COMPLETED, State.FAILED, State.SKIPPED)
 
 
@@ -38,12 +40,23 @@ def redo_of(store: Store, located: Located, upstream: str) -> tuple[tuple[str, i
 def _above(store: Store, located: Located) -> tuple[dict[str, Located], dict[str, tuple[str, ...]]]:
     """Return the tasks before this one that are there, and what each comes after, all by key. Errors: OSError."""
     found: dict[str, Located] = {}
-    needs = {key(located.id): _needs(read_content(store, located))}
+    needs = {key(located.id): _needs_of(store, located)}
     while wanted := {parent for parents in needs.values() for parent in parents} - needs.keys():
         there = {key(where.id): where for where in locate_many(store, wanted).values()}
         found |= there
-        needs |= {one: _needs(read_content(store, there[one])) if one in there else () for one in wanted}
+        needs |= {one: _needs_of(store, there[one]) if one in there else () for one in wanted}
     return found, needs
+
+
+def _needs_of(store: Store, located: Located) -> tuple[str, ...]:
+    """Return the keys of the tasks that a task comes after. Errors: SpoolError where it cannot be read; OSError."""
+    for _ in range(TRIES):
+        if content := read_content(store, located):
+            return _needs(content)
+        located = locate_many(store, [located.id]).get(located.id, located)
+    raise SpoolError(
+        f"task {located.id} keeps moving or cannot be read, so what it comes after is unknown; try again."
+    )
 
 
 def _needs(content: dict[str, Any]) -> tuple[str, ...]:

@@ -5,6 +5,10 @@ from typing import Any
 
 import pytest
 
+from spoold.client import sending_back
+from spoold.client.info import read_content
+from spoold.store.locate import Located
+from spoold.store.store import Store
 from tests.cli.test_approvals import ORDER, Run, contents, root, run, task
 from tests.cli.test_verbs import end, put, requests
 
@@ -53,6 +57,25 @@ def test_a_task_that_is_not_upstream_is_refused_and_those_that_are_are_named(
     done = run("reject", "deploy", "--reason", "why", "--redo", name)
     assert (done.code, f"{name} is not upstream of deploy. Upstream of it: mid, side, up." in done.err) == (2, True)
     assert requests(graph) == []
+
+
+@pytest.mark.parametrize(("misses", "code"), [(1, 0), (100, 2)])
+def test_a_task_that_moves_while_it_is_read_is_looked_for_again(
+    graph: Path, run: Run, monkeypatch: pytest.MonkeyPatch, misses: int, code: int
+) -> None:
+    """What could not be read counted as a task with nothing before it, so that nothing was upstream."""
+    read, missed = read_content, list[str]()
+
+    def reading(store: Store, located: Located) -> dict[str, Any]:
+        if located.id != "mid" or missed.count("mid") >= misses:
+            return read(store, located)
+        missed.append(located.id)
+        return {}
+
+    monkeypatch.setattr(sending_back, "read_content", reading)
+    done = run("reject", "deploy", "--reason", "why", "--redo", "up")
+    assert (done.code, "task mid keeps moving or cannot be read" in done.err) == (code, code == 2)
+    assert len(requests(graph)) == (code == 0)
 
 
 def test_a_task_with_nothing_before_it_says_so(root: Path, run: Run) -> None:
