@@ -26,8 +26,8 @@ PICTURE = Snapshot.model_validate(
         "types": {"review": {"waiting": 7, "ready": 0, "running": 1, "active": 1}},
         "paused": ["review"],
         "alerts": [
-            {"name": "queue", "since": "2025-10-09T07:59:00.000Z", "text": "[7] tasks wait"}
-            | {"value": 7, "threshold": 5, "task": "alert-queue-0123abcd"},
+            {"name": "queue", "since": "2025-10-09T07:59:00.000Z", "text": "[7] wait"}
+            | {"value": 7, "threshold": 5, "task": "alert-queue-01"},
             {"name": "disk", "since": "2025-10-09T07:58:00.000Z", "text": "the share is full"},
         ],
         "warnings": ["the share is [80] % full"],
@@ -92,7 +92,7 @@ def test_every_figure_is_shown() -> None:
     ]
     assert lines[9] == "1 worker: 1 working, 0 idle, 0 draining, 1 dead"
     assert lines[11].split() == ["w-1", "laptop", "working", "1/4", "8", "1.0/2.0G", "0.50", "gpu", "t9"]
-    told = "ALERT queue: [7] tasks wait (since 2025-10-09T07:59:00.000Z; told by alert-queue-0123abcd)"
+    told = "ALERT queue: [7] wait (since 2025-10-09T07:59:00.000Z; told by alert-queue-01)"
     assert [line.strip() for line in lines[12:]] == [
         told,
         "ALERT disk: the share is full (since 2025-10-09T07:58:00.000Z)",

@@ -156,6 +156,7 @@ def test_only_output_writes() -> None:
         ("screen.py", "Text"),
         ("screen.py", "print_exactly"),
         ("result.py", "print_exactly"),
+        ("mcp.py", "print_exactly"),  # a configuration to paste
         ("ask.py", "print_exactly"),  # an answer, as JSON or harmless
     }
 

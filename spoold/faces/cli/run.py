@@ -72,24 +72,9 @@ def run(
     from spoold.faces.cli import values
     from spoold.protocol.errors import SpoolError
 
+    gates = None, None, uses, bulkhead, budgets, locks, reads
     fields = drafting.Options(
-        kind,
-        input_json,
-        task_id,
-        name,
-        priority,
-        after,
-        timeout,
-        retries,
-        requires,
-        batch,
-        env,
-        cwd,
-        uses=uses,
-        bulkhead=bulkhead,
-        budgets=budgets,
-        locks=locks,
-        reads=reads,
+        kind, input_json, task_id, name, priority, after, timeout, retries, requires, batch, env, cwd, *gates
     ).fields()
     command = ctx.meta.get(COMMAND)
     draft = fields if command is None and kind else drafting.with_command(fields, command or [])
