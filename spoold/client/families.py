@@ -23,7 +23,7 @@ from spoold.protocol.amount import amount, some
 from spoold.protocol.errors import BadFile, WaitTimeout
 from spoold.protocol.lifecycle import SHOWN, State
 from spoold.protocol.names import key
-from spoold.rules.gates.facts import Parent, parent_in
+from spoold.rules.gates.facts import OVER, parent_in
 from spoold.rules.gates.registry import conditions_of, parents_of
 from spoold.store import beats
 from spoold.store.locate import Located, locate, locate_many
@@ -31,12 +31,12 @@ from spoold.store.store import Store, stamp
 
 # A cancelled task has so long (s) to end, with all below it: its processes have a grace, its worker may be dead.
 PATIENCE_S = 120.0
-ENDED = (State.COMPLETED, State.FAILED, State.REJECTED)
+ENDED = (State.COMPLETED, State.FAILED, State.SKIPPED, State.REJECTED)
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A task, with all below it. attempt: as in `spool ls`; reason: why it waits or failed.
+    """A task, with all below it. attempt: as in `spool ls`; reason: why it waits or failed; sent_back: as in `Row`.
 
     blocked_on: the tasks that have to end before it goes on: those that it comes after, and, while its slot is lent,
     its own children. est_completion: when (RFC 3339) all of it has probably ended; None where nothing tells.
@@ -51,6 +51,7 @@ class Branch:
     blocked_on: tuple[str, ...]
     est_completion: str | None
     children: tuple[Branch, ...] = ()
+    sent_back: str = ""
 
     def walk(self) -> Iterator[Branch]:
         """This task, then all below it, depth first."""
@@ -151,6 +152,7 @@ class _Growing:
         if (mine, located.attempt) in self.lent and located.state is State.CLAIMED:
             blocked = tuple(child.id for child in children if child.state not in ENDED)
         made = Branch(row.id, row.state, row.type, row.attempt, row.worker, row.reason, blocked, est_completion=None)
+        made = replace(made, sent_back=row.sent_back)
         left = [(one, self.rows[_name(one)].type) for one in self._all(located, set()) if one.state not in ENDED]
         seconds, _ = self.estimate(left)
         ends = stamp(self.store.clock.wall() + seconds) if seconds is not None and left else None
@@ -178,8 +180,7 @@ def _awaited(store: Store, tasks: Iterable[Located]) -> dict[str, tuple[str, ...
     every = {need for each in wanted.values() for need in each}
     found = locate_many(store, every) if every else {}
     states = {need: parent_in(where.state) for need, where in found.items()}
-    ended = (Parent.COMPLETED, Parent.FAILED)
-    return {task: tuple(need for need in each if states.get(need) not in ended) for task, each in wanted.items()}
+    return {task: tuple(need for need in each if states.get(need) not in OVER) for task, each in wanted.items()}
 
 
 def _lent(store: Store) -> set[tuple[str, int]]:
@@ -195,7 +196,7 @@ def actionable(root: Branch) -> list[Step]:
     """
     found = []
     for one in root.walk():
-        if one.state == State.COMPLETED or one.blocked_on:
+        if one.state in {State.COMPLETED, State.SKIPPED} or one.blocked_on:
             continue
         found.append(Step(one.id, one.state, one.reason))
     return found

@@ -7,6 +7,7 @@ that cannot be read is left out.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +17,10 @@ from spoold.protocol.heartbeat import Running
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key, parse_archived, parse_ended
 from spoold.protocol.order import order_micros, rank_of
+from spoold.protocol.request import Request
 from spoold.protocol.result import Result, Total
 from spoold.rules.attempts.accounts import total_of
-from spoold.store import beats, drop_search, locate
+from spoold.store import answers, beats, control, drop_search, locate
 from spoold.store.absence import names_shown
 from spoold.store.locate import Located
 from spoold.store.store import Store, stamp
@@ -32,6 +34,7 @@ class TaskInfo:
 
     reason: why it is in its state, '' where that needs none; worker: the node that holds it or decided it last;
     failures and crashes: the charges on its retry budget; attempts: all that ended, oldest first; total: their sums;
+    sent_back: who sent it back last, in which round and why, until it has ended;
     task: as submitted; path: its file, below the spool.
     """
 
@@ -56,6 +59,7 @@ class TaskInfo:
     path: str
     attempts: list[Result] = field(default_factory=list)
     total: Total | None = None
+    sent_back: str = ""
     task: dict[str, Any] = field(default_factory=dict)
 
 
@@ -94,6 +98,7 @@ def described(store: Store, located: Located) -> TaskInfo:
         path=located.path,
         attempts=attempts,
         total=total_of(attempts),
+        sent_back=sent_back(store, located),
         task=content,
     )
 
@@ -147,6 +152,17 @@ def reason_of(store: Store, located: Located, last: Result | None) -> str:
         return ""
     why = f"{last.error.code}: {last.error.message}"
     return why if located.state in (State.FAILED, State.SKIPPED) else f"attempt {last.attempt} ended with {why}"
+
+
+def sent_back(store: Store, located: Located, requests: Sequence[Request] | None = None) -> str:
+    """Return who sent a task back last, in which round and why; '' for nobody, and once it has ended.
+
+    requests: as already listed. Errors: OSError.
+    """
+    if located.name is None:
+        return ""
+    redos = answers.redos(store.fs, control.list_requests(store.fs) if requests is None else requests)
+    return answers.sent_back(store.fs, located.name, located.path, redos)
 
 
 def _running(store: Store, located: Located) -> Running | None:

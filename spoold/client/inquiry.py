@@ -17,6 +17,7 @@ import orjson
 from spoold.client.awaited import awaited, told_of
 from spoold.client.endings import ended, ending
 from spoold.client.hearing import with_silence
+from spoold.client.info import sent_back
 from spoold.client.lent import wanted_back
 from spoold.client.living import Sleep
 from spoold.client.origins import origins
@@ -94,6 +95,7 @@ class _Gathering:
             id=located.id,
             order="" if located.name is None else located.name.order,
             requested=control.about_task(store.fs, located.id, self._requests),
+            sent_back=sent_back(store, located, self._requests),
             state=State.RETURNED if located.path.startswith(f"{layout.RETURNED}/") else located.state,
             now=now,
             attempt=located.attempt,
@@ -105,16 +107,9 @@ class _Gathering:
 
     def case(self) -> Case:
         """The case. Errors: FileNotFoundError when the task moved meanwhile; OSError."""
-        state = self._located.state
-        if state is State.PENDING:
-            return self._pending()
-        if state is State.REJECTED:
-            return self._rejected()
-        if state in (State.COMPLETED, State.FAILED, State.SKIPPED):
-            return self._ended()
-        if state is State.CLAIMED:
-            return self._claimed()
-        return self._queued()
+        found = {State.PENDING: self._pending, State.REJECTED: self._rejected, State.CLAIMED: self._claimed}
+        found |= dict.fromkeys((State.COMPLETED, State.FAILED, State.SKIPPED), self._ended)
+        return found.get(self._located.state, self._queued)()
 
     def _pending(self) -> Case:
         fs, settings, drop = self._store.fs, self._store.settings, self._located.drop

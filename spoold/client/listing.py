@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
@@ -36,11 +36,12 @@ from spoold.rules.gates.facts import (
 )
 from spoold.rules.gates.locks import NAME
 from spoold.rules.gates.registry import conditions_of, judge, judge_type, parents_of
+from spoold.rules.gates.requested import Requested
 from spoold.rules.gates.verdicts import Pass
 from spoold.rules.locks.seen import book_seen
 from spoold.rules.scheduling.breakers import breakers_of
 from spoold.rules.scheduling.resources import capacities
-from spoold.store import beats, control, snapshots
+from spoold.store import answers, beats, control, snapshots
 from spoold.store.clocks import by_host
 from spoold.store.locate import Located
 from spoold.store.store import Store
@@ -52,7 +53,8 @@ class Row:
     """One task. age_s: since it was admitted, or submitted; running_s: of the attempt that runs; silence_s: since the
     last beat of its worker, as far as clocks agree. failures and crashes: the charges on its retry budget.
 
-    tokens_used and cost_usd: of all attempts that ended. reason: why it waits or failed; last_line: of its last log.
+    tokens_used and cost_usd: of all attempts that ended. reason: why it waits or failed; last_line: of its last log;
+    sent_back: who sent it back last, in which round and why, until it has ended.
     """
 
     id: str
@@ -72,6 +74,7 @@ class Row:
     lane: str | None
     archived: bool
     path: str
+    sent_back: str = ""
 
 
 def describe(store: Store, found: Iterable[Located], hostname: str | None = None) -> list[Row]:
@@ -120,6 +123,7 @@ class _Listing:
             lane=located.lane or None,
             archived=located.archived,
             path=located.path,
+            sent_back=self._sent_back(located),
         )
 
     def _reason(self, located: Located, kind: str, last: Result | None) -> str:
@@ -131,6 +135,8 @@ class _Listing:
                 task_key, rest_s = key(located.id), self._rest_s(located, last)
                 more, file = type_facts.more, located.name.encode()
                 facts = Facts(self._now, self._parent, rest_s, task_key, kind, type=type_facts, more=more, file=file)
+                about = control.about_task(self._store.fs, located.id, self._requests)
+                facts = replace(facts, order=located.name.order, requested=about)
                 verdict = judge(self._conditions.get(task_key, NO_CONDITIONS), facts)
                 if not isinstance(verdict, Pass):
                     return verdict.reason
@@ -138,6 +144,11 @@ class _Listing:
             if not isinstance(verdict, Pass):
                 return verdict.reason
         return reason_of(self._store, located, last)
+
+    def _sent_back(self, located: Located) -> str:
+        if located.name is None:
+            return ""
+        return answers.sent_back(self._store.fs, located.name, located.path, self._redos)
 
     def _rest_s(self, located: Located, last: Result | None) -> float:
         """Return how long (s) its retry delay still lasts, counted from the end of the attempt before."""
@@ -167,6 +178,10 @@ class _Listing:
     @cached_property
     def _requests(self) -> list[Request]:
         return control.list_requests(self._store.fs)
+
+    @cached_property
+    def _redos(self) -> tuple[Requested, ...]:
+        return answers.redos(self._store.fs, self._requests)
 
     @cached_property
     def _lane_facts(self) -> LaneFacts:

@@ -6,11 +6,12 @@ only after its approval was published, whatever two leaders do at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from spoold.protocol.approval import Approval
 from spoold.protocol.names import TaskName, key
-from spoold.protocol.request import Verb
+from spoold.protocol.request import Request, Verb
 from spoold.rules.gates import redo
 from spoold.rules.gates.requested import Requested, decision, record, reply
 from spoold.store import control, owners
@@ -45,6 +46,24 @@ def feedback(fs: FileSystem, name: TaskName, token: str) -> dict[str, Any] | Non
     rejects = [one for one in control.list_requests(fs) if one.verb is Verb.REJECT]
     about = [one for task in {key(one.target) for one in rejects} for one in control.about_task(fs, task, rejects)]
     return redo.feedback(_from_people(fs, tuple(about), token), key(name.id), name.attempt)
+
+
+def redos(fs: FileSystem, requests: Iterable[Request]) -> tuple[Requested, ...]:
+    """Those that send work back. requests: as already listed. Errors: OSError."""
+    rejects = [one for one in requests if one.verb is Verb.REJECT]
+    about = [one for task in {key(one.target) for one in rejects} for one in control.about_task(fs, task, rejects)]
+    return tuple(filter(redo.is_redo, about))
+
+
+def sent_back(fs: FileSystem, name: TaskName, token: str, asked: Sequence[Requested]) -> str:
+    """Who sent this task back last, in which round and why; '' for nobody. asked: as `redos` finds them.
+
+    Errors: OSError.
+    """
+    mine = key(name.id)
+    targets = {key(one.request.target) for one in asked if mine in (key(one.request.target), key(one.redo[0][0]))}
+    about = tuple(one for one in asked if key(one.request.target) in targets)
+    return redo.sent_back(_from_people(fs, about, token), mine, name.order, name.attempt) if about else ""
 
 
 def replied(fs: FileSystem, task_id: str, about: str, token: str | None) -> Requested | None:

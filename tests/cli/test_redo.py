@@ -1,5 +1,6 @@
 """`spool reject --redo`: what it asks for, and what it says of tasks that cannot run again."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +117,30 @@ def test_a_task_sends_nothing_back(graph: Path, run: Run, monkeypatch: pytest.Mo
     done = run("reject", "deploy", "--reason", "why", "--redo", "up")
     assert (done.code, "a task cannot answer" in done.err) == (2, True)
     assert requests(graph) == []
+
+
+def test_what_was_sent_back_says_so_where_people_look(root: Path, run: Run) -> None:
+    """After a redo nothing but the feedback file and the journal said why the work is done again."""
+    task(root, "up")
+    (waiting,) = (root / "waiting").glob("*/*.up.*")
+    waiting.rename(waiting.with_name(waiting.name.replace("a1", "a2")))
+    task(root, "deploy", approval={"ask": "Deploy?"}, after=["up"])
+    body = {"by": "ada", "reason": "no tests", "order": "0000000000-1", "redo": [["up", 1]]}
+    put(root, "control/reject.deploy.k3j2-1.json", body)
+    for verb in ("explain", "show", "tree"):
+        assert "sent back, round 1, by ada: no tests" in " ".join(run(verb, "deploy").out.split()), verb
+        assert "sent back from deploy, round 1, by ada: no tests" in " ".join(run(verb, "up").out.split()), verb
+    assert json.loads(run("show", "deploy", "--json").out)["sent_back"] == "sent back, round 1, by ada: no tests"
+    assert json.loads(run("tree", "deploy", "--json").out)["sent_back"] == "sent back, round 1, by ada: no tests"
+    assert "sent back, round 1" in run("ls", "--long").out
+    put(root, "control/reject.deploy.k3j2-1.json", {**body, "order": ORDER})
+    assert "sent back" not in run("show", "deploy").out, "its own round is not over"
+
+
+def test_a_question_that_was_asked_is_told_with_the_time_in_lists_too(root: Path, run: Run) -> None:
+    """`tree` and `ls --long` said "not asked yet", since they did not read the question."""
+    task(root, "deploy", approval={"ask": "Deploy?"})
+    assert "not asked yet" in run("tree", "deploy").out
+    put(root, "control/ask.deploy.q1.json", {"ask": "Deploy?", "order": ORDER, "at": "2026-02-02T09:00:00Z"})
+    assert "asked at 2026-02-02T09:00:00Z" in run("tree", "deploy").out
+    assert "'Deploy?', asked at 2026" in json.loads(run("ls", "--long", "--json").out)[0]["reason"]

@@ -61,6 +61,19 @@ def test_a_tree_that_has_ended_is_blocked_on_nothing() -> None:
     assert next((step.id, step.reason) for step in actionable(root)) == ("a", "EXIT_NONZERO: no")
 
 
+def test_nobody_waits_for_a_task_that_was_skipped() -> None:
+    """Such a child kept its parent blocked, and stood among what is next."""
+    made, master = family()
+    made.claim("a")
+    file = made.end("a", "failed", status="skipped")
+    for place in ("failed", "results"):
+        made.fs.rename(f"{place}/{file}", f"{place}/{file.replace('w-0001', 'w-0001_skipped')}")
+    made.steps(master)
+    root = tree(made.store, "plan")
+    assert (root.blocked_on, next(one.state for one in root.walk() if one.id == "a")) == ((), "skipped")
+    assert "a" not in [step.id for step in actionable(root)]
+
+
 def test_tasks_that_name_each_other_as_parents_are_no_circle() -> None:
     made = Cluster()
     master = made.master()

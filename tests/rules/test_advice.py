@@ -148,6 +148,25 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "`spool approve t`, or `spool reject t --reason …`; `spool asks` lists all questions",
     ),
     (
+        "not approved, and there is work that can run again",
+        replace(
+            WAITING,
+            conditions=Conditions(needs=("p",), more=(("approval", Approval(ask="Deploy?")),)),
+            parents={"p": Parent.COMPLETED, "batch:b": Parent.COMPLETED},
+        ),
+        "approval",
+        (
+            "`spool approve t`, or `spool reject t --reason …`, with `--redo p` to run that again; "
+            "`spool asks` lists all questions"
+        ),
+    ),
+    (
+        "sent back",
+        replace(WAITING, sent_back="sent back, round 1, by ada: why"),
+        "redo",
+        "nothing: that is why it runs again",
+    ),
+    (
         "it asks",
         replace(CLAIMED, requested=(ASKED,)),
         "question",

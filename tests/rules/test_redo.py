@@ -97,6 +97,17 @@ def test_the_upstream_is_told_the_newest_round_and_all_before() -> None:
     assert (told["task"], told["reason"]) == ("other", "theirs")
 
 
+def test_people_are_told_who_sent_a_task_back_last_and_why() -> None:
+    one, two = back("1", "o-1"), back("2", "o-2", reason="", by="")
+    assert redo.sent_back((one, two), "t", "o-3", 1) == "sent back, round 2, by an unknown user"
+    assert redo.sent_back((one, two), "t", "o-2", 1) == "sent back, round 1, by ada: why"
+    assert redo.sent_back((one,), "t", "o-1", 1) == "", "this round is not over: its gate says so"
+    assert redo.sent_back((one,), "up", "o-9", 3) == "sent back from t, round 1, by ada: why"
+    assert redo.sent_back((two,), "up", "o-9", 3) == "sent back from t, round 1, by an unknown user"
+    assert redo.sent_back((one,), "up", "o-9", 2) == "", "that attempt had begun before"
+    assert redo.sent_back((one,), "mid", "o-9", 9) == ""
+
+
 def test_the_way_has_each_task_after_those_that_it_needs_and_nothing_beside_it() -> None:
     needs = {"t": ("b", "x"), "b": ("up", "a"), "a": ("up",), "up": ("z",), "x": ("z",), "z": ()}
     assert redo.way("up", "t", needs) == ["up", "a", "b"]

@@ -113,7 +113,7 @@ def _long_cells(row: Row) -> tuple[object, ...]:
         "-" if row.silence_s is None else length(row.silence_s),
         "-" if row.tokens_used is None else figure(row.tokens_used),
         "-" if row.cost_usd is None else figure(row.cost_usd, 4),
-        output.one_line(row.reason, 60) or "-",
+        output.one_line("; ".join(part for part in (row.sent_back, row.reason) if part), 60) or "-",
         output.one_line(row.last_line, 60) or "-",
     )
 

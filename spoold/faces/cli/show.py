@@ -23,7 +23,20 @@ if TYPE_CHECKING:
 EPILOG = """Example: spool show review-3f9a
 
 Example: spool show --batch nightly --state failed --json"""
-_SHOWN = ("id", "name", "state", "attempt", "reason", "type", "batch", "priority", "worker", "lane", "progress")
+_SHOWN = (
+    "id",
+    "name",
+    "state",
+    "attempt",
+    "reason",
+    "sent_back",
+    "type",
+    "batch",
+    "priority",
+    "worker",
+    "lane",
+    "progress",
+)
 _TIMES = ("created_at", "admitted_at", "started_at", "completed_at")
 
 

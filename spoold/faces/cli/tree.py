@@ -55,6 +55,7 @@ def _as_json(one: Branch) -> dict[str, Any]:
         "attempt": one.attempt,
         "worker": one.worker,
         "reason": one.reason,
+        "sent_back": one.sent_back,
         "blocked_on": list(one.blocked_on),
         "est_completion": one.est_completion,
         "children": [_as_json(child) for child in one.children],
@@ -63,6 +64,7 @@ def _as_json(one: Branch) -> dict[str, Any]:
 
 def _print(one: Branch, indent: str) -> None:
     why = f"waits for {', '.join(one.blocked_on)}" if one.blocked_on else one.reason
+    why = "; ".join(part for part in (why, one.sent_back) if part)
     said = f"{one.state}{f' on {one.worker}' if one.worker else ''}{f': {why}' if why else ''}"
     output.print_line(f"{indent}{output.one_line(f'{one.id} ({said})', 400)}")
     for child in one.children:

@@ -100,7 +100,7 @@ class Case:
     awaits: the known facts about the batch that a drop waits for, or is a line of; disk: the room on the share;
     blocked: the obstacle in the place of results/, with the fix; read_only: the machine that asks has mounted it so;
     twin: why the last drop was rejected that wanted this task's id, and was another task.
-    order: of its token; requested: the requests about it that stand.
+    order: of its token; requested: the requests about it that stand; sent_back: who sent it back last, and why.
     """
 
     id: str
@@ -139,6 +139,7 @@ class Case:
     twin: BadFile | None = None
     order: str = ""
     requested: tuple[Requested, ...] = ()
+    sent_back: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,8 @@ def explain(case: Case) -> Explanation:
         State.REJECTED: _rejected,
     }
     verdict, reasons = answers[case.state](case)
+    if case.sent_back:
+        reasons = [*reasons, Reason("redo", f"it was {case.sent_back}", "nothing: that is why it runs again")]
     if case.twin is not None:
         text = f"another drop with this id was rejected: {case.twin.told(case.id)}"
         reasons = [*reasons, Reason("twin", text, case.twin.mend)]

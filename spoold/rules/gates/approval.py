@@ -14,7 +14,8 @@ from spoold.protocol.request import Verb
 from spoold.protocol.result import Code
 from spoold.protocol.task import Task
 from spoold.rules.attempts.ends import past
-from spoold.rules.gates.facts import Conditions, Facts, Held
+from spoold.rules.gates.after_batch import batch_in
+from spoold.rules.gates.facts import OVER, Conditions, Facts, Held
 from spoold.rules.gates.gate import TaskGate, Wake
 from spoold.rules.gates.redo import is_redo
 from spoold.rules.gates.requested import Requested, decision, question
@@ -71,7 +72,11 @@ def _asks(task: Task) -> Hashable | None:
 
 
 def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
-    return f"`spool approve {held.id}`, or `spool reject {held.id} --reason …`; `spool asks` lists all questions"
+    change = f"`spool approve {held.id}`, or `spool reject {held.id} --reason …`"
+    ended = [one for one, state in held.parents.items() if state in OVER and batch_in(one) is None]
+    if ended:
+        change = f"{change}, with `--redo {min(ended)}` to run that again"
+    return f"{change}; `spool asks` lists all questions"
 
 
 GATE = TaskGate(

@@ -93,6 +93,22 @@ def records(asked: Iterable[Requested]) -> list[dict[str, Any]]:
     return [_record(number, one) for number, one in enumerate(asked, 1)]
 
 
+def sent_back(requests: Iterable[Requested], task_key: str, order: str, attempt: int) -> str:
+    """The last round in which people sent back this task, or work that begins with it; '' for none.
+
+    requests: redos about any tasks; order: of its token, whose own round is not over.
+    """
+    asked = list(requests)
+    mine = rounds(one for one in asked if key(one.request.target) == task_key and one.order != order)
+    if mine:
+        return f"sent back, round {len(mine)}, {mine[-1].told}"
+    told = feedback(asked, task_key, attempt)
+    if told is None:
+        return ""
+    why = f": {told['reason']}" if told["reason"] else ""
+    return f"sent back from {told['task']}, round {told['round']}, by {told['by'] or 'an unknown user'}{why}"
+
+
 def way(upstream: str, task: str, needs: Mapping[str, Sequence[str]]) -> list[str]:
     """The tasks from upstream to the task, which is left out, each after those that it needs; empty where none leads.
 
