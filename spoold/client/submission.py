@@ -21,7 +21,6 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.names import slug
 from spoold.protocol.order import base36, encode_order
 from spoold.protocol.plain.basics import Basics
-from spoold.protocol.plain.draft import is_task
 from spoold.system import chance
 
 if TYPE_CHECKING:
@@ -48,6 +47,8 @@ def plain(
     task: Mapping[str, Any], basics: Basics, micros: int, stamp: str, *, file: str = TASK, stem: str = ""
 ) -> Drop | None:
     """Do the same as `one` for a task that is surely valid; None where only the model can decide. Errors: BadFile."""
+    from spoold.protocol.plain.draft import is_task  # every verb imports this module, and few submit
+
     draft = complete(task, f"{_stem(task, stem)}-{suffix()}", stamp)
     data = _dump(draft, file)
     allowed = len(data) <= basics.max_bytes and draft.get("depth", 0) <= basics.max_depth

@@ -136,6 +136,51 @@ def test_what_matters_stands_out(changes: dict[str, object], words: str) -> None
     assert words in "\n".join(line.rstrip() for line in shown(PICTURE.model_copy(update=changes)).split("\n"))
 
 
+HELD = {
+    "hold": {"waiting": 1, "oldest": {"id": "build", "admitted_at": "2026-02-02T09:00:00.000Z"}},
+    "approval": {"waiting": 2, "oldest": {"id": "ship"}, "questions": 3},
+    "quota": {"llm": {"until": "2026-02-02T14:05:00Z", "by": "quota"}, "gpt": {"trying": "t1"}, "x": {"trying": ""}},
+    "limit": {"llm": {"max": 2, "used": 1, "doubtful": 1}, "free": {"max": 2, "used": 1, "doubtful": 0}},
+    "rate": {
+        "llm": {"count": 9, "per_s": 60, "used": 9, "opens": "2026-02-02T14:05:00Z"},
+        "gpt": {"count": 1, "used": 1},
+    },
+    "class": {"bulk": {"slots": 3, "borrow": True, "used": 4}, "other": {"slots": 0, "used": 0}},
+    "budget": {"small": {"closed": "", "periods": [{"period": "total", "waits": "t9"}]}, "shut": {"closed": "why"}},
+    "locks": {"held": 1, "waiting": 4, "holders": [], "waiters": []},
+    "after_batch": {"nightly": {"open": 3, "unread": 0}, "over": {"open": 0, "unread": 0}},
+}
+
+
+def test_what_keeps_tasks_waiting_has_a_line_for_each_gate() -> None:
+    """Text said nothing of holds, questions, and why tasks wait; only --json did."""
+    lines = [line.rstrip() for line in shown(PICTURE.model_copy(update={"gates": HELD})).splitlines()]
+    assert lines[1:10] == [
+        "held by people: 1 task, the oldest is build; `spool release ID` lets one go",
+        "3 questions to people, 2 tasks wait for an approval, the oldest is ship; `spool asks` lists them",
+        (
+            "closed: limit llm until 2026-02-02T14:05:00Z, gpt (tried by t1), x (tried by the next task); "
+            "`spool limits` says why"
+        ),
+        "at its max: limit llm (2 of 2); `spool limits` shows all",
+        "at its rate: limit llm until 2026-02-02T14:05:00Z (9 of 9), gpt (1 of 1); `spool limits` shows all",
+        "all own slots in use: class bulk (4 of 3)",
+        "too little left: budget small, shut; `spool budget` shows all",
+        "locked out: 4 tasks, by 1 holder; `spool locks` shows who waits for whom",
+        "awaited to end: batch nightly (3 tasks)",
+    ]
+
+
+def test_gates_that_keep_nothing_and_those_of_other_releases_have_no_line() -> None:
+    odd = {
+        "hold": {"waiting": 0, "oldest": None},
+        "approval": {"questions": "?"},
+        "limit": {"llm": 3},
+        "new": {"a": 1},
+    }
+    assert shown(PICTURE.model_copy(update={"gates": odd})) == shown(PICTURE)
+
+
 def test_a_spool_that_is_none_is_refused(tmp_path: Path) -> None:
     result = spool(tmp_path, "status")
     assert result.exit_code == 69

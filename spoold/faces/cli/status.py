@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from spoold.faces.cli import completing, screen
+from spoold.faces.cli import completing, gates, screen
 from spoold.faces.cli.nodes import columns, node_row
 from spoold.faces.cli.output import JsonOption, one_line, print_json, sentence, summed
 from spoold.faces.cli.screen import Block, Line, Table
@@ -115,7 +115,7 @@ def render(picture: Snapshot, *, narrow: bool = False) -> RenderableType:
 
 def blocks(picture: Snapshot) -> list[Block]:
     """Return the picture for people."""
-    said = [_headline(picture), *_pauses(picture), *_breakers(picture), ""]
+    said = [_headline(picture), *_pauses(picture), *_breakers(picture), *gates.lines(picture.gates), ""]
     parts: list[Block] = [*(Line(sentence(line)) for line in said), *_tasks(picture)]
     if picture.types:
         parts += [Line(""), _types(picture)]
