@@ -16,6 +16,7 @@ from spoold.client import listing
 from spoold.client.asking import refuses_cancel
 from spoold.client.estimates import Estimator, estimator
 from spoold.client.info import text_in
+from spoold.client.lent import lent_slots
 from spoold.client.pace import Pace
 from spoold.client.selecting import candidates
 from spoold.protocol import codec
@@ -25,7 +26,6 @@ from spoold.protocol.lifecycle import SHOWN, State
 from spoold.protocol.names import key
 from spoold.rules.gates.facts import OVER, parent_in
 from spoold.rules.gates.registry import conditions_of, parents_of
-from spoold.store import beats
 from spoold.store.locate import Located, locate, locate_many
 from spoold.store.store import Store, stamp
 
@@ -129,7 +129,9 @@ def tree(store: Store, ref: str, *, archived: bool = False) -> Branch:
     below = Families(store, archived=archived).below([root])
     tasks = list({_name(one): one for one in (root, *(one for each in below.values() for one in each))}.values())
     rows = dict(zip(map(_name, tasks), listing.describe(store, tasks), strict=True))
-    return _Growing(store, below, rows, _awaited(store, tasks), _lent(store), estimator(store)).branch(root, set())
+    return _Growing(store, below, rows, _awaited(store, tasks), lent_slots(store), estimator(store)).branch(
+        root, set()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,13 +183,6 @@ def _awaited(store: Store, tasks: Iterable[Located]) -> dict[str, tuple[str, ...
     found = locate_many(store, every) if every else {}
     states = {need: parent_in(where.state) for need, where in found.items()}
     return {task: tuple(need for need in each if states.get(need) not in OVER) for task, each in wanted.items()}
-
-
-def _lent(store: Store) -> set[tuple[str, int]]:
-    """The attempts whose slot is lent, as their workers say."""
-    return {
-        (key(run.id), run.attempt) for beat in beats.read_all(store.fs).values() for run in beat.running if run.lent
-    }
 
 
 def actionable(root: Branch) -> list[Step]:

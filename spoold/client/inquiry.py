@@ -18,7 +18,7 @@ from spoold.client.awaited import awaited, told_of
 from spoold.client.endings import ended, ending
 from spoold.client.hearing import with_silence
 from spoold.client.info import sent_back
-from spoold.client.lent import wanted_back
+from spoold.client.lent import waiting_above, wanted_back
 from spoold.client.living import Sleep
 from spoold.client.origins import origins
 from spoold.client.parents import parents_seen
@@ -185,6 +185,7 @@ class _Gathering:
         try:
             task = self._read()
             case = self._with_parents(case, task)
+            case = replace(case, above=waiting_above(self._store, task))
             lane = lane or task.lane  # attempts that ran out of memory may have raised its demand
         except Unreadable as error:
             case = replace(case, problem=error)

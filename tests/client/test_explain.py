@@ -40,6 +40,22 @@ def gates(answer: Explanation) -> list[str]:
     return [reason.gate for reason in answer.reasons]
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_child_that_locks_what_its_waiting_parent_locks_is_told_that_neither_goes_on(waits: bool) -> None:
+    """It was told to wait for the end of its parent, which waits for it."""
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.worker(running=[{"id": "Top", "attempt": 1, "lent": waits}])
+    cluster.drop("Top", locks={"write": ["src/"]})
+    cluster.steps(master)
+    cluster.claim("top")
+    cluster.drop("mid", parent="Top", depth=1)
+    cluster.drop("low", parent="mid", depth=2, locks={"read": ["src/a"]})
+    cluster.steps(master)
+    reason = next(one for one in ask(cluster, "low").reasons if one.gate == "locks")
+    assert reason.change.startswith("never, if top" if waits else "it goes on when top has ended")
+
+
 def test_dependencies_unknown_open_and_done() -> None:
     cluster = Cluster()
     master = cluster.master()

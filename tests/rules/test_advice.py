@@ -142,6 +142,15 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "it goes on when r1 has ended or is released; `spool locks` shows who holds and who waits",
     ),
     (
+        "locked by a task that waits for it",
+        replace(locked_by("other"), above=("other",)),
+        "locks",
+        (
+            "never, if other, which is above it and waits for tasks below, waits for this one: cancel it and submit "
+            "it with fewer locks, or let other not lock what tasks below it lock"
+        ),
+    ),
+    (
         "not approved yet",
         replace(WAITING, conditions=Conditions(more=(("approval", Approval(ask="Deploy?")),))),
         "approval",

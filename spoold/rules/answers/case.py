@@ -100,7 +100,8 @@ class Case:
     awaits: the known facts about the batch that a drop waits for, or is a line of; disk: the room on the share;
     blocked: the obstacle in the place of results/, with the fix; read_only: the machine that asks has mounted it so;
     twin: why the last drop was rejected that wanted this task's id, and was another task.
-    order: of its token; requested: the requests about it that stand; sent_back: who sent it back last, and why.
+    order: of its token; requested: the requests about it that stand; sent_back: who sent it back last, and why;
+    above: the keys of the tasks above it whose slots are lent, since they wait for tasks below them.
     """
 
     id: str
@@ -140,6 +141,7 @@ class Case:
     order: str = ""
     requested: tuple[Requested, ...] = ()
     sent_back: str = ""
+    above: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -267,7 +267,8 @@ def _reason(case: Case, verdict: Wait | Refuse, about: tuple[str, ...] = ()) -> 
     if isinstance(verdict, Refuse):
         then = anew(case.id) if verdict.code in SPENT else f"fix the cause, then `spool retry {case.id}`"
         return Reason(verdict.gate, verdict.reason, f"the leader fails it as {verdict.code}; {then}")
-    held = Held(case.id, _kind(case), case.type, case.parents, case.places, case.asked, _before(case))
+    facts = (case.id, _kind(case), case.type, case.parents, case.places, case.asked, _before(case), case.above)
+    held = Held(*facts)
     text, until = verdict.reason, verdict.until
     if until is not None:
         stamp = datetime.fromtimestamp(min(until, _LAST), UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -125,7 +125,8 @@ class Facts:
 class Held:
     """The names for the words to a person: the task, its type and its facts, the places of its parents, in words.
 
-    asked: the words of each request that stands, by verb and target; before: how the last attempt ended.
+    asked: the words of each request that stands, by verb and target; before: how the last attempt ended;
+    above: the keys of the tasks above it whose slots are lent, since they wait for tasks below them.
     """
 
     id: str
@@ -135,6 +136,7 @@ class Held:
     places: Mapping[str, str] = field(default_factory=dict)
     asked: Mapping[tuple[str, str], str] = field(default_factory=dict)
     before: str = ""
+    above: tuple[str, ...] = ()
 
 
 class LaneFacts:
