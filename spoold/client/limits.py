@@ -1,8 +1,8 @@
 """The limits of a spool with their figures, and the requests that close and open them.
 
 Law: the time of the pool decides whether a limit is closed, and never the clock of this machine. The figures are
-those of the leader's last snapshot, and empty while no node leads. A limit that spool.toml does not name can be
-opened, since a request may have outlived it, but not closed.
+those of the leader's last snapshot, and empty while no node leads. A limit that spool.toml does not name is listed
+while a request closes it, and can be opened: the request may have outlived it. It cannot be closed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spoold.store.store import Store
+
+# The `per` of a limit that a request closes and spool.toml does not name.
+NOT_NAMED = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +64,19 @@ def list_limits(store: Store) -> list[Limit]:
     words = told(store, requests)
     can = {beat.node: beat.capabilities for beat in nodes.values() if beat.capabilities}
     found = []
-    for name, own in sorted(store.settings.limits.items()):
+    for name in sorted(store.settings.limits.keys() | shut.keys()):
+        own = store.settings.limits.get(name)
         row, rate = gates.get("limit", {}).get(name, {}), gates.get("rate", {}).get(name, {})
         there = shut.get(name)
         verb = Verb.QUOTA if there is not None and there.quota else Verb.CLOSE
         found.append(
             Limit(
                 name,
-                own.per,
-                own.max,
+                NOT_NAMED if own is None else own.per,
+                None if own is None else own.max,
                 row.get("used"),
                 row.get("doubtful"),
-                None if own.rate is None else {**own.rate.model_dump(), "used": rate.get("used")},
+                None if own is None or own.rate is None else {**own.rate.model_dump(), "used": rate.get("used")},
                 row.get("lent", 0),
                 row.get("back", 0),
                 there is not None,

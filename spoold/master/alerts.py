@@ -125,16 +125,19 @@ class Alerts:
         usage = desk.health.space(store, now)
         host = next((beat.host for node, beat in beats.items() if node == store.writer), None)
         others = sum(beat is not None and beat.host != host for beat in alive.values())
+        # A request may name what is not there: nobody needs to be told of that.
+        limits, shut = store.settings.limits, picture.gates.get("quota", {})
+        known = desk.view.beats.keys() | desk.view.claimed.keys()
         return Figures(
             failures=desk.health.outcomes.now(now),
             workers=alive,
-            dead={node: beats.get(node) for node in sorted(dead)},
+            dead={node: beats.get(node) for node in sorted(known & set(dead))},
             silent=desk.watch.dead(),
             dead_after_s=store.settings.heartbeat.dead_after_s,
             queue=picture.tasks.waiting + picture.tasks.ready,
             ready=picture.tasks.ready,
             still_s=self._still_s(desk, picture, [beat for beat in alive.values() if beat is not None]),
-            gates=picture.gates,
+            gates={**picture.gates, "quota": {name: said for name, said in shut.items() if name in limits}},
             followers=others + len(picture.master.standbys),
             space=Space(usage.total_bytes, usage.free_bytes, usage.free_inodes, store.basics),
         )

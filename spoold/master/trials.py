@@ -12,6 +12,7 @@ task try. May touch: control/.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from spoold.master.desk import Desk
 from spoold.master.rejecting import take_away
@@ -93,12 +94,19 @@ def _lift(desk: Desk, requests: list[Request]) -> None:
 
 
 def _note(desk: Desk) -> None:
-    """Note in the journal which limits have closed or opened."""
+    """Note in the journal which limits have closed or opened, and why; not of names that are no limits.
+
+    Errors: OSError.
+    """
     closed = closed_by(desk.view.requests, desk.request_ends, desk.step.now.wall)
-    shut, opened = desk.starts.see_shut(frozenset(closed) | desk.starts.trying().keys())
+    there = (frozenset(closed) | desk.starts.trying().keys()) & desk.store.settings.limits.keys()
+    shut, opened = desk.starts.see_shut(there)
     for name in shut:
-        by = "quota" if name not in closed or closed[name].quota else "request"
-        desk.journal.note("LIMIT_CLOSED", limit=name, by=by)
+        verb = Verb.QUOTA if name not in closed or closed[name].quota else Verb.CLOSE
+        request = next((one for one in desk.view.requests if (one.verb, one.target) == (verb, name)), None)
+        reason = "" if request is None else control.read(desk.store.fs, request).reason
+        why: dict[str, Any] = {"why": reason} if reason else {}
+        desk.journal.note("LIMIT_CLOSED", limit=name, by="quota" if verb is Verb.QUOTA else "request", **why)
     for name in opened:
         desk.journal.note("LIMIT_OPENED", limit=name)
 

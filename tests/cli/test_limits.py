@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.command import leader, make
 from tests.cli.commands import Done, spool
-from tests.cli.test_verbs import requests
+from tests.cli.test_verbs import put, requests
 
 Run = Callable[..., Done]
 SETTINGS = """
@@ -64,6 +64,15 @@ def test_one_is_closed_and_opened(root: Path, run: Run) -> None:
     assert (row["closed"], bool(row["until"])) == (True, True)
     assert "limit llm will be open" in run("limits", "open", "llm").err
     assert ("open", "llm") in requests(root)
+
+
+def test_a_closed_limit_that_spool_toml_does_not_name_is_listed_while_it_stands(root: Path, run: Run) -> None:
+    """It held nothing and could be opened, but nothing showed it."""
+    put(root, "control/quota.ghost.a-1.json", {"reason": "task t"})
+    (line,) = [line for line in run("limits").out.splitlines() if line.startswith("ghost")]
+    assert ("spool.toml names no such limit" in line, "task t" in line) == (True, True)
+    (row,) = [row for row in json.loads(run("limits", "--json").out) if row["name"] == "ghost"]
+    assert (row["per"], row["max"], row["rate"], row["closed"]) == ("-", None, None, True)
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,17 @@ def test_without_a_type_an_alert_becomes_no_task() -> None:
     assert notices(made) == []
 
 
+def test_requests_about_what_does_not_exist_raise_no_alert() -> None:
+    """Anybody could have the pool told that a limit is closed, or a node dead, that there never was."""
+    made = led("[limits.llm]\nmax = 1\n", "w1")
+    for name in ("quota.ghost.a-1", "quota.llm.a-1", "reap.ghost-0a1b.a-1"):
+        made.fs.write(f"control/{name}.json", b"{}", durable=False)
+    made.advance(5)
+    assert alerts(made) == [("limit_closed", "llm")]
+    closed = [event.detail["limit"] for event in Reader(made.fs).read() if event.event == "LIMIT_CLOSED"]
+    assert closed == ["llm"]
+
+
 def test_a_worker_that_leaves_or_sleeps_is_not_dead() -> None:
     made = led(NOTIFY, "w1", "w2")
     made.stop("w1")

@@ -181,7 +181,7 @@ def test_a_used_up_quota_closes_the_limit_for_all_and_charges_nothing() -> None:
     assert next(limit for limit in list_limits(store) if limit.name == "llm") == row
     assert "quota of llm" in describe(store, [locate(store, "t3")])[0].reason
     made.clock.set_wall(made.clock.wall() - 3600)
-    assert told(made, "LIMIT_CLOSED") == [{"limit": "llm", "by": "quota"}]
+    assert told(made, "LIMIT_CLOSED") == [{"limit": "llm", "by": "quota", "why": "task t0, attempt 1"}]
 
 
 def test_one_task_tries_and_then_the_others_follow() -> None:
@@ -497,6 +497,10 @@ def test_a_task_that_reports_a_quota_of_the_past_and_does_not_use_it_rests_as_an
     name = made.find("t0").name
     assert isinstance(name, TaskName)
     assert (name.attempt, name.delay_ms > 500, made.state("t0")) == (2, True, "waiting")
+    why = "task t0, attempt 1, which does not use it"
+    assert told(made, "LIMIT_CLOSED") == [{"limit": "llm", "by": "quota", "why": why}]
+    store = open_store(made.fs, made.clock, "reader", "/spool")
+    assert why in next(limit.why for limit in list_limits(store) if limit.name == "llm")
 
 
 @pytest.mark.parametrize(

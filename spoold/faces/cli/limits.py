@@ -94,9 +94,12 @@ def _list(ctx: typer.Context, as_json: bool) -> None:
 
 
 def _row(limit: Limit) -> tuple[str, ...]:
+    from spoold.client.limits import NOT_NAMED
+
     rate = limit.rate
     started = "" if rate is None or rate["used"] is None else f"{rate['used']} of "
     closed = [f"until {limit.until}" if limit.until else "yes"] if limit.closed else []
+    closed += ["spool.toml names no such limit"] if limit.per == NOT_NAMED else []
     closed += [limit.why] if limit.why else []
     closed += [f"on trial by {limit.trying or 'the next task'}"] if limit.trying is not None else []
     closed += [f"on {node}" for node in limit.closed_on]

@@ -33,6 +33,9 @@ from spoold.store.store import Store, stamp
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.intake.breaking import Breaking
 
+# What people are told of a task that closes a limit which it does not use.
+FOREIGN = ", which does not use it"
+
 
 class Room:
     """What is left of this worker's own limits while it claims. idle: slots that are surely free."""
@@ -171,6 +174,7 @@ class Allowance:
         if limit is None:
             return quotas.at_fault(outcome, f"it reports a quota of {quota.limit}, which is no limit in spool.toml")
         until = quota.moment(self._store.common.wall(), limit)
+        foreign = quota.limit not in limits_used(attempt.lane, self._store.settings)
         if limit.per == "worker":
             self._closed[quota.limit] = until
             self._tried.discard(quota.limit)
@@ -181,11 +185,11 @@ class Allowance:
                 Verb.QUOTA,
                 quota.limit,
                 hashlib.blake2b(unique, digest_size=8).hexdigest(),
-                reason=f"task {attempt.name.id}, attempt {attempt.name.attempt}",
+                reason=f"task {attempt.name.id}, attempt {attempt.name.attempt}{FOREIGN if foreign else ''}",
                 until=datetime.fromtimestamp(until, UTC),
                 durable=self._store.durable,  # nobody repeats it
             )
-        if quota.limit in limits_used(attempt.lane, self._store.settings):
+        if not foreign:
             return quotas.closes(outcome, quota, stamp(until))
         fault = f"quota of {quota.limit} used up, which it does not use"
         rest_s = until - self._store.common.wall()
