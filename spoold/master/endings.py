@@ -15,11 +15,12 @@ from spoold.protocol.request import ENDING, Request, Verb
 from spoold.rules.attempts.ends import past
 from spoold.rules.scheduling.moment import LOOK_AGAIN_MIN_S, LOOK_AGAIN_S
 from spoold.store import control
+from spoold.store.regular import readable_again
 from spoold.system.errnos import concerns_one_file
 
 # A request that could not be read is read again after this long (s).
 READ_AGAIN_S = 10.0
-FIX = "it stands until {}; let the user that the master runs as read it (chmod, chown)"
+FIX = "it stands until {}; {}"
 LIFTED = {Verb.PAUSE: "`spool resume`", Verb.CLOSE: "`spool limits open`", Verb.QUOTA: "`spool limits open`"}
 
 
@@ -69,7 +70,9 @@ class Endings:
             except OSError as error:
                 if isinstance(error, FileNotFoundError) or not concerns_one_file(error):
                     raise
-                self.wrong[request] = f"{path}: {error.strerror}; {FIX.format(LIFTED[request.verb])}"
+                self.wrong[request] = (
+                    f"{path}: {error.strerror}; {FIX.format(LIFTED[request.verb], readable_again(error))}"
+                )
             else:
                 self.wrong.pop(request, None)
             if request.verb is Verb.QUOTA:

@@ -25,11 +25,12 @@ from spoold.rules.locks.book import Reserved
 from spoold.rules.locks.demand import NO_LOCKS, Demand
 from spoold.rules.scheduling.moment import LOOK_AGAIN_MIN_S, LOOK_AGAIN_S
 from spoold.store import control
+from spoold.store.regular import readable_again
 from spoold.system.errnos import concerns_one_file
 
 # The first so many count, by name; so the leader never reads more.
 RESERVATIONS_MAX = 1000
-FIX = "until then it holds everything; let the user that the master runs as read it (chmod, chown)"
+FIX = "until then it holds everything; {}"
 
 
 @dataclass(slots=True)
@@ -86,7 +87,7 @@ class Reservations:
         except OSError as error:
             if not concerns_one_file(error):
                 raise
-            desk.report.notice(f"{control.path(request)}: {error.strerror}; {FIX}")
+            desk.report.notice(f"{control.path(request)}: {error.strerror}; {FIX.format(readable_again(error))}")
             return
         if not (body.until and (body.write or body.read)):
             self._refuse(desk, name, request, "it names no end (until), or no pattern (write, read)")

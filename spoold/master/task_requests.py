@@ -26,11 +26,12 @@ from spoold.rules.gates import redo
 from spoold.rules.gates.approval import asked_of
 from spoold.rules.gates.requested import Requested, approvals, hold_of
 from spoold.store import control, owners
+from spoold.store.regular import readable_again
 from spoold.system.errnos import concerns_one_file
 
 # A request that could not be read is read again after this long (s).
 READ_AGAIN_S = 10.0
-FIX = "it has no effect until then; let the user that the master runs as read it (chmod, chown)"
+FIX = "it has no effect until then; {}"
 _ANSWERS = (Verb.APPROVE, Verb.REJECT)
 _ENDED = (State.COMPLETED, State.FAILED)
 NOBODY_ELSE = "its owner is the user as whom a worker runs tasks, and a task cannot answer; ask as another user"
@@ -114,7 +115,7 @@ class TaskRequests:
         except OSError as error:
             if not concerns_one_file(error):
                 raise
-            self._wrong[request] = f"{path}: {error.strerror}; {FIX}"
+            self._wrong[request] = f"{path}: {error.strerror}; {FIX.format(readable_again(error))}"
             return None
         self._wrong.pop(request, None)
         return read

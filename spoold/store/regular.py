@@ -36,3 +36,10 @@ def readable(file: str) -> Iterator[None]:
     except PermissionError as error:
         mend = f"its owner (or root) lets the group read it (`chmod -R g+rwX {file}`), or moves it out of the spool."
         raise Unreadable(file, "", f"may not be read by this user ({error.strerror}).", mend) from error
+
+
+def readable_again(error: OSError) -> str:
+    """What a person does about a request that the leader cannot read: the last part of a sentence."""
+    if isinstance(error, NotRegularError):
+        return "remove it (rmdir, rm), since it can never be read"
+    return "let the user that the master runs as read it (chmod, chown)"

@@ -11,6 +11,7 @@ import pytest
 
 from spoold.protocol import codec
 from spoold.protocol.names import parse_snapshot
+from spoold.store import snapshots
 from tests.master.test_locks import running, submit
 from tests.support.cluster import Cluster
 
@@ -173,6 +174,24 @@ def test_one_that_cannot_be_read_just_now_holds_everything() -> None:
     assert running(made) == {"plain"}
     made.advance(8)
     assert running(made) == {"plain", "far"}
+
+
+def test_a_directory_in_place_of_a_request_is_to_be_removed() -> None:
+    """The advice was chmod, which helps nothing, while the directory held all locks."""
+    made = led()
+    for name in ("reserve.+all.r1", "pause.review.p1", "hold.a.h1"):
+        made.fs.mkdir(f"control/{name}.json")
+    submit(made, "far", "lib")
+    made.advance(3)
+    assert running(made) == set()
+    found = snapshots.latest(made.fs)
+    assert found is not None
+    told = [warning for warning in found[1].warnings if warning.startswith("control/")]
+    assert len(told) == 3
+    assert all("remove it (rmdir, rm), since it can never be read" in warning for warning in told)
+    made.fs.rmdir("control/reserve.+all.r1.json")
+    made.advance(3)
+    assert running(made) == {"far"}
 
 
 def test_a_new_leader_keeps_what_is_reserved() -> None:

@@ -368,6 +368,17 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "class",
         "it goes on when a task ends; or start another worker",
     ),
+    (
+        "classes that reserve more than there is",
+        replace(
+            WAITING,
+            type=replace(
+                of_class(borrow=False), stock=Stock(shares=Shares(8, {"bulk": 0, "big": 10**6}, frozenset()))
+            ),
+        ),
+        "class",
+        "it goes on when a task ends; or start another worker, or reserve less: slots of [classes.big]",
+    ),
     ("no worker", replace(READY, workers=()), "workers", HANDLER),
     ("all asleep", replace(READY, workers=(replace(WORKER, asleep="9:00"),)), "asleep", "wake one, or start another"),
     (

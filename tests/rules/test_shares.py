@@ -109,3 +109,13 @@ def test_the_gate_says_how_many_slots_the_class_uses_and_has() -> None:
     assert judge("t", TypeFacts(uses={"class:default": 1}, stock=Stock(doubtful={"class:default": 9}))) == PASS
     doubt = Stock(used={"": 1}, doubtful={"class:default": 2}, shares=EIGHT)
     assert doubt.slots_used() == {"": 1, "default": 2}
+
+
+def test_classes_that_reserve_more_than_there_is_are_told_so() -> None:
+    """`classes.c1.slots = 1000000` said that c1 has a million of its own, and of all others nothing."""
+    shares = Shares(8, {"big": 10**6}, frozenset())
+    facts = TypeFacts(uses={"class:default": 1}, stock=Stock(shares=shares))
+    verdict = judge("t", facts)
+    assert isinstance(verdict, Wait)
+    assert verdict.reason.startswith("class default uses 0 slots and has 0 of its own; all classes together reserve ")
+    assert verdict.reason.endswith("1,000,000, more than there are; 0 of 8 are in use")

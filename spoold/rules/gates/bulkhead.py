@@ -5,7 +5,7 @@ Law: without classes in the settings it holds nothing.
 
 from __future__ import annotations
 
-from spoold.protocol.amount import amount
+from spoold.protocol.amount import amount, figure
 from spoold.rules.gates.facts import Held, TypeFacts
 from spoold.rules.gates.gate import TypeGate, Wake
 from spoold.rules.gates.verdicts import PASS, Verdict, Wait
@@ -21,7 +21,9 @@ def judge(kind: str, facts: TypeFacts) -> Verdict:
     due = facts.stock.due.get(f"{CLASS}{name}", 0)
     if not due and shares.lets(name, used):
         return PASS
-    mine = f"class {name} uses {amount(used.get(name, 0), 'slot')} and has {shares.of(name)} of its own"
+    mine = f"class {name} uses {amount(used.get(name, 0), 'slot')} and has {figure(shares.of(name))} of its own"
+    if (reserved := sum(shares.slots.values())) > shares.total:
+        mine = f"{mine}; all classes together reserve {figure(reserved)}, more than there are"
     back = f"; tasks that lent theirs while they waited want one back first: {due}" if due else ""
     return Wait("class", f"{mine}; {sum(used.values())} of {shares.total} are in use{back}")
 
@@ -34,6 +36,9 @@ def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
     name, shares = _class_of(held.type), held.type.stock.shares
     more = name is not None and shares is not None and name not in shares.borrow
     own = f", or raise slots of [classes.{name}] or let it borrow" if more else ""
+    if shares is not None and sum(shares.slots.values()) > shares.total:
+        most = max(shares.slots, key=lambda each: shares.slots[each])
+        own = f", or reserve less: slots of [classes.{most}]"
     return f"it goes on when a task ends; or start another worker{own}"
 
 
