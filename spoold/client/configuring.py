@@ -161,16 +161,19 @@ def publish(store: Store, said: Mapping[str, Any], unset: Iterable[str], *, by: 
 def holds_already(store: Store, said: Mapping[str, Any], unset: Iterable[str]) -> bool:
     """Return whether a change would leave everything as it is. Errors: BadFile for one that is wrong.
 
-    What only spool.toml says does not count for `said`: nodes that run go by what stood there when they started.
+    What only spool.toml says does not count, neither for `said` nor for `unset`: nodes that run go by what stood there
+    when they started, and it may be edited later.
     """
-    for key in unset:
-        _known(path_of(key))
+    gone = [_known(path_of(key)) for key in unset]
     laid: Table = {}
     for _, change in store.revisions.changes:
         for path in change.paths:
             laid = restored(laid, {}, path)
         laid = overlaid(laid, change.settings)
-    return overlaid(laid, dict(said)) == laid and table_of(changed(store, said, unset)) == table_of(store.settings)
+    then = laid
+    for path in gone:
+        then = restored(then, {}, path)
+    return overlaid(then, dict(said)) == laid and table_of(changed(store, said, unset)) == table_of(store.settings)
 
 
 def list_holders(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep) -> list[Holder]:

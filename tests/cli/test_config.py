@@ -65,8 +65,15 @@ def test_set_prints_the_number_and_what_is_new(root: Path, run: Run) -> None:
 def test_what_only_the_file_says_is_set_all_the_same(root: Path, run: Run) -> None:
     """Nodes that run go by what the file said when they started: that it says so now is no reason to do nothing."""
     (root / "spool.toml").write_text("[limits.api]\nmax = 5\n")
+    nothing = ["nothing to change: the settings are so already"]
     assert run("config", "set", "limits.api.max", "5").lines[0].startswith("change 1.")
-    assert run("config", "set", "limits.api.max", "5").lines == ["nothing to change: the settings are so already"]
+    assert run("config", "set", "limits.api.max", "5").lines == nothing
+    assert run("config", "unset", "limits.api.max").lines[0].startswith("change 2."), "the file may be edited later"
+    assert run("config", "unset", "limits.api.max").lines == nothing
+    assert run("config", "unset", "retry.max", "limits").lines == nothing
+    (root / "spool.toml").write_text("[limits.api]\nmax = 4\n")
+    [shown] = [line for line in run("config", "show", "limits").lines if line.startswith("limits.api.max")]
+    assert shown.split()[1:] == ["4", "spool.toml"]
 
 
 def test_a_limit_is_changed_in_part(root: Path, run: Run) -> None:

@@ -151,11 +151,12 @@ def test_a_change_is_published_once_and_says_by_whom(cluster: Cluster) -> None:
         assert spool.change_settings({"retry": {"max": 8}}) == "", "all of it holds already"
         said_there = {"types": {"review": {"timeout": 9}}}
         assert spool.change_settings(said_there).startswith("2."), "running nodes may go by an older spool.toml"
+        assert spool.change_settings({}, unset=["types.review.timeout", "ready"]).startswith("3.")
         assert spool.change_settings({}, unset=["types.review.timeout", "ready"]) == ""
-        assert spool.change_settings({}, unset=["retry.max"]).startswith("3.")
+        assert spool.change_settings({}, unset=["retry.max"]).startswith("4.")
         assert [each.value for each in spool.settings("retry.max")] == [3]
-        assert spool.change_settings({"retry": {"max": 3}}).startswith("4."), "a default may change with a release"
-    assert len(cluster.fs.list("settings")) == 4
+        assert spool.change_settings({"retry": {"max": 3}}).startswith("5."), "a default may change with a release"
+    assert len(cluster.fs.list("settings")) == 5
 
 
 def test_a_missing_directory_is_made_and_a_link_in_its_place_is_an_error(cluster: Cluster) -> None:
