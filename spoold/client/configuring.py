@@ -161,8 +161,8 @@ def publish(store: Store, said: Mapping[str, Any], unset: Iterable[str], *, by: 
 def holds_already(store: Store, said: Mapping[str, Any], unset: Iterable[str]) -> bool:
     """Return whether a change would leave everything as it is. Errors: BadFile for one that is wrong.
 
-    What only spool.toml says does not count, neither for `said` nor for `unset`: nodes that run go by what stood there
-    when they started, and it may be edited later.
+    What only spool.toml says does not count, neither for `said` nor for `unset`: nodes that run go by what stood
+    there when they started, and it may be edited later.
     """
     gone = [_known(path_of(key)) for key in unset]
     laid: Table = {}

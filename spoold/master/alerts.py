@@ -138,6 +138,7 @@ class Alerts:
             ready=picture.tasks.ready,
             still_s=self._still_s(desk, picture, [beat for beat in alive.values() if beat is not None]),
             gates={**picture.gates, "quota": {name: said for name, said in shut.items() if name in limits}},
+            counting=desk.breakers.reading,
             followers=others + len(picture.master.standbys),
             space=Space(usage.total_bytes, usage.free_bytes, usage.free_inodes, store.basics),
         )

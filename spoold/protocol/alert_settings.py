@@ -33,6 +33,7 @@ class AlertSettings(Strict):
     dead_s: Seconds = 600
     followers: Whole = Field(default=0, ge=0, le=1_000_000)
     limits: bool = True
+    breakers: bool = True
     disk: bool = True
     after_s: Seconds = 10
     task: NotifySettings | None = None

@@ -109,6 +109,7 @@ SETTINGS_TEMPLATE = b"""\
 # dead_s = 600              # how long the alert of a dead node stands; 0: off
 # followers = 0             # fewer workers on other hosts and standbys than this
 # limits = true             # a limit is closed
+# breakers = true           # the breaker of a type is open
 # disk = true               # the share is fuller than [disk] warn, and than stop
 # after_s = 10              # how long memory, queue or followers are out of bounds before that is an alert
 # task = {type = "notify"}  # example: each alert becomes one task of this type, with the alert as its input

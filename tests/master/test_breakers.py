@@ -60,6 +60,11 @@ def told(made: Cluster, event: str, of: str = "pool") -> list[dict[str, object]]
     return [detail for detail in found if str(detail["of"]).startswith(of)]
 
 
+def rises(made: Cluster) -> list[str]:
+    """What the journals say of the alert of the breaker."""
+    return [event.event for event in Reader(made.fs).read() if (event.detail or {}).get("name") == "breaker_open"]
+
+
 def reader(made: Cluster) -> Store:
     return open_store(made.fs, made.clock, "reader", "/spool")
 
@@ -106,6 +111,22 @@ def test_so_many_failures_in_a_row_keep_the_type_back_and_others_flow_past() -> 
     assert (shown["failures"], shown["until"]) == (3, event["until"])
     lines = [str(block) for block in blocks(picture)]
     assert any("breaker of type t is open, until" in line and "3 failures in a row" in line for line in lines)
+
+
+def test_an_open_breaker_is_told_of_once_also_by_the_next_leader() -> None:
+    made = cluster(workers=4, slots=1)
+    opened(made)
+    made.advance(6)
+    assert rises(made) == ["ALERT_RAISED"]
+    made.crash("m1")
+    made.master("m2")
+    made.advance(20)
+    end(made, *running(made), exit_code=0)
+    made.advance(60)
+    assert rises(made) == ["ALERT_RAISED"]
+    end(made, *running(made), exit_code=0)
+    made.advance(10)
+    assert rises(made) == ["ALERT_RAISED", "ALERT_CLEARED"]
 
 
 def test_one_task_tries_and_the_others_follow_only_when_it_ended_well() -> None:

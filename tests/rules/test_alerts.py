@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,7 +25,14 @@ GIB = 1 << 30
 
 def by(**settings: Any) -> AlertSettings:
     """Settings of [alerts], of which all that has a default is off."""
-    off: dict[str, Any] = {"budget": None, "stuck_s": 0, "dead_s": 0, "limits": False, "disk": False}
+    off: dict[str, Any] = {
+        "budget": None,
+        "stuck_s": 0,
+        "dead_s": 0,
+        "limits": False,
+        "breakers": False,
+        "disk": False,
+    }
     return AlertSettings.model_validate({**off, **settings})
 
 
@@ -260,6 +268,20 @@ def test_a_closed_limit_stands_until_its_trial_has_ended() -> None:
     assert seen(found) == [("limit_closed", "a", True), ("limit_closed", "b", True), ("limit_closed", "c", None)]
     assert found[0].text == "the limit a is closed until 2026-02-02T09:00:00.000Z: its quota is used up"
     assert found[1].text == "the limit b is closed until `spool limits open b`: a person closed it"
+
+
+def test_an_open_breaker_stands_until_a_task_has_tried() -> None:
+    row = {"failures": 5, "last": "task t, attempt 1, TIMEOUT", "until": "2026-02-02T09:00:00.000Z"}
+    rows = {"a": row, "b": {**row, "until": None}, "c": {**row, "trying": ""}}
+    figures = Figures(NONE, gates={"breaker": rows})
+    found = list(readings(figures, by(breakers=True)))
+    assert seen(found) == [("breaker_open", "a", True), ("breaker_open", "b", False), ("breaker_open", "c", None)]
+    said = "nothing of type a starts until 2026-02-02T09:00:00.000Z: 5 failures in a row, task t, attempt 1, TIMEOUT"
+    assert (found[0].text, found[0].value) == (said, 5)
+    assert set(unsure(figures)) == set()
+    counting = replace(figures, counting=True)
+    assert {over for _, _, over in seen(readings(counting, by(breakers=True)))} == {None}
+    assert set(unsure(counting)) == {"breaker_open"}, "a new leader does not tell again of what it counts anew"
 
 
 def test_a_budget_is_told_of_by_the_limit_that_is_spent_most() -> None:

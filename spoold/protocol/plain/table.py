@@ -132,6 +132,7 @@ SETTINGS: Shape = {
             "dead_s": seconds,
             "followers": whole(0, 1_000_000),
             "limits": flag,
+            "breakers": flag,
             "disk": flag,
             "after_s": seconds,
             "task": maybe(table({"type": word})),

@@ -39,8 +39,8 @@ class Figures:
     a node is dead.
 
     queue: tasks that wait or are ready; ready and still_s: for how long nothing has started though some are ready and
-    a worker for them has nothing to do (None: unknown); gates: as in the snapshot; followers: workers of other hosts
-    and standbys.
+    a worker for them has nothing to do (None: unknown); gates: as in the snapshot; counting: failures in a row are
+    not all counted yet; followers: workers of other hosts and standbys.
     """
 
     failures: Failures
@@ -52,6 +52,7 @@ class Figures:
     ready: int = 0
     still_s: float | None = 0
     gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    counting: bool = False
     followers: int = 0
     space: Space | None = None
 
@@ -66,6 +67,7 @@ def readings(seen: Figures, by: AlertSettings) -> Iterator[Reading]:
     yield from _stuck(seen, by)
     yield from _dead(seen, by)
     yield from _limits(seen.gates.get("quota", {}), by)
+    yield from _breakers(seen, by)
     yield from _budgets(seen.gates.get("budget", {}), by)
     if by.followers:
         there = amount(seen.followers, "worker on another host or standby", "workers on other hosts and standbys")
@@ -78,7 +80,8 @@ def readings(seen: Figures, by: AlertSettings) -> Iterator[Reading]:
 def unsure(seen: Figures) -> Collection[str]:
     """The names of which some readings may be missing, because their figures are not known yet."""
     budgets = seen.gates.get("budget", {}).values()
-    return {"budget"} if any(said["closed"] for said in budgets) else ()
+    found = {"budget"} if any(said["closed"] for said in budgets) else set()
+    return found | {"breaker_open"} if seen.counting else found
 
 
 def _failure_rate(failures: Failures, by: AlertSettings) -> Iterator[Reading]:
@@ -136,6 +139,17 @@ def _limits(closed: Mapping[str, Any], by: AlertSettings) -> Iterator[Reading]:
         until = f"until {said['until']}" if said["until"] else f"until `spool limits open {name}`"
         why = "its quota is used up" if said["by"] == "quota" else "a person closed it"
         yield Reading("limit_closed", name, True, 1, 1, f"the limit {name} is closed {until}: {why}")
+
+
+def _breakers(seen: Figures, by: AlertSettings) -> Iterator[Reading]:
+    if not by.breakers:
+        return
+    for kind, said in seen.gates.get("breaker", {}).items():
+        failures, until = said["failures"], said["until"]
+        # Whether the type goes well again is for the one task that tries to say.
+        over = None if seen.counting or "trying" in said else until is not None
+        text = f"nothing of type {kind} starts until {until}: {amount(failures, 'failure')} in a row, {said['last']}"
+        yield Reading("breaker_open", kind, over, failures, failures, text)
 
 
 def _budgets(budgets: Mapping[str, Any], by: AlertSettings) -> Iterator[Reading]:
