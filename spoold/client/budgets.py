@@ -12,6 +12,7 @@ from spoold.client.connection import Connection
 from spoold.protocol.errors import NotFound, SpoolError
 from spoold.protocol.settings import Settings
 from spoold.rules.answers.selection import suggestion
+from spoold.rules.scheduling.spending import amounts, micros
 from spoold.store import snapshots
 from spoold.store.changing import publish_change
 from spoold.store.store import Store
@@ -33,7 +34,14 @@ def list_budgets(store: Store, name: str | None = None) -> dict[str, Any]:
 def _budget(settings: Settings, name: str, told: Any) -> dict[str, Any]:
     own = settings.budgets[name]
     said = {"per": own.per, "over": own.over, "unknown": own.unknown, "limits": own.given}
-    return {"usual": {}, "closed": "", "periods": [], "more": 0, **(told if isinstance(told, dict) else {}), **said}
+    found = {"usual": {}, "closed": "", "periods": [], "more": 0, **(told if isinstance(told, dict) else {}), **said}
+    return {**found, "periods": [{**period, "left": _left(own.given, period)} for period in found["periods"]]}
+
+
+def _left(limits: Mapping[str, float], period: Mapping[str, Any]) -> dict[str, float]:
+    """What is left of the limits that hold now: the leader's figure may be from before they were raised."""
+    used = {of: micros(period["spent"].get(of, 0)) + micros(period["reserved"].get(of, 0)) for of in limits}
+    return amounts({of: micros(limit) - used[of] for of, limit in limits.items()})
 
 
 def raise_budget(spool: Connection, name: str, add: Mapping[str, float], reason: str = "") -> dict[str, float]:

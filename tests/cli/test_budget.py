@@ -39,6 +39,19 @@ def test_what_is_left_is_shown_as_the_leader_said_it_last(root: Path) -> None:
     led.close()
 
 
+def test_what_is_left_after_a_raise_is_right_at_once(root: Path) -> None:
+    """Until the leader's next heartbeat it was what the limit before had left."""
+    led = leader(root)
+    for _ in range(3):
+        led.step()
+    led.close()
+    spool(root, "budget", "raise", "nightly", "--cost-usd", "5")
+    [period] = json.loads(spool(root, "budget", "nightly", "--json").stdout)["nightly"]["periods"]
+    assert period["left"] == {"cost_usd": 6.5}
+    lines = [line.split() for line in spool(root, "budget").stdout.splitlines()]
+    assert next(line for line in lines if line[:2] == ["nightly", "total"])[3:7] == ["6.50", "0.00", "0.00", "6.50"]
+
+
 def test_raises_add_up_and_say_what_holds_then(root: Path) -> None:
     done = spool(root, "budget", "raise", "nightly", "--cost-usd", "5", "--reason", "more")
     assert done.exit_code == 0

@@ -58,7 +58,11 @@ for _ in range(100):
             {"tasks": [{"name": "a", "command": "x", "after": ["b"]}, {"name": "b", "command": "x", "after": ["a"]}]},
             "they wait for each other: ",
         ),
-        ("submit_tasks", {"tasks": [{"name": "a", "command": "x", "after": ["c"]}]}, "no task c among yours"),
+        (
+            "submit_tasks",
+            {"tasks": [{"name": "a", "command": "x", "after": ["c"]}]},
+            "tasks.0.after: no task c among yours",
+        ),
         ("reserve_files", {"patterns": ["../up"]}, "patterns"),
         ("reserve_files", {"patterns": []}, "nothing to reserve: name a pattern"),
         ("reserve_files", {"patterns": ["a"], "ttl": 86_400_001}, "a reservation cannot last"),

@@ -88,9 +88,8 @@ class Graph(Answer):
 def submit_graph(session: Session, arguments: SubmitTasks) -> Graph:
     """Submit all tasks of the call, or none. Errors: BadFile that names the task and the field; SpoolError."""
     names = _checked(arguments.tasks)
-    elsewhere = sorted({need for task in arguments.tasks for need in task.after if need not in names})
-    if elsewhere:
-        session.reach.find_all(elsewhere)
+    for number, task in enumerate(arguments.tasks):
+        session.reach.insist("submit_tasks", f"tasks.{number}.after", [one for one in task.after if one not in names])
     key = arguments.idempotencyKey or suffix()
     ids = {name: id_of(session.scope, key, name) for name in names}
     made = [_draft(task, ids, arguments.batch) for task in arguments.tasks]

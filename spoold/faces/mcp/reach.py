@@ -11,14 +11,14 @@ Touches: threads.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from spoold.client.families import Families
 from spoold.client.info import read_content, text_in
 from spoold.client.selecting import Located, Selection, find, select
 from spoold.protocol.amount import some
-from spoold.protocol.errors import NotFound
+from spoold.protocol.errors import BadFile, NotFound
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 
@@ -63,6 +63,15 @@ class Reach:
             where = "in this spool" if self._everything else "among yours, which list_tasks shows"
             raise NotFound(f"no task {some(missing, NAMED)} {where}. Fix: give the whole id of one of them.")
         return found
+
+    def insist(self, tool: str, field: str, ids: Collection[str]) -> None:
+        """Check that the caller reaches all of these. Errors: BadFile that names the argument; OSError."""
+        if ids:
+            try:
+                self.find_all(ids)
+            except NotFound as error:
+                problem, _, mend = str(error).partition(" Fix: ")
+                raise BadFile(tool, field, problem, mend) from error
 
     def mine(self, kind: str = "") -> Iterator[Located]:
         """Yield every task that the caller reaches, archived ones left out. Errors: OSError.
