@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from spoold.master import unit_loans
+from spoold.master.usage import Usage
 from spoold.rules.scheduling.regaining import Regained, regained
 from spoold.worker.attempts.units import Units
 from tests.sim.mutation import Mutations, Swap
@@ -24,6 +25,11 @@ def wants_back_overtaken() -> list[Swap]:
         return Regained() if any(stock.used.values()) else regained(asking, stock)
 
     return [(unit_loans, "regained", at_last)]
+
+
+@lenders.add("who has waited is not overtaken", "Ready tasks may take what one that has waited still lacks.")
+def wanted_units_not_kept() -> list[Swap]:
+    return [(Usage, "keep", lambda self, due, asked: None)]
 
 
 @lenders.add("units", "A leader gives units back whatever is in use.")
