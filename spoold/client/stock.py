@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from spoold.protocol.snapshot import Snapshot
-from spoold.rules.gates import breaker, budget
+from spoold.rules.gates import breaker, budget, worker
 from spoold.rules.gates.facts import Known, LaneFacts
 from spoold.rules.gates.registry import gather
 from spoold.rules.scheduling import breakers_seen
@@ -64,7 +64,8 @@ def facts_seen(known: Known, snapshot: Snapshot | None) -> LaneFacts:
     shares = shares_of(known.settings, sum(_whole(said.get("slots")) for _, said in classes))
     stock = stock_seen(capacity, used, doubtful)
     stock = replace(stock, shares=shares if classes else None, wanted=frozenset(due), due=due)
-    return LaneFacts(known, resources, stock, gather(known), opens)
+    unserved = {name for name, _ in _rows(gates, worker.NAME)}
+    return LaneFacts(known, resources, stock, gather(known), opens, unserved.__contains__)
 
 
 def _rows(gates: Mapping[str, Mapping[str, Any]], gate: str) -> list[tuple[str, dict[str, Any]]]:

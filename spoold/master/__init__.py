@@ -13,7 +13,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
       report      notices for people                   rejects     what it remembers of rejected/
       step_state  the state of this step so far        ends        attempts whose end it saw
       starts      when tasks that use limits started   health      room on the share, and how attempts ended
-      units_lent  which units are lent
+      units_lent  which units are lent                 fleet       the workers that are awake, and what they can run
     changes     which listings are wanted, and what they changed in the view
     place       where a token is, as a value
     misnamed    files among the tasks whose names are no task's

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from spoold.master.ends import Ends
+from spoold.master.fleet import Fleet
 from spoold.master.health import Health
 from spoold.master.learned import Learned
 from spoold.master.missing import Missing
@@ -88,6 +89,7 @@ class Desk:
     report: LeaderReport = field(default_factory=LeaderReport)
     learned: Learned = field(default_factory=Learned)
     usage: Usage = field(default_factory=Usage)
+    fleet: Fleet = field(default_factory=Fleet)
     units: UnitsLent = field(default_factory=UnitsLent)
     starts: Starts = field(default_factory=Starts)
     missing: Missing = field(default_factory=Missing)

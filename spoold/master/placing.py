@@ -125,7 +125,8 @@ def _known(desk: Desk) -> Known:
 
 def lane_facts(desk: Desk, lanes: Iterable[str]) -> dict[str, TypeFacts]:
     """Return the facts of these lanes, over one stock, which counts the moves of this step as they are made."""
-    facts = LaneFacts(_known(desk), desk.resources, desk.usage.stock, desk.backlog.gathered, desk.starts.opens)
+    known, stock, unserved = _known(desk), desk.usage.stock, desk.fleet.unserved
+    facts = LaneFacts(known, desk.resources, stock, desk.backlog.gathered, desk.starts.opens, unserved)
     return {lane: facts.of(lane) for lane in sorted(lanes)}
 
 

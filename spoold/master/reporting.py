@@ -104,6 +104,9 @@ class Reporting:
         now = desk.step.now.monotonic
         if desk.polling.rationed and desk.step.listed.beats:
             self._read_beats(desk)  # now: by the time of the next report they have other names
+        if not self._tried.keys() >= desk.view.beats.keys():
+            self._read_beats(desk)
+            self._see_workers(desk)  # one that is new may be the first for a lane
         self.stale = self.stale or desk.step.busy
         quiet_s = desk.store.settings.heartbeat.interval_s * (2 if desk.polling.rationed else 1)
         busy_s = BUSY_REMOTE_S * desk.polling.dear if desk.polling.rationed else BUSY_EVERY_S
@@ -184,17 +187,32 @@ class Reporting:
         if self._blocked or self._looked_at is None or now - self._looked_at >= TREE_EVERY_S:
             self._looked_at, self._blocked = now, obstacles(desk.store.fs)
 
+    def _workers(self) -> list[Heartbeat]:
+        return [beat for _, beat in sorted(self._beats.items()) if beat.role == "worker"]
+
+    def _silent(self, desk: Desk) -> set[str]:
+        return {*desk.watch.dead(), *self._gone}
+
+    def _dead(self, desk: Desk) -> set[str]:
+        """Return the workers that are dead: the last beat of one that cannot be reaped yet is no news."""
+        return {beat.node for beat in self._workers() if beat.status != ASLEEP} & self._silent(desk)
+
+    def _see_workers(self, desk: Desk) -> list[Heartbeat]:
+        """Return the workers that may take something new, and let the gates know of them."""
+        dead = self._dead(desk)
+        awake = outlook.awake([beat for beat in self._workers() if beat.node not in dead])
+        desk.usage.see_slots(sum(worker.slots for worker in awake))
+        if desk.fleet.see(awake):
+            desk.step.change()  # what waits for a worker is judged anew
+        return awake
+
     def _snapshot(self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile]) -> Snapshot:
-        workers = [beat for _, beat in sorted(self._beats.items()) if beat.role == "worker"]
-        # The last beat of a silent worker that cannot be reaped yet is no news.
-        silent = {*desk.watch.dead(), *self._gone}
-        dead = {beat.node for beat in workers if beat.status != ASLEEP} & silent
+        workers, dead, silent = self._workers(), self._dead(desk), self._silent(desk)
         nodes = tuple(
             node_of(beat, desk.view.claimed.get(beat.node, {}).values(), dead=beat.node in dead) for beat in workers
         )
         counts, now = _counts(desk), desk.step.now.monotonic
-        awake = outlook.awake([beat for beat in workers if beat.node not in dead])
-        desk.usage.see_slots(sum(worker.slots for worker in awake))
+        awake = self._see_workers(desk)
         stuck = outlook.unservable(desk, awake)
         working = bool(counts.ready or counts.claimed)
         self._tally.ended(now, desk.report.endings)
@@ -222,7 +240,11 @@ class Reporting:
             spent=spent_by(workers),
             types=outlook.types(desk),
             durations=self._estimates.now(),
-            gates={**outlook.gates(desk), **lock_report.gates(desk, self._beats)},
+            gates={
+                **outlook.gates(desk),
+                **lock_report.gates(desk, self._beats),
+                **desk.fleet.tell(desk.journal, stuck),
+            },
             paused=tuple(sorted(desk.paused)),
             halted=is_halted(desk),
             settings=desk.store.revisions.revision,

@@ -51,9 +51,9 @@ def test_the_numbers_are_right() -> None:
     found = snapshot(made)
     assert found.tasks.model_dump() == {
         "pending": 1,
-        "waiting": 2,
+        "waiting": 3,
         "skipped": 0,
-        "ready": 1,
+        "ready": 0,
         "claimed": 1,
         "completed": 1,
         "failed": 1,
@@ -62,7 +62,7 @@ def test_the_numbers_are_right() -> None:
     assert found.workers.model_dump() == {"alive": 2, "idle": 1, "working": 1, "draining": 0, "asleep": 0, "dead": 0}
     assert (found.master.leader, found.master.epoch, found.master.standbys) == ("m1", 1, ("m2",))
     assert found.types == {
-        "command": {"waiting": 1, "ready": 1, "running": 0, "active": 1},
+        "command": {"waiting": 2, "ready": 0, "running": 0, "active": 0},
         "mail": {"waiting": 1, "ready": 0, "running": 1, "active": 1},
     }
     assert (found.source, found.spool_id, found.halted, found.paused) == ("leader", "spool", False, ())

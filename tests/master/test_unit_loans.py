@@ -151,7 +151,8 @@ def test_a_ready_task_goes_back_for_one_that_wants_its_units() -> None:
     node.runner.finish("t0.1")
     cluster.settle()
     loans.lend("t1.1")
-    submit(cluster, "far", requires={"labels": ["nowhere"]}, **USES)
+    submit(cluster, "one", requires={"cpus": 1})
+    submit(cluster, "far", requires={"cpus": 8}, **USES)
     assert cluster.state("far") == "ready"
     loans.ask("t1.1")
     cluster.settle()

@@ -297,6 +297,12 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "`spool resume review`",
     ),
     (
+        "of no use to any worker",
+        replace(WAITING, type=TypeFacts(unserved=True)),
+        "worker",
+        "start a worker that can run it, or change one that is awake; within its next heartbeats the task goes on",
+    ),
+    (
         "at its limit",
         replace(WAITING, type=limited("review", 1, 1)),
         "limit",

@@ -274,7 +274,7 @@ def test_each_gate_says_in_parts_what_it_says_as_a_whole() -> None:
 def test_every_gate_that_waits_says_what_a_person_can_do_and_is_asked_again() -> None:
     known = facts_of_many()
     waits = [(verdict, about) for verdict, about in parts(ALL, known) if isinstance(verdict, Wait)]
-    shut = replace(limited("t", 0, paused={"t"}), halted=True)
+    shut = replace(limited("t", 0, paused={"t"}), halted=True, unserved=True)
     shut = replace(
         shut,
         uses={**shut.uses, "rate:llm": 1, "quota:llm": 1, "class:default": 1, "breaker:t": 1},

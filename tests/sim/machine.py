@@ -45,6 +45,8 @@ CONFIG = WorkerConfig(
     python=PythonSettings(allow=(MODULE,)),
 )
 DOZE_LOOK_S = 0.2
+# The machines whose workers have the label `rare`.
+RARE: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -216,7 +218,8 @@ class Machine:
         )
         programs.attach(self._scheduler, self._server)
         programs.scratch = scratch
-        can = Capabilities(cpus=8, mem_mb=8192, allow_command=True, handlers=KINDS, python=CONFIG.python.allow)
+        python, labels = CONFIG.python.allow, ("rare",) if self.base in RARE else ()
+        can = Capabilities(cpus=8, mem_mb=8192, allow_command=True, handlers=KINDS, python=python, labels=labels)
         policy: LostShare = "freeze" if self._weather.draw("lost_share", self.base) < 0.8 else "stop"
         config = CONFIG.model_copy(update={"lost_share": policy})
         worker = Worker(

@@ -268,6 +268,12 @@ def _raises(play: Play) -> None:
         play.wish(lambda spool: raise_budget(spool, "purse", {"cost_usd": 1.0}))
 
 
+def _cancels_when_the_other_has_run(play: Play) -> None:
+    """What no worker can run is in nobody's way."""
+    if play.once("cancels", play.cluster.where("b") == "completed"):
+        play.wish(lambda spool: spool.cancel("a"))
+
+
 def _sends_back_and_approves(play: Play) -> None:
     """The question is put, the work is sent back to the first task, and the next round is approved."""
     if play.once("sends back", _is_asked(play)):
@@ -386,6 +392,14 @@ STORIES = (
         (_work("a", **{"class": "spare"}), _work("b", **{"class": "spare"}), _work("c", **{"class": "own"})),
         {"a": "completed", "b": "completed", "c": "completed"},
         settings="[classes.own]\nslots = 1\n[classes.spare]\nslots = 0\nborrow = true\n",
+    ),
+    Story(
+        "a task that no worker can run",
+        ("m1", "m2", "w1"),
+        (_work("a", uses=["x"], requires={"labels": ["nowhere"]}), _work("b", uses=["x"])),
+        {"a": "failed", "b": "completed"},
+        settings="[limits.x]\nmax = 1\n",
+        turn=_cancels_when_the_other_has_run,
     ),
     Story(
         "a budget is spent, and raised",

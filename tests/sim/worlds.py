@@ -25,6 +25,7 @@ from tests.sim import (
     reusers,
     scribes,
     universe,
+    unserved,
     weather,
     workload,
 )
@@ -152,6 +153,13 @@ _LENT: tuple[Change, ...] = (
     (machine, "Programs", lenders.LentPrograms),
     (families, "CHILD", lenders.CHILD),
 )
+# Tasks that no worker can run, or only one, and that share things with others.
+_UNSERVED: tuple[Change, ...] = (
+    (universe, "SETTINGS", unserved.SCARCE),
+    (universe, "Client", unserved.UnservedClient),
+    (universe, "Laws", unserved.UnservedLaws),
+    (machine, "RARE", unserved.RARE),
+)
 WORLDS: dict[str, tuple[Change, ...]] = {
     "alerts": _ALERTS,
     "approvals": _APPROVALS,
@@ -173,6 +181,7 @@ WORLDS: dict[str, tuple[Change, ...]] = {
     "slow": _SLOW,
     "slow-forgetful": (*_SLOW, (universe, "Server", NamesLost)),
     "silent": _SILENT,
+    "unserved": _UNSERVED,
     "two-winners": _UNFIT,
     "two-winners-lock": (*_UNFIT, *_BY_LOCK),
     "two-winners-lock-ends": (*_UNFIT, *_BY_LOCK, *_AT_THE_END),

@@ -1,8 +1,8 @@
 """Why a task is not running, in words, and the change that would help.
 
 Law: leaders and workers decide by the gates and the matching, and the same are asked here, so that the explanation is
-what will be done. Every reason names its gate and its fix; the first one is the verdict. No gate is named here: a
-gate's words come from the gate.
+what will be done. Every reason names its gate and its fix; the first one is the verdict. A gate's words come from the
+gate. One alone is named here: of the workers that keep `worker` closed, `takers` says more.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from spoold.rules.answers.case import Case, Claim, Explanation, Reason
 from spoold.rules.answers.failed import SPENT, anew, by, failed, frozen
 from spoold.rules.answers.takers import room_now, suitable
 from spoold.rules.cluster.succession import MISSING, MISSING_MEND
+from spoold.rules.gates import worker
 from spoold.rules.gates.facts import Facts, Held, Parent
 from spoold.rules.gates.registry import change, detail, judge, judge_ready, judge_type, parts
 from spoold.rules.gates.requested import unanswered
@@ -93,12 +94,16 @@ def _unread(case: Case) -> Iterator[Reason]:
 
 def _waiting(case: Case) -> Answer:
     reasons = [*_unread(case), *_task_gates(case)]
-    reasons += _type_gates(case)
+    hindrances = suitable(case)[1]
+    of_type = list(_type_gates(case))
+    if any(reason.gate == worker.NAME for reason in of_type):
+        of_type, hindrances = hindrances, []  # the gate goes by the last snapshot, and these by the heartbeats of now
+    reasons += of_type
     reasons += _leadership(case)
     if case.standing >= case.window:
         text = f"its lane is full: {case.standing} stand ready there, {case.ahead} wait before it"
         reasons.append(Reason("window", text, "it moves up as they are taken; more workers or slots make it faster"))
-    reasons += suitable(case)[1]
+    reasons += hindrances
     verdict = _first(reasons, f"nothing stands in its way: {case.leader} moves it to ready/ within moments")
     return verdict, [*reasons, *_handed_back(case, reasons)]
 

@@ -9,7 +9,7 @@
     redo          what a rejection sends back: which tasks run again, and what the first of them is told
     cycle, deadline, hold, parents, after_failed, after_batch, not_before, retry_delay, budget, locks, approval
                   gates of one task
-    halt, pause, quota, breaker, limit, rate, bulkhead
+    halt, pause, worker, quota, breaker, limit, rate, bulkhead
                   gates of all tasks of a lane
 
 Law: the leader asks before it moves a task to ready/, and `spool explain` asks to say why. Both ask the registry,

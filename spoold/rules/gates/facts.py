@@ -83,6 +83,7 @@ class TypeFacts:
 
     paused: the types that are paused, each with the moment (s since 1970) at which its pause ends by itself, if any.
     closed: the limits that are closed; opens: when (s since 1970) a resource that counts starts has room again.
+    unserved: whether workers are awake, and none of them can run a task of the lane.
     """
 
     paused: Mapping[str, float | None] = field(default_factory=dict)
@@ -92,6 +93,7 @@ class TypeFacts:
     closed: Mapping[str, Closed] = field(default_factory=dict)
     opens: Mapping[str, float] = field(default_factory=dict)
     more: Mapping[str, Any] = field(default_factory=dict)
+    unserved: bool = False
 
 
 NO_TYPE = TypeFacts()
@@ -142,13 +144,19 @@ class Held:
 class LaneFacts:
     """The facts of every lane, at one moment and over one stock; those of all requests are worked out once.
 
-    more: the facts that gates have gathered; opens: as in `TypeFacts`.
+    more: the facts that gates have gathered; opens: as in `TypeFacts`; unserved: whether a lane is.
     """
 
     def __init__(
-        self, known: Known, resources: Resources, stock: Stock, more: Mapping[str, Any], opens: Mapping[str, float]
+        self,
+        known: Known,
+        resources: Resources,
+        stock: Stock,
+        more: Mapping[str, Any],
+        opens: Mapping[str, float],
+        unserved: Callable[[str], bool] = lambda lane: False,
     ) -> None:
-        self._resources = resources
+        self._resources, self._unserved = resources, unserved
         self._facts = TypeFacts(
             paused_by(known.requests, known.ends, known.now),
             halted_by(known.requests),
@@ -160,4 +168,4 @@ class LaneFacts:
 
     def of(self, lane: str) -> TypeFacts:
         """The facts of the tasks of a lane."""
-        return replace(self._facts, uses=self._resources.uses(lane))
+        return replace(self._facts, uses=self._resources.uses(lane), unserved=self._unserved(lane))

@@ -29,6 +29,7 @@ from spoold.rules.gates import (
     quota,
     rate,
     retry_delay,
+    worker,
 )
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Held, Known, TypeFacts
 from spoold.rules.gates.gate import Gate, TaskGate, Tasks, TypeGate, Wake
@@ -52,6 +53,7 @@ TASK_GATES: list[TaskGate] = [
 TYPE_GATES: list[TypeGate] = [
     halt.GATE,
     pause.GATE,
+    worker.GATE,
     quota.GATE,
     breaker.GATE,
     limit.GATE,

@@ -1,0 +1,58 @@
+"""The workers that may take something new, as their heartbeats say, and which lanes none of them can serve.
+
+Law: it goes by the heartbeats of the last report, so a worker that comes, goes or sleeps counts within a heartbeat of
+the leader. A lane is compared with the workers once, until what one of them can run has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spoold.protocol.heartbeat import Capabilities, Heartbeat
+from spoold.protocol.lanes import parse_lane
+from spoold.rules.gates.worker import NAME
+from spoold.rules.scheduling.matching import unfit
+from spoold.store.journal import Journal
+
+
+class Fleet:
+    """What the workers that are awake can run. Before the first report nothing is known, and no lane is unserved."""
+
+    def __init__(self) -> None:
+        self._able: list[Capabilities] = []
+        self._unserved: dict[str, bool] = {}
+        self._told: set[str] = set()
+
+    def see(self, workers: list[Heartbeat]) -> bool:
+        """Note the workers that are awake; return whether what they can run has changed.
+
+        A worker that does not say what it can run may run anything.
+        """
+        told = [worker.capabilities for worker in workers if worker.capabilities is not None]
+        able = told if len(told) == len(workers) else []
+        changed = able != self._able
+        if changed:
+            self._able = able
+            self._unserved.clear()
+        return changed
+
+    def unserved(self, lane: str) -> bool:
+        """Whether workers are awake, and none of them can run a task of this lane."""
+        if not self._able:
+            return False
+        if lane not in self._unserved:
+            demand = parse_lane(lane)
+            self._unserved[lane] = demand is not None and all(unfit(demand, can) for can in self._able)
+        return self._unserved[lane]
+
+    def tell(self, journal: Journal, stuck: Mapping[str, int]) -> dict[str, dict[str, dict[str, int]]]:
+        """Return what the gate counts, for the snapshot: the lanes whose tasks wait for a worker. The journal notes
+        which are new, and which no longer are. stuck: how many tasks stand in each lane that no worker can run.
+        """
+        held = {lane: {"tasks": tasks} for lane, tasks in stuck.items() if self.unserved(lane)}
+        for lane in sorted(held.keys() - self._told):
+            journal.note("LANE_CLOSED", lane=lane, tasks=stuck[lane])
+        for lane in sorted(self._told - held.keys()):
+            journal.note("LANE_OPENED", lane=lane)
+        self._told = set(held)
+        return {NAME: held} if held else {}
