@@ -103,7 +103,7 @@ def test_no_worker_with_a_gpu_and_then_one_whose_gpu_is_taken() -> None:
     assert answer.verdict == "no worker alive can run it: w-0001: it has 0 gpus, the task requires 1"
     can = {"cpus": 4, "mem_mb": 8192, "gpus": 1, "handlers": ["review"]}
     cluster.worker("w-0002", capabilities=can)
-    assert ask(cluster, "a").verdict == "nothing stands in its way: m-0001 moves it to ready/ within moments"
+    assert ask(cluster, "a").verdict == "no worker that the leader knows to be awake can run it"
     cluster.steps(master)
     assert ask(cluster, "a").verdict == "it is ready: a worker takes it within moments"
     cluster.claim("a", "w-0002")

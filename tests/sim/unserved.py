@@ -1,7 +1,7 @@
-"""The world `unserved`: tasks that no worker, or only one, can run, and that share a limit and a lock with others.
+"""The world `unserved`: tasks that no worker, or only one, can run, and that share a limit and a lock.
 
-Law: a task that no worker awake can run keeps no units from others. That takes no law of its own: a person cancels such
-tasks only when all others have ended, and all have to end.
+Law: a task that no worker awake can run keeps no units from others. That takes no law of its own: a person cancels
+such tasks only when all others have ended, and all have to end.
 """
 
 from __future__ import annotations

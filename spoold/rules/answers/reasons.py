@@ -96,8 +96,8 @@ def _waiting(case: Case) -> Answer:
     reasons = [*_unread(case), *_task_gates(case)]
     hindrances = suitable(case)[1]
     of_type = list(_type_gates(case))
-    if any(reason.gate == worker.NAME for reason in of_type):
-        of_type, hindrances = hindrances, []  # the gate goes by the last snapshot, and these by the heartbeats of now
+    if hindrances and any(reason.gate == worker.NAME for reason in of_type):
+        of_type, hindrances = hindrances, []
     reasons += of_type
     reasons += _leadership(case)
     if case.standing >= case.window:

@@ -15,7 +15,7 @@ NAME = "worker"
 
 def judge(kind: str, facts: TypeFacts) -> Verdict:
     """Hold every task of a lane that no worker can serve."""
-    return Wait(NAME, "no worker that is awake can run it") if facts.unserved else PASS
+    return Wait(NAME, "no worker that the leader knows to be awake can run it") if facts.unserved else PASS
 
 
 def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
