@@ -28,8 +28,9 @@ class Fleet:
 
         A worker that does not say what it can run may run anything.
         """
+        # What a worker leaves to others for a while comes and goes, and is no matter of what it can run.
         told = [worker.capabilities for worker in workers if worker.capabilities is not None]
-        able = told if len(told) == len(workers) else []
+        able = [can.model_copy(update={"shuns": {}}) for can in told] if len(told) == len(workers) else []
         changed = able != self._able
         if changed:
             self._able = able

@@ -48,6 +48,8 @@ def test_it_says_whether_anything_has_changed_and_judges_anew() -> None:
     assert fleet.see([beat("w1")])
     assert fleet.unserved(LANE)
     assert not fleet.see([beat("w1")])
+    avoids = Capabilities(allow_command=True, shuns={"mail": "its last task failed"})
+    assert not fleet.see([beat("w1").model_copy(update={"capabilities": avoids})])
     assert fleet.see([beat("w1"), beat("w2", ("gpu",))])
     assert not fleet.unserved(LANE)
 
