@@ -169,7 +169,7 @@ def test_who_may_not_run_commands_leaves_them_alone(make_pool: Callable[..., Poo
     pool.spawn("careful", "worker", "--name", "careful", "--slots", "2")
     pool.ready("careful")
     pool.submit("raw", ["true"])
-    wait_for(lambda: pool.files("ready"), "it stands ready")
+    wait_for(lambda: pool.files("waiting"), "it waits for a worker")
     answer = str(pool.json("explain", "raw"))
     assert "allow-command" in answer or "allow_command" in answer
     pool.worker("bold")

@@ -49,7 +49,7 @@ def test_a_paused_type(shared: Pool) -> None:
 
 def test_no_worker_with_a_gpu(shared: Pool) -> None:
     shared.submit("wants-gpu", ["true"], requires={"gpu": 64})
-    answer = wait_for(lambda: _settled(shared, "wants-gpu"), "it stands ready")
+    answer = wait_for(lambda: _waits(shared, "wants-gpu"), "it waits for a worker")
     told = str(answer["verdict"]) + str(answer["reasons"])
     assert "gpu" in told
     assert "64" in told
@@ -59,15 +59,15 @@ def test_no_worker_with_a_gpu(shared: Pool) -> None:
 
 def test_no_worker_with_a_handler(shared: Pool) -> None:
     shared.drop("mistyped.json", {"id": "mistyped", "type": "code_reveiw"})
-    answer = wait_for(lambda: _settled(shared, "mistyped"), "it stands ready")
+    answer = wait_for(lambda: _waits(shared, "mistyped"), "it waits for a worker")
     assert "code_reveiw" in str(answer["verdict"])
     assert "handler" in str(answer)
     shared.cli("cancel", "mistyped")
 
 
-def _settled(pool: Pool, task_id: str) -> dict[str, Any] | None:
+def _waits(pool: Pool, task_id: str) -> dict[str, Any] | None:
     done = pool.run("show", task_id, "--json")
-    if done.returncode or '"ready"' not in done.stdout:
+    if done.returncode or '"waiting"' not in done.stdout:
         return None
     answer: dict[str, Any] = pool.json("explain", task_id)
     return answer

@@ -107,8 +107,8 @@ def test_a_map_in_chunks_over_a_shared_spool(shared: Pool, monkeypatch: pytest.M
             next(results)
 
 
-def stands_ready(pool: Pool, task_id: str) -> bool:
-    return any(f".{task_id}." in name for name in pool.files("ready"))
+def waits(pool: Pool, task_id: str) -> bool:
+    return any(f".{task_id}." in name for name in pool.files("waiting"))
 
 
 def test_only_callables_on_the_list_run(shared: Pool) -> None:
@@ -117,7 +117,7 @@ def test_only_callables_on_the_list_run(shared: Pool) -> None:
     shared.drop("many.json", {"id": "many", "python": "os:getcwd", "calls": [[], []]})
     assert shared.finish("allowed")["output"] == 42
     for name in ("forbidden", "many"):
-        wait_for(partial(stands_ready, shared, name), "it stands ready")
+        wait_for(partial(waits, shared, name), "it waits for a worker")
         told = str(shared.json("explain", name))
         assert "os" in told
         assert "allow" in told

@@ -268,7 +268,7 @@ def test_a_handler_whose_program_is_not_there_is_not_offered() -> None:
     node = worker(made, "w1")
     node.worker._offering._lacks = lambda: lacks
     made.advance(20)
-    assert (made.state("t0"), ids(node)) == ("ready", [])
+    assert (made.state("t0"), ids(node)) == ("waiting", [])
     can = beat(made).capabilities
     assert can is not None
     assert (can.handlers, can.lacks) == ((), lacks)
@@ -277,5 +277,5 @@ def test_a_handler_whose_program_is_not_there_is_not_offered() -> None:
     assert told is not None
     assert any("can run type=review (1 worker awake); w1: it lacks the program codex;" in w for w in told[1].warnings)
     lacks = {}
-    made.advance(1)
+    made.advance(20)
     assert ids(node) == ["t0"]
