@@ -22,6 +22,7 @@
     reservations what a person or a running task reserves, and who holds what
     pauses       pauses, closed limits and halts: made, lifted, and who asked, why, and until when
     lent         what a task that has waited wants back
+    agents       the agents that live workers offer
     limits       the limits with their figures: what is used, started, closed
     stock        what the gates count, as the leader's snapshot shows it
     rejections   the drop that was rejected because a task has its id

@@ -137,9 +137,13 @@ def read_content(store: Store, located: Located) -> dict[str, Any]:
 
 
 def kind_of(content: dict[str, Any]) -> str:
-    """Return the type of a task, or "command" or "python" where it has none; '' where its content has neither."""
-    return text_in(content, "type") or (
-        "command" if content.get("command") else "python" if "python" in content else ""
+    """Return the type of a task (an agent is one), or "command" or "python" where it has none; '' where its content
+    has neither.
+    """
+    return (
+        text_in(content, "type")
+        or text_in(content, "agent")
+        or ("command" if content.get("command") else "python" if "python" in content else "")
     )
 
 

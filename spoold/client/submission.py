@@ -151,7 +151,7 @@ def _stem(task: Mapping[str, Any], said: str = "") -> str:
     if isinstance(program, str) and program.split():
         program = PurePosixPath(program.split()[0]).name
     callable_name = python.rpartition(":")[2] if isinstance(python, str) else None
-    words = (said, task.get("name"), task.get("type"), callable_name, program)
+    words = (said, task.get("name"), task.get("type"), task.get("agent"), callable_name, program)
     return slug(next((word for word in words if isinstance(word, str) and word), "task"), STEM_MAX)
 
 

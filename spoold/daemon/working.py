@@ -176,5 +176,6 @@ def abilities(config: WorkerConfig, host: SystemHost) -> tuple[Capabilities, int
         pools=config.pools,
         allow_command=config.allow_command,
         python=config.python.allow,
+        about={kind: handler.about for kind, handler in sorted(config.handlers.items()) if handler.about},
     )
     return can, config.slots or max(1, int(cpus))

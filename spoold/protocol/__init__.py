@@ -10,6 +10,7 @@
     lifecycle   the table of moves: from, to, who may make it
     patterns    what a lock covers
     task        a task file, as people write it
+    errand      a task for an agent, as people write it: its short form, and what it may say
     approval    the question that a task puts to people before it starts
     result      what an attempt ended with, and the error codes
     ended_attempt what a result says of an attempt, for those that decide by it

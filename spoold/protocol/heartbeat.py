@@ -95,7 +95,7 @@ class Capabilities(BaseModel):
 
     lacks: handlers whose program or module is not on its machine, by type, with the reason. shuns: types whose last
     task it could not run, and that it leaves to others for a while, by type, with the reason; also modules
-    (`py=MODULE`, as in a lane's name).
+    (`py=MODULE`, as in a lane's name). about: what the owner of the machine says of a handler, by type.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -111,6 +111,7 @@ class Capabilities(BaseModel):
     python: tuple[str, ...] = ()
     lacks: dict[str, str] = {}
     shuns: dict[str, str] = {}
+    about: dict[str, dict[str, str]] = {}
 
 
 class Heartbeat(BaseModel):

@@ -2,7 +2,7 @@
 
 Exactly one thing says what to run: a `command` (argv, or a string for the shell), a `python` callable
 ("module:function"), or neither: then the worker's own handler for the `type` does. A callable is called once with
-`args` and `kwargs`, or once with each list of arguments in `calls`.
+`args` and `kwargs`, or once with each list of arguments in `calls`. For agents there is a short form, see `errand`.
 
 Law: the content of a task never changes after its admission; only its name and its place do.
 """
@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
+from spoold.protocol import errand
 from spoold.protocol.approval import Approval
 from spoold.protocol.errors import WrongValue
 from spoold.protocol.fields import (
@@ -135,6 +136,11 @@ class Task(Strict):
     approval: Approval | None = None
     budgets: Words = ()
     meta: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _long_form(cls, value: Any) -> Any:
+        return errand.expanded(value) if isinstance(value, dict) else value
 
     @field_validator("dependencies", "after_any", "after_failed", "artifacts", mode="before")
     @classmethod

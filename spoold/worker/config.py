@@ -9,7 +9,7 @@ Touches: files.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
@@ -131,6 +131,11 @@ class WorkerConfig(Strict):
                     )
         return self
 
+    @property
+    def crowds(self) -> dict[str, int]:
+        """How many tasks of a handler may run at once, by type, where that is bounded."""
+        return {kind: one.max_concurrent for kind, one in self.handlers.items() if one.max_concurrent is not None}
+
     def found_in(self, file: str) -> WorkerConfig:
         """Return the same, as read from that file."""
         self._file = file
@@ -142,9 +147,16 @@ class WorkerConfig(Strict):
         return f"[{header}] in {self._file or 'the configuration of the worker'}"
 
 
-def load_config(path: str | None, options: Mapping[str, Any] | None = None) -> WorkerConfig:
+# A table of a worker's file, and the name of the file, become what the table means.
+Expand = Callable[[dict[str, Any], str], dict[str, Any]]
+
+
+def load_config(
+    path: str | None, options: Mapping[str, Any] | None = None, *, expand: Expand | None = None
+) -> WorkerConfig:
     """Return a worker's configuration from its file, if any, with command-line options over it.
 
+    expand: turns the tables of programs on top of a worker into handlers, before anything is checked.
     Errors: BadFile that names the file, the key and the fix.
     """
     said: dict[str, Any] = {}
@@ -155,5 +167,6 @@ def load_config(path: str | None, options: Mapping[str, Any] | None = None) -> W
         except (OSError, ValueError) as error:  # a NUL in its name is no OSError
             why = error.strerror if isinstance(error, OSError) else error
             raise BadFile(path, "", f"cannot be read: {why}.", "check the path given to --config.") from error
+        said = said if expand is None else expand(said, path)
     made = codec.check(WorkerConfig, {**said, **(options or {})}, path or "the command line")
     return made if path is None else made.found_in(os.path.abspath(path))

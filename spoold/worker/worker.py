@@ -80,7 +80,7 @@ class Worker:
         self.store, self.host, self.runner, self.scratch, self.config = store, host, runner, scratch, config
         self.slots, self._offering, self._presence = slots, Offering(can, lacks), Presence(store, host, "worker")
         self._journal, self._units, self._lease = (journal := Journal(store)), Units(store), OwnLease(store.clock)
-        self._claims, self._allowance = Claims(store, journal), Allowance(store, journal)
+        self._claims, self._allowance = Claims(store, journal), Allowance(store, journal, config.crowds)
         self._claiming = Claiming(store, self._offering, self._claims.doubt, self._allowance)
         self._lending = Lending(loans, runner, slots, config.max_lent, self._units, self._allowance.lets_back)
         parts = (runner, scratch, config, journal, self._lease, self._allowance, self._lending)

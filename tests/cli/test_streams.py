@@ -17,6 +17,8 @@ PATIENCE_S = 60
 CALLS: dict[str, tuple[str, ...]] = {
     "submit": ("submit", "--", "true"),
     "run": ("run", "--help"),
+    "agent": ("agent", "coder", "Fix it."),
+    "agents": ("agents",),
     "status": ("status",),
     "ls": ("ls", "--json"),
     "show": ("show", "known"),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from spoold.agents.profiles import expand
 from spoold.protocol import codec
 from spoold.protocol.fields import Strict
 from spoold.protocol.settings import Settings
@@ -108,7 +109,8 @@ def test_settings_are_read_by_nodes(block: Block) -> None:
     kinds: dict[str, type[Strict]] = {"# spool.toml": Settings, "# worker.toml": WorkerConfig}
     file = block.text.partition("\n")[0]
     assert file in kinds, f"{block.place}: the first line says which file it is of: {', '.join(kinds)}"
-    codec.check(kinds[file], tomllib.loads(block.text), block.place)
+    table = tomllib.loads(block.text)
+    codec.check(kinds[file], expand(table, block.place) if file == "# worker.toml" else table, block.place)
 
 
 def test_every_line_that_is_said_to_show_its_default_does() -> None:

@@ -190,6 +190,19 @@ def test_the_task_that_says_everything() -> None:
     assert (task.priority, task.labels, task.artifacts) == (20, {"team": "web"}, ("dist/*.tar.gz",))
 
 
+def test_the_task_for_an_agent() -> None:
+    task = load("ready/type=coder/5000.hw1y7k2m84-1.typo.a1f0c0.json")
+    assert (task.type, task.run) == ("coder", "handler")
+    assert task.input == {
+        "ticket": 7,
+        "prompt": "Fix the typo that {deps.plan.output} names.",
+        "accept": ["make test", ["git", "diff", "--check"]],
+        "success_if": {"file": "README.md", "regex": "spoold"},
+        "must_change": True,
+        "max_turns": 30,
+    }
+
+
 def test_the_call_and_the_line_for_the_shell() -> None:
     call, shell = (
         load("claimed/laptop1-7f3a/5000.hw1y7k2m82-1.Call.a1f0c1.json"),

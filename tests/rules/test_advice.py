@@ -420,7 +420,7 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "left to others",
         replace(READY, workers=(replace(WORKER, avoids={"t": "no program"}),)),
         "left",
-        "each tries again within ten minutes; fix the cause, or start another worker",
+        "each takes it when that is over, after a failure within ten minutes; fix the cause, or start another worker",
     ),
     (
         "all busy",

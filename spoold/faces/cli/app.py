@@ -26,6 +26,8 @@ from spoold.faces.cli.shells import InstallOption, ShowOption
 VERBS = {
     "submit": "submit",
     "run": "run",
+    "agent": "agent",
+    "agents": "agents",
     "status": "status",
     "ls": "ls",
     "show": "show",

@@ -43,12 +43,13 @@ def up(
     """Run a master and workers here.
 
     Ctrl-C drains them; a second Ctrl-C hands back their running tasks."""
+    from spoold.agents.profiles import expand
     from spoold.daemon import up as daemon
 
     # A mistake in the spool or the file is reported here once, not by every child.
     from spoold.worker.config import load_config
 
-    settings = load_config(config)
+    settings = load_config(config, expand=expand)
     with session(ctx).spool(settings.spool) as spool:
         directory = spool.directory
     code = daemon.up(

@@ -10,11 +10,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spoold.faces.mcp.arguments import seconds
+from spoold.protocol import errand
+from spoold.protocol.errors import BadFile, WrongValue
 
 
 def agent_task(agent: str, prompt: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return what makes a task one for an agent: workers have a handler for the type, which finds the prompt."""
-    return {"type": agent, "input": {**(more or {}), "prompt": prompt}}
+    """Return what makes a task one for an agent: workers have a handler for the type, which finds the prompt.
+
+    Errors: BadFile where `more` holds a field of such tasks that is wrong, or the prompt.
+    """
+    try:
+        return dict(errand.expanded({"agent": agent, "prompt": prompt, "input": more or {}}))
+    except WrongValue as wrong:
+        raise BadFile("input", "", f"{wrong.problem}.", f"{wrong.mend}.") from None
 
 
 def command_task(command: str | Sequence[str]) -> dict[str, Any]:

@@ -76,7 +76,8 @@ def room_now(case: Case, able: list[Seen]) -> list[Reason]:
     if not willing:
         each = some([f"{node}: {why}" for node, why in left.items()])
         text = f"every worker that can run it leaves it to others for now: {each}"
-        return [Reason("left", text, "each tries again within ten minutes; fix the cause, or start another worker")]
+        over = "each takes it when that is over, after a failure within ten minutes"
+        return [Reason("left", text, f"{over}; fix the cause, or start another worker")]
     idle = [worker for worker in willing if worker.running < worker.slots]
     if not idle:
         each = some([f"{w.node} ({w.running} of {amount(w.slots, 'slot')})" for w in willing])

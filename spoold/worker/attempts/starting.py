@@ -17,7 +17,7 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName
 from spoold.protocol.request import Verb
-from spoold.protocol.result import Code
+from spoold.protocol.result import Code, Status
 from spoold.protocol.snapshot import Durations
 from spoold.protocol.task import Task
 from spoold.rules.attempts import ends
@@ -55,7 +55,7 @@ from spoold.worker.readiness.fitness import Fitness
 REFUSED_S, UNREADABLE_S, APART_S = 5.0, 120.0, 30.0
 # How long (s) the leader's figures of durations are used before they are read again; and those that lack a type.
 FIGURES_S, UNKNOWN_S = 30.0, 3.0
-FEEDBACK = "feedback.json"
+FEEDBACK, PREVIOUS = "feedback.json", "previous.json"
 _NO_TASK = Task.model_validate({"type": "invalid"})
 
 
@@ -205,6 +205,7 @@ class Starting:
             self._bring_answer(attempt, attempt.task.approval)
         if attempt.name.attempt > 1:  # a first attempt is nobody's second thought
             job = self._bring_feedback(attempt, job, f"{folder}/{FEEDBACK}")
+            job = self._bring_previous(attempt, job, f"{folder}/{PREVIOUS}")
         if self._lease.over:
             raise _LeaseOver
         if closed is not None:
@@ -243,6 +244,17 @@ class Starting:
             return job
         self._keep(attempt.key, FEEDBACK, codec.dump(told))
         return replace(job, own={**job.own, "SPOOL_FEEDBACK_FILE": path})
+
+    def _bring_previous(self, attempt: Attempt, job: Job, path: str) -> Job:
+        """Give it the record of the attempt before it; of one that was handed back only if it left something, since
+        the attempt before that one says more. Errors: OSError.
+        """
+        records = Ledger(self._store.fs).before(attempt.name.id, attempt.name.attempt)
+        found = next((one for one in records if one.status != Status.HANDED_BACK or one.output), None)
+        if found is None:
+            return job
+        self._keep(attempt.key, PREVIOUS, codec.dump(found))
+        return replace(job, own={**job.own, "SPOOL_PREVIOUS_FILE": path})
 
     def _auto_s(self, kind: str) -> float | None:
         """Return what `timeout = "auto"` means for a type now, by the leader's last snapshot. Errors: OSError."""

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, field_
 from pydantic_core import SchemaError
 
 from spoold.protocol.errors import WrongValue
-from spoold.protocol.fields import Callable, Directory, Env, SomeSeconds, Strict, argv
+from spoold.protocol.fields import Callable, Directory, Env, SomeSeconds, Strict, Whole, argv
 from spoold.protocol.settings import LostShare
 from spoold.worker.handlers import hazards
 
@@ -59,6 +59,8 @@ class Handler(Permits):
     holds unless the task names its own, which max_timeout caps. match: which values a field may have, as regular
     expressions. allow_options: the fields that may begin a word with a dash. lost_share: the treatment of a running
     task once its lease is over. secrets: the secrets of the worker that it gets, as variables of these names.
+    max_concurrent: how many of its tasks run here at once. needs: programs that its command starts, so that a machine
+    without one of them leaves the type to others. about: what people are told of it, by name.
     """
 
     command: tuple[str, ...] = ()
@@ -71,6 +73,9 @@ class Handler(Permits):
     allow_options: tuple[str, ...] = ()
     lost_share: LostShare | None = None
     secrets: tuple[str, ...] = ()
+    max_concurrent: Whole | None = Field(default=None, ge=1, le=4096)
+    needs: tuple[str, ...] = ()
+    about: dict[str, str] = {}
 
     @field_validator("command")
     @classmethod

@@ -13,7 +13,7 @@ import hashlib
 import itertools
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -32,6 +32,7 @@ from spoold.store.journal import Journal
 from spoold.store.store import Store, stamp
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.intake.breaking import Breaking
+from spoold.worker.intake.crowding import NO_BOUNDS, Crowding
 
 # What people are told of a task that closes a limit which it does not use.
 FOREIGN = ", which does not use it"
@@ -46,10 +47,11 @@ class Room:
         self._used: Counter[str] = Counter()
         for lane in running:
             self._used.update(allowance.uses(lane))
+            allowance.crowding.take(lane)
 
     def lets(self, lane: Lane) -> bool:
         """Whether one more task of the lane may be claimed. Errors: OSError."""
-        if not self._allowance.breaking.lets(lane):
+        if not self._allowance.breaking.lets(lane) or not self._allowance.crowding.lets(lane):
             return False
         if not self._allowance.limits(lane):
             return True
@@ -61,13 +63,15 @@ class Room:
         """Count a task that was claimed, or may have been."""
         self._idle -= 1
         self._used.update(self._allowance.uses(lane))
+        self._allowance.crowding.take(lane)
 
 
 class Allowance:
-    """One worker's limits. breaking: the types that fail here."""
+    """One worker's limits. breaking: the types that fail here; crowding: those of which enough tasks run here."""
 
-    def __init__(self, store: Store, journal: Journal) -> None:
-        self.breaking = Breaking(store, journal)
+    def __init__(self, store: Store, journal: Journal, most: Mapping[str, int] = NO_BOUNDS) -> None:
+        """most: how many tasks of a handler may run here at once, by type."""
+        self.breaking, self.crowding = Breaking(store, journal), Crowding(most)
         self._store = store
         self._windows: dict[str, Window] = {}
         self._closed: dict[str, float] = {}
@@ -88,7 +92,8 @@ class Allowance:
 
     def room(self, running: Iterable[Lane], idle: int) -> Room:
         """Return what is left beside these running tasks. idle: slots that are surely free."""
-        return Room(self, running if self._store.settings.limits else (), idle)
+        self.crowding.begin()
+        return Room(self, running if self._store.settings.limits or self.crowding.bounds else (), idle)
 
     def hear(self, requests: Collection[Request]) -> None:
         """Take in the requests that stand: tasks of a closed limit are not even claimed; an open is obeyed once."""
@@ -134,7 +139,7 @@ class Allowance:
         """Return what this worker leaves to others, since it fails here or its own quota is used up, as
         `matching.shuns` reads it.
         """
-        now, found = self._store.common.wall(), self.breaking.shuns()
+        now, found = self._store.common.wall(), {**self.crowding.shuns(), **self.breaking.shuns()}
         for name, until in self._closed.items():
             if until > now:
                 why = f"its quota of {name} is used up, until {stamp(until)}"

@@ -73,9 +73,13 @@ def lacking(handler: Handler, base: Mapping[str, str]) -> str | None:
     """Return the obstacle to the handler's program here; None if none can be seen beforehand."""
     if handler.cwd is not None and not os.path.isdir(handler.cwd):
         return f"it lacks the directory {handler.cwd}"
+    path = {**base, **handler.env}.get("PATH", os.defpath)
+    for program in handler.needs:
+        if (why := _lacking(program, path, interpreters=True)) is not None:
+            return why
     if not handler.command:
         return None
-    program, path = handler.command[0], {**base, **handler.env}.get("PATH", os.defpath)
+    program = handler.command[0]
     if FIELD.search(program):
         return None  # each task names another
     if "/" in program and not program.startswith("/"):

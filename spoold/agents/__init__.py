@@ -1,0 +1,25 @@
+"""Coding agents as tasks: a program on top of the handler contract, which the rest of the house knows nothing of.
+
+    profiles     [agents.NAME] of a worker's configuration, and the handler that each becomes
+    __main__     `python -m spoold.agents`, the command of that handler
+    running      one attempt of an agent's task, from prompt to result
+    contract     the files and variables of SPOOL_*, as an attempt uses them
+    prompting    the prompt: the task's, the results it comes after, why earlier attempts did not do
+    turns        one turn: the program runs and is read, and is ended when it falls silent
+    program      a program, started, read line by line, and ended with all its processes
+    heard        all that an agent has said: its words, what it used, what stands in its way
+    asking       a question of an agent becomes one for people
+    ending       what an attempt ended with: outcome, exit code, result
+    places       the seams to a workspace and a sandbox, and what stands there without one
+    adapters/    how each agent's command line is started and read: one small file each
+    accepting    what was reported is not accepted: the conditions that we check ourselves
+    workspace/   a repository on this machine's own disk for each attempt; its work is pushed before it ends
+    merge/       the merge lane: lands only the commit that was tested
+    sandbox/     what the agent's processes may see and reach
+    context/     entries that the tasks of a batch share
+    checkpoints  steps that survive an attempt
+
+Law: it uses what every handler may use: the files and variables of SPOOL_*, exit codes, the result file, and
+`spoold.client`. The master and the runner learn nothing about agents. Reported is not accepted, and nothing that has
+not landed is deleted.
+"""

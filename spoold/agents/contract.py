@@ -1,0 +1,138 @@
+"""What every handler finds and may leave: the files and variables of SPOOL_*, as an agent's attempt uses them.
+
+Law: a file that others read is replaced whole. What is missing or cannot be read counts as absent, but for the task
+and the profile: without these nothing begins.
+
+Touches: files, the clock, the environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from spoold.agents.profiles import VARIABLE, Profile, read_back
+from spoold.protocol import codec, errand
+from spoold.protocol.errors import BadFile, WrongValue
+from spoold.protocol.task import Task
+
+# Of one file that is read, and of the result, which may have 4 MiB; how often (s) progress is written.
+READ_MAX, RESULT_MAX, PROGRESS_S = 300 << 20, 3 << 20, 1.0
+# How much (characters) of an agent's words stays where the result is too large.
+SHORT = 64 << 10
+
+
+class Contract:
+    """One attempt's files. Errors of the making: BadFile."""
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        self._environ = environ
+        self.name, self.profile = read_back(environ.get(VARIABLE, ""))
+        self.task = self._task()
+        self.errand: Mapping[str, Any] = self.task.input
+        self._progress_at = 0.0
+
+    def _task(self) -> Task:
+        path = self._environ.get("SPOOL_TASK_FILE", "")
+        data = _read(path)
+        if data is None:
+            raise BadFile(path or "SPOOL_TASK_FILE", "", "cannot be read.", "let a worker run this program.")
+        task = codec.load_task(data, path)
+        if not isinstance(task.input, dict):
+            raise BadFile(path, "input", "is no object.", 'give the task a prompt: {"prompt": "what to do"}.')
+        try:
+            errand.check(task.input)
+        except WrongValue as wrong:
+            raise BadFile(path, "input", f"{wrong.problem}.", f"{wrong.mend}.") from None
+        return task
+
+    @property
+    def attempt(self) -> str:
+        """The task and the attempt, as one word."""
+        return f"{self._environ.get('SPOOL_TASK_ID', '')}.{self._environ.get('SPOOL_ATTEMPT', '1')}"
+
+    @property
+    def root(self) -> str:
+        """The directory of the spool; '' where none is named."""
+        return self._environ.get("SPOOL_ROOT", "")
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that an agent's processes get: those of the attempt, without the profile."""
+        return {name: value for name, value in self._environ.items() if name != VARIABLE}
+
+    def previous(self) -> Any:
+        """Return the record of the attempt before this one; None where there is none."""
+        return self._value("SPOOL_PREVIOUS_FILE")
+
+    def feedback(self) -> str:
+        """Return why people sent the work back; '' where nobody did."""
+        found = self._value("SPOOL_FEEDBACK_FILE")
+        return str(found.get("reason") or "") if isinstance(found, dict) else ""
+
+    def dependency(self, task_id: str) -> Any:
+        """Return the record of a task that this one comes after; None for none."""
+        known = {name.lower(): name for name in self.dependencies()}
+        name = known.get(task_id.lower())
+        return None if name is None else _json(os.path.join(self._environ["SPOOL_DEPS_DIR"], f"{name}.json"))
+
+    def dependencies(self) -> list[str]:
+        """Return the ids of the tasks whose results are there."""
+        with suppress(OSError):
+            names = os.listdir(self._environ.get("SPOOL_DEPS_DIR") or "/nowhere")
+            return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
+        return []
+
+    def progress(self, said: Mapping[str, Any], *, now: bool = False) -> None:
+        """Report how far it is, at most once a second. Never raises OSError."""
+        moment = time.monotonic()
+        if now or moment - self._progress_at >= PROGRESS_S:
+            self._progress_at = moment
+            with suppress(OSError):
+                _write(self._environ.get("SPOOL_PROGRESS_FILE", ""), codec.dump(dict(said)))
+
+    def result(self, said: Mapping[str, Any]) -> None:
+        """Leave the result; a longer one loses the beginning of the agent's words. Errors: OSError."""
+        data = codec.dump(dict(said))
+        if len(data) > RESULT_MAX:
+            short = {**said, "text": str(said.get("text", ""))[-SHORT:], "reasons": _shorter(said.get("reasons"))}
+            data = codec.dump({**short, "changed_files": list(said.get("changed_files", ()))[:1000], "checks": []})
+        _write(self._environ.get("SPOOL_RESULT_FILE", ""), data)
+
+    def _value(self, variable: str) -> Any:
+        path = self._environ.get(variable, "")
+        return _json(path) if path else None
+
+
+def allowed_model(profile: Profile, wanted: str) -> bool:
+    """Whether a task may choose this model: that of the profile, or one that it lists (`*` is any)."""
+    return wanted == profile.model or any(one in ("*", wanted) for one in profile.allow_models)
+
+
+def _shorter(reasons: Any) -> list[str]:
+    return [str(one)[:SHORT] for one in list(reasons or ())[:20]]
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read(READ_MAX)
+    except OSError:
+        return None
+
+
+def _json(path: str) -> Any:
+    data = _read(path)
+    with suppress(ValueError, RecursionError):
+        return None if data is None else json.loads(data)
+    return None
+
+
+def _write(path: str, data: bytes) -> None:
+    if path:
+        with open(f"{path}.new", "wb") as file:
+            file.write(data)
+        os.replace(f"{path}.new", path)

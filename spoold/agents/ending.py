@@ -1,0 +1,167 @@
+"""What an attempt of an agent ended with: its outcome, its exit code, and what its result says.
+
+    done, no_change   exit code 0
+    not_accepted      1: a condition does not hold; the next attempt gets the reasons
+    failed            1: it said that it failed, fell silent, or ended without a word
+    blocked           65: it cannot go on without people; no attempt more
+    refused           77 or 64: its account, or the task, is wrong; no attempt more
+    later             75: a quota is used up, or it was told to slow down; costs nothing
+
+Law: pure. Reported is not accepted: `done` needs an end without trouble, and every condition. A quota costs the task
+nothing, and names its limit where the profile has one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from spoold.agents.adapters.adapter import Trouble, Usage
+from spoold.agents.heard import Heard
+
+Outcome = Literal["done", "no_change", "not_accepted", "failed", "blocked", "refused", "later"]
+EXIT: Mapping[Outcome, int] = {"done": 0, "no_change": 0, "not_accepted": 1, "failed": 1, "blocked": 65, "later": 75}
+AUTH, INPUT, STOPPED = 77, 64, 143
+# How long (s) to wait where nobody says until when, and at least and at most.
+QUOTA_S, RATE_S, LEAST_S, MOST_S = 300.0, 30.0, 5.0, 7 * 86_400.0
+# Some agents report this as a success.
+_API_ERROR = re.compile(r"\s*\[API Error")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """How a turn of the program ended. code: its exit code, None where it was ended here; why: the reason for that
+    ('' for none); errors: the end of its stderr; quiet: it fell silent.
+    """
+
+    code: int | None
+    why: str = ""
+    errors: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The end of an attempt. reasons: in words, for people and for the next attempt; more: fields of the result."""
+
+    outcome: Outcome
+    code: int
+    reasons: tuple[str, ...] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+def trouble_of(heard: Heard, turn: Turn, ended: Trouble | None) -> Trouble | None:
+    """Return what stands in the way of a turn that is over; None where it ended well.
+
+    ended: what the adapter makes of the exit code. What was said comes first: an exit code says less.
+    """
+    if heard.trouble is not None:
+        return heard.trouble
+    if turn.why:
+        return Trouble("transient", turn.why)
+    if ended is not None:
+        return ended
+    if turn.code:
+        return Trouble("transient", f"it ended with exit code {turn.code}: {turn.errors.strip()[-300:] or 'no word'}")
+    if _API_ERROR.match(heard.text):
+        return Trouble("transient", heard.text.strip()[:300])
+    return None
+
+
+def end_of_trouble(trouble: Trouble, limit: str, now: float) -> End:
+    """Return the end of an attempt with trouble. limit: of the profile, '' for none; now: epoch, s."""
+    why = (f"{trouble.fault}: {trouble.message}"[:2000],)
+    match trouble.fault:
+        case "quota" | "rate":
+            return _later(trouble, limit, now, why)
+        case "auth":
+            return End("refused", AUTH, why)
+        case "input":
+            return End("refused", INPUT, why)
+        case "context" | "refusal" | "permission":
+            return End("blocked", EXIT["blocked"], why)
+        case _:
+            return End("failed", EXIT["failed"], why)
+
+
+def _later(trouble: Trouble, limit: str, now: float, why: tuple[str, ...]) -> End:
+    usual = QUOTA_S if trouble.fault == "quota" else RATE_S
+    rest_s = usual if trouble.until is None else min(max(trouble.until - now, LEAST_S), MOST_S)
+    if trouble.fault == "rate" or not limit:
+        return End("later", EXIT["later"], why, {"retry_after_s": round(rest_s, 3)})
+    until = datetime.fromtimestamp(now + rest_s, UTC).isoformat(timespec="seconds")
+    said: dict[str, Any] = {"limit": limit} if trouble.until is None else {"limit": limit, "until": until}
+    return End("later", EXIT["later"], why, {"quota": said})
+
+
+def end_of_work(heard: Heard, changed: Sequence[str], reasons: Sequence[str], *, must_change: bool) -> End:
+    """Return the end of an attempt without trouble. reasons: why its work is not accepted; changed: paths."""
+    if must_change and not changed:
+        if heard.permission is not None:
+            return end_of_trouble(heard.permission, "", 0.0)
+        reasons = ("it changed no file, and it must (must_change)", *reasons)
+    if reasons:
+        return End("not_accepted", EXIT["not_accepted"], tuple(reasons))
+    if changed:
+        return End("done", EXIT["done"])
+    if heard.permission is not None:
+        return end_of_trouble(heard.permission, "", 0.0)
+    if not heard.text.strip():
+        return End("failed", EXIT["failed"], ("it ended with exit code 0, said nothing and changed nothing",))
+    return End("no_change", EXIT["no_change"])
+
+
+def result_of(
+    end: End, heard: Heard, used: Usage | None, changed: Sequence[str], checks: Sequence[Mapping[str, Any]], ref: str
+) -> dict[str, Any]:
+    """Return the content of SPOOL_RESULT_FILE. used: in this attempt; checks: the conditions that were tried."""
+    result: dict[str, Any] = {
+        "outcome": end.outcome,
+        **({"code": "NOT_ACCEPTED"} if end.outcome == "not_accepted" else {}),
+        "text": heard.text,
+        "session": heard.session,
+        "reasons": list(end.reasons),
+        "changed_files": list(changed),
+        "tools": heard.tools,
+        **({"checks": [dict(check) for check in checks]} if checks else {}),
+        **({"ref": ref} if ref else {}),
+        **end.more,
+    }
+    if heard.counting == "last" and heard.usage is not None:
+        result["session_usage"] = plain(heard.usage)  # from which the next attempt counts on
+    return {**result, **figures(used)}
+
+
+def figures(used: Usage | None) -> dict[str, Any]:
+    """Return what was used as fields of a result. What was cached is not among `tokens_used`: it costs a fraction. A
+    cost that nobody knows is not reported.
+    """
+    if used is None:
+        return {}
+    said: dict[str, Any] = {"tokens_used": used.tokens_in + used.tokens_out, "usage": plain(used)}
+    if used.cost != "unknown":
+        said["cost_usd"] = round(used.cost_usd, 6)
+    return said
+
+
+def plain(used: Usage) -> dict[str, Any]:
+    """Return what was used as a plain object."""
+    return {
+        "tokens_in": used.tokens_in,
+        "tokens_out": used.tokens_out,
+        "tokens_cached": used.tokens_cached,
+        "cost_usd": round(used.cost_usd, 6),
+        "cost": used.cost,
+    }
+
+
+def read_usage(said: Any) -> Usage | None:
+    """Return what an earlier attempt's result says of its session; None where it says nothing that can be read."""
+    if not isinstance(said, Mapping):
+        return None
+    counts = [said.get(name) for name in ("tokens_in", "tokens_out", "tokens_cached")]
+    tokens_in, tokens_out, cached = (count if isinstance(count, int) else 0 for count in counts)
+    cost = said.get("cost_usd")
+    return Usage(tokens_in, tokens_out, cached, float(cost) if isinstance(cost, int | float) else 0.0, "estimated")

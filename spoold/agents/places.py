@@ -1,0 +1,170 @@
+"""Where an agent works, and what it may see: two seams, and what stands behind them where nothing else was asked for.
+
+Law: what was asked for and is not here is an error, and never a plain folder or no sandbox in its place.
+
+Touches: files, the clock, the environment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from spoold.protocol.errors import SpoolError
+
+# Homes of tasks that never came back are removed after so long (s).
+KEPT_S = 7 * 86_400.0
+# A folder with more files is not compared: it is no place for an agent alone.
+FILES_MAX = 200_000
+
+
+class NoPlace(SpoolError):
+    """The workspace or the sandbox that was asked for is not to be had; the words say why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Where an agent works. home: its private folder for settings and sessions; returning: whether both are those of
+    an earlier attempt, so that its session can be resumed."""
+
+    directory: str
+    home: str
+    returning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What was made. changed: the paths of the files that differ from the beginning; ref: where it was pushed to."""
+
+    changed: tuple[str, ...] = ()
+    ref: str = ""
+
+
+class Workspace(Protocol):
+    """One attempt's workspace."""
+
+    def open(self) -> Opened:
+        """Make it. Errors: SpoolError, OSError."""
+        ...
+
+    def save(self, message: str) -> Saved:
+        """Bring what was made to safety; may be called again. Errors: SpoolError, OSError."""
+        ...
+
+    def close(self, *, over: bool) -> None:
+        """Leave it. over: no attempt follows, so nothing is needed any more. Never raises."""
+        ...
+
+
+class Sandbox(Protocol):
+    """What the processes of an agent see."""
+
+    def wrap(
+        self, argv: Sequence[str], workspace: str, home: str, env: Mapping[str, str]
+    ) -> tuple[Sequence[str], Mapping[str, str]]:
+        """Return the command and the variables to start in place of these. Errors: SpoolError."""
+        ...
+
+
+class Bare:
+    """No sandbox."""
+
+    def wrap(
+        self, argv: Sequence[str], workspace: str, home: str, env: Mapping[str, str]
+    ) -> tuple[Sequence[str], Mapping[str, str]]:
+        """Return the command and the variables as they are."""
+        return argv, env
+
+
+class Folder:
+    """The folder in which the attempt starts: its own, or one that the profile or the task names with `cwd`."""
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        self._directory = os.path.realpath(os.getcwd())
+        work = os.path.realpath(environ.get("SPOOL_WORK_DIR") or self._directory)
+        # Of its own folder nothing is left for the next attempt, so a session there is worth nothing.
+        self._kept = self._directory != work
+        # Not in a folder for temporary files: agents with a sandbox of their own do not run from there.
+        self._homes = os.path.join(_state(environ), "spoold", "agents", "homes")
+        self._home = os.path.join(self._homes, _name(environ))
+        self._before: dict[str, tuple[int, int]] | None = {}
+
+    def open(self) -> Opened:
+        """Return the folder, with a home beside it."""
+        self._sweep()
+        if not self._kept:
+            shutil.rmtree(self._home, ignore_errors=True)
+        returning = os.path.isdir(self._home)
+        os.makedirs(self._home, mode=0o700, exist_ok=True)
+        self._before = _files(self._directory)
+        return Opened(self._directory, self._home, returning)
+
+    def save(self, message: str) -> Saved:
+        """Return which files differ; there is no other place to bring them to."""
+        now = _files(self._directory)
+        if now is None or self._before is None:
+            return Saved()
+        names = now.keys() | self._before.keys()
+        return Saved(tuple(sorted(name for name in names if now.get(name) != self._before.get(name))))
+
+    def close(self, *, over: bool) -> None:
+        """Remove the home where no attempt follows."""
+        if over or not self._kept:
+            shutil.rmtree(self._home, ignore_errors=True)
+
+    def _sweep(self) -> None:
+        with suppress(OSError):
+            for entry in os.scandir(self._homes):
+                if time.time() - entry.stat(follow_symlinks=False).st_mtime > KEPT_S and entry.path != self._home:
+                    shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def workspace_for(profile: Mapping[str, Any], task: Mapping[str, Any]) -> Workspace:
+    """Return the workspace of an attempt. profile, task: what each says of it. Errors: NoPlace."""
+    said = {**profile, **task}
+    if said.get("repo") or said.get("kind", "none") != "none":
+        raise NoPlace(
+            "this version of spoold makes no workspaces of repositories. Leave `workspace` out, or use cwd."
+        )
+    return Folder()
+
+
+def sandbox_for(said: str | Mapping[str, Any]) -> Sandbox:
+    """Return the sandbox of a profile. Errors: NoPlace."""
+    kind = said if isinstance(said, str) else said.get("kind")
+    if kind != "none":
+        raise NoPlace(
+            f'this version of spoold has no sandbox {kind!r}. Write sandbox = "none" if you can do without.'
+        )
+    return Bare()
+
+
+def _files(directory: str) -> dict[str, tuple[int, int]] | None:
+    """Return size and time of each file below, by its path; None where there are too many. Git's own are left out."""
+    found: dict[str, tuple[int, int]] = {}
+    for at, folders, names in os.walk(directory):
+        folders[:] = [folder for folder in folders if folder != ".git"]
+        for name in names:
+            path = os.path.join(at, name)
+            with suppress(OSError):
+                status = os.lstat(path)
+                found[os.path.relpath(path, directory)] = (status.st_size, status.st_mtime_ns)
+        if len(found) > FILES_MAX:
+            return None
+    return found
+
+
+def _state(environ: Mapping[str, str]) -> str:
+    return environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+
+
+def _name(environ: Mapping[str, str]) -> str:
+    root, task = environ.get("SPOOL_ROOT", ""), environ.get("SPOOL_TASK_ID", "")
+    digest = hashlib.blake2b(f"{os.path.realpath(root)}\0".encode(), digest_size=6).hexdigest()
+    return f"{digest}.{task.lower()}"

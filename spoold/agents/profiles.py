@@ -1,0 +1,186 @@
+"""[agents.NAME] of a worker's file: a profile, which becomes the handler of the type NAME.
+
+    [agents.coder]
+    cli = "opencode"
+    model = "anthropic/claude-sonnet-5"
+    limit = "anthropic"
+    accept = ["make test"]
+
+Law: what a profile does not allow, a task does not get: no repository, no model and no command of its own. Every
+mistake is told when the worker starts, with file, key and fix.
+
+Touches: files, the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field, field_validator, model_validator
+
+from spoold.agents.adapters import finding
+from spoold.protocol import codec, errand
+from spoold.protocol.errors import BadFile, WrongValue
+from spoold.protocol.fields import Directory, Env, OptionalWord, Seconds, SomeSeconds, Strict, Whole
+from spoold.protocol.lanes import as_word
+
+TABLE = "agents"
+VARIABLE = "SPOOL_AGENT_PROFILE"
+_NAMED = re.compile(r"\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}")
+# Keys that are those of the handler.
+_HANDLER = ("timeout", "max_timeout", "secrets", "cwd", "allow_cwd", "allow_env", "lost_share")
+VALUE_MAX = 64 << 10
+
+
+class Profile(Strict):
+    """How an agent is started on this machine, and what its tasks may choose. Times in seconds.
+
+    limit: the limit of spool.toml that a spent quota closes. start_timeout: until its first word; idle_timeout: the
+    longest silence; accept_timeout: for each command that judges its work; ask_timeout: how long a question waits for
+    a person, 0 for not at all. concurrent: how many run on this worker at once. accept, success_if, must_change: what
+    its work must hold, beside what the task says. allow_accept, allow_models, allow_repos: what a task may choose.
+    """
+
+    cli: str
+    command: tuple[str, ...] = ()
+    model: str = ""
+    args: tuple[str, ...] = ()
+    limit: OptionalWord = ""
+    workspace: dict[str, Any] = {}
+    sandbox: str | dict[str, Any] = "none"
+    env: Env = {}
+    secrets: tuple[str, ...] = ()
+    cwd: Directory | None = None
+    allow_cwd: tuple[Directory, ...] = ()
+    allow_env: tuple[str, ...] = ()
+    lost_share: str | None = None
+    timeout: SomeSeconds | None = None
+    max_timeout: SomeSeconds | None = None
+    start_timeout: SomeSeconds | None = None
+    idle_timeout: SomeSeconds = 900
+    accept_timeout: SomeSeconds = 600
+    ask_timeout: Seconds = 3600
+    max_turns: Whole | None = Field(default=None, ge=1, le=100_000)
+    concurrent: Whole | None = Field(default=None, ge=1, le=4096)
+    accept: tuple[str | tuple[str, ...], ...] = ()
+    success_if: dict[str, Any] = {}
+    must_change: bool = False
+    allow_accept: bool = False
+    allow_models: tuple[str, ...] = ()
+    allow_repos: tuple[str, ...] = ()
+
+    @field_validator("cli")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        known = finding.names()
+        if value not in known:
+            raise WrongValue(f"{value!r} is no agent that is known here", f"use one of {', '.join(known)}")
+        return value
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Profile:
+        if bool(self.command) != (self.cli == "generic"):
+            problem = "a generic agent has no command" if not self.command else f"{self.cli} brings its own command"
+            raise WrongValue(
+                problem, 'write cli = "generic" and command = ["prog", "arg"], or args for another agent'
+            )
+        given = {"accept": self.accept, "success_if": self.success_if, "model": self.model}
+        errand.check({"prompt": "x", **{name: value for name, value in given.items() if value}})
+        return self
+
+    @property
+    def program(self) -> str:
+        """The program that its command starts."""
+        return self.command[0] if self.command else finding.make(self.cli).program
+
+
+def expand(table: dict[str, Any], file: str, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Return the table of a worker's file with a handler for each profile. Errors: BadFile."""
+    if TABLE not in table:
+        return table
+    profiles = table[TABLE]
+    if not isinstance(profiles, dict):
+        raise BadFile(file, TABLE, "is no table.", "write [agents.NAME], and its keys below.")
+    handlers = dict(table.get("handlers") or {})
+    for name, said in profiles.items():
+        key = f"{TABLE}.{name}"
+        try:
+            word = as_word(name)
+        except WrongValue as wrong:
+            raise BadFile(file, key, f"{wrong.problem}.", f"{wrong.mend}.") from None
+        if word in {str(other).lower() for other in handlers}:
+            raise BadFile(file, key, f"there is a handler {word}, too.", "give one of the two another name.")
+        handlers[word] = _handler(word, _read(said, key, file, environ))
+    return {**{name: value for name, value in table.items() if name != TABLE}, "handlers": handlers}
+
+
+def _read(said: Any, key: str, file: str, environ: Mapping[str, str]) -> Profile:
+    if not isinstance(said, dict):
+        raise BadFile(file, key, "is no table.", f"write [{key}], and its keys below.")
+    values = {name: _value(value, f"{key}.{name}", file, environ) for name, value in said.items()}
+    try:
+        return codec.check(Profile, values, file)
+    except BadFile as error:
+        field = ".".join(filter(None, (key, error.field)))
+        raise BadFile(file, field, error.problem, error.mend) from None
+
+
+def _value(value: Any, key: str, file: str, environ: Mapping[str, str]) -> Any:
+    """Return a value with variables and files in their place. Errors: BadFile."""
+    if isinstance(value, str):
+        return _NAMED.sub(lambda found: _variable(found, key, file, environ), value)
+    if isinstance(value, dict):
+        path = value.get("file")
+        # A condition has a file, too, and that is a path in the workspace.
+        if len(value) == 1 and isinstance(path, str) and path.startswith(("/", "~/")):
+            return _content(os.path.expanduser(path), key, file)
+        return {name: _value(inner, f"{key}.{name}", file, environ) for name, inner in value.items()}
+    return [_value(one, key, file, environ) for one in value] if isinstance(value, list) else value
+
+
+def _variable(found: re.Match[str], key: str, file: str, environ: Mapping[str, str]) -> str:
+    if found[1]:
+        return found[0][1:]
+    if found[2] not in environ:
+        problem = f"the worker's environment has no {found[2]}."
+        raise BadFile(file, key, problem, f"set it before the worker starts, or write $${{{found[2]}}} for the text.")
+    return environ[found[2]]
+
+
+def _content(path: str, key: str, file: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as opened:
+            text = opened.read(VALUE_MAX + 1)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise BadFile(file, key, f"{path} cannot be read: {why}.", "name a file that the worker may read.") from None
+    if len(text) > VALUE_MAX:
+        raise BadFile(file, key, f"{path} has more than {VALUE_MAX >> 10} KiB.", "name a shorter file.")
+    return text.strip()
+
+
+def _handler(name: str, profile: Profile) -> dict[str, Any]:
+    said = profile.model_dump(mode="json", exclude_defaults=True)
+    handler = {key: said.pop(key) for key in _HANDLER if key in said}
+    program = profile.program
+    about = {"agent": profile.cli, "model": profile.model, "recorded": finding.make(profile.cli).recorded}
+    # Without -P the folder in which the attempt starts would be searched for modules first.
+    return {
+        **handler,
+        "command": [sys.executable, "-P", "-m", "spoold.agents"],
+        "env": {**profile.env, VARIABLE: codec.dump({"name": name, **said}).decode()},
+        "about": {key: value for key, value in about.items() if value},
+        **({"needs": [program]} if "/" not in program or program.startswith("/") else {}),
+        **({"max_concurrent": profile.concurrent} if profile.concurrent is not None else {}),
+    }
+
+
+def read_back(text: str) -> tuple[str, Profile]:
+    """Return the name and the profile that a handler finds in its environment. Errors: BadFile."""
+    said = codec.load_object(text.encode(), VARIABLE)
+    name = str(said.pop("name", ""))
+    return name, codec.check(Profile, said, VARIABLE)

@@ -1,0 +1,181 @@
+"""A program that an agent is, or that judges its work: started, read line by line, and ended with all its processes.
+
+Law: nothing here waits for ever. Standard input is closed after what is to be read there; a pipe that a process left
+behind holds open is not waited for; and what was started is ended, in whichever session it hides.
+
+Touches: files, processes, threads, the clock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import IO, Literal
+
+import psutil
+
+Source = Literal["out", "errors", "log"]
+# A longer line (bytes) is read in pieces; so many lines wait to be read; so much of stderr (lines) is kept.
+LINE_MAX, LINES_MAX, ERRORS_MAX = 8 << 20, 2048, 200
+# How long (s) the streams of a program that has ended are waited for, and its processes after SIGTERM.
+EOF_S, GRACE_S = 1.0, 3.0
+# How often (s) its logs are looked at, and how much of one at once.
+LOGS_S, LOG_CHUNK = 0.5, 1 << 20
+_SUBREAPER = 36
+
+
+def adopt_orphans() -> None:
+    """Have processes whose parent ends become children of this one, so that they can be found and ended."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+
+
+class Program:
+    """One run of a program. Errors of the start: OSError."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        directory: str,
+        env: Mapping[str, str],
+        stdin: str = "",
+        logs: Sequence[str] = (),
+    ) -> None:
+        self._others = {child.pid for child in _children()}
+        self._process = subprocess.Popen(
+            list(argv),
+            cwd=directory,
+            env=dict(env),
+            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self._lines: queue.Queue[tuple[Source, str]] = queue.Queue(LINES_MAX)
+        self._errors: deque[str] = deque(maxlen=ERRORS_MAX)
+        self._ended_at: float | None = None
+        self._logs = {path: _size(path) for path in logs}
+        self._look_at = 0.0
+        if stdin:
+            _begin(self._feed, stdin.encode("utf-8", "surrogateescape"))
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._readers = (
+            _begin(self._listen, self._process.stdout, "out"),
+            _begin(self._listen, self._process.stderr, "errors"),
+        )
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code, below 0 for a signal; None while it runs."""
+        return self._process.poll()
+
+    @property
+    def errors(self) -> str:
+        """The end of its stderr."""
+        return "\n".join(self._errors)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, and what it said has been read."""
+        if self.code is None:
+            return False
+        now = time.monotonic()
+        self._ended_at = self._ended_at or now
+        reading = any(reader.is_alive() for reader in self._readers)
+        return self._lines.empty() and (not reading or now - self._ended_at > EOF_S)
+
+    def heard(self, wait_s: float) -> list[tuple[Source, str]]:
+        """Return the next lines, and new ones of its logs; wait for the first at most so long."""
+        found: list[tuple[Source, str]] = self._new_in_logs()
+        with suppress(queue.Empty):
+            found.append(self._lines.get(timeout=0.0 if found else wait_s) if wait_s else self._lines.get_nowait())
+            while len(found) < LINES_MAX:
+                found.append(self._lines.get_nowait())
+        for source, line in found:
+            if source == "errors":
+                self._errors.append(line[:2000])
+        return found
+
+    def end(self) -> None:
+        """End it and everything that it started: SIGTERM, after a grace SIGKILL."""
+        give_up_at = time.monotonic() + GRACE_S
+        self._signal(signal.SIGTERM)
+        while self._left() and time.monotonic() < give_up_at:
+            self._process.poll()
+            time.sleep(0.02)
+        give_up_at = time.monotonic() + GRACE_S
+        while self._left() and time.monotonic() < give_up_at:  # a child may have been started just before
+            self._signal(signal.SIGKILL)
+            self._process.poll()
+            time.sleep(0.02)
+
+    def _left(self) -> list[psutil.Process]:
+        found = []
+        for child in _children():
+            with suppress(psutil.Error):
+                if child.pid not in self._others and child.status() != psutil.STATUS_ZOMBIE:
+                    found.append(child)
+        return found
+
+    def _signal(self, number: int) -> None:
+        for child in self._left():
+            with suppress(psutil.Error):
+                child.send_signal(number)
+
+    def _feed(self, data: bytes) -> None:
+        stdin = self._process.stdin
+        assert stdin is not None
+        # A program may end, or close it, without having read all.
+        with suppress(OSError, ValueError):
+            stdin.write(data)
+        with suppress(OSError, ValueError):
+            stdin.close()
+
+    def _listen(self, stream: IO[bytes], source: Source) -> None:
+        with suppress(OSError, ValueError):
+            while line := stream.readline(LINE_MAX):
+                self._lines.put((source, line.decode("utf-8", "replace").rstrip("\r\n")))
+
+    def _new_in_logs(self) -> list[tuple[Source, str]]:
+        now = time.monotonic()
+        if not self._logs or now < self._look_at:
+            return []
+        self._look_at = now + LOGS_S
+        found: list[tuple[Source, str]] = []
+        for path, offset in self._logs.items():
+            with suppress(OSError), open(path, "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                file.seek(offset if size >= offset else 0)  # a shorter one was begun anew
+                data = file.read(LOG_CHUNK)
+                whole = data[: data.rfind(b"\n") + 1] if len(data) < LOG_CHUNK else data
+                self._logs[path] = file.tell() - len(data) + len(whole)
+                found += [("log", line) for line in whole.decode("utf-8", "replace").splitlines()]
+        return found
+
+
+def _begin(target: Callable[..., None], *args: object) -> threading.Thread:
+    thread = threading.Thread(target=target, args=args, daemon=True)
+    thread.start()
+    return thread
+
+
+def _children() -> list[psutil.Process]:
+    with suppress(psutil.Error):
+        return psutil.Process().children(recursive=True)
+    return []
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0

@@ -1,0 +1,113 @@
+"""The prompt of an attempt: what the task says, the results that it comes after, and why earlier attempts did not do.
+
+Law: pure. Text that is filled in is never filled in again. A session that is resumed gets no second copy of the whole
+prompt, since an agent would repeat its work.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# {deps.ID.output}, or a field of an output that is an object: {deps.ID.output.FIELD}.
+_FIELD = re.compile(r"\{deps\.([A-Za-z0-9][A-Za-z0-9_=+,.-]*?)\.output(?:\.([A-Za-z_][\w-]*))?\}")
+REASONS_MAX = 16 << 10
+
+
+class Missing(Exception):
+    """The prompt names a result that is not there; the words say which, and what there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The attempt before this one, as its record says. outcome: of an agent, '' for another end; error: in words;
+    used: by its session since its beginning, as the record has it.
+    """
+
+    attempt: int
+    outcome: str = ""
+    error: str = ""
+    session: str = ""
+    reasons: tuple[str, ...] = ()
+    text: str = ""
+    used: Any = None
+
+
+def filled(template: str, result_of: Callable[[str], Any], known: Sequence[str]) -> str:
+    """Return the prompt with the outputs of earlier tasks in it. result_of: the record of a task, None for none;
+    known: the ids of those that there are. Errors: Missing.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        record = result_of(found[1])
+        if record is None:
+            there = ", ".join(known) or "none"
+            raise Missing(f"the prompt wants {found[0]}, and there is no result of {found[1]} (there are: {there})")
+        output = record.get("output") if isinstance(record, Mapping) else None
+        if found[2] is not None:
+            if not isinstance(output, Mapping) or found[2] not in output:
+                raise Missing(f"the prompt wants {found[0]}, and that output has no {found[2]}")
+            output = output[found[2]]
+        elif isinstance(output, Mapping) and "outcome" in output and isinstance(output.get("text"), str):
+            output = output["text"]  # of an agent: its words
+        return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+
+    return _FIELD.sub(value, template)
+
+
+def whole(prompt: str, before: Before | None, feedback: str) -> str:
+    """Return the prompt of a new session. feedback: the reason for which people sent the work back, '' for none."""
+    parts = [prompt]
+    if before is not None and (why := _why(before)):
+        parts.append(f"This is another attempt. Attempt {before.attempt} did not do, for these reasons:\n\n{why}")
+    if feedback:
+        parts.append(_sent_back(feedback))
+    return "\n\n".join(parts)
+
+
+def going_on(before: Before, feedback: str) -> str:
+    """Return the prompt of a session that is resumed: only what is new."""
+    why = _why(before)
+    parts = ["Continue with the task. Your last turn was interrupted; go on from where you stopped."]
+    if before.outcome in ("not_accepted", "done", "no_change") or before.reasons:
+        parts = ["Continue with the task: it is not done yet. What you have done so far is still there."]
+    if why:
+        parts.append(f"The reasons:\n\n{why}")
+    if feedback:
+        parts.append(_sent_back(feedback))
+    return "\n\n".join(parts)
+
+
+def answered(question: str, answer: str, by: str) -> str:
+    """Return the prompt that brings an answer."""
+    return f"You asked: {question}\n\nThe answer of {by or 'a person'}: {answer}\n\nContinue with the task."
+
+
+def before_of(record: Any) -> Before | None:
+    """Return the attempt before, from its record; None where that cannot be read."""
+    if not isinstance(record, Mapping):
+        return None
+    output, error = record.get("output"), record.get("error")
+    said: Mapping[str, Any] = output if isinstance(output, Mapping) else {}
+    reasons = said.get("reasons")
+    return Before(
+        attempt=record["attempt"] if isinstance(record.get("attempt"), int) else 0,
+        outcome=str(said.get("outcome") or ""),
+        error=str(error.get("message") or error.get("code") or "") if isinstance(error, Mapping) else "",
+        session=str(said.get("session") or ""),
+        reasons=tuple(map(str, reasons)) if isinstance(reasons, list) else (),
+        text=str(said.get("text") or ""),
+        used=said.get("session_usage"),
+    )
+
+
+def _why(before: Before) -> str:
+    reasons = before.reasons or ((before.error,) if before.error else ())
+    return "\n".join(f"- {reason}" for reason in reasons)[:REASONS_MAX]
+
+
+def _sent_back(feedback: str) -> str:
+    return f"A person has looked at the work and sent it back:\n\n{feedback}"

@@ -1,0 +1,253 @@
+"""One attempt of an agent's task, from the prompt to the result: what `python -m spoold.agents` does.
+
+Law: whatever happens, what the agent made is saved before the attempt ends, the result says how it ended, and none of
+its processes is left. A task asks; the profile decides.
+
+Touches: files, processes, the clock, the terminal.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from spoold.agents import ending, prompting
+from spoold.agents.accepting import Check, Ran, inside, judge
+from spoold.agents.adapters import finding
+from spoold.agents.adapters.adapter import Errand, Trouble, Usage
+from spoold.agents.asking import ask
+from spoold.agents.contract import Contract, allowed_model
+from spoold.agents.ending import End
+from spoold.agents.heard import Heard, since
+from spoold.agents.places import NoPlace, Opened, Sandbox, Saved, Workspace, sandbox_for, workspace_for
+from spoold.agents.program import adopt_orphans
+from spoold.agents.turns import Bounds, CannotStart, Scene, run_command, take_turn
+from spoold.protocol.errand import is_word
+from spoold.protocol.errors import BadFile, SpoolError
+
+# The exit code for what this worker cannot run, and another may.
+NOT_HERE = 126
+QUESTIONS_MAX = 20
+
+
+def main() -> int:
+    """Run the attempt that the environment describes; returns the exit code."""
+    try:
+        contract = Contract()
+    except BadFile as error:
+        return _give_up(str(error), ending.INPUT)
+    try:
+        workspace = workspace_for(contract.profile.workspace, contract.errand.get("workspace") or {})
+        sandbox = sandbox_for(contract.profile.sandbox)
+    except SpoolError as error:
+        return _give_up(str(error), NOT_HERE)
+    return Attempt(contract, workspace, sandbox).run()
+
+
+class Attempt:
+    """One attempt."""
+
+    def __init__(self, contract: Contract, workspace: Workspace, sandbox: Sandbox) -> None:
+        self._contract, self._profile, self._said = contract, contract.profile, contract.errand
+        self._workspace, self._sandbox = workspace, sandbox
+        self._adapter = finding.make(contract.profile.cli)
+        self._heard = Heard(self._adapter.counting)
+        self._saved, self._checks = Saved(), list[Check]()
+        self._before, self._counted = prompting.before_of(contract.previous()), None
+        self._signals, self._doing = list[int](), ""
+
+    def run(self) -> int:
+        """Run it; returns the exit code."""
+        adopt_orphans()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._stop)
+        over = False
+        try:
+            end = self._refused() or self._work(self._workspace.open())
+            over = end.outcome in ("done", "no_change")
+        except (SpoolError, OSError) as error:
+            code = error.code if isinstance(error, CannotStart) else ending.EXIT["failed"]
+            end = End("failed", NOT_HERE if isinstance(error, NoPlace) else code, (str(error),))
+        finally:
+            self._workspace.close(over=over)
+        return self._leave(end)
+
+    def _stop(self, number: int, frame: object) -> None:
+        self._signals.append(number)
+
+    def _stopped(self) -> bool:
+        return bool(self._signals)
+
+    def _refused(self) -> End | None:
+        """Return the end of a task that asks for more than the profile allows."""
+        said, profile, place = self._said, self._profile, f"[agents.{self._contract.name}] of the worker"
+        repo = (said.get("workspace") or {}).get("repo")
+        why = None
+        if (said.get("accept") or "command" in (said.get("success_if") or {})) and not profile.allow_accept:
+            why = f"a task may name no commands here: leave accept out, or add allow_accept = true to {place}"
+        elif said.get("model") and not allowed_model(profile, said["model"]):
+            why = (
+                f'a task may not choose the model: leave it out, or add allow_models = ["{said["model"]}"] to {place}'
+            )
+        elif repo and not any(fnmatchcase(repo, one) for one in profile.allow_repos):
+            why = f'a task may not choose this repository: add allow_repos = ["{repo}"] to {place}'
+        return None if why is None else End("refused", ending.INPUT, (why,))
+
+    def _work(self, opened: Opened) -> End:
+        scene = Scene(
+            self._sandbox,
+            opened.directory,
+            opened.home,
+            self._contract.environment(),
+            self._stopped,
+            self._report,
+        )
+        prompt = self._prompt(opened.directory)
+        if isinstance(prompt, End):
+            return prompt
+        errand = self._errand(prompt, opened, scene)
+        try:
+            trouble = self._turns(errand, scene)
+        finally:
+            self._report(now=True)
+            self._saved = self._workspace.save(self._message(prompt))
+        if self._stopped():
+            return End("failed", ending.STOPPED, ("it was stopped before it was done",))
+        if trouble is not None:
+            return ending.end_of_trouble(trouble, self._profile.limit, time.time())
+        reasons = self._judge(scene)
+        if self._stopped():
+            return End("failed", ending.STOPPED, ("it was stopped while its work was judged",))
+        must = self._profile.must_change or bool(self._said.get("must_change"))
+        return ending.end_of_work(self._heard, self._saved.changed, reasons, must_change=must)
+
+    def _prompt(self, directory: str) -> str | End:
+        """Return what the task says is to be done."""
+        text = self._said.get("prompt")
+        if text is None:
+            name = self._said["prompt_file"]
+            found = inside(directory, name)
+            if isinstance(found, str):
+                return End("refused", ending.INPUT, (f"prompt_file {name}: {found}",))
+            text = found.decode("utf-8", "replace")
+        try:
+            return prompting.filled(text, self._contract.dependency, self._contract.dependencies())
+        except prompting.Missing as missing:
+            return End("refused", ending.INPUT, (str(missing),))
+
+    def _errand(self, prompt: str, opened: Opened, scene: Scene) -> Errand:
+        profile, before = self._profile, self._before
+        turns = [most for most in (profile.max_turns, self._said.get("max_turns")) if most is not None]
+        resumes = self._adapter.resumes and opened.returning and self._said.get("resume", "session") == "session"
+        feedback, session = self._contract.feedback(), ""
+        text = prompting.whole(prompt, before, feedback)
+        if before is not None and resumes and is_word(before.session):
+            session, text = before.session, prompting.going_on(before, feedback)
+            self._counted = before.used
+        return Errand(
+            prompt=text,
+            workspace=opened.directory,
+            home=opened.home,
+            model=self._said.get("model") or profile.model,
+            session=session,
+            max_turns=min(turns) if turns else None,
+            args=profile.args,
+            command=profile.command,
+            env=_for_adapter(scene.env, profile.env),
+        )
+
+    def _turns(self, errand: Errand, scene: Scene) -> Trouble | None:
+        """Run the agent, and again with the answer when it asked something. Errors: OSError, SpoolError."""
+        profile, heard = self._profile, self._heard
+        bounds = Bounds(profile.start_timeout or profile.idle_timeout, profile.idle_timeout)
+        for _ in range(QUESTIONS_MAX):
+            start = self._adapter.start(errand)
+            for path, text in start.files.items():
+                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+                with open(path, "w", encoding="utf-8", opener=_private) as file:
+                    file.write(text)
+            turn = take_turn(self._adapter, start, scene, heard, bounds)
+            ended = None if turn.code is None else self._adapter.ended(turn.code, turn.errors)
+            trouble = ending.trouble_of(heard, turn, ended)
+            if trouble is not None or heard.asked is None or self._stopped():
+                return trouble
+            question = str(heard.asked.get("text") or "")
+            answer = ask(self._contract.root, heard.asked, profile.ask_timeout, self._stopped)
+            if isinstance(answer, Trouble):
+                return answer
+            told = prompting.answered(question, answer.text, answer.by)
+            session = heard.session if self._adapter.resumes and is_word(heard.session) else ""
+            errand = replace(errand, session=session, prompt=told if session else f"{errand.prompt}\n\n{told}")
+            heard.again()
+        return Trouble("refusal", f"it asked {QUESTIONS_MAX} questions in one attempt")
+
+    def _judge(self, scene: Scene) -> list[str]:
+        """Return why the work is not accepted. Errors: SpoolError."""
+        profile, said = self._profile, self._said
+
+        def run(words: Sequence[str]) -> Ran:
+            self._doing = f"checking: {words[-1]}"
+            return run_command(words, scene, profile.accept_timeout)
+
+        for accept, success_if in (
+            (profile.accept, profile.success_if),
+            (said.get("accept") or (), said.get("success_if") or {}),
+        ):
+            self._checks += judge(accept, success_if, self._heard.text, scene.directory, run)
+        return [check.reason for check in self._checks if check.why]
+
+    def _report(self, *, now: bool = False) -> None:
+        used = ending.figures(self._used())
+        said: dict[str, Any] = {"text": self._doing or self._heard.last, "session": self._heard.session, **used}
+        self._contract.progress({name: value for name, value in said.items() if value}, now=now)
+
+    def _used(self) -> Usage | None:
+        """Return what this attempt used: of a session that is resumed, only what came since."""
+        earlier = ending.read_usage(self._counted) if self._adapter.counting == "last" else None
+        return since(self._heard.usage, earlier)
+
+    def _message(self, prompt: str) -> str:
+        title = self._contract.task.name or next(iter(prompt.split("\n", 1)), "")
+        return f"{self._contract.name}: {title.strip()[:72]}\n\nTask: {self._contract.attempt}"
+
+    def _leave(self, end: End) -> int:
+        """Leave the result; returns the exit code."""
+        checks = [check.plain() for check in self._checks]
+        result = ending.result_of(end, self._heard, self._used(), self._saved.changed, checks, self._saved.ref)
+        for reason in end.reasons:
+            _say(f"{end.outcome}: {reason}")
+        try:
+            self._contract.result(result)
+        except OSError as error:
+            return _give_up(f"its result cannot be written: {error}", 1 if error.errno != errno.ENOENT else end.code)
+        return end.code
+
+
+def _for_adapter(env: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that count more than an adapter's own. They do not say where the files of this worker's
+    user are, unless the profile does.
+    """
+    mine = ("HOME", "TMPDIR", "XDG_", "SPOOL_")
+    return {**{name: value for name, value in env.items() if not name.startswith(mine)}, **own}
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _give_up(why: str, code: int) -> int:
+    _say(why)
+    return code
+
+
+def _say(text: str) -> None:
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"spoold.agents: {text}\n")

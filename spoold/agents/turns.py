@@ -1,0 +1,162 @@
+"""One turn of an agent: its program runs, and what it says is read, until it ends or has to be ended.
+
+Law: a turn never hangs. It is ended when it falls silent, when it hides a spent quota behind retries of its own, and
+when it stays after it said that it is done.
+
+Touches: the clock, the terminal.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from spoold.agents.accepting import OUTPUT_MAX, Ran
+from spoold.agents.adapters.adapter import Adapter, Event, Start, Trouble
+from spoold.agents.ending import Turn
+from spoold.agents.heard import Heard
+from spoold.agents.places import Sandbox
+from spoold.agents.program import Program
+from spoold.protocol.errors import SpoolError
+
+# How often (s) it is looked whether a turn has to end.
+LOOK_S = 0.2
+# For how long (s) an agent may stay after it said that it is done, or that it cannot go on; and how long it may try a
+# quota by itself before that counts as spent.
+LINGER_S, SETTLE_S, PATIENCE_S = 10.0, 5.0, 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """start_s: until its first word; idle_s: the longest silence; both in seconds."""
+
+    start_s: float
+    idle_s: float
+
+
+class CannotStart(SpoolError):
+    """A program cannot be started. code: the exit code that says so, as a shell has it."""
+
+    def __init__(self, program: str, error: OSError) -> None:
+        codes = {errno.ENOENT: 127, errno.EACCES: 126, errno.ENOEXEC: 126}
+        self.code = codes.get(error.errno or 0, 1)
+        super().__init__(f"{program} cannot be started: {error.strerror or error}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where programs run: the sandbox, the directory, the home, and the variables. stopped: whether the attempt has
+    to end; alive: called now and then while one runs.
+    """
+
+    sandbox: Sandbox
+    directory: str
+    home: str
+    env: Mapping[str, str]
+    stopped: Callable[[], bool]
+    alive: Callable[[], None]
+
+    def program(self, start: Start) -> Program:
+        """Start a program. Errors: CannotStart, SpoolError."""
+        # Some programs take PWD for the folder in which they are, whatever the kernel says.
+        variables = {**self.env, **start.env, "PWD": self.directory}
+        argv, env = self.sandbox.wrap(start.argv, self.directory, self.home, variables)
+        try:
+            return Program(argv, self.directory, env, start.stdin, start.logs)
+        except OSError as error:
+            raise CannotStart(argv[0], error) from error
+
+
+def take_turn(adapter: Adapter, start: Start, scene: Scene, heard: Heard, bounds: Bounds) -> Turn:
+    """Run the agent once; what it says is in `heard`. Errors: CannotStart, SpoolError."""
+    program = scene.program(start)
+    watch = _Watch(heard, bounds)
+    try:
+        while not program.over:
+            lines = program.heard(LOOK_S)
+            for source, line in lines:
+                if source == "errors":
+                    _print(line, errors=True)
+                said = adapter.read if source == "out" else adapter.read_log
+                for event in said(line, time.time()):
+                    heard.take(event)
+                    _tell(event)
+            scene.alive()
+            why = "it was stopped" if scene.stopped() else watch.look(bool(lines))
+            if why is not None:
+                return Turn(0 if heard.done and not why else None, why, program.errors)
+        return Turn(program.code, "", program.errors)
+    finally:
+        program.end()
+
+
+class _Watch:
+    """Knows when a turn has to end."""
+
+    def __init__(self, heard: Heard, bounds: Bounds) -> None:
+        self._heard, self._bounds = heard, bounds
+        self._last = time.monotonic()
+        self._troubled: float | None = None
+        self._done: float | None = None
+        self._spoke = False
+
+    def look(self, heard_something: bool) -> str | None:
+        """Return why it has to end now, '' where what it said is reason enough; None if it goes on."""
+        now, heard, bounds = time.monotonic(), self._heard, self._bounds
+        if heard_something:
+            self._last, self._spoke = now, True
+        self._done = (self._done or now) if heard.done else None
+        self._troubled = (self._troubled or now) if heard.trouble is not None else None
+        if self._done is not None and now - self._done > LINGER_S:
+            return ""
+        if heard.trouble is not None and self._troubled is not None:
+            patience = _patience(heard.trouble, bounds)
+            if now - self._troubled > patience:
+                return ""
+        most = bounds.idle_s if self._spoke else bounds.start_s
+        return f"it said nothing for {most:g} s" if now - self._last > most else None
+
+
+def _patience(trouble: Trouble, bounds: Bounds) -> float:
+    """Return how long (s) an agent may try to get over a trouble."""
+    if trouble.fault not in ("quota", "rate"):
+        return SETTLE_S if trouble.final else bounds.idle_s
+    hopeless = trouble.until is not None and trouble.until - time.time() > PATIENCE_S
+    return SETTLE_S if trouble.final or hopeless else PATIENCE_S
+
+
+def run_command(words: Sequence[str], scene: Scene, within_s: float) -> Ran:
+    """Run a command that judges the agent's work. Errors: CannotStart, SpoolError."""
+    program, give_up_at = scene.program(Start(tuple(words))), time.monotonic() + within_s
+    kept = ""
+    try:
+        while not program.over:
+            said = [line for _, line in program.heard(LOOK_S)]
+            kept = "\n".join([kept, *said] if kept else said)[-2 * OUTPUT_MAX :]
+            scene.alive()
+            if scene.stopped() or time.monotonic() > give_up_at:
+                return Ran(None, kept)
+        return Ran(program.code, kept)
+    finally:
+        program.end()
+
+
+def _tell(event: Event) -> None:
+    """Print what was said, for the log of the attempt."""
+    if event.text:
+        _print(event.text)
+    if event.tool:
+        _print(f"[tool] {event.tool}")
+    if event.trouble is not None:
+        _print(f"[{event.trouble.fault}] {event.trouble.message}")
+
+
+def _print(text: str, *, errors: bool = False) -> None:
+    with suppress(OSError, ValueError):
+        stream = sys.stderr if errors else sys.stdout
+        stream.write(f"{text.encode('utf-8', 'replace').decode()}\n")
+        stream.flush()

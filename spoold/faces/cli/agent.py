@@ -1,0 +1,136 @@
+"""`spool agent`: a task for an agent, from a prompt on the command line.
+
+Law: it makes the same task as a file with `agent` and `prompt` does. stdout has the id, or with --wait the agent's
+words, and nothing else.
+
+Touches: the terminal.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spoold.faces.cli import completing, drafting, output
+from spoold.faces.cli.group import TASK_FAILED
+from spoold.faces.cli.session import session
+
+if TYPE_CHECKING:
+    from spoold.client.spool_client import SpoolClient
+
+EPILOG = """Example: spool agent coder 'Fix the typo in README.md' --accept 'make test'
+
+Example: spool agent coder - --after plan --batch nightly < prompt.md
+
+Example: spool agent reviewer 'Review this plan: {deps.plan.output}' --after plan --wait"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("agent", epilog=EPILOG)(agent)
+
+
+def agent(
+    ctx: typer.Context,
+    profile: Annotated[
+        str,
+        typer.Argument(
+            metavar="AGENT", help="A profile; `spool agents` lists them.", autocompletion=completing.types
+        ),
+    ],
+    prompt: Annotated[
+        str, typer.Argument(metavar="PROMPT", help="What it is to do; - reads it from standard input.")
+    ],
+    repo: Annotated[
+        str | None,
+        typer.Option("--repo", metavar="REPO", help="The repository that it works on, where the profile allows it."),
+    ] = None,
+    base: Annotated[
+        str | None, typer.Option("--base", metavar="BRANCH", help="The branch that its work begins with.")
+    ] = None,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option("--accept", metavar="CMD", help="A command that must succeed after it. Repeatable."),
+    ] = None,
+    must_change: Annotated[
+        bool, typer.Option("--must-change", help="It must change a file, else it has failed.")
+    ] = False,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="MODEL", help="Its model, where the profile allows it.")
+    ] = None,
+    max_turns: Annotated[
+        int | None, typer.Option("--max-turns", min=1, metavar="N", help="How many turns it may take.")
+    ] = None,
+    task_id: drafting.ID = None,
+    name: drafting.NAME = None,
+    priority: drafting.PRIORITY = None,
+    after: drafting.AFTER = None,
+    timeout: drafting.TIMEOUT = None,
+    retries: drafting.RETRIES = None,
+    locks: drafting.LOCKS = None,
+    batch: drafting.BATCH = None,
+    cwd: drafting.CWD = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for it, and print its words; exit 1 if it failed.")
+    ] = False,
+    as_json: output.JsonOption = False,
+) -> None:
+    """Submit a task for an agent.
+
+    In the prompt, {deps.ID.output} becomes the output of a task that it comes after. What the agent reports is not
+    believed: the commands of --accept run afterwards, where it worked. If one fails, the task is tried again, and the
+    agent gets the reasons."""
+    options = drafting.Options(None, None, task_id, name, priority, after, timeout, retries, None, batch, None, cwd)
+    fields = replace(options, locks=locks).fields()
+    place = _given(repo=_absolute(repo), base=base) or None
+    said = _given(
+        accept=list(accept or ()) or None,
+        must_change=must_change or None,
+        model=model,
+        max_turns=max_turns,
+        workspace=place,
+    )
+    with session(ctx).spool() as spool:
+        text = _prompt(spool) if prompt == "-" else prompt
+        with drafting.naming_options(fields):
+            submitted = spool.submit_from("the task", {"agent": profile, "prompt": text, **said, **fields})
+        drafting.warn_of_room(spool)
+        if not wait:
+            output.print_json({"id": submitted}) if as_json else output.print_line(submitted)
+            return
+        _wait(spool, submitted, as_json=as_json)
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _prompt(spool: SpoolClient) -> str:
+    from spoold.faces.cli.values import standard_input
+
+    return standard_input(spool.store.settings.drop.max_bytes)
+
+
+def _absolute(repo: str | None) -> str | None:
+    """Return a local path as an absolute one, since a worker does not know the caller's directory."""
+    return os.path.abspath(repo) if repo and repo.startswith(".") else repo
+
+
+def _wait(spool: SpoolClient, task_id: str, *, as_json: bool) -> None:
+    from spoold.faces.cli.progress import wait_with_bar
+    from spoold.faces.cli.wait import report_failures
+
+    output.remark(task_id)
+    results = wait_with_bar(spool, [task_id], None)
+    if as_json:
+        output.print_json(results)
+    else:
+        said = results[task_id].output
+        words = said.get("text") if isinstance(said, dict) else said
+        if words:
+            output.print_line(str(words))
+    if report_failures(spool, results):
+        raise typer.Exit(TASK_FAILED)

@@ -1,0 +1,44 @@
+"""`spool agents`: the profiles of all live workers.
+
+Law: every profile that a heartbeat names is shown, also one that takes no task now, with the reason.
+
+Touches: the terminal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import typer
+
+from spoold.faces.cli.output import JsonOption, one_line, print_json, print_prose, print_table, sentence
+from spoold.faces.cli.session import session
+
+EPILOG = """Example: spool agents"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("agents", epilog=EPILOG)(agents)
+
+
+def agents(ctx: typer.Context, as_json: JsonOption = False) -> None:
+    """List the agents that live workers offer.
+
+    A worker offers those for which its configuration has a profile, [agents.NAME]. A reason is given for one that
+    takes no task now, such as a program that is not there or a quota that is used up."""
+    with session(ctx).spool() as spool:
+        found = spool.agents()
+    if as_json:
+        print_json([asdict(one) for one in found])
+    elif not found:
+        print_prose("no live worker has a profile; [agents.NAME] in a worker's configuration makes one")
+    else:
+        rows = [
+            (one.agent, one_line(one.cli, 40), one_line(one.model, 40) or "-", one.worker, str(one.running))
+            for one in found
+        ]
+        print_table(("AGENT", "CLI", "MODEL", "WORKER", "RUNNING"), rows)
+        for one in found:
+            if one.trouble:
+                print_prose(f"{one.agent} on {one.worker}: {sentence(one.trouble)}", "  ")

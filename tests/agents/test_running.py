@@ -1,0 +1,355 @@
+"""One attempt of an agent: `python -m spoold.agents` with a scripted agent, from the prompt to the result."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.agents.attempts import Desk
+
+WRITES = """
+import sys
+prompt = sys.stdin.read()
+open("out.md", "w").write(prompt)
+print("SPOOL:SESSION " + '{"id": "s-1"}')
+print('SPOOL:USAGE {"tokens_in": 10, "tokens_out": 2, "tokens_cached": 500, "cost_usd": 0.25}')
+print('SPOOL:USAGE {"tokens_in": 5, "tokens_out": 1, "cost_usd": 0.5}')
+print('SPOOL:COMPLETED {"text": "wrote it"}')
+"""
+
+
+def test_what_it_says_becomes_the_result(tmp_path: Path) -> None:
+    ended = Desk(tmp_path, WRITES).run(prompt="Fix it.")
+    assert ended.code == 0, ended.said
+    assert {**ended.result, "usage": None} == {
+        "outcome": "done",
+        "text": "wrote it",
+        "session": "s-1",
+        "reasons": [],
+        "changed_files": ["out.md"],
+        "tools": 0,
+        "tokens_used": 18,
+        "cost_usd": 0.75,
+        "usage": None,
+    }
+    assert ended.result["usage"]["cost"] == "reported"
+    assert ended.result["usage"]["tokens_cached"] == 500
+    assert ended.progress["tokens_used"] == 18
+    assert "wrote it" in ended.said, "and the log of the attempt shows its words"
+
+
+@pytest.mark.parametrize("prompt", ["-la --yolo", "x" * (1 << 20), "a\n\0b {deps} {model}"])
+def test_a_prompt_arrives_whole(tmp_path: Path, prompt: str) -> None:
+    desk = Desk(tmp_path, WRITES)
+    assert desk.run(prompt=prompt).code == 0
+    assert (desk.work / "out.md").read_text() == prompt
+
+
+def test_a_prompt_that_nobody_reads_holds_nothing_up(tmp_path: Path) -> None:
+    ended = Desk(tmp_path, "print('no need')").run(prompt="x" * (1 << 20))
+    assert (ended.code, ended.result["outcome"], ended.result["text"]) == (0, "no_change", "no need")
+
+
+def test_a_prompt_may_stand_in_a_file_of_the_workspace_and_nowhere_else(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, WRITES, cwd=tmp_path / "repo")
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "secret").write_text("a key")
+    (tmp_path / "repo" / "plan.md").write_text("Do {deps.a.output}.")
+    os.symlink(tmp_path / "secret", tmp_path / "repo" / "link.md")
+    desk.deps = {"a": {"output": "that"}}
+    assert desk.run(prompt_file="plan.md").code == 0
+    assert (tmp_path / "repo" / "out.md").read_text() == "Do that."
+    ended = desk.run(prompt_file="link.md")
+    assert (ended.code, ended.result["reasons"]) == (64, ["prompt_file link.md: it is not in the workspace"])
+
+
+def test_results_of_earlier_tasks_come_into_the_prompt(tmp_path: Path) -> None:
+    deps = {
+        "plan.1": {"output": {"outcome": "done", "text": "the {deps.b.output} plan", "n": 7}},
+        "b": {"output": [1]},
+    }
+    desk = Desk(tmp_path, WRITES, deps=deps)
+    desk.run(prompt="{deps.plan.1.output} | {deps.plan.1.output.n} | {deps.B.output} | {other}")
+    assert (desk.work / "out.md").read_text() == "the {deps.b.output} plan | 7 | [1] | {other}"
+    ended = desk.run(prompt="{deps.c.output}")
+    assert ended.code == 64
+    assert "no result of c (there are: b, plan.1)" in ended.result["reasons"][0]
+    assert desk.run(prompt="{deps.plan.1.output.m}").code == 64
+
+
+FAILS: list[tuple[str, int, str, str]] = [
+    ("", 1, "failed", "said nothing and changed nothing"),
+    ("print('[API Error: Connection error.]')", 1, "failed", "API Error"),
+    ("import sys; print('x'); sys.exit(3)", 1, "failed", "exit code 3"),
+    ("""print('SPOOL:FAILED {"reason": "no key", "fault": "auth"}')""", 77, "refused", "auth: no key"),
+    ("""print('SPOOL:FAILED {"reason": "what?", "fault": "input"}')""", 64, "refused", "input: what?"),
+    ("""print('SPOOL:FAILED {"reason": "too long", "fault": "context"}')""", 65, "blocked", "context: too long"),
+    ("""print('SPOOL:BLOCKED {"reason": "no branch"}'); print("bye")""", 65, "blocked", "no branch"),
+    ("""print('SPOOL:FAILED {"reason": "net", "fault": "odd"}')""", 1, "failed", "transient: net"),
+    ("""print('SPOOL:QUESTION {"text": "Which?"}')""", 65, "blocked", "Which?"),
+    ("""print('SPOOL:FAILED {"reason": "no", "fault": "permission"}')""", 65, "blocked", "permission: no"),
+]
+
+
+@pytest.mark.parametrize(("script", "code", "outcome", "reason"), FAILS)
+def test_what_is_no_success(tmp_path: Path, script: str, code: int, outcome: str, reason: str) -> None:
+    ended = Desk(tmp_path, script).run(prompt="x")
+    assert (ended.code, ended.result["outcome"]) == (code, outcome), ended.said
+    assert reason in ended.result["reasons"][0]
+
+
+def test_a_spent_quota_names_the_limit_of_the_profile(tmp_path: Path) -> None:
+    script = """print('SPOOL:FAILED {"reason": "spent", "fault": "quota", "retry_after_s": 900}')"""
+    before = time.time()
+    ended = Desk(tmp_path, script, {"limit": "anthropic"}).run(prompt="x")
+    assert (ended.code, ended.result["quota"]["limit"]) == (75, "anthropic")
+    from datetime import datetime
+
+    until = datetime.fromisoformat(ended.result["quota"]["until"]).timestamp()
+    assert before + 895 <= until <= time.time() + 905
+    ended = Desk(tmp_path, script).run(prompt="x")
+    assert (ended.code, ended.result["retry_after_s"]) == (75, pytest.approx(900, abs=5))
+    slow = """print('SPOOL:FAILED {"reason": "slower", "fault": "rate"}')"""
+    ended = Desk(tmp_path, slow, {"limit": "anthropic"}).run(prompt="x")
+    assert (ended.code, ended.result["retry_after_s"]) == (75, 30)
+    assert "quota" not in ended.result
+
+
+def test_an_agent_that_stays_after_a_spent_quota_is_ended(tmp_path: Path) -> None:
+    script = """
+import time
+print('SPOOL:FAILED {"reason": "spent", "fault": "quota"}', flush=True)
+while True:
+    time.sleep(0.1)
+    print('SPOOL:PROGRESS {"text": "trying again"}', flush=True)
+"""
+    began = time.monotonic()
+    ended = Desk(tmp_path, script, {"limit": "anthropic"}).run(prompt="x")
+    assert (ended.code, ended.result["quota"]) == (75, {"limit": "anthropic"})
+    assert time.monotonic() - began < 30
+
+
+# Of this process alone: other tests run beside it.
+LONG = f"7531.{os.getpid()}"
+HANGS = f"""
+import os, subprocess, sys, time
+subprocess.Popen(["sleep", "{LONG}"], start_new_session=True)
+open("began", "w").close()
+print("thinking", flush=True)
+time.sleep(7531)
+"""
+
+
+def survivors() -> list[psutil.Process]:
+    return [one for one in psutil.process_iter(["cmdline"]) if one.info["cmdline"] == ["sleep", LONG]]
+
+
+def test_a_silent_agent_is_ended_with_all_its_processes(tmp_path: Path) -> None:
+    ended = Desk(tmp_path, HANGS, {"idle_timeout": 1}).run(prompt="x")
+    assert (ended.code, ended.result["outcome"]) == (1, "failed")
+    assert ended.result["reasons"] == ["transient: it said nothing for 1 s"]
+    assert ended.result["changed_files"] == ["began"]
+    assert not survivors()
+
+
+def test_one_that_never_says_a_word_has_its_own_bound(tmp_path: Path) -> None:
+    ended = Desk(tmp_path, "import time; time.sleep(60)", {"start_timeout": 0.5}).run(prompt="x")
+    assert ended.result["reasons"] == ["transient: it said nothing for 0.5 s"]
+
+
+def test_a_stop_saves_what_there_is(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, HANGS)
+    process = desk.start({"prompt": "x"})
+    until = time.monotonic() + 30
+    while not (desk.work / "began").exists():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=30)
+    ended = desk.ended(process.returncode, said)
+    assert (ended.code, ended.result["text"], ended.result["changed_files"]) == (143, "thinking", ["began"])
+    assert not survivors()
+
+
+def test_a_background_process_does_not_outlive_the_agent_nor_hold_its_end_up(tmp_path: Path) -> None:
+    script = f"import subprocess\nsubprocess.Popen(['sleep', '{LONG}'], start_new_session=True)\nprint('done')"
+    began = time.monotonic()
+    assert Desk(tmp_path, script).run(prompt="x").code == 0
+    assert not survivors()
+    assert time.monotonic() - began < 30
+
+
+def test_a_program_that_is_not_there_is_for_another_worker(tmp_path: Path) -> None:
+    ended = Desk(tmp_path, "", {"command": ["/nowhere/agent"]}).run(prompt="x")
+    assert (ended.code, ended.result["outcome"]) == (127, "failed")
+    assert ended.result["reasons"] == ["/nowhere/agent cannot be started: No such file or directory"]
+
+
+@pytest.mark.parametrize("more", [{"sandbox": "bwrap9"}, {"workspace": {"kind": "odd"}}])
+def test_what_is_not_there_is_never_left_out(tmp_path: Path, more: dict[str, Any]) -> None:
+    ended = Desk(tmp_path, WRITES, more).run(prompt="x")
+    assert ended.code == 126
+    assert not list((tmp_path / "attempt" / "work").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("task", "line"),
+    [
+        ({"accept": ["true"]}, "allow_accept = true"),
+        ({"success_if": {"command": ["true"]}}, "allow_accept = true"),
+        ({"model": "big"}, 'allow_models = ["big"]'),
+        ({"workspace": {"repo": "/srv/a"}}, 'allow_repos = ["/srv/a"]'),
+    ],
+)
+def test_a_task_that_asks_for_more_is_refused_with_the_line_to_add(
+    tmp_path: Path, task: dict[str, Any], line: str
+) -> None:
+    ended = Desk(tmp_path, WRITES).run(prompt="x", **task)
+    if "workspace" in task:
+        assert ended.code == 126, "nor is there a workspace"
+        return
+    assert (ended.code, ended.result["outcome"]) == (64, "refused")
+    assert line in ended.result["reasons"][0]
+    assert not list((tmp_path / "attempt" / "work").iterdir())
+
+
+def test_conditions_are_tried_where_the_agent_worked(tmp_path: Path) -> None:
+    profile = {"accept": ["test -s out.md"], "allow_accept": True}
+    task = {"accept": [["grep", "-c", "nothing", "out.md"]], "success_if": {"file": "out.md", "regex": "^wro.e$"}}
+    ended = Desk(tmp_path, WRITES, profile).run(prompt="wrote", **task)
+    assert (ended.code, ended.result["outcome"], ended.result["code"]) == (1, "not_accepted", "NOT_ACCEPTED")
+    assert ended.result["reasons"] == ["grep -c nothing out.md: exit code 1\n0"]
+    assert [check["holds"] for check in ended.result["checks"]] == [True, True, True, False]
+    assert Desk(tmp_path, WRITES, profile).run(prompt="wrote", accept=["grep wrote out.md"]).code == 0
+
+
+def test_it_must_change_something(tmp_path: Path) -> None:
+    ended = Desk(tmp_path, "print('all is well')", {"must_change": True}).run(prompt="x")
+    assert (ended.code, ended.result["outcome"]) == (1, "not_accepted")
+    assert "it changed no file" in ended.result["reasons"][0]
+    ended = Desk(tmp_path, "print('all is well')").run(prompt="x", must_change=True)
+    assert ended.result["outcome"] == "not_accepted"
+
+
+def test_the_next_attempt_gets_the_reasons(tmp_path: Path) -> None:
+    previous = {
+        "attempt": 1,
+        "status": "failure",
+        "error": {"code": "EXIT_NONZERO", "message": "exit code 1"},
+        "output": {"outcome": "not_accepted", "session": "s-1", "reasons": ["make test: exit code 2"]},
+    }
+    desk = Desk(tmp_path, WRITES, previous=previous, feedback={"reason": "and shorter"})
+    desk.run(prompt="Fix it.")
+    said = (desk.work / "out.md").read_text()
+    assert said.startswith("Fix it.\n\nThis is another attempt. Attempt 1 did not do")
+    assert "- make test: exit code 2" in said
+    assert said.endswith("sent it back:\n\nand shorter")
+
+
+RESUMES = """
+import sys
+print("session " + sys.argv[1] + ": " + sys.stdin.read())
+print('SPOOL:SESSION {"id": "s-2"}')
+"""
+
+
+def test_a_session_that_is_still_there_is_continued_without_the_whole_prompt(tmp_path: Path) -> None:
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    desk = Desk(tmp_path, RESUMES, {"args": ["{session}"], "accept": ["false"]}, cwd=repo)
+    first = desk.run(prompt="Fix it.")
+    assert first.result["text"].startswith("session : Fix it.")
+    desk.previous = {"attempt": 1, "output": first.result}
+    second = desk.run(prompt="Fix it.")
+    assert second.result["text"].startswith("session s-2: Continue with the task")
+    assert "false: exit code 1" in second.result["text"]
+    assert "Fix it." not in second.result["text"]
+    assert "session : Fix it." in desk.run(prompt="Fix it.", resume="no").result["text"]
+    desk.previous["output"]["session"] = "$(touch /tmp/x)"
+    assert "session : Fix it." in desk.run(prompt="Fix it.").result["text"]
+
+
+def test_an_agent_finds_the_attempt_and_not_its_profile(tmp_path: Path) -> None:
+    script = "import json, os\nprint(json.dumps([dict(os.environ), os.getcwd()]))"
+    desk = Desk(tmp_path, script, {"env": {"MINE": "1"}}, env={"PWD": "/elsewhere"})
+    env, cwd = json.loads(desk.run(prompt="x").result["text"])
+    assert (env["MINE"], env["SPOOL_TASK_ID"], env["PWD"], cwd) == ("1", "t", str(desk.work), str(desk.work))
+    assert "SPOOL_AGENT_PROFILE" not in env
+
+
+def test_a_home_is_private_and_stays_only_where_the_work_does(tmp_path: Path) -> None:
+    script = """
+import os, sys
+home = sys.argv[1]
+print(len(os.listdir(home)), oct(os.stat(home).st_mode & 0o777))
+open(os.path.join(home, "session"), "w").close()
+"""
+    homes = tmp_path / "state" / "spoold" / "agents" / "homes"
+    desk = Desk(tmp_path, script, {"args": ["{home}"], "must_change": True})
+    assert [desk.run(prompt="x").result["text"] for _ in range(2)] == ["0 0o700"] * 2
+    assert not list(homes.iterdir())
+    desk.cwd = tmp_path / "repo"
+    desk.cwd.mkdir()
+    assert [desk.run(prompt="x").result["text"] for _ in range(2)] == ["0 0o700", "1 0o700"]
+    (old,) = homes.iterdir()
+    os.rename(old, homes / "of-another-task")
+    os.utime(homes / "of-another-task", (1, 1))
+    assert desk.run(prompt="x", must_change=False).code == 1
+    assert [one.name for one in homes.iterdir()] == [old.name], "what nobody came back for is removed"
+    desk.profile = {"args": ["{home}"]}
+    assert desk.run(prompt="x").result["outcome"] == "no_change"
+    assert not list(homes.iterdir()), "nor is one kept when no attempt follows"
+
+
+COUNTS_ON = """
+import sys
+from spoold.agents.adapters.generic import Generic
+from spoold.agents.running import main
+Generic.counting = "last"
+sys.exit(main())
+"""
+
+
+def test_an_agent_that_counts_on_in_its_session_is_counted_once(tmp_path: Path) -> None:
+    script = """
+print('SPOOL:SESSION {"id": "s"}')
+print('SPOOL:USAGE {"tokens_in": 500, "tokens_out": 50, "cost_usd": 3}')
+print("done")
+"""
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    desk = Desk(tmp_path, script, {"accept": ["false"]}, cwd=repo)
+    used = {"tokens_in": 400, "tokens_out": 10, "tokens_cached": 0, "cost_usd": 2.0, "cost": "reported"}
+    desk.previous = {"attempt": 1, "output": {"session": "s", "session_usage": used}}
+    env = desk.environment({"prompt": "x"})
+    for expected in ((550, 3.0), (140, 1.0)):  # only the second one finds a home of the first
+        done = subprocess.run([sys.executable, "-c", COUNTS_ON], env=env, cwd=repo, timeout=60, check=False)
+        result = desk.ended(done.returncode, "").result
+        assert (result["tokens_used"], result["cost_usd"], result["session_usage"]["tokens_in"]) == (*expected, 500)
+
+
+def test_a_result_that_is_too_large_loses_words_and_no_facts(tmp_path: Path) -> None:
+    script = "print('a' * (900 << 10))\nprint('é' * (1 << 20))"
+    ended = Desk(tmp_path, script).run(prompt="x")
+    assert ended.code == 0
+    assert len(json.dumps(ended.result, ensure_ascii=False).encode()) < 4 << 20
+    assert ended.result["text"].endswith("é")
+
+
+def test_no_profile_and_no_prompt_begin_nothing(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, WRITES, env={"SPOOL_AGENT_PROFILE": "{}"})
+    assert desk.run(prompt="x").code == 64
+    desk = Desk(tmp_path, WRITES)
+    process = desk.start({"agent": None, "type": "coder", "prompt": None, "input": {"prompt": 7}})
+    said, _ = process.communicate(timeout=30)
+    assert process.returncode == 64
+    assert "Fix:" in said
