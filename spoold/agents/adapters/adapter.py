@@ -11,7 +11,8 @@ from typing import ClassVar, Literal, Protocol
 
 Fault = Literal["quota", "rate", "auth", "input", "context", "refusal", "transient", "permission", "budget"]
 Cost = Literal["reported", "estimated", "unknown"]
-# Whether the usage events of one attempt are to be summed, or the last one says all.
+# Whether the usage events of one attempt are to be summed, or the last one says all: in a resumed session, also
+# what earlier attempts used.
 Counting = Literal["sum", "last"]
 
 

@@ -1,0 +1,69 @@
+"""claude: `claude -p --output-format stream-json`, with its settings and its sessions in the private home.
+
+Law: nobody is asked. Of the repository it reads no settings and no MCP servers: both name programs, which it would
+start unasked.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import ClassVar
+
+from spoold.agents.adapters.adapter import Adapter, Counting, Errand, Event, Start, Trouble
+from spoold.agents.adapters.memory import Memory
+from spoold.agents.adapters.stream import Stream
+
+# Edits within the workspace and commands are allowed. What else would be a question is denied: nobody is asked.
+SETTINGS = {"permissions": {"defaultMode": "acceptEdits", "allow": ["Bash", "WebFetch", "WebSearch"]}}
+
+
+class Claude:
+    """Its result has the tokens of the attempt, and a cost that it estimates itself. In a session that is resumed the
+    cost is that of all its attempts: it is left out."""
+
+    name: ClassVar[str] = "claude"
+    program: ClassVar[str] = "claude"
+    recorded: ClassVar[str] = (
+        "claude 2.1.332, played against a scripted model; its limit events from the documentation"
+    )
+    counting: ClassVar[Counting] = "sum"
+    resumes: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self._memory = Memory()
+        self._stream = Stream(self._memory, cached_within=False)
+
+    def start(self, errand: Errand) -> Start:
+        """The prompt goes to stdin."""
+        home = f"{errand.home}/.claude"
+        self._stream.resumed = bool(errand.session)
+        argv = [*(errand.command or (self.program,)), "-p", "--output-format", "stream-json", "--verbose"]
+        argv += ["--setting-sources", "user", "--strict-mcp-config"]
+        argv += ["--model", errand.model] if errand.model else []
+        argv += ["--max-turns", str(errand.max_turns)] if errand.max_turns is not None else []
+        argv += ["--resume", errand.session] if errand.session else []
+        env = {
+            "HOME": errand.home,
+            "CLAUDE_CONFIG_DIR": home,
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+        }
+        files = {f"{home}/settings.json": json.dumps(SETTINGS, indent=1)}
+        return Start((*argv, *errand.args), errand.prompt, env | dict(errand.env), files)
+
+    def read(self, line: str, now: float) -> list[Event]:
+        """Events of `stream-json`."""
+        return self._stream.read(line, now)
+
+    def read_log(self, line: str, now: float) -> list[Event]:
+        """Nothing: it says in its output when it tries again."""
+        return []
+
+    def ended(self, code: int, errors: str) -> Trouble | None:
+        """It ends with 1 after every error."""
+        return self._memory.ended(code, errors)
+
+
+def make() -> Adapter:
+    """Return an adapter for one attempt."""
+    return Claude()

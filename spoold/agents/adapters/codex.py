@@ -1,0 +1,122 @@
+"""codex: `codex exec --json`, without a settings file: all that it needs stands on its command line.
+
+Its home must not lie in the folder for temporary files: its sandbox then has no helper program, and no command runs.
+So it gets a folder of its own for those. A time of day in its texts has no zone, and is in the machine's.
+
+Law: nobody is asked. A repository's settings, rules and MCP servers are not loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import ClassVar
+
+from spoold.agents.adapters import faults, lines, resets
+from spoold.agents.adapters.adapter import Adapter, Counting, Errand, Event, Start, Trouble, Usage
+from spoold.agents.adapters.memory import Memory
+
+# `-c` and not the options: the options of a profile may say otherwise, and `resume` does not know them all.
+SETTINGS = (
+    'approval_policy="never"',
+    'sandbox_mode="workspace-write"',
+    "sandbox_workspace_write.exclude_slash_tmp=true",
+    "features.plugins=false",
+)
+# It hides how long it waits, up to days. This part of its log, on stderr, says it, and nothing else.
+LOG = "codex_core::responses_retry=warn"
+_RETRY = re.compile(r"retrying sampling request \(\d+/\d+ in ([\d.]+)(ms|s|m|h)\).*?sampling_error=(.*)")
+_NO_TOOLS = ("agent_message", "reasoning", "error", "todo_list")
+
+
+class Codex:
+    """Usage is said once per turn, and is that of the whole thread."""
+
+    name: ClassVar[str] = "codex"
+    program: ClassVar[str] = "codex"
+    recorded: ClassVar[str] = "codex 0.169.0, played against a scripted model"
+    counting: ClassVar[Counting] = "last"
+    resumes: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self._memory = Memory()
+
+    def start(self, errand: Errand) -> Start:
+        """The prompt goes to stdin. With OPENAI_BASE_URL the model is asked there, with OPENAI_API_KEY."""
+        argv = [*(errand.command or (self.program,)), "exec"]
+        argv += ["resume"] if errand.session else []
+        argv += ["--json", "--skip-git-repo-check", "--ignore-rules"]
+        settings = list(SETTINGS)
+        base = errand.env.get("OPENAI_BASE_URL", "")
+        if base:
+            provider = {"name": "spool", "base_url": base, "env_key": "OPENAI_API_KEY", "wire_api": "responses"}
+            inline = ",".join(f"{key}={json.dumps(value)}" for key, value in provider.items())
+            settings += ['model_provider="spool"', f"model_providers.spool={{{inline}}}"]
+        for setting in settings:
+            argv += ["-c", setting]
+        argv += ["-m", errand.model] if errand.model else []
+        argv += [*errand.args, errand.session, "-"] if errand.session else [*errand.args, "-"]
+        files = {f"{errand.home}/.codex/.spool": "", f"{errand.home}/tmp/.spool": ""}
+        env = {"HOME": errand.home, "CODEX_HOME": f"{errand.home}/.codex", "TMPDIR": f"{errand.home}/tmp"}
+        return Start(tuple(argv), errand.prompt, env | {"RUST_LOG": LOG} | dict(errand.env), files)
+
+    def read(self, line: str, now: float) -> list[Event]:
+        """Events of `--json`."""
+        self._memory.now = now
+        return [event for found in lines.objects(line) for event in self._event(found, now)]
+
+    def _event(self, found: dict[str, object], now: float) -> list[Event]:
+        match found.get("type"):
+            case "thread.started":
+                return self._memory.session(found.get("thread_id"))
+            case "item.completed":
+                return self._item(lines.inner(found, "item"))
+            case "turn.completed":
+                usage = lines.inner(found, "usage")
+                cached = lines.count(usage.get("cached_input_tokens"))
+                fresh = max(0, lines.count(usage.get("input_tokens")) - cached)
+                spent = Usage(fresh, lines.count(usage.get("output_tokens")), cached)
+                return [Event(usage=spent), *self._memory.done()]
+            case "turn.failed":
+                return self._memory.erred(faults.trouble(lines.text(lines.inner(found, "error").get("message")), now))
+            case "error":  # the same words come again in turn.failed, unless it tries again
+                message = lines.text(found.get("message"))
+                return self._memory.erred(faults.retrying(message, now)) if message.startswith("Reconnecting") else []
+        return []
+
+    def _item(self, item: dict[str, object]) -> list[Event]:
+        kind = lines.text(item.get("type"))
+        if kind == "agent_message":
+            return self._memory.says(lines.text(item.get("text")))
+        if not kind or kind in _NO_TOOLS:
+            return []
+        event = Event(tool=lines.text(item.get("tool")) or kind)
+        if item.get("status") == "declined":
+            return [event, *self._memory.refused("permission denied: the command was declined")]
+        output = lines.text(item.get("aggregated_output"))
+        if item.get("status") == "failed" and re.search(
+            r"permission denied|read-only file system", output, re.IGNORECASE
+        ):
+            return [event, *self._memory.refused(f"permission denied by the sandbox: {output}")]
+        if item.get("status") != "failed":
+            self._memory.worked()
+        return [event]
+
+    def read_log(self, line: str, now: float) -> list[Event]:
+        """Waits before it tries again, on stderr."""
+        self._memory.now = now
+        found = _RETRY.search(line)
+        if not found:
+            return []
+        again = resets.said(f"in {found[1]}{found[2]}", now)
+        return self._memory.erred(faults.retrying(found[3], now, again=again))
+
+    def ended(self, code: int, errors: str) -> Trouble | None:
+        """It ends with 1 after every error, with 2 for arguments that it does not know, and with 0 when the model
+        refused: it prints no refusal, so that nothing was said and nothing done."""
+        return self._memory.ended(code, errors, {2: "input"})
+
+
+def make() -> Adapter:
+    """Return an adapter for one attempt."""
+    return Codex()

@@ -1,0 +1,159 @@
+"""opencode: `opencode run --format json`, with its settings and its sessions in the private home.
+
+opencode hides a spent quota: it waits for as long as the provider says, up to days, and prints nothing. A plugin of
+ours, in the private home, writes each announcement of such a wait into a log, with the time at which it ends.
+
+Law: nobody is asked. A repository's settings and MCP servers are not loaded; its plugins are (see the guide).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import ClassVar
+
+from spoold.agents.adapters import faults, lines, resets
+from spoold.agents.adapters.adapter import Adapter, Cost, Counting, Errand, Event, Start, Trouble, Usage
+from spoold.agents.adapters.memory import STALE_S, Memory
+
+PLUGIN = """import { appendFileSync } from "node:fs"
+
+export const SpoolStatus = async () => ({
+  event: async ({ event }) => {
+    if (event.type === "session.status" && event.properties.status.type === "retry")
+      appendFileSync(process.env.SPOOL_AGENT_LOG, JSON.stringify({ at: Date.now(), ...event }) + "\\n")
+  },
+})
+"""
+# opencode installs a package into a folder with plugins before it loads them, unless the lock file there names it.
+LOCK = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
+QUIET = ("AUTOUPDATE", "CLAUDE_CODE", "DEFAULT_PLUGINS", "LSP_DOWNLOAD", "MODELS_FETCH", "PROJECT_CONFIG", "SHARE")
+
+
+class OpenCode:
+    """Usage is said once per step: it is to be summed."""
+
+    name: ClassVar[str] = "opencode"
+    program: ClassVar[str] = "opencode"
+    recorded: ClassVar[str] = "opencode 1.18.33, played against a scripted model"
+    counting: ClassVar[Counting] = "sum"
+    resumes: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self._memory = Memory()
+
+    def start(self, errand: Errand) -> Start:
+        """The prompt goes to stdin. With OPENAI_BASE_URL the model is asked there, whatever its name."""
+        config = f"{errand.home}/.config/opencode"
+        log = f"{errand.home}/opencode-status.jsonl"
+        base = errand.env.get("OPENAI_BASE_URL", "")
+        model = f"spool/{errand.model}" if base and errand.model else errand.model
+        files = {
+            f"{config}/opencode.json": json.dumps(_settings(errand, base), indent=1),
+            f"{config}/plugin/spool-status.js": PLUGIN,
+            f"{config}/package-lock.json": json.dumps(LOCK),
+            f"{config}/node_modules/.spool": "",
+        }
+        env = {f"OPENCODE_DISABLE_{name}": "1" for name in QUIET} | {
+            "HOME": errand.home,
+            "XDG_CONFIG_HOME": f"{errand.home}/.config",
+            "XDG_DATA_HOME": f"{errand.home}/.local/share",
+            "XDG_STATE_HOME": f"{errand.home}/.local/state",
+            "XDG_CACHE_HOME": f"{errand.home}/.cache",
+            "SPOOL_AGENT_LOG": log,
+        }
+        argv = [*(errand.command or (self.program,)), "run", "--format", "json"]
+        argv += ["-m", model] if model else []
+        argv += ["-s", errand.session] if errand.session else []
+        return Start((*argv, *errand.args), errand.prompt, env | dict(errand.env), files, (log,))
+
+    def read(self, line: str, now: float) -> list[Event]:
+        """Events of `--format json`."""
+        self._memory.now = now
+        return [event for found in lines.objects(line) for event in self._event(found, now)]
+
+    def _event(self, found: dict[str, object], now: float) -> list[Event]:
+        events = self._memory.session(found.get("sessionID"))
+        part = lines.inner(found, "part")
+        match found.get("type"):
+            case "text":
+                events += self._memory.says(lines.text(part.get("text")))
+            case "tool_use":
+                events.append(Event(tool=lines.text(part.get("tool"))))
+                state = lines.inner(part, "state")
+                if state.get("status") == "error":
+                    events += self._memory.refused(lines.text(state.get("error")))
+                else:
+                    self._memory.worked()
+            case "step_finish":
+                events.append(Event(usage=_usage(part)))
+                if part.get("reason") == "stop":
+                    events += self._memory.done()
+            case "error":
+                events += self._memory.erred(_trouble(lines.inner(found, "error"), now))
+        return events
+
+    def read_log(self, line: str, now: float) -> list[Event]:
+        """Waits, as our plugin wrote them down."""
+        events: list[Event] = []
+        for found in lines.objects(line):
+            status = lines.inner(found, "properties", "status")
+            at = resets.stamp(found.get("at"))
+            if status.get("type") == "retry" and at is not None and now - at < STALE_S:
+                message = lines.text(status.get("message"))
+                # an attempt that only ever waited has printed no event with its session
+                events += self._memory.first(lines.inner(found, "properties").get("sessionID"))
+                again = resets.stamp(status.get("next"))
+                events += self._memory.erred(faults.retrying(message, now, again=again))
+        return events
+
+    def ended(self, code: int, errors: str) -> Trouble | None:
+        """It ends with 1 after an error that it printed, and with 0 also after a refused permission."""
+        return self._memory.ended(code, errors)
+
+
+def _settings(errand: Errand, base: str) -> dict[str, object]:
+    """Every question is answered with no: nobody is there to be asked. What is no question is allowed."""
+    settings: dict[str, object] = {
+        "share": "disabled",
+        "autoupdate": False,
+        "permission": {"external_directory": "deny", "doom_loop": "deny", "question": "deny"},
+    }
+    if errand.max_turns is not None:
+        settings["agent"] = {"build": {"steps": errand.max_turns}}
+    if base and errand.model:
+        options = {"baseURL": "{env:OPENAI_BASE_URL}", "apiKey": "{env:OPENAI_API_KEY}"}
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "spool",
+            "options": options,
+            "models": {errand.model: {}},
+        }
+        settings["provider"] = {"spool": provider}
+    return settings
+
+
+def _usage(part: dict[str, object]) -> Usage:
+    tokens, cache = lines.inner(part, "tokens"), lines.inner(part, "tokens", "cache")
+    price = part.get("cost")
+    cost = float(price) if isinstance(price, int | float) else 0.0
+    kind: Cost = "estimated" if cost else "unknown"  # it is 0 for a model whose price is not known
+    return Usage(
+        lines.count(tokens.get("input")) + lines.count(cache.get("write")),
+        lines.count(tokens.get("output")) + lines.count(tokens.get("reasoning")),
+        lines.count(cache.get("read")),
+        cost,
+        kind,
+    )
+
+
+def _trouble(error: dict[str, object], now: float) -> Trouble:
+    data = lines.inner(error, "data")
+    status = data.get("statusCode")
+    wait = resets.header(lines.inner(data, "responseHeaders").get("retry-after"), now)
+    text = f"{lines.text(error.get('name'))}: {lines.text(data.get('message'))}"
+    return faults.trouble(text, now, status=status if isinstance(status, int) else None, until=wait)
+
+
+def make() -> Adapter:
+    """Return an adapter for one attempt."""
+    return OpenCode()

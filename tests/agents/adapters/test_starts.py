@@ -1,0 +1,112 @@
+"""How the command lines are started: what a prompt goes through, and whose settings count."""
+
+import json
+import tomllib
+
+import pytest
+
+from spoold.agents.adapters.adapter import Errand
+from tests.agents import playing
+
+PROMPT = "--version\n" + "x" * 1_000_000
+
+
+def errand(**more: object) -> Errand:
+    """An errand with a prompt that no argument could hold."""
+    return Errand(PROMPT, "/w", "/h", **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cli", playing.CLIS)
+def test_a_prompt_goes_to_stdin_whole(cli: str) -> None:
+    start = playing.adapter(cli).start(errand())
+    assert start.stdin == PROMPT
+    assert not [argument for argument in start.argv if len(argument) > 1000]
+    assert start.argv[0] == cli
+
+
+@pytest.mark.parametrize("cli", playing.CLIS)
+def test_all_that_it_writes_is_in_the_private_home(cli: str) -> None:
+    start = playing.adapter(cli).start(errand())
+    assert start.env["HOME"] == "/h"
+    assert all(path.startswith("/h/") for path in (*start.files, *start.logs))
+    for path, text in start.files.items():
+        if path.endswith(".json"):
+            json.loads(text)
+
+
+@pytest.mark.parametrize("cli", playing.CLIS)
+def test_model_session_turns_and_arguments_of_a_profile_are_passed_on(cli: str) -> None:
+    given = errand(model="m-1", session="s-1", max_turns=7, args=("--more", "1"), command=("/bin/x", "y"))
+    start = playing.adapter(cli).start(given)
+    assert start.argv[:2] == ("/bin/x", "y")
+    assert "m-1" in start.argv
+    assert "s-1" in start.argv
+    at = start.argv.index("--more")
+    assert start.argv[at + 1] == "1"
+    if cli != "codex":
+        assert "7" in [
+            *start.argv,
+            *(str(_steps(text)) for path, text in start.files.items() if path.endswith(".json")),
+        ]
+
+
+def _steps(text: str) -> object:
+    settings = json.loads(text)
+    agent, model = settings.get("agent", {}), settings.get("model", {})
+    return agent.get("build", {}).get("steps") or model.get("maxSessionTurns")
+
+
+@pytest.mark.parametrize("cli", playing.CLIS)
+def test_the_variables_of_a_profile_win(cli: str) -> None:
+    start = playing.adapter(cli).start(errand(env={"HOME": "/other", "KEY": "k"}))
+    assert start.env["HOME"] == "/other"
+    assert start.env["KEY"] == "k"
+
+
+def test_opencode_asks_where_the_base_url_leads() -> None:
+    start = playing.adapter("opencode").start(
+        errand(model="a/b", env={"OPENAI_BASE_URL": "http://h/v1", "OPENAI_API_KEY": "k"})
+    )
+    assert start.argv[start.argv.index("-m") + 1] == "spool/a/b"
+    settings = json.loads(start.files["/h/.config/opencode/opencode.json"])
+    assert "a/b" in settings["provider"]["spool"]["models"]
+    assert "http://h/v1" not in json.dumps(settings)
+    assert "ask" not in settings["permission"].values()
+    plain = playing.adapter("opencode").start(errand(model="anthropic/c"))
+    assert plain.argv[plain.argv.index("-m") + 1] == "anthropic/c"
+
+
+def test_codex_gets_settings_that_are_toml() -> None:
+    start = playing.adapter("codex").start(errand(env={"OPENAI_BASE_URL": "http://h/v1"}))
+    settings = [start.argv[at + 1] for at, argument in enumerate(start.argv) if argument == "-c"]
+    read = tomllib.loads("\n".join(settings))
+    assert read["model_providers"]["spool"]["base_url"] == "http://h/v1"
+    assert read["approval_policy"] == "never"
+    assert start.argv[-1] == "-"
+
+
+def test_qwen_is_never_told_to_wait_for_ever() -> None:
+    assert "QWEN_CODE_UNATTENDED_RETRY" not in playing.adapter("qwen").start(errand()).env
+
+
+@pytest.mark.parametrize(
+    ("cli", "words"),
+    [
+        ("opencode", ["-s", "s-1"]),
+        ("codex", ["s-1", "-"]),
+        ("qwen", ["--resume", "s-1"]),
+        ("claude", ["--resume", "s-1"]),
+        ("gemini", ["--resume", "s-1"]),
+    ],
+)
+def test_a_session_is_resumed_in_the_words_of_each(cli: str, words: list[str]) -> None:
+    argv = playing.adapter(cli).start(errand(session="s-1")).argv
+    at = argv.index(words[0])
+    assert list(argv[at : at + 2]) == words
+    assert (argv[1:3] == ("exec", "resume")) == (cli == "codex")
+
+
+def test_claude_reads_no_settings_of_the_repository() -> None:
+    argv = playing.adapter("claude").start(errand()).argv
+    assert argv[argv.index("--setting-sources") + 1] == "user"
+    assert "--strict-mcp-config" in argv
