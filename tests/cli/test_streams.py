@@ -46,6 +46,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "reserve": ("reserve", "../x"),
     "release": ("release",),
     "locks": ("locks",),
+    "merge": ("merge", "known", "--repo", "/srv/r", "--id", "merged"),
+    "workspace": ("workspace", "ls"),
     "mcp": ("mcp", "--print-config", "claude"),
     "init": ("init", "--help"),
     "up": ("up", "--until-eof"),

@@ -6,7 +6,8 @@ Left out are the verbs that run or repair a spool: they need nodes, trials and t
 from tests.house.sources import modules
 from tests.house.test_cycles import imported, module_name
 
-ALLOWED = ("spoold.faces", "spoold.client", "spoold.protocol")
+# Agents are a program on top of the client, as a face is.
+ALLOWED = ("spoold.faces", "spoold.client", "spoold.protocol", "spoold.agents")
 ADMINISTER = frozenset({"doctor", "fsck", "init", "install_units", "master", "up", "worker"})
 # How an error of the system is said, whoever met it.
 WORDS = "spoold.system.errnos"

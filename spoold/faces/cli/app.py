@@ -54,6 +54,8 @@ VERBS = {
     "budget": "budget",
     "reserve": "reserve",
     "locks": "reserve",
+    "merge": "merge",
+    "workspace": "workspace",
     "mcp": "mcp",
     "init": "init",
     "up": "up",

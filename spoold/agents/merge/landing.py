@@ -1,0 +1,71 @@
+"""The push of a tested commit, and what the remote says afterwards.
+
+Law: the push names the commit on which the tests began, so the remote takes it only while the branch is there, and
+only forwards. What counts is what the remote shows when it is read again, also after a push whose answer was lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed, commit_of, is_ancestor
+from spoold.agents.workspace.mirror import HEADS, Mirror, WorkspaceFailed, said
+from spoold.agents.workspace.publishing import standing
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """The branch of the remote that is merged into."""
+
+    mirror: Mirror
+    name: str
+
+    def fetch(self, patterns: tuple[str, ...] = ()) -> str:
+        """Fetch all branches, and these references besides; returns the tip. Errors: WorkspaceFailed, OSError."""
+        with self.mirror.locked() as git:
+            self.mirror.fetch(git, patterns)
+            found = commit_of(git, [f"{HEADS}{self.name}"])
+        if found is None:
+            raise WorkspaceFailed(f"{self.mirror.repo} has no branch {self.name}. Fix: make it, or name another.")
+        return found
+
+    def tip(self) -> str:
+        """Return what the remote says is the tip. Errors: WorkspaceFailed."""
+        ref = f"refs/heads/{self.name}"
+        found = standing(Git(), self.mirror.repo, [ref]).get(ref)
+        if found is None:
+            raise WorkspaceFailed(f"{self.mirror.repo} has no branch {self.name} any more. Fix: make it again.")
+        return found
+
+    def land(self, git: Git, tip: str, commit: str) -> bool:
+        """Push a commit onto the tip that it was tested on; whether it landed, or else lost the race.
+
+        Errors: WorkspaceFailed where the remote refuses it for another reason.
+        """
+        if not is_ancestor(git, tip, commit):
+            raise WorkspaceFailed(f"{commit} does not contain {tip}: this would undo what is in {self.name}.")
+        ref, words = f"refs/heads/{self.name}", ("push", "--porcelain", "--no-verify", "--quiet")
+        why = ""
+        try:
+            lease = f"--force-with-lease={ref}:{tip}"
+            done = git.ask(*words, lease, "--", self.mirror.repo, f"{commit}:{ref}", within_s=REMOTE_S)
+            if done.code:
+                why = said(GitFailed(words, done.code, f"{done.errors}\n{done.out}"))
+        except GitFailed as failed:
+            why = said(failed)
+        found = self.tip()
+        if found == commit or self._holds(commit):
+            return True
+        if found == tip:
+            raise WorkspaceFailed(
+                f"{self.mirror.repo} does not take the merge into {self.name}: {why} Fix: let this machine's user "
+                "push to that branch."
+            )
+        return False
+
+    def _holds(self, commit: str) -> bool:
+        """Whether the branch, read again, goes on from the commit."""
+        with self.mirror.locked() as git:
+            self.mirror.fetch(git)
+            known = git.ask("cat-file", "-e", f"{commit}^{{commit}}").code == 0
+            return known and is_ancestor(git, commit, f"{HEADS}{self.name}")

@@ -1,0 +1,123 @@
+"""The order of a merge: everything together first; when the tests fail, each half by itself; conflicts last.
+
+Law: only a commit that passed is pushed, and each race that is lost begins again with a new dry run and new tests. A
+branch that fails its own tests blames nobody's work. Work is refused for good only for what it holds itself.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from spoold.agents.merge.candidate import Candidate, Refused
+from spoold.agents.merge.joining import Conflict, Joined, join
+from spoold.agents.merge.landing import Branch
+from spoold.agents.merge.outcome import Outcome
+from spoold.agents.merge.testing import Bench
+from spoold.agents.workspace.git import commit_of, is_ancestor
+from spoold.protocol.amount import amount
+
+# So many pushes of others may come between; a branch that is busier than that is tried again later.
+RACES = 20
+Say = Callable[[str], None]
+
+
+class Helper(Protocol):
+    """Who resolves conflicts: tasks for agents, then people."""
+
+    def resolve(self, conflict: Conflict) -> Candidate | Refused:
+        """Return the work with its conflict resolved, or why it is left out."""
+        ...
+
+
+class Lane:
+    """One merge of several candidates into a branch."""
+
+    def __init__(self, branch: Branch, bench: Bench, helper: Helper, merge_id: str, say: Say) -> None:
+        self._branch, self._bench, self._helper = branch, bench, helper
+        self._merge_id, self._say = merge_id, say
+        self._races = 0
+        self._green: set[str] = set()
+        self.outcome = Outcome(branch.mirror.repo, branch.name)
+
+    def run(self, candidates: Sequence[Candidate], refused: Sequence[Refused] = ()) -> Outcome:
+        """Land what can be landed. Errors: WorkspaceFailed, GitFailed, OSError; what landed before then is landed."""
+        self.outcome.refused += refused
+        batches = deque([tuple(candidates)] if candidates else [])
+        while batches and not self.outcome.waits:
+            batches.extendleft(reversed(self._step(batches.popleft())))
+        self.outcome.after = self._branch.fetch()
+        return self.outcome
+
+    def _step(self, batch: tuple[Candidate, ...]) -> list[tuple[Candidate, ...]]:
+        """Land a batch, or find out why it does not; returns the batches that are to follow it."""
+        tip = self._branch.fetch()
+        self.outcome.before = self.outcome.before or tip
+        joined = join(self._bench.git, tip, batch, self._merge_id)
+        for one in joined.conflicts:
+            self._say(f"{one.candidate.task} conflicts in {', '.join(one.paths)}")
+        if not joined.taken:
+            self._settle(joined)
+            return [(found,) for one in joined.conflicts if (found := self._resolved(one)) is not None]
+        alone = (*(one.candidate for one in joined.conflicts), *joined.later)
+        rest: list[tuple[Candidate, ...]] = [(one,) for one in alone]
+        names = ", ".join(one.task for one in joined.taken)
+        self._say(f"testing {names} on {tip[:12]}, as {joined.commit[:12]}")
+        why = self._bench.verdict(joined.commit)
+        if why:
+            return self._failed(joined, why, rest)
+        if not self._branch.land(self._bench.git, tip, joined.commit):
+            return self._lost(batch)
+        self._green.add(joined.commit)
+        self.outcome.tested.append(joined.commit)
+        self.outcome.landed += [(one, joined.commit) for one in joined.taken]
+        self._say(f"landed {names} as {joined.commit}")
+        self._settle(joined)
+        return rest
+
+    def _settle(self, joined: Joined) -> None:
+        self.outcome.already += joined.already
+        self.outcome.refused += joined.refused
+
+    def _lost(self, batch: tuple[Candidate, ...]) -> list[tuple[Candidate, ...]]:
+        self._races += 1
+        if self._races > RACES:
+            lost = amount(RACES, "other push", "other pushes")
+            self.outcome.waits = f"{lost} to {self._branch.name} came first; it is tried again later"
+            return []
+        self._say(f"another push to {self._branch.name} came first: once more")
+        return [batch]
+
+    def _failed(self, joined: Joined, why: str, rest: list[tuple[Candidate, ...]]) -> list[tuple[Candidate, ...]]:
+        """Return what follows on failed tests: halves, until one piece of work is found to be the cause."""
+        if joined.tip not in self._green:
+            if red := self._bench.verdict(joined.tip):
+                self.outcome.waits = f"{self._branch.name} fails its own tests at {joined.tip[:12]}: {red}"
+                return []
+            self._green.add(joined.tip)
+        self._settle(joined)
+        taken = joined.taken
+        if len(taken) == 1:
+            self.outcome.refused.append(Refused(taken[0].task, "tests", why))
+            self._say(f"{taken[0].task} fails the tests")
+            return rest
+        self._say(f"the tests fail with {len(taken)} together: each half by itself")
+        middle = len(taken) // 2
+        return [taken[:middle], taken[middle:], *rest]
+
+    def _resolved(self, conflict: Conflict) -> Candidate | None:
+        """Return work whose conflict was resolved; None where it is left out."""
+        while True:
+            found = self._helper.resolve(conflict)
+            if isinstance(found, Refused):
+                self.outcome.refused.append(found)
+                return None
+            self._branch.fetch((f"{found.ref}*",))
+            known = commit_of(self._bench.git, [found.commit]) is not None
+            by_agent = found.rounds > conflict.candidate.rounds
+            if known and (not by_agent or is_ancestor(self._bench.git, conflict.theirs, found.commit)):
+                return found
+            self._say(f"what was made of the conflict of {found.task} does not hold its work: it does not count")
+            conflict = replace(conflict, candidate=replace(conflict.candidate, rounds=found.rounds))

@@ -1,0 +1,61 @@
+"""What the result of a merge says.
+
+Law: what landed is listed with the commit that the remote showed, and nothing else is said to have landed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from spoold.agents.merge.candidate import Candidate, Refused
+from spoold.protocol.amount import amount, some
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of each task. before, after: the tip of the branch; tested: the commits whose tests passed and
+    which landed, in order; waits: why it is to be tried again later, '' where nothing is left to try."""
+
+    repo: str
+    into: str
+    before: str = ""
+    after: str = ""
+    landed: list[tuple[Candidate, str]] = field(default_factory=list)
+    already: list[Candidate] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    tested: list[str] = field(default_factory=list)
+    waits: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything that was asked for is in the branch."""
+        return not self.refused and not self.waits
+
+    def as_output(self) -> dict[str, Any]:
+        """Return the result of the task."""
+        landed = [{"task": one.task, "commit": one.commit, "merge": merge} for one, merge in self.landed]
+        return {
+            "repo": self.repo,
+            "into": self.into,
+            "before": self.before,
+            "after": self.after,
+            "landed": landed + [{"task": one.task, "commit": one.commit, "merge": None} for one in self.already],
+            "refused": [{"task": one.task, "reason": one.reason, "detail": one.detail} for one in self.refused],
+            "tested": self.tested,
+            **({"waits": self.waits} if self.waits else {}),
+        }
+
+    def told(self) -> list[str]:
+        """Return it as sentences."""
+        said = [f"{one.task} landed in {self.into} with {merge}" for one, merge in self.landed]
+        said += [f"{one.task} is in {self.into} already" for one in self.already]
+        said += [f"{one.task} has not landed ({one.reason}): {one.detail}" for one in self.refused]
+        return [*said, self.waits] if self.waits else said
+
+    def summary(self) -> str:
+        """Return what has not landed, in one line."""
+        if self.waits:
+            return self.waits
+        names = some([one.task for one in self.refused])
+        return f"{amount(len(self.refused), 'task')} not landed in {self.into}: {names}"

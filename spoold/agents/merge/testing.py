@@ -1,0 +1,90 @@
+"""A throw-away checkout in which the merger's own commands judge a commit.
+
+Law: what the commands do to the files, or to the repository that lies there, reaches no commit: what is pushed comes
+from a repository of ours. The commands are those of this machine's owner, never of a task.
+
+Touches: files.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from spoold.agents.workspace import places, setting_up
+from spoold.agents.workspace.git import Git
+from spoold.agents.workspace.mirror import Mirror
+from spoold.agents.workspace.places import Places
+
+# Runs a line for the shell in a directory, for at most so many seconds; returns its exit code and its end.
+Run = Callable[[str, str, float | None], tuple[int, str]]
+_SUITE_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The merger's own commands: setup and tests are lines for the shell; within_s: for each of them."""
+
+    tests: Sequence[str] = ()
+    setup: Sequence[str] = ()
+    within_s: float = _SUITE_S
+
+
+class Bench:
+    """A folder of this merge alone, removed at its end; what a killed one left is removed by the next."""
+
+    def __init__(self, where: Places, mirror: Mirror, suite: Suite, run: Run = setting_up.run) -> None:
+        self._mirror, self._suite, self._run = mirror, suite, run
+        self._top = os.path.join(where.top, "merges")
+        os.makedirs(self._top, mode=0o700, exist_ok=True)
+        with places.holding(f"{self._top}.lock"):
+            self._clear()
+            number = 0
+            while os.path.lexists(os.path.join(self._top, str(number))):
+                number += 1
+            self._folder = os.path.join(self._top, str(number))
+            os.mkdir(self._folder, mode=0o700)
+            self._held = places.take(self._folder)
+        self.git = Git(os.path.join(self._folder, "lane.git"))
+        os.mkdir(self.git.directory)
+        self.git("init", "--quiet", "--bare", "--template=")
+        _borrow(self.git.directory, mirror.objects)
+
+    def verdict(self, commit: str) -> str:
+        """Return why a commit is not good; '' for a good one. Errors: GitFailed, OSError."""
+        tree = os.path.join(self._folder, "tree")
+        shutil.rmtree(tree, ignore_errors=True)
+        os.mkdir(tree)
+        Git(tree=tree)("init", "--quiet", "--template=", ".")
+        own = os.path.join(tree, ".git")
+        _borrow(own, self._mirror.objects, os.path.join(self.git.directory, "objects"))
+        git = Git(own, tree=tree)
+        git("checkout", "--quiet", "--detach", commit)
+        for line in (*self._suite.setup, *self._suite.tests):
+            code, end = self._run(line, tree, self._suite.within_s)
+            if code:
+                return f"`{line}` ended with {code}: {end}"
+        return ""
+
+    def close(self) -> None:
+        """Remove the folder. Errors: none."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
+    def _clear(self) -> None:
+        for entry in os.scandir(self._top):
+            if entry.is_dir(follow_symlinks=False) and (held := places.take(entry.path)) is not None:
+                shutil.rmtree(entry.path, ignore_errors=True)
+                with suppress(OSError):
+                    os.close(held)
+
+
+def _borrow(directory: str, *objects: str) -> None:
+    os.makedirs(os.path.join(directory, "objects", "info"), exist_ok=True)
+    with open(os.path.join(directory, "objects", "info", "alternates"), "w", encoding="utf-8") as file:
+        file.write("".join(f"{path}\n" for path in objects))

@@ -1,0 +1,153 @@
+"""One mirror of each repository on this host: every workspace borrows its objects.
+
+Law: nobody changes a mirror but under its lock, which git's commands hold, too, so that a lock file that is found
+under it is nobody's. Nothing is ever pruned from it: workspaces would lose what they borrow. Its settings are written
+anew each time.
+
+Touches: files, the clock.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed, commit_of
+from spoold.agents.workspace.places import Places, holding
+from spoold.protocol.errors import SpoolError
+
+HEADS = "refs/remotes/origin/"
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+# Agents in worktrees of the mirror take locks of it without ours; they hold them for less than this (s).
+_STALE_S = 30.0
+_MADE = "made"
+_SETTINGS = """[core]
+\trepositoryformatversion = 0
+\tbare = true
+[gc]
+\tauto = 0
+\tpruneExpire = never
+\tworktreePruneExpire = never
+[maintenance]
+\tauto = false
+"""
+
+
+class WorkspaceFailed(SpoolError):
+    """A workspace cannot be made or saved: what is wrong, and the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """The mirror of a repository. repo: its address, also that from which it fetches."""
+
+    places: Places
+    repo: str
+
+    @property
+    def directory(self) -> str:
+        """Its git directory."""
+        return self.places.mirror(self.repo)
+
+    @property
+    def objects(self) -> str:
+        """The folder of its objects."""
+        return os.path.join(self.directory, "objects")
+
+    @property
+    def git(self) -> Git:
+        """Git in it, to read; what changes it needs the lock."""
+        return Git(self.directory)
+
+    @contextmanager
+    def locked(self) -> Iterator[Git]:
+        """Hold its lock within the `with`, and yield git in it; it is made where it is not there.
+
+        Errors: OSError, GitFailed.
+        """
+        self.places.make()
+        with holding(f"{self.directory.removesuffix('.git')}.lock") as held:
+            git = Git(self.directory, held=(held,))
+            mark = os.path.join(self.directory, _MADE)
+            if not os.path.exists(mark):
+                shutil.rmtree(self.directory, ignore_errors=True)  # half made: nobody borrows from it yet
+                os.mkdir(self.directory, mode=0o700)
+                git("init", "--quiet", "--bare", "--template=")
+                os.close(os.open(mark, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            with open(os.path.join(self.directory, "config.new"), "w", encoding="utf-8") as file:
+                file.write(_SETTINGS)
+            os.replace(os.path.join(self.directory, "config.new"), os.path.join(self.directory, "config"))
+            self._sweep()
+            yield git
+
+    def fetch(self, git: Git, more: Sequence[str] = ()) -> None:
+        """Fetch all branches, and these references besides (patterns may match none); under the lock.
+
+        Errors: WorkspaceFailed.
+        """
+        specs = [f"+refs/heads/*:{HEADS}*", *(f"+{name}:{name}" for name in more)]
+        words = ("fetch", "--quiet", "--prune", "--no-auto-gc", "--no-write-fetch-head", "--no-recurse-submodules")
+        try:
+            git(*words, "--", self.repo, *specs, within_s=REMOTE_S)
+        except GitFailed as failed:
+            raise WorkspaceFailed(
+                f"the repository {self.repo} cannot be read here: {said(failed)} Fix: check the address, and that "
+                "this machine's user may read it without being asked for a password."
+            ) from failed
+
+    def resolve(self, git: Git, base: str) -> str:
+        """Return the commit of a branch, tag, reference or commit, after a fetch. Errors: WorkspaceFailed."""
+        names = [f"{HEADS}{base}", f"refs/tags/{base}", *([base] if base.startswith("refs/") else ())]
+        if _COMMIT.fullmatch(base):
+            names.append(base)
+        found = commit_of(git, names)
+        if found is None and _COMMIT.fullmatch(base):
+            # No branch has it, as after a force push; a server may give it all the same.
+            git.ask(
+                "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", self.repo, base, within_s=REMOTE_S
+            )
+            found = commit_of(git, names)
+        if found is not None:
+            return found
+        heads = git("for-each-ref", "--format=%(refname)", "--count=20", HEADS).lines
+        known = ", ".join(name.removeprefix(HEADS) for name in heads) or "no branch at all"
+        raise WorkspaceFailed(
+            f"{self.repo} has no branch, tag or commit {base}. Fix: name one of those it has: {known}."
+        )
+
+    def _sweep(self) -> None:
+        """Remove lock files that a killed command left; nobody else can have made them, but agents in worktrees."""
+        while left := self._lock_files():
+            shared = os.path.isdir(os.path.join(self.directory, "worktrees"))
+            young = [path for path in left if shared and _age_s(path) < _STALE_S]
+            for path in set(left) - set(young):
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+            if young:
+                time.sleep(0.2)
+
+    def _lock_files(self) -> list[str]:
+        found = [entry.path for entry in os.scandir(self.directory) if entry.name.endswith(".lock")]
+        for folder, _, names in os.walk(os.path.join(self.directory, "refs")):
+            found += [os.path.join(folder, name) for name in names if name.endswith(".lock")]
+        return found
+
+
+def _age_s(path: str) -> float:
+    try:
+        return time.time() - os.stat(path).st_mtime
+    except FileNotFoundError:
+        return _STALE_S
+
+
+def said(failed: GitFailed) -> str:
+    """Return what git said of a failure, as one sentence."""
+    lines = [line.strip() for line in failed.errors.splitlines() if line.strip()]
+    told = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "!", "ssh:"))] or lines
+    text = " ".join(told)[-600:] or f"git ended with {failed.code}"
+    return text if text.endswith(".") else f"{text}."

@@ -1,0 +1,97 @@
+"""How a commit gets its reference on the remote: refs/spool/TASK/ATTEMPT, which is only ever made.
+
+Law: a reference of another attempt is never replaced. A later save of the same attempt moves its own reference, if it
+still holds what this attempt gave it. Where the number is taken, as by an earlier life of the id, the next name is
+TASK/ATTEMPT.2. A push whose answer was lost counts by what the remote shows.
+
+Touches: files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed
+from spoold.agents.workspace.mirror import WorkspaceFailed, said
+from spoold.agents.workspace.places import encoded
+
+TOP = "refs/spool/"
+_ATTEMPT = re.compile(r"([1-9][0-9]{0,8})(?:\.([1-9][0-9]{0,3}))?")
+# More lives of one id than anybody has; beyond, something answers "taken" to everything.
+_LIVES = 50
+
+
+def prefix(task: str) -> str:
+    """Return what the references of a task begin with."""
+    return f"{TOP}{encoded(task)}/"
+
+
+def publish(git: Git, repo: str, commit: str, task: str, attempt: int, own: tuple[str, str] = ("", "")) -> str:
+    """Push a commit to a reference of this attempt, and return the reference.
+
+    own: the reference and commit of an earlier save of this attempt, '' for none. Errors: WorkspaceFailed.
+    """
+    ref, was = own
+    names = [f"{prefix(task)}{attempt}{'' if life == 1 else f'.{life}'}" for life in range(1, _LIVES)]
+    for name, expected in [(ref, was)] * bool(ref) + [(name, "") for name in names]:
+        words = ("push", "--porcelain", "--no-verify", "--quiet", f"--force-with-lease={name}:{expected}")
+        failed = _failure(git, *words, "--", repo, f"{commit}:{name}")
+        stands = None if failed is None else standing(git, repo, [name]).get(name)
+        if failed is None or stands == commit:
+            return name
+        if stands is None or stands == expected:
+            raise _unwritable(repo, task, name, failed)
+    raise WorkspaceFailed(f"{repo} has {_LIVES} references {prefix(task)}{attempt}. Fix: give the task another id.")
+
+
+def check(git: Git, repo: str, commit: str, task: str, attempt: int) -> None:
+    """Ask the remote whether it would take a reference, before an agent works for nothing. Errors: WorkspaceFailed.
+
+    A server may still refuse the push itself.
+    """
+    name = f"{prefix(task)}{attempt}"
+    folder = next((one for one in (repo, f"{repo}/.git") if os.path.isdir(f"{one}/objects")), None)
+    if repo.startswith("/") and folder is not None and not os.access(f"{folder}/objects", os.W_OK):
+        failed: GitFailed | None = GitFailed(("push",), 1, f"{folder}/objects may not be written by this user")
+    else:
+        failed = _failure(git, "push", "--dry-run", "--quiet", "--no-verify", "--", repo, f"+{commit}:{name}")
+    if failed is not None:
+        raise _unwritable(repo, task, name, failed)
+
+
+def _failure(git: Git, *words: str) -> GitFailed | None:
+    try:
+        done = git.ask(*words, within_s=REMOTE_S)
+    except GitFailed as failed:
+        return failed
+    return None if done.code == 0 else GitFailed(words, done.code, f"{done.errors}\n{done.out}")
+
+
+def _unwritable(repo: str, task: str, name: str, failed: GitFailed) -> WorkspaceFailed:
+    return WorkspaceFailed(
+        f"the work of {task} cannot be pushed to {name} of {repo}: {said(failed)} Fix: let this machine's user write "
+        "there without being asked for a password."
+    )
+
+
+def standing(git: Git, repo: str, names: list[str]) -> dict[str, str]:
+    """Return the commits of these references, or patterns, on the remote. Errors: WorkspaceFailed."""
+    try:
+        lines = git("ls-remote", "--quiet", "--refs", "--", repo, *names, within_s=REMOTE_S).lines
+    except GitFailed as failed:
+        raise WorkspaceFailed(
+            f"the repository {repo} cannot be read here: {said(failed)} Fix: check the network and the address."
+        ) from failed
+    found = (line.partition("\t") for line in lines)
+    return {name: commit for commit, _, name in found}
+
+
+def newest(references: dict[str, str], task: str, attempt: int) -> tuple[str, str] | None:
+    """Return the newest reference of a task, up to this attempt, with its commit; None where there is none."""
+    found = []
+    for name, commit in references.items():
+        match = _ATTEMPT.fullmatch(name.removeprefix(prefix(task)))
+        if match is not None and int(match[1]) <= attempt:
+            found.append((int(match[1]), int(match[2] or 1), name, commit))
+    return max(found)[2:] if found else None

@@ -1,0 +1,179 @@
+"""Which workspaces may go: those that ended long enough ago, and of which the remote has everything.
+
+Law: nothing that the remote does not have is removed. What a killed process left is pushed first; what cannot be
+pushed, or could not be saved whole, stays until a person removes it. A workspace in use is not touched.
+
+Touches: files.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from spoold.agents.workspace import checkout, places, publishing
+from spoold.agents.workspace.git import Git
+from spoold.agents.workspace.mirror import HEADS, Mirror, WorkspaceFailed
+from spoold.agents.workspace.places import Places, Record
+from spoold.protocol.amount import length
+
+# Saves what lies in a folder whose lock is held.
+Save = Callable[[str, Record], Record]
+_ASKED_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What became of a workspace: removed or not, and why."""
+
+    folder: str
+    task: str
+    removed: bool
+    why: str
+
+
+def collect(
+    where: Places, now: float, save: Save, keep_s: float | None = None, repo: str | None = None
+) -> list[Judged]:
+    """Remove what may go. now: epoch, s; keep_s: in place of what each workspace says; repo: only of this one.
+
+    Errors: OSError.
+    """
+    judged, ended = [], {}
+    for folder in where.folders():
+        with where.arranging():  # a folder that is just being made has no record either
+            held = places.take(folder)
+            record = places.read_record(folder)
+            if held is not None and record is None:
+                _remove(where, folder, None)
+                judged.append(Judged(folder, "", True, "half made: no agent has been in it"))
+        if held is None:
+            judged.append(Judged(folder, record.task if record else "", False, "in use"))
+            continue
+        try:
+            if record is None:
+                continue
+            if repo is not None and record.config.repo != repo:
+                continue
+            record, why = _ended(folder, record, now, save, keep_s)
+            if why:
+                judged.append(Judged(folder, record.task, False, why))
+            else:
+                ended[folder] = record
+        finally:
+            os.close(held)
+    return judged + _remove_safe(where, ended)
+
+
+def make_room(where: Places, quota_mb: int, now: float, save: Save) -> None:
+    """Remove what may go, whatever its age, until all of it takes no more than this. Errors: WorkspaceFailed."""
+    quota = quota_mb << 20
+    if size_of(where.top) <= quota:
+        return
+    kept = [one for one in collect(where, now, save, keep_s=0) if not one.removed]
+    if (size := size_of(where.top)) > quota:
+        stay = ", ".join(f"{one.task} ({one.why})" for one in kept[:3]) or "none"
+        raise WorkspaceFailed(
+            f"the workspaces in {where.top} take {size >> 20:,} MiB, and their quota_mb is {quota_mb:,}. "
+            f"Workspaces that stay: {stay}. Fix: raise quota_mb, or look at `spool workspace ls`."
+        )
+
+
+def size_of(folder: str) -> int:
+    """Return the bytes on disk of a folder with all that is in it; a file with two names counts once."""
+    seen, total = set(), 0
+    for inner, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            with suppress(OSError):
+                found = os.lstat(os.path.join(inner, name))
+                if found.st_nlink == 1 or (found.st_dev, found.st_ino) not in seen:
+                    total += found.st_blocks * 512
+                    seen.add((found.st_dev, found.st_ino))
+    return total
+
+
+def _ended(folder: str, record: Record, now: float, save: Save, keep_s: float | None) -> tuple[Record, str]:
+    """Return the record of a workspace, saved where it was not, and why it stays; '' where it may go."""
+    if not record.saved or record.ended is None:
+        try:
+            record = save(folder, record)
+        except (WorkspaceFailed, OSError) as error:
+            return record, f"not saved: {error}"
+    if record.left_out:
+        return record, f"the only copy: {record.left_out[0]}"
+    until = (record.ended or now) + (record.config.keep_s if keep_s is None else keep_s)
+    if now < until:
+        return record, f"kept for another {length(until - now)}"
+    return record, ""
+
+
+def _remove_safe(where: Places, ended: dict[str, Record]) -> list[Judged]:
+    """Remove those of which the remote has all, and push again what it has no more."""
+    judged = []
+    for repo in sorted({record.config.repo for record in ended.values()}):
+        mine = {folder: record for folder, record in ended.items() if record.config.repo == repo}
+        try:
+            there = _there(repo, [record.ref for record in mine.values() if record.ref])
+        except WorkspaceFailed as failed:
+            judged += [Judged(folder, one.task, False, str(failed)) for folder, one in mine.items()]
+            continue
+        for folder, record in mine.items():
+            held = places.take(folder)
+            if held is None:
+                judged.append(Judged(folder, record.task, False, "in use"))
+                continue
+            try:
+                if record.ref and there.get(record.ref) != record.commit:
+                    _give_again(where, folder, record)
+                _remove(where, folder, record)
+                judged.append(Judged(folder, record.task, True, record.ref or "nothing was made there"))
+            except WorkspaceFailed as failed:
+                judged.append(Judged(folder, record.task, False, str(failed)))
+            finally:
+                os.close(held)
+    return judged
+
+
+def _there(repo: str, names: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for at in range(0, len(names), _ASKED_AT_ONCE):
+        found |= publishing.standing(Git(), repo, names[at : at + _ASKED_AT_ONCE])
+    return found
+
+
+def _give_again(where: Places, folder: str, record: Record) -> None:
+    """Make sure that the remote has a commit whose reference is gone from it. Errors: WorkspaceFailed."""
+    mirror = Mirror(where, record.config.repo)
+    with mirror.locked() as git:
+        mirror.fetch(git)
+        landed = git.ask("for-each-ref", "--count=1", f"--contains={record.commit}", HEADS)
+    if landed.code == 0 and landed.out:
+        return
+    git = checkout.keeper(folder)
+    git = git.reading(os.path.join(checkout.commits_of(folder, record, mirror).shared, "objects"))
+    publishing.publish(git, record.config.repo, record.commit, record.task, record.attempt)
+
+
+def _remove(where: Places, folder: str, record: Record | None) -> None:
+    """Remove a folder, the record first: what is left by a kill is half made. Errors: OSError."""
+    with suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, places.RECORD))
+    shutil.rmtree(folder, onerror=_open_up)
+    if record is not None and record.admin:
+        checkout.forget(Mirror(where, record.config.repo), record)
+
+
+def _open_up(remove: Callable[[str], object], path: str, error: object) -> None:
+    """Remove an entry of a folder that its owner has closed, as caches of packages are."""
+    for folder in (os.path.dirname(path), path):
+        with suppress(OSError):
+            if not os.path.islink(folder):
+                os.chmod(folder, stat.S_IRWXU)
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)

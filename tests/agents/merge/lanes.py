@@ -1,0 +1,58 @@
+"""A merge lane on real repositories, with a helper that a test scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from spoold.agents.merge.candidate import Candidate, Refused
+from spoold.agents.merge.helping import Nobody
+from spoold.agents.merge.joining import Conflict
+from spoold.agents.merge.landing import Branch
+from spoold.agents.merge.lane import Lane
+from spoold.agents.merge.outcome import Outcome
+from spoold.agents.merge.testing import Bench, Suite
+from spoold.agents.workspace import setting_up
+from spoold.agents.workspace.mirror import Mirror
+from spoold.agents.workspace.places import Places
+from tests.agents.workspace.repos import Remote, pushed
+
+Run = Callable[[str, str, float | None], tuple[int, str]]
+
+
+class Scripted:
+    """A helper that answers conflicts as it was told to."""
+
+    def __init__(self, *answers: Callable[[Conflict], Candidate | Refused]) -> None:
+        self.answers = list(answers)
+        self.seen: list[Conflict] = []
+
+    def resolve(self, conflict: Conflict) -> Candidate | Refused:
+        self.seen.append(conflict)
+        return self.answers.pop(0)(conflict) if self.answers else Nobody().resolve(conflict)
+
+
+def work(remote: Remote, top: Path, task: str, files: dict[str, str | None], attempt: int = 1) -> Candidate:
+    """The pushed work of a task, from the present tip of main."""
+    ref = pushed(remote, top / "agents", task, files, attempt, resume="fresh")
+    return Candidate(task, remote.commit(ref) if ref else remote.first, ref)
+
+
+def land(
+    remote: Remote,
+    top: Path,
+    *candidates: Candidate,
+    tests: tuple[str, ...] = (),
+    helper: Scripted | None = None,
+    run: Run = setting_up.run,
+    setup: tuple[str, ...] = (),
+) -> Outcome:
+    """Merge into main, as the handler does."""
+    where = Places(str(top / "merger"), {})
+    branch = Branch(Mirror(where, str(remote.path)), "main")
+    branch.fetch(("refs/spool/*",))
+    bench = Bench(where, branch.mirror, Suite(tests, setup), run)
+    try:
+        return Lane(branch, bench, helper or Scripted(), "m1", lambda text: None).run(candidates)
+    finally:
+        bench.close()

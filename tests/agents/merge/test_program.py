@@ -1,0 +1,154 @@
+"""`python -m spoold.agents.merge` as a handler: files in, exit codes out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spoold.agents.merge.__main__ import main
+from tests.agents.workspace.repos import Remote, git, pushed, workspace, write
+
+
+class Handler:
+    """The files that a worker lays out, and a run of the handler."""
+
+    def __init__(self, top: Path, remote: Remote) -> None:
+        self.top, self.remote = top, remote
+        self.deps = top / "deps"
+        self.deps.mkdir()
+
+    def run(self, *words: str, tasks: tuple[str, ...] = ("edit",), **said: Any) -> int:
+        given = {"repo": str(self.remote.path), "tasks": tasks, **said}
+        (self.top / "task.json").write_text(json.dumps({"id": "m", "type": "merge", "input": given}))
+        names = {"TASK_FILE": "task.json", "RESULT_FILE": "result.json", "DEPS_DIR": "deps"}
+        environ = {f"SPOOL_{name}": str(self.top / file) for name, file in names.items()}
+        return main(["--dir", str(self.top / "merger"), *words], environ)
+
+    @property
+    def result(self) -> Any:
+        return json.loads((self.top / "result.json").read_text())
+
+    def depends_on(self, task: str, output: Any) -> None:
+        (self.deps / f"{task}.json").write_text(json.dumps({"task_id": task, "output": output}))
+
+
+@pytest.fixture
+def handler(tmp_path: Path) -> Handler:
+    return Handler(tmp_path, Remote(tmp_path))
+
+
+def edited(handler: Handler, task: str = "edit", files: dict[str, str | None] | None = None) -> dict[str, Any]:
+    with workspace(handler.remote, handler.top / "agents", task) as made:
+        write(made.open(), files or {f"{task}.txt": "x\n"})
+        return made.save(task).as_output()
+
+
+def test_what_a_result_says_is_merged_and_told(handler: Handler, capsys: pytest.CaptureFixture[str]) -> None:
+    said = edited(handler)
+    handler.depends_on("edit", {"workspace": said, "tokens_used": 5})
+    assert handler.run("--test", "test -e edit.txt") == 0
+    merge = handler.remote.commit("main")
+    assert handler.result == {
+        "repo": str(handler.remote.path),
+        "into": "main",
+        "before": handler.remote.first,
+        "after": merge,
+        "landed": [{"task": "edit", "commit": said["commit"], "merge": merge}],
+        "refused": [],
+        "tested": [merge],
+    }
+    assert f"edit landed in main with {merge}" in capsys.readouterr().out
+    assert handler.run() == 0
+    assert handler.result["landed"] == [{"task": "edit", "commit": said["commit"], "merge": None}]
+
+
+@pytest.mark.parametrize("output", [None, "printed", {"ref": "refs/spool/edit/1"}])
+def test_without_a_word_of_the_workspace_the_reference_counts(handler: Handler, output: Any) -> None:
+    edited(handler)
+    if output is not None:
+        handler.depends_on("edit", output)
+    assert handler.run() == 0
+    assert handler.remote.read("main", "edit.txt") == "x\n"
+
+
+def test_what_was_accepted_counts_before_what_was_pushed_later(handler: Handler) -> None:
+    handler.depends_on("edit", {"workspace": edited(handler)})
+    pushed(handler.remote, handler.top / "agents", "edit", {"late.txt": "x\n"}, attempt=2)
+    assert handler.run() == 0
+    assert handler.remote.read("main", "late.txt") is None
+
+
+@pytest.mark.parametrize(
+    ("output", "reason", "detail"),
+    [
+        ({"workspace": {"repo": "/elsewhere", "ref": "r", "commit": "c"}}, "repository", "it worked in /elsewhere"),
+        ({"workspace": {"repo": "not an address"}}, "repository", "the address of its repository is wrong"),
+        ({"outcome": "no_change", "changed_files": []}, "empty", "it changed nothing"),
+        (None, "missing", "no result says what it made"),
+        ({"ref": "refs/spool/edit/7"}, "missing", "its commit refs/spool/edit/7 is not on the remote"),
+        ({"workspace": {"commit": "0" * 40}}, "missing", "its commit 0000000"),
+    ],
+)
+def test_work_that_is_not_there_is_refused_and_the_rest_lands(
+    handler: Handler, output: Any, reason: str, detail: str
+) -> None:
+    edited(handler, "good")
+    if output is not None:
+        handler.depends_on("edit", output)
+    assert handler.run(tasks=("edit", "good")) == 65
+    assert [one["task"] for one in handler.result["landed"]] == ["good"]
+    ((refused),) = handler.result["refused"]
+    assert (refused["task"], refused["reason"]) == ("edit", reason)
+    assert refused["detail"].startswith(detail)
+
+
+def test_no_change_in_a_workspace_is_refused(handler: Handler) -> None:
+    with workspace(handler.remote, handler.top / "agents") as made:
+        made.open()
+        handler.depends_on("edit", {"workspace": made.save("nothing").as_output()})
+    assert handler.run() == 65
+    assert handler.result["refused"][0]["reason"] == "empty"
+
+
+def test_what_may_go_well_later_is_tried_again(handler: Handler, capsys: pytest.CaptureFixture[str]) -> None:
+    edited(handler)
+    assert handler.run("--test", "false") == 1
+    assert handler.result["waits"].startswith("main fails its own tests")
+    assert handler.run(into="none") == 1
+    assert "has no branch none. Fix: make it, or name another." in capsys.readouterr().err
+
+
+def test_a_tag_is_no_branch(handler: Handler, capsys: pytest.CaptureFixture[str]) -> None:
+    edited(handler)
+    git("tag", "v1", "main", cwd=handler.remote.path)
+    assert handler.run(into="v1") == 1
+    assert "has no branch v1" in capsys.readouterr().err
+
+
+def test_a_task_that_says_no_merge_fails_for_good(handler: Handler, capsys: pytest.CaptureFixture[str]) -> None:
+    assert handler.run(tasks=()) == 64
+    assert handler.run("--repo", "/srv/only") == 64
+    assert "is not merged here. Fix: name it as --repo of this handler." in capsys.readouterr().err
+    assert main([], {}) == 64
+    assert main([], {"SPOOL_TASK_FILE": "/none"}) == 64
+
+
+def test_references_that_landed_go_where_that_is_wanted(
+    handler: Handler, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edited(handler)
+    assert handler.run() == 0
+    assert list(handler.remote.refs()) == ["refs/spool/edit/1"]
+    edited(handler, "next")
+    monkeypatch.setattr("spoold.agents.merge.__main__.time.time", lambda: 4e9)
+    assert handler.run("--keep-refs", "60", tasks=("next",)) == 0
+    assert handler.remote.refs() == {}
+    assert "removed refs/spool/edit/1, which landed" in capsys.readouterr().out
+
+
+def test_a_repository_that_is_named_may_be_merged(handler: Handler) -> None:
+    edited(handler)
+    assert handler.run("--repo", str(handler.remote.path), "--repo", "/other") == 0

@@ -1,0 +1,141 @@
+"""What may go: what ended long enough ago, and the remote has whole."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from spoold.agents.workspace import retention
+from spoold.agents.workspace.mirror import WorkspaceFailed
+from spoold.agents.workspace.places import Places
+from spoold.agents.workspace.retention import Judged
+from spoold.agents.workspace.showing import find, list_workspaces
+from spoold.agents.workspace.workspace import collect
+from spoold.protocol.errors import NotFound
+from tests.agents.workspace.repos import Remote, git, pushed, workspace, write
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Remote:
+    return Remote(tmp_path)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Path:
+    return tmp_path / "host"
+
+
+def judged(host: Path, now: float = 1e9, keep_s: float | None = None) -> list[Judged]:
+    return collect(Places(str(host)), keep_s, wall=lambda: now)
+
+
+def told(host: Path, now: float = 1e9) -> dict[str, tuple[bool, str]]:
+    return {one.task: (one.removed, one.why) for one in judged(host, now)}
+
+
+@pytest.mark.parametrize("kind", ["clone", "worktree"])
+def test_it_goes_when_its_time_is_over_and_not_before(remote: Remote, host: Path, kind: str) -> None:
+    ref = pushed(remote, host, "edit", {"b.txt": "two\n"}, keep_s=60, kind=kind)
+    assert told(host, now=1059.0) == {"edit": (False, "kept for another 1 s")}
+    assert told(host, now=1060.0) == {"edit": (True, ref)}
+    assert told(host) == {}
+    assert not os.listdir(host / "work")
+    pushed(remote, host, "edit", {"b.txt": "three\n"}, attempt=2, kind=kind)
+
+
+def test_one_in_use_is_not_touched(remote: Remote, host: Path) -> None:
+    with workspace(remote, host) as made:
+        tree = made.open()
+        assert told(host) == {"edit": (False, "in use")}
+        assert find(Places(str(host)), "edit").state == "in use"
+        assert os.path.isdir(tree)
+
+
+def test_what_a_killed_process_left_is_pushed_first(remote: Remote, host: Path) -> None:
+    made = workspace(remote, host)
+    write(made.open(), {"b.txt": "two\n"})
+    os.close(made._held)  # type: ignore[arg-type] # as the kernel does for a killed process
+    assert find(Places(str(host)), "edit").state == "not saved"
+    ((removed, why),) = told(host, now=5000.0).values()
+    assert (removed, why) == (False, "kept for another 1 d")
+    assert remote.read("refs/spool/edit/1", "b.txt") == "two\n"
+    assert find(Places(str(host)), "edit").state == "saved"
+    assert told(host) == {"edit": (True, "refs/spool/edit/1")}
+
+
+def test_what_cannot_be_pushed_stays(remote: Remote, host: Path) -> None:
+    made = workspace(remote, host)
+    write(made.open(), {"b.txt": "two\n"})
+    os.close(made._held)  # type: ignore[arg-type]
+    remote.path.rename(f"{remote.path}.away")
+    ((removed, why),) = told(host).values()
+    assert not removed
+    assert why.startswith("not saved: the repository")
+
+
+def test_what_the_remote_has_lost_is_pushed_again_unless_it_landed(remote: Remote, host: Path) -> None:
+    ref = pushed(remote, host, "edit", {"b.txt": "two\n"})
+    commit = remote.commit(ref)
+    git("update-ref", "-d", ref, cwd=remote.path)
+    assert told(host) == {"edit": (True, ref)}
+    assert remote.refs() == {ref: commit}
+    pushed(remote, host, "other", {"c.txt": "two\n"})
+    git("update-ref", "refs/heads/main", "refs/spool/other/1", cwd=remote.path)
+    git("update-ref", "-d", "refs/spool/other/1", cwd=remote.path)
+    assert told(host) == {"other": (True, "refs/spool/other/1")}
+    assert remote.refs() == {ref: commit}
+
+
+def test_the_only_copy_of_something_stays_until_a_person_removes_it(remote: Remote, host: Path) -> None:
+    with workspace(remote, host) as made:
+        tree = Path(made.open())
+        (tree / "inner").mkdir()
+        git("init", "-q", cwd=tree / "inner")
+        write(tree, {"inner/x.txt": "x\n", "b.txt": "two\n"})
+        made.save("saved")
+    assert told(host) == {"edit": (False, "the only copy: inner: it is a git repository of its own")}
+
+
+def test_half_made_ones_and_those_without_a_change_go(remote: Remote, host: Path) -> None:
+    pushed(remote, host, "nothing", {})
+    (host / "work" / "half.123456").mkdir()
+    assert {one.why for one in judged(host)} == {"half made: no agent has been in it", "nothing was made there"}
+    assert not os.listdir(host / "work")
+
+
+def test_folders_that_their_owner_closed_go_too(remote: Remote, host: Path) -> None:
+    with workspace(remote, host) as made:
+        made.open()
+        write(made.home, {"cache/module/x.go": "x\n"})
+        (Path(made.home) / "cache" / "module").chmod(0o500)
+        made.save("nothing")
+    assert [one.removed for one in judged(host)] == [True]
+    assert not os.listdir(host / "work")
+
+
+def test_beyond_the_quota_what_is_safe_goes_early_and_what_is_not_is_named(remote: Remote, host: Path) -> None:
+    pushed(remote, host, "old", {"b.txt": "x" * (2 << 20)})
+    with workspace(remote, host, "next", quota_mb=1) as made:
+        made.open()
+    assert [one.task for one in list_workspaces(Places(str(host)))] == ["next"]
+    busy = workspace(remote, host, "busy")
+    write(busy.open(), {"b.txt": "x" * (2 << 20)})
+    with (
+        workspace(remote, host, "next", attempt=2, quota_mb=1) as made,
+        pytest.raises(WorkspaceFailed, match=r"their quota_mb is 1\. Workspaces that stay: busy \(in use\)"),
+    ):
+        made.open()
+    busy.close()
+
+
+def test_a_file_with_two_names_takes_its_room_once(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * (1 << 20))
+    os.link(tmp_path / "a", tmp_path / "b")
+    assert 1 << 20 <= retention.size_of(str(tmp_path)) < 2 << 20
+
+
+def test_a_workspace_that_is_not_here_is_said(host: Path) -> None:
+    with pytest.raises(NotFound, match=r"`spool workspace ls` shows those there are"):
+        find(Places(str(host)), "edit")
