@@ -4,6 +4,7 @@ A map of the house:
 
     faces       what people meet; in cli the `spool` command: one verb, one file
     daemon      processes around step(): the loop, systemd, `spool up`, everything inside one program
+    task        for the program of a task: save how far it has come, and go on from there
     agents      coding agents as tasks: a program on top of what every handler may use
     worker      claims tasks, runs them, commits what they ended with
     master      leads: admits, orders, retries, reaps, reports
@@ -18,6 +19,8 @@ A map of the house:
 Law: a room imports only rooms of lower floors, and none of its own floor; a test holds it so. The floors: faces;
 daemon and agents; worker, master, client and doctor; store and runner; rules and system; protocol. Importing spoold
 alone loads none of them but the version.
+daemon, agents and task; worker, master, client and doctor; store and runner; rules and system; protocol. Importing
+spoold alone loads none of them but the version.
 """
 
 from importlib import import_module

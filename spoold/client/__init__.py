@@ -20,6 +20,8 @@
     info         everything that is known of one task
     inquiry      why a task is not running
     reservations what a person or a running task reserves, and who holds what
+    context      what the tasks of a batch share: put, get, list
+    steps        the steps of this task: save how far it has come, and go on from there
     pauses       pauses, closed limits and halts: made, lifted, and who asked, why, and until when
     lent         what a task that has waited wants back
     agents       the agents that live workers offer

@@ -165,7 +165,7 @@ class Connection:
             return self._through_tmp(write)
 
     def change(self, act: Callable[[str], T]) -> T:
-        """Have `act` publish a change of settings; it gets the name of who asks."""
+        """Have `act` publish a file, such as a change of settings; it gets the name of who asks."""
         with self.reaching(), self._writing:
             return self._through_tmp(partial(act, caller()))
 

@@ -14,10 +14,10 @@ from functools import partial
 
 from spoold.master.desk import Desk
 from spoold.master.rejecting import take_away
-from spoold.protocol import layout
+from spoold.protocol import entry, layout, step
 from spoold.protocol.names import key, parse_archived, parse_events, parse_log
 from spoold.rules.tree import retention
-from spoold.store import absence
+from spoold.store import absence, context, steps
 from spoold.store.lane_moves import list_lanes
 from spoold.store.store import clear_directory
 
@@ -38,6 +38,8 @@ class Clearing:
             return
         self._at = desk.step.now.monotonic
         self._clear_archive(desk)
+        self._clear_context(desk)
+        self._clear_steps(desk)
         _clear_journals(desk)
         _clear_abandoned(desk)
         _remove_idle_lanes(desk)
@@ -51,6 +53,49 @@ class Clearing:
             if desk.step.now.monotonic >= self._rests_until.get(directory, 0.0):
                 self._rests_until[directory] = desk.step.now.monotonic + clear_bucket(desk, directory)
                 return
+
+    def _clear_context(self, desk: Desk) -> None:
+        """Remove what a batch shared, one batch at a time, once nobody has added to it for as long as an archived
+        task stays. Not while a task is known that is of this batch and has not ended.
+        """
+        now = desk.step.now.monotonic
+        for batch in context.batches(desk.store.fs):
+            path = entry.directory(batch)
+            if now < self._rests_until.get(path, 0.0) or desk.view.members.has_open(batch):
+                continue
+            names = sorted(absence.names_in(desk.store.fs, path, desk.view.blocked))
+            newest = max(filter(None, map(entry.parse_entry, names)), default=None)
+            least_s = desk.store.settings.retention.archive_s
+            age_s = _age_s(desk, path if newest is None else layout.join(path, newest.encode()))
+            self._rests_until[path] = now + min(retention.LOOK_AGAIN_S, max(least_s - age_s, EVERY_S))
+            if retention.too_old(age_s, least_s):
+                _remove(desk, path, names)
+                del self._rests_until[path]
+            return
+
+    def _clear_steps(self, desk: Desk) -> None:
+        """Remove the steps of one task that is neither open nor among the ended ones that people look at first. One
+        that is on the move shows again within the time for which nobody may have saved anything.
+        """
+        now = desk.step.now.monotonic
+        for task in steps.tasks(desk.store.fs):
+            path = step.directory(task)
+            if now < self._rests_until.get(path, 0.0) or desk.view.place(task) is not None:
+                continue
+            self._rests_until[path] = now + retention.LOOK_AGAIN_S
+            names = sorted(absence.names_in(desk.store.fs, path, desk.view.blocked))
+            ages = [_age_s(desk, layout.join(path, name)) for name in names] or [_age_s(desk, path)]
+            if retention.too_old(min(ages), desk.store.settings.retention.tmp_s):
+                _remove(desk, path, names)
+                del self._rests_until[path]
+            return
+
+
+def _remove(desk: Desk, path: str, names: list[str]) -> None:
+    for name in names:
+        take_away(desk, layout.join(path, name))
+    with contextlib.suppress(OSError):
+        desk.store.fs.rmdir(path)
 
 
 def clear_bucket(desk: Desk, directory: str) -> float:

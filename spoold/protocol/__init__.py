@@ -21,6 +21,8 @@
     snapshot    the leader's picture of the cluster
     report      what the doctor found
     change      settings that change while the spool runs
+    entry       what the tasks of a batch share
+    step        how far a task has come
     overlay     tables of settings: one laid over another, and each setting with its key
     settings    spool.toml and the marker spool.json
     alert_settings when people are told of something

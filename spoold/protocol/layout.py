@@ -34,10 +34,12 @@ STATUS = "status"
 ARCHIVE = "archive"
 DOCTOR = "doctor"
 CHANGES = "settings"
+CONTEXT = "context"
+STEPS = "steps"
 TMP = "tmp"
 REASON = ".reason.json"
-# The output of attempts, which may hold secrets: not readable by everybody who can reach the share.
-PRIVATE = (RESULTS, LOGS, ARCHIVE)
+# The output of attempts and what tasks share may hold secrets: not readable by everybody who can reach the share.
+PRIVATE = (RESULTS, LOGS, ARCHIVE, CONTEXT, STEPS)
 
 TREE: dict[str, str] = {
     PENDING: "the drop box: leaders pick up every *.json (one task) or *.jsonl (many tasks, a whole DAG) here",
@@ -59,10 +61,12 @@ TREE: dict[str, str] = {
     ARCHIVE: "old tasks with their results and logs, by hash of id",
     DOCTOR: "reports of `spool doctor`, one for each kind of mount, and its trials while it runs",
     CHANGES: "changes of settings while the spool runs, merged over spool.toml by their numbers",
+    CONTEXT: "what the tasks of a batch share: one directory per batch, entries that never change",
+    STEPS: "how far tasks have come: one directory per task, steps from which a later attempt may go on",
     TMP: "one directory per writer, where files are written before they are renamed into place",
 }
 # Spools of earlier releases lack these: a missing one counts as empty.
-LATER = frozenset({CHANGES})
+LATER = frozenset({CHANGES, CONTEXT, STEPS})
 
 
 def join(*parts: str) -> str:

@@ -27,6 +27,8 @@
     reports     the doctor's findings, for readers
     control     requests: post, list, remove
     answers     the answers to the questions of a task, for its worker
+    context     what the tasks of a batch share
+    steps       how far tasks have come
     owners      whether the owner of an answer may give it
     journal     events: append mine, read and follow all
     snapshots   status snapshots: publish, read the latest

@@ -42,6 +42,7 @@ from spoold.protocol.result import Result
 from spoold.protocol.task import Task
 from spoold.rules.attempts.policy import rank, retry_policy
 from spoold.rules.tree.sighting import Content, Record, Survey, Token
+from spoold.store import context, steps
 from spoold.store.door_files import list_standing
 from spoold.store.leader_token import parse_token
 from spoold.store.obstacles import obstacle
@@ -127,9 +128,8 @@ def survey(store: Store) -> Survey:
     """Look at everything once. Errors: OSError when the root cannot be listed."""
     root = sorted(store.fs.list(""))
     notes = _Notes(store)
-    known = {layout.MARKER, layout.SETTINGS, layout.LOCK, *layout.TREE}
-    notes.foreign.extend(name for name in root if name not in known)
-    drops = sum(concerns_us(name) for name in notes.list(layout.PENDING))
+    notes.foreign.extend(sorted({*root} - {layout.MARKER, layout.SETTINGS, layout.LOCK, *layout.TREE}))
+    notes.foreign.extend([*context.foreign(notes.list), *steps.foreign(notes.list)])
     standing = _standing(notes)
     for state in (State.WAITING, State.READY):
         _branches(notes, state, lambda name: parse_lane(name) is not None)
@@ -158,7 +158,7 @@ def survey(store: Store) -> Survey:
         missing=tuple(sorted({*notes.missing, *(set(layout.TREE) - layout.LATER - set(root))})),
         unreadable=tuple(notes.unreadable),
         blocked=tuple(sorted(notes.blocked.items())),
-        drops=drops,
+        drops=sum(concerns_us(name) for name in notes.list(layout.PENDING)),
         epoch=notes.epoch,
     )
 

@@ -14,6 +14,7 @@ from spoold.protocol import codec, door, errand, layout, names
 from spoold.protocol.change import CHANGEABLE, Change, parse_change
 from spoold.protocol.checkpoint import Checkpoint, parse_checkpoint
 from spoold.protocol.drop import UNFINISHED, UNIQUE, WHOLE
+from spoold.protocol.entry import Entry, parse_entry
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Capabilities, Heartbeat, HostId, Lasted, MountFacts, Running
 from spoold.protocol.lanes import LANE_MAX, parse_lane
@@ -25,6 +26,7 @@ from spoold.protocol.request_body import RequestBody
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.protocol.settings import Marker, Settings, TypeSettings
 from spoold.protocol.snapshot import Snapshot
+from spoold.protocol.step import Step, parse_step
 from spoold.protocol.task import DEPENDENCIES_MAX, Requires, Retry, Task
 from spoold.protocol.toml_file import load_settings
 from spoold.rules.attempts import outcome, retry
@@ -52,6 +54,8 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "checkpoint": parse_checkpoint,
     "report": parse_report,
     "change": parse_change,
+    "entry": parse_entry,
+    "step": parse_step,
     "events": names.parse_events,
     "door": door.parse_door,
     "batch": door.parse_batch,
@@ -70,6 +74,8 @@ MODELS: dict[str, type[BaseModel]] = {
     "snapshot": Snapshot,
     "checkpoint": Checkpoint,
     "change": Change,
+    "entry": Entry,
+    "step": Step,
 }
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from spoold.protocol import codec, door, layout, names
 from spoold.protocol.change import Change, load_change, merged, parse_change
 from spoold.protocol.checkpoint import Checkpoint, parse_checkpoint
+from spoold.protocol.entry import Entry, parse_entry
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lanes import Lane, parse_lane
@@ -21,6 +22,7 @@ from spoold.protocol.request_body import RequestBody
 from spoold.protocol.result import Code, Result, Status
 from spoold.protocol.settings import Marker, Settings
 from spoold.protocol.snapshot import Snapshot
+from spoold.protocol.step import Step, parse_step
 from spoold.protocol.task import Task
 from spoold.protocol.toml_file import load_settings
 from spoold.rules.entry import batch
@@ -52,6 +54,8 @@ def load(path: str) -> Any:
         layout.STATUS: Snapshot,
         layout.DOCTOR: Report,
         layout.CHANGES: Change,
+        layout.CONTEXT: Entry,
+        layout.STEPS: Step,
     }
     model = models.get(directory, Task)
     if name.endswith(".result.json"):
@@ -83,6 +87,8 @@ def name_of(path: str) -> Any:
         layout.STATUS: parse_checkpoint if name.endswith(".feed.json") else names.parse_snapshot,
         layout.DOCTOR: parse_report,
         layout.CHANGES: parse_change,
+        layout.CONTEXT: parse_entry,
+        layout.STEPS: parse_step,
         layout.ARCHIVE: names.parse_archived,
     }
     return parsers[directory](name)

@@ -297,3 +297,12 @@ def test_the_phases_are_in_their_order() -> None:
     assert list(Phase) == sorted(Phase)
     assert after_batch.GATE.parents is not None
     assert after_batch.GATE.parents(Conditions()) == ()
+
+
+def test_a_batch_with_a_known_task_is_open_under_any_spelling() -> None:
+    members = Members()
+    members.see("a", "Nightly")
+    assert members.has_open("nightly")
+    assert members.has_open("NIGHTLY")
+    members.left("a")
+    assert not members.has_open("nightly")

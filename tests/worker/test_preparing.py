@@ -156,6 +156,8 @@ def test_a_command_is_told_who_it_is_and_where_its_files_are() -> None:
         "SPOOL_WORKER_ID": "w1",
         "SPOOL_ROOT": "/spool",
         "SPOOL_BATCH": "night",
+        "SPOOL_CONTEXT_DIR": "/spool/context/night",
+        "SPOOL_CHECKPOINT_DIR": "/spool/steps/t1",
         "SPOOL_TASK_FILE": "/scratch/t1.3/task.json",
         "SPOOL_RESULT_FILE": "/scratch/t1.3/result.json",
         "SPOOL_PROGRESS_FILE": "/scratch/t1.3/progress.json",

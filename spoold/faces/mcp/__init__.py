@@ -31,6 +31,7 @@ The tools, by noun:
     files        reserve_files, release_files
     people       ask_human, approve
     progress     report_progress
+    context      get_context, put_context
     pool         get_status, drain, kill_all
 
 Law: a caller in the role `agent` reaches the tasks below it and no others, and cannot tell a foreign task from one

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from spoold.faces.mcp.awaited import WAIT_TASKS
 from spoold.faces.mcp.background import CHECK_BACKGROUND, KILL_BACKGROUND, LIST_BACKGROUND, RUN_BACKGROUND
+from spoold.faces.mcp.context import GET_CONTEXT, PUT_CONTEXT
 from spoold.faces.mcp.delegated import DELEGATE_TASK
 from spoold.faces.mcp.files import RELEASE_FILES, RESERVE_FILES
 from spoold.faces.mcp.graphs import SUBMIT_TASKS
@@ -35,6 +36,8 @@ TOOLS = (
     RELEASE_FILES,
     ASK_HUMAN,
     REPORT_PROGRESS,
+    GET_CONTEXT,
+    PUT_CONTEXT,
     DRAIN,
     KILL_ALL,
     APPROVE,

@@ -88,6 +88,10 @@ class Members:
         while len(self._known) > KNOWN_MAX:
             del self._known[next(iter(self._known))]
 
+    def has_open(self, batch: str) -> bool:
+        """Whether a task of this batch is known that has not ended."""
+        return key(batch) in self._open
+
     def left(self, task_key: str) -> None:
         """Note that a task has ended, or is gone."""
         self._alone.discard(task_key)

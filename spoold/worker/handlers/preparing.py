@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase as fnmatch
 
+from spoold.protocol import entry, step
 from spoold.protocol.names import TaskName
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
@@ -153,6 +154,8 @@ def _own(task: Task, name: TaskName, place: Workplace, settings: Settings) -> di
         "SPOOL_WORKER_ID": place.worker,
         "SPOOL_ROOT": place.root,
         "SPOOL_BATCH": task.batch or "",
+        **({} if task.batch is None else {"SPOOL_CONTEXT_DIR": f"{place.root}/{entry.directory(task.batch)}"}),
+        "SPOOL_CHECKPOINT_DIR": f"{place.root}/{step.directory(name.id)}",
         "SPOOL_TASK_FILE": f"{folder}/task.json",
         "SPOOL_RESULT_FILE": f"{folder}/result.json",
         "SPOOL_PROGRESS_FILE": f"{folder}/progress.json",

@@ -1,0 +1,46 @@
+"""The command line of bubblewrap.
+
+Law: pure. It begins with nothing and shows what it is told; it has no capability, and can make no namespace of its
+own unless it may. No value of a variable is in it, since other users read arguments, except those by which the
+loader of bubblewrap itself could be led astray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from spoold.agents.sandbox.ground import Ground
+from spoold.agents.sandbox.places import Place
+from spoold.agents.sandbox.policy import Sandbox, Scene, Wrapped
+
+_LOADER = "LD_"
+
+
+def command(
+    sandbox: Sandbox,
+    scene: Scene,
+    shown: Sequence[Place],
+    ground: Ground,
+    env: Mapping[str, str],
+    argv: Sequence[str],
+) -> Wrapped:
+    """Return the command, in its sandbox."""
+    line = [ground.tool, "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
+    line += [] if sandbox.network == "host" else ["--unshare-net"]
+    line += ["--hostname", "sandbox", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    line += [] if sandbox.nested else ["--disable-userns"]
+    for at, source in ground.shown.items():
+        line += ["--ro-bind", source, at]
+    for at, target in ground.links.items():
+        line += ["--symlink", target, at]
+    line += ["--proc", "/proc"]
+    for path in ground.kernel:
+        line += ["--ro-bind", path, path]
+    line += ["--dev", "/dev", "--tmpfs", "/tmp"]
+    for place in shown:
+        line += ["--bind" if place.writable else "--ro-bind", place.source, place.at]
+    line += ["--remount-ro", "/", "--chdir", scene.workspace]
+    for name, value in env.items():
+        line += ["--setenv", name, value] if name.startswith(_LOADER) else []
+    outside = {name: value for name, value in env.items() if not name.startswith(_LOADER)}
+    return Wrapped((*line, "--", *argv), outside)

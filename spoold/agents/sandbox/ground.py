@@ -1,0 +1,65 @@
+"""What of this machine every sandbox shows: programs, libraries, certificates, and what looks names up.
+
+Law: only what every user of the machine may read anyway, and nothing that is a person's. No key, no home, no /run.
+
+Touches: files, the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spoold.agents.sandbox import inside
+
+# Since a merged /usr the others are links into it; on other systems they are directories of their own.
+_BELOW_ROOT = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_ETC = (
+    *("alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "gai.conf", "group", "hosts"),
+    *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "nsswitch.conf", "passwd", "pki/ca-trust"),
+    *("pki/tls/certs", "protocols", "services", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf"),
+)
+_LOOK_UP = ("resolv.conf",)
+# For a worker of root these are root's own files, and need no other right to be written.
+_KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What is there. shown: place → file or directory of this machine; links: place → target; kernel: what of /proc
+    may only be read; tool: where the program that makes the sandbox is, '' for nowhere; python: an interpreter that
+    starts `inside`, which needs `inside_needs`.
+    """
+
+    shown: Mapping[str, str]
+    links: Mapping[str, str]
+    kernel: tuple[str, ...]
+    tool: str
+    python: str
+    inside: str
+    inside_needs: tuple[str, ...]
+    uid: int
+
+
+def look(tool: str, *, names: bool) -> Ground:
+    """Return the ground of this machine, for a tool such as `bwrap`. names: with what looks names up."""
+    shown = {"/usr": "/usr"}
+    links = {}
+    for path in _BELOW_ROOT:
+        if os.path.islink(path):
+            links[path] = os.readlink(path)
+        elif os.path.isdir(path):
+            shown[path] = path
+    for name in (*_ETC, *(_LOOK_UP if names else ())):
+        path = f"/etc/{name}"
+        if os.path.exists(path):
+            shown[path] = os.path.realpath(path)
+    python = os.path.realpath(sys.executable)
+    script = os.path.realpath(inside.__file__)
+    prefix = os.path.realpath(sys.base_prefix)
+    needs = tuple(path for path in (script, prefix, python) if path != "/usr" and not path.startswith("/usr/"))
+    kernel = tuple(path for path in _KERNEL if os.path.exists(path))
+    return Ground(shown, links, kernel, shutil.which(tool) or "", python, script, needs, os.getuid())

@@ -1,0 +1,128 @@
+"""A sandbox that is tried out: a small script in it tries to get out, and says what it could do.
+
+That a program is installed says nothing: a kernel or its security module may forbid what it needs.
+
+Law: a verdict comes from a run, never from a version or a setting. What did not run did not hold.
+
+Touches: files, processes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene
+from spoold.agents.sandbox.proxy import Proxy
+from spoold.agents.sandbox.wrapping import wrap
+
+WITHIN_S = 30.0
+_NONSENSE = "what-a-sandbox-must-not-hand-on"
+
+# Each line of the answer is a word: what held says ok-NAME, and so does what has to work.
+# Builtins of the shell wherever one will do: a program that an image lacks must not pass for a wall that held.
+_SCRIPT = """
+t() { if "$@" 2>/dev/null; then echo "ok-$n"; fi; }
+f() { if "$@" 2>/dev/null; then :; else echo "ok-$n"; fi; }
+write() { ( : >"$1" ) 2>/dev/null; }
+wires() {
+    while read -r a b; do case "$a" in lo:*|Inter-*|face*) ;; *) return 0;; esac; done </proc/net/dev
+    return 1
+}
+alone() { test -r /proc/net/dev && ! wires; }
+rename() { ( read -r h </proc/sys/kernel/hostname && echo "$h" >/proc/sys/kernel/hostname ) 2>/dev/null; }
+n=workspace; t write "$W/new"
+n=home; t write "$HOME/new"
+n=outside; f test -e "$O/secret"
+n=spool; f test -e "$S/pending"
+n=system; f write /usr/spoold-probe
+n=kernel; f rename
+n=hooks; f write "$W/.git/hooks/post-commit"
+n=settings; mv "$W/new" "$W/moved" && f mv "$W/.git" "$W/.git-other"
+n=processes; f kill -0 "$P"
+n=environment; f test -n "$SPOOLD_PROBE$DBUS_SESSION_BUS_ADDRESS"
+n=network; if [ "$N" = host ]; then t true; else t alone; fi
+n=proxy; if [ "$N" = proxy ]; then t test -S "$X"; else t true; fi
+"""
+_HELD = {
+    "workspace": "the agent cannot write in its workspace",
+    "home": "the agent cannot write in its home",
+    "outside": "it shows files that nobody asked it to show",
+    "spool": "it shows the spool",
+    "system": "it lets the agent write in /usr",
+    "kernel": "it lets the agent write settings of the kernel",
+    "hooks": "it lets the agent write git hooks, which run outside of it",
+    "settings": "it lets the agent replace .git, and so its settings",
+    "processes": "it lets the agent signal processes outside of it",
+    "environment": "it hands on variables that were not passed",
+    "network": "it has a network that it must not have",
+    "proxy": "its proxy cannot be reached",
+}
+_FIXES = {
+    "bwrap": "as a user without rights: allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
+    "user.max_user_namespaces; on Ubuntu an AppArmor profile for bwrap); bubblewrap before 0.8 needs nested = true",
+    "systemd": "run the worker where systemd runs, as a user with a session (loginctl enable-linger), "
+    "and see that bwrap works",
+    "podman": "see that `podman run --rm IMAGE true` works for this user, and that the image has sh and coreutils",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a trial found. failed: the names of what did not hold; words: a sentence for people, with a fix."""
+
+    ok: bool
+    kind: str
+    words: str
+    failed: tuple[str, ...] = ()
+
+
+def probe(sandbox: Sandbox) -> Verdict:
+    """Try a sandbox out on this machine: about 0.1 s, at most WITHIN_S. Errors: none."""
+    if sandbox.kind == "none":
+        return Verdict(True, "none", "there is no sandbox: the agent may do what its worker's user may")
+    try:
+        said, trouble = _trial(sandbox)
+    except NoSandbox as missing:
+        return Verdict(False, sandbox.kind, f"{missing.problem}; fix: {missing.fix}", ("start",))
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Verdict(False, sandbox.kind, f"it could not be tried out: {error}", ("start",))
+    failed = tuple(name for name in _HELD if f"ok-{name}" not in said)
+    if not failed:
+        return Verdict(True, sandbox.kind, f"{sandbox.kind} holds, network {sandbox.network}")
+    if len(failed) == len(_HELD):
+        why, failed = f"{sandbox.kind} does not start: {trouble or 'it says nothing'}", ("start",)
+    else:
+        why = f"{sandbox.kind} does not hold: {'; '.join(_HELD[name] for name in failed)}"
+    return Verdict(False, sandbox.kind, f"{why}; fix: {_FIXES[sandbox.kind]}", failed)
+
+
+def _trial(sandbox: Sandbox) -> tuple[list[str], str]:
+    """Return what the script said, and the end of what went wrong."""
+    with ExitStack() as stack:
+        top = os.path.realpath(tempfile.mkdtemp(prefix="spoold-probe-"))
+        stack.callback(shutil.rmtree, top, ignore_errors=True)
+        for name in ("ws/.git/hooks", "home", "out", "spool/pending"):
+            os.makedirs(f"{top}/{name}")
+        with open(f"{top}/out/secret", "w", encoding="ascii") as file:
+            file.write(_NONSENSE)
+        way = stack.enter_context(Proxy(sandbox.hosts)).path if sandbox.network == "proxy" else ""
+        env = {"W": f"{top}/ws", "O": f"{top}/out", "S": f"{top}/spool", "P": str(os.getpid())}
+        env |= {"N": str(sandbox.network), "X": way}
+        scene = Scene(f"{top}/ws", f"{top}/home", env, hidden=(f"{top}/spool",), way_out=way)
+        wrapped = wrap(sandbox, ["sh", "-c", _SCRIPT], scene)
+        # Podman passes on what its settings say. Bubblewrap passes on all that it is started with: nothing else.
+        more = {"SPOOLD_PROBE": _NONSENSE} if sandbox.kind == "podman" else {}
+        return _run(wrapped.argv, {**wrapped.env, **more})
+
+
+def _run(argv: tuple[str, ...], env: Mapping[str, str]) -> tuple[list[str], str]:
+    done = subprocess.run(
+        argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=WITHIN_S, check=False, text=True
+    )
+    return done.stdout.split(), " ".join(done.stderr.split())[-300:]

@@ -1,0 +1,67 @@
+"""A command becomes one in a sandbox, or an error.
+
+Law: without a sandbox only where none was asked for. Whatever is missing is a NoSandbox.
+
+Touches: files, the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from spoold.agents.sandbox import bwrap, podman, systemd
+from spoold.agents.sandbox.ground import look
+from spoold.agents.sandbox.inside import PORT
+from spoold.agents.sandbox.places import places
+from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene, Wrapped
+from spoold.agents.sandbox.proxy import variables
+
+_PACKAGES = {"bwrap": "bubblewrap", "podman": "podman", "systemd-run": "systemd"}
+_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+def wrap(sandbox: Sandbox, argv: Sequence[str], scene: Scene) -> Wrapped:
+    """Return a command in its sandbox, to be started with the variables of the answer and no others.
+
+    Errors: NoSandbox.
+    """
+    env = {"PATH": _PATH, **scene.env, "HOME": scene.home}
+    if sandbox.kind == "none":
+        return Wrapped(tuple(argv), env)
+    env["TMPDIR"] = "/tmp"
+    if (sandbox.network == "proxy") != bool(scene.way_out):
+        raise NoSandbox("the way out of a sandbox and its network do not agree", "enter it with `entered`")
+    tool = "podman" if sandbox.kind == "podman" else "bwrap"
+    ground = look(tool, names=sandbox.network == "host")
+    if not ground.tool:
+        raise _missing(tool)
+    if scene.way_out:
+        scene = replace(scene, shown=(*scene.shown, *ground.inside_needs))
+    try:
+        shown = places(scene, os.path.expanduser("~"))
+    except OSError as error:
+        raise NoSandbox(f"what a sandbox is to show cannot be looked at: {error}", "make it readable") from error
+    if sandbox.kind == "podman":
+        return podman.command(sandbox, scene, shown, ground, env, argv, _set(podman.OWN))
+    if scene.way_out:
+        env |= variables(PORT)
+        argv = [ground.python, "-I", "-S", ground.inside, scene.way_out, *argv]
+    wrapped = bwrap.command(sandbox, scene, shown, ground, env, argv)
+    if sandbox.kind == "bwrap":
+        return wrapped
+    run = shutil.which("systemd-run")
+    if run is None:
+        raise _missing("systemd-run")
+    return systemd.command(sandbox, wrapped, run, ground.uid, _set(systemd.BUS))
+
+
+def _set(names: Sequence[str]) -> dict[str, str]:
+    environ: Mapping[str, str] = os.environ
+    return {name: environ[name] for name in names if name in environ}
+
+
+def _missing(tool: str) -> NoSandbox:
+    return NoSandbox(f"{tool} is not on this machine", f"install the package {_PACKAGES[tool]}")

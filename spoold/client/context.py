@@ -1,0 +1,146 @@
+"""What the tasks of a batch share, for programs: put, get, list.
+
+Law: nothing is ever overwritten. Where two are put without knowledge of each other, both stand, and at least one of
+their authors is told.
+
+Touches: threads, the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass, replace
+from typing import Any
+
+from spoold.client.connection import Connection
+from spoold.client.inside import task_of
+from spoold.protocol.entry import BYTES_MAX, ENTRIES_MAX, NAME_MAX, EntryName, content, is_name
+from spoold.protocol.errors import NotFound, SpoolError
+from spoold.protocol.names import is_id, key
+from spoold.rules.tree.versions import latest, next_number, rivals, unseen, version
+from spoold.store import context
+
+# Within one process a number is given once: two entries of one name and number would be one file.
+_putting = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """One entry. version: its number; base: that of the entry of its name that its author had seen; conflicts: the
+    versions of its name that its author had not seen; size: in bytes, None where only names were read.
+    """
+
+    name: str
+    version: int
+    base: int
+    node: str
+    task: str = ""
+    attempt: int = 0
+    by: str = ""
+    at: str = ""
+    size: int | None = None
+    conflicts: tuple[int, ...] = ()
+
+
+class Conflict(SpoolError):
+    """Another entry of that name came, or stood already, that the caller had not seen. version: that was put all the
+    same, 0 for none.
+    """
+
+    def __init__(self, words: str, version: int = 0) -> None:
+        super().__init__(words)
+        self.version = version
+
+
+class SharedContext:
+    """The context of one batch over one connection. Thread-safe."""
+
+    def __init__(self, spool: Connection, batch: str | None = None) -> None:
+        """batch: by name; None for that of the task in which this process runs. Errors: SpoolError where none is."""
+        self._spool = spool
+        self._task = task_of(spool.directory) or ""
+        own = os.environ.get("SPOOL_BATCH", "") if self._task else ""
+        self.batch = batch or own
+        if not self.batch:
+            raise SpoolError("which batch? This is no task of one. Name a batch (--batch).")
+        if not is_id(self.batch):
+            raise SpoolError(f"{self.batch!r} cannot be the name of a batch.")
+
+    def put(self, name: str, data: bytes, *, if_version: int | None = None) -> Shared:
+        """Add an entry, which counts from now on; returns it, with conflicts if others came at the same moment.
+
+        if_version: only if this is the version that counts now; 0: only if there is none. Errors: Conflict, with
+        nothing put unless its words say so; SpoolError for a name, or too much; Unavailable.
+        """
+        if not is_name(name):
+            raise SpoolError(
+                f"{name!r} cannot name an entry: use up to {NAME_MAX} letters, digits and _ = + , . -, "
+                "beginning with a letter or digit."
+            )
+        if len(data) > BYTES_MAX:
+            raise SpoolError(
+                f"an entry has at most {BYTES_MAX >> 10} KiB, and this one {len(data):,} bytes: put a summary."
+            )
+        fs = self._spool.store.fs
+        with self._spool.reaching(), _putting:
+            there = context.entries(fs, self.batch)
+            if len(there) >= ENTRIES_MAX:
+                raise SpoolError(f"batch {self.batch} has {ENTRIES_MAX:,} entries, and more are not taken.")
+            now = version(there, name)
+            if if_version is not None and if_version != now:
+                raise Conflict(
+                    f"{name} is at version {now}, not {if_version}: get it, merge, and put with version {now}. "
+                    "Nothing was put."
+                )
+            mine = EntryName(next_number(there), self._spool.store.writer, name, now)
+            self._spool.change(
+                lambda by: context.publish_entry(self._spool.store, self.batch, mine, self._filled(data, by))
+            )
+            others = rivals(context.entries(fs, self.batch), mine)
+        if others and if_version is not None:
+            told = ", ".join(f"{each.number} of {each.node}" for each in others)
+            raise Conflict(
+                f"{name} is put as version {mine.number}, but version {told} came at the same moment. Both stand: "
+                "get them, merge, and put again.",
+                mine.number,
+            )
+        return self._shown(mine, tuple(each.number for each in others), len(data))
+
+    def get(self, name: str, number: int | None = None) -> tuple[Shared, bytes]:
+        """Return an entry and its content: the one that counts, or an earlier version. Of several with one number the
+        last one. Errors: NotFound, BadFile, Unavailable.
+        """
+        with self._spool.reaching():
+            there = context.entries(self._spool.store.fs, self.batch)
+            own = [each for each in there if key(each.name) == key(name) and number in (None, each.number)]
+            found = None if not own else context.read_entry(self._spool.store.fs, self.batch, own[-1])
+        if found is None:
+            which = name if number is None else f"{name}, version {number},"
+            raise NotFound(f"there is no {which} in the context of batch {self.batch}; `spool context ls` lists all.")
+        conflicts = tuple(each.number for each in unseen(there, name)) if number is None else ()
+        said: dict[str, Any] = {"task": found.task, "attempt": found.attempt, "by": found.by, "at": found.at}
+        return replace(self._shown(own[-1], conflicts, len(found.data)), **said), found.data
+
+    def current(self) -> list[Shared]:
+        """Return the entry of each name that counts, by name; from names alone. Errors: Unavailable."""
+        with self._spool.reaching():
+            there = context.entries(self._spool.store.fs, self.batch)
+        return [
+            self._shown(each, tuple(other.number for other in unseen(there, each.name)))
+            for _, each in sorted(latest(there).items())
+        ]
+
+    def log(self) -> list[Shared]:
+        """Return all entries, in their order; from names alone. Errors: Unavailable."""
+        with self._spool.reaching():
+            there = context.entries(self._spool.store.fs, self.batch)
+        return [self._shown(each, ()) for each in there]
+
+    def _shown(self, each: EntryName, conflicts: tuple[int, ...], size: int | None = None) -> Shared:
+        return Shared(each.name, each.number, each.base, each.node, size=size, conflicts=conflicts)
+
+    def _filled(self, data: bytes, by: str) -> dict[str, object]:
+        attempt = os.environ.get("SPOOL_ATTEMPT", "") if self._task else ""
+        told = {"task": self._task, "attempt": int(attempt) if attempt.isdecimal() else 0}
+        return {**told, "by": by, "at": self._spool.store.stamp(), **content(data)}

@@ -1,0 +1,130 @@
+"""A machine in small around a sandbox: a workspace, a home, and all that an agent must not reach."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from spoold.agents.sandbox.policy import Sandbox, Scene
+from spoold.agents.sandbox.wrapping import wrap
+
+KEY = "-----a private key, not really-----"
+NOBODY = 65534
+
+
+def prepared_for_bwrap() -> str:
+    """Install bubblewrap where that can be done; '' if it is there then, else why not."""
+    if shutil.which("bwrap"):
+        return ""
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        return "bubblewrap is not installed; as root on Debian: apt-get install bubblewrap"
+    for command in (
+        ["install", "-y", "-qq", "bubblewrap"],
+        ["update", "-qq"],
+        ["install", "-y", "-qq", "bubblewrap"],
+    ):
+        environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        subprocess.run(["apt-get", *command], env=environ, capture_output=True, check=False, timeout=300)
+        if shutil.which("bwrap"):
+            return ""
+    return "apt-get could not install bubblewrap"
+
+
+class Stage:
+    """One such machine; `uid` is whose processes run on it."""
+
+    def __init__(self, uid: int) -> None:
+        self.uid = uid
+        self.top = Path(tempfile.mkdtemp(prefix="spoold-stage-"))
+        self.workspace, self.home, self.spool = self.top / "user/work", self.top / "user/agent", self.top / "spool"
+        self.keys = self.top / "user/.ssh"
+        for folder in (self.workspace, self.home, self.spool / "pending", self.keys):
+            folder.mkdir(parents=True)
+        (self.keys / "id_ed25519").write_text(KEY)
+        self.git("init", "-q", "-b", "main")
+        self.git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "first")
+        for path in (self.top, *self.top.rglob("*")):
+            os.chown(path, uid, uid, follow_symlinks=False)
+        environ = {"VICTIM_SECRET": KEY, "PATH": os.environ["PATH"]}
+        self.victim = subprocess.Popen(["sleep", "600"], user=uid, group=uid, extra_groups=[], env=environ)
+        self.variables: dict[str, str] = {}
+        self.code = 0
+
+    def scene(self, **more: object) -> Scene:
+        """The scene of an agent here."""
+        env = {"PATH": "/usr/bin:/bin", "TOP": str(self.top), "VICTIM": str(self.victim.pid), **self.variables}
+        return replace(Scene(str(self.workspace), str(self.home), env, hidden=(str(self.spool),)), **more)  # type: ignore[arg-type]
+
+    def run(self, script: str, sandbox: Sandbox, **more: object) -> str:
+        """Run a script of the shell as the agent would, and return what it printed."""
+        return self.start(["sh", "-c", script], sandbox, **more)
+
+    def python(self, script: str, sandbox: Sandbox, **more: object) -> str:
+        """The same for one of Python, with the Python of the system."""
+        return self.start(["/usr/bin/python3", "-I", "-c", script], sandbox, **more)
+
+    def start(self, argv: list[str], sandbox: Sandbox, **more: object) -> str:
+        """Run a command as the agent would, and return what it printed."""
+        wrapped = wrap(sandbox, argv, self.scene(**more))
+        done = subprocess.run(
+            wrapped.argv,
+            env=wrapped.env,
+            cwd=self.workspace,
+            user=self.uid,
+            group=self.uid,
+            extra_groups=[],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert "bwrap:" not in done.stderr, done.stderr
+        self.code = done.returncode
+        return done.stdout
+
+    def git(self, *words: str, env: Mapping[str, str] | None = None) -> str:
+        """Run git in the workspace, outside of any sandbox."""
+        command = ["git", "-c", "safe.directory=*", "-C", str(self.workspace), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
+
+    def marked(self, mark: str) -> list[str]:
+        """The processes of this machine with this word in their arguments."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if mark.encode() in (folder / "cmdline").read_bytes():
+                    found.append(folder.name)
+            except OSError:
+                continue
+        return found
+
+    def wait_for(self, mark: str, count: int) -> list[str]:
+        """Wait until so many such processes run, and return them; fail after 10 s."""
+        until = time.monotonic() + 10
+        while len(found := self.marked(mark)) != count:
+            assert time.monotonic() < until, f"of {mark} there are {len(found)}, not {count}"
+            time.sleep(0.01)
+        return found
+
+    def wait_for_the_end_of(self, mark: str) -> None:
+        """Wait until none is left: the kernel ends them, a moment after the sandbox."""
+        self.wait_for(mark, 0)
+
+    def close(self) -> None:
+        """Remove all of it."""
+        self.victim.kill()
+        self.victim.wait()
+        shutil.rmtree(self.top, ignore_errors=True)
+
+
+def runs_with_system_python() -> bool:
+    """Whether the scripts of `Stage.python` can run."""
+    return Path("/usr/bin/python3").exists() and sys.platform == "linux"

@@ -1,0 +1,255 @@
+"""Twelve ways out of a sandbox are tried, and lead nowhere.
+
+Each is tried without a sandbox first, as far as that does no harm: there it leads out. Else the test could not fail.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from spoold.agents.sandbox.guarded import guarded, leads_away
+from spoold.agents.sandbox.mailbox import mailbox
+from spoold.agents.sandbox.policy import NoSandbox, Sandbox
+from spoold.agents.sandbox.wrapping import wrap
+from tests.agents.sandbox.stage import KEY, NOBODY, Stage
+
+OPEN, BWRAP, ON_HOST = Sandbox(), Sandbox("bwrap"), Sandbox("bwrap", network="host")
+
+
+def test_1_to_read_keys(stage: Stage) -> None:
+    script = 'cat "$TOP/user/.ssh/id_ed25519" ../.ssh/id_ed25519 ~root/.ssh/* 2>&1; echo end'
+    assert KEY in stage.run(script, OPEN)
+    seen = stage.run(script, BWRAP)
+    assert KEY not in seen
+    assert "end" in seen
+
+
+def test_2_to_write_outside(stage: Stage) -> None:
+    script = """
+    for path in "$TOP/new" "$TOP/user/new" ../new /new; do echo x >"$path"; done
+    echo x >inside; echo x >"$HOME/inside"; echo x >/tmp/inside; echo end
+    """
+    stage.run(script.replace("/new;", ";").replace("/tmp/inside", "inside"), OPEN)
+    assert (stage.top / "new").exists()
+    assert (stage.top / "user/new").exists()
+    (stage.top / "new").unlink()
+    (stage.top / "user/new").unlink()
+    (stage.workspace / "inside").unlink()
+    assert "end" in stage.run(script, BWRAP)
+    assert (stage.workspace / "inside").exists()
+    assert (stage.home / "inside").exists()
+    assert not list(stage.top.rglob("new"))
+    assert not Path("/new").exists()
+    assert not Path("/tmp/inside").exists()
+
+
+WAYS = (
+    "$TOP/spool",
+    "../../spool",
+    "/proc/self/cwd/../../spool",
+    "/proc/$VICTIM/root$TOP/spool",
+    "/proc/1/root$TOP/spool",
+)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_3_to_reach_the_spool(stage: Stage, way: str) -> None:
+    script = f'echo "{{}}" >{way}/pending/mine.json; ls {way} 2>&1; echo end'
+    if way != WAYS[-1]:  # outside, process 1 is somebody else's
+        assert "pending" in stage.run(script, OPEN)
+        (stage.spool / "pending/mine.json").unlink()
+    seen = stage.run(script, BWRAP)
+    assert "end" in seen
+    assert "\npending" not in f"\n{seen}"
+    assert not list((stage.spool / "pending").iterdir())
+
+
+def test_3_to_have_the_spool_shown(stage: Stage) -> None:
+    (stage.workspace / "link").symlink_to(stage.spool)
+    for path in (stage.spool, stage.spool / "pending", stage.top, stage.workspace / "link"):
+        with pytest.raises(NoSandbox, match="would show the spool"):
+            stage.run("true", BWRAP, shown=(str(path),))
+
+
+def test_4_to_kill_the_supervisor(stage: Stage) -> None:
+    seen = stage.run('kill -9 "$VICTIM" $PPID 2>&1; kill -9 -1; echo end', BWRAP)
+    assert "end" in seen or not seen  # kill -1 may take the shell with it
+    assert stage.victim.poll() is None
+    stage.run('kill -9 "$VICTIM"', OPEN)
+    assert stage.victim.wait(10) == -signal.SIGKILL
+
+
+PTRACE = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+pid = int(os.environ["VICTIM"])
+attached = libc.ptrace(16, pid, 0, 0)
+print("attached" if attached == 0 else "errno %d" % ctypes.get_errno(), flush=True)
+"""
+
+
+def test_5_to_trace_a_process(stage: Stage) -> None:
+    assert "attached" in stage.python(PTRACE, OPEN)
+    assert "errno" in stage.python(PTRACE, BWRAP)
+
+
+def test_6_to_leave_survivors(stage: Stage) -> None:
+    mark = f"9{stage.victim.pid}97"
+    script = f"setsid sleep {mark} >/dev/null 2>&1 & (setsid setsid sleep {mark} >/dev/null 2>&1 &) ; echo end"
+    assert "end" in stage.run(script, OPEN)
+    for pid in stage.wait_for(mark, 2):
+        os.kill(int(pid), signal.SIGKILL)
+    stage.wait_for_the_end_of(mark)
+    assert "end" in stage.run(script, BWRAP)
+    stage.wait_for_the_end_of(mark)
+
+
+def test_6_to_survive_the_end_of_the_sandbox(stage: Stage) -> None:
+    mark = f"9{stage.victim.pid}98"
+    wrapped = wrap(BWRAP, ["sh", "-c", f"setsid sleep {mark} & echo up; wait; sleep {mark}"], stage.scene())
+    with subprocess.Popen(wrapped.argv, env=wrapped.env, user=stage.uid, stdout=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        assert started.stdout.readline() == b"up\n"
+        assert stage.marked(mark)
+        started.kill()
+        assert started.stdout.read() == b""  # at its end, all that held the pipe are gone
+    stage.wait_for_the_end_of(mark)
+
+
+def test_7_to_look_at_other_processes(stage: Stage) -> None:
+    script = (
+        "cat /proc/$VICTIM/environ /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'; ls -d /proc/[0-9]*"
+    )
+    assert f"VICTIM_SECRET={KEY}" in stage.run(script, OPEN)
+    seen = stage.run(script, BWRAP)
+    assert "VICTIM_SECRET" not in seen
+    assert 1 < len(re.findall(r"^/proc/[0-9]+$", seen, re.MULTILINE)) < 10
+
+
+CONNECT = """
+import os, socket
+port = os.environ["PORT"]
+for kind, to in ((socket.AF_INET, ("127.0.0.1", int(port))), (socket.AF_UNIX, "\\0" + port)):
+    s = socket.socket(kind)
+    s.settimeout(5)
+    print("connected" if s.connect_ex(to) == 0 else "refused", flush=True)
+"""
+
+
+def test_8_to_reach_the_network(stage: Stage) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door, socket.socket(socket.AF_UNIX) as abstract:
+        stage.variables["PORT"] = str(door.getsockname()[1])
+        abstract.bind("\0" + stage.variables["PORT"])
+        abstract.listen()
+        assert stage.python(CONNECT, OPEN).split() == ["connected", "connected"]
+        assert stage.python(CONNECT, ON_HOST).split() == ["connected", "connected"]
+        assert stage.python(CONNECT, BWRAP).split() == ["refused", "refused"]
+
+
+def test_9_to_gain_rights(stage: Stage) -> None:
+    script = """
+    grep -E 'NoNewPrivs|Cap(Eff|Bnd|Prm)' /proc/self/status
+    mount -t tmpfs none /tmp && echo OUT mount
+    unshare -Ur true && echo OUT unshare
+    mknod /tmp/disk b 8 0 && echo OUT mknod
+    chroot / true && echo OUT chroot
+    cp /bin/sh "$HOME/sh" && chmod u+s "$HOME/sh"
+    cat /proc/sys/kernel/panic >/proc/sys/kernel/panic && echo OUT panic
+    mount -o remount,rw / && echo OUT remount
+    umount /usr && echo OUT umount
+    echo end
+    """
+    assert "NoNewPrivs:\t0" in stage.run("grep NoNewPrivs /proc/self/status", OPEN)
+    seen = stage.run(script, BWRAP)
+    assert "OUT" not in seen
+    assert "end" in seen
+    assert "NoNewPrivs:\t1" in seen
+    assert seen.count("0000000000000000") == 3
+
+
+HOOKS = """
+echo '#!/bin/sh' >hook; echo 'touch "$TOP/ran"' >>hook; chmod +x hook
+cp hook .git/hooks/post-index-change; cp hook .git/hooks/pre-commit
+mv .git/hooks .git/hooks-old && mkdir .git/hooks && cp hook .git/hooks/pre-commit
+git config core.fsmonitor "$PWD/hook"
+echo '[core] fsmonitor = hook' >>.git/config
+mv .git .git-old && cp -r .git-old .git && cp hook .git/hooks/pre-commit
+rm -rf .git/config .git/hooks; mkdir -p .git/hooks; cp hook .git/hooks/pre-commit
+echo x >file; git add file && git -c user.name=a -c user.email=a@b commit -qm second && echo committed
+"""
+
+
+def test_10_to_run_code_through_git(stage: Stage) -> None:
+    before = stage.git("config", "--list")
+    held = guarded(str(stage.workspace))
+    stage.run("git --version", BWRAP)
+    assert "committed" in stage.run(HOOKS, BWRAP)  # the agent itself may commit
+    stage.git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--allow-empty", "-qm", "ours")
+    assert not (stage.top / "ran").exists()
+    assert stage.git("config", "--list") == before
+    assert leads_away(str(stage.workspace), held) == []
+    stage.run(HOOKS, OPEN)
+    assert (stage.workspace / ".git/hooks/pre-commit").exists()
+
+
+def test_10_a_way_that_opens_later_is_seen(stage: Stage) -> None:
+    held = guarded(str(stage.workspace))
+    stage.run("mkdir evil; echo ../evil >.git/commondir; mkdir .git/modules", BWRAP)
+    git = stage.workspace / ".git"
+    assert leads_away(str(stage.workspace), held) == [f"{git}/modules", f"{git}/commondir"]
+
+
+def test_11_to_follow_a_link_out(stage: Stage) -> None:
+    script = """
+    ln -s "$TOP/user/.ssh" way; cat way/id_ed25519; echo x >way/new
+    ln -s "$TOP/user/.ssh/id_ed25519" "$SPOOL_RESULT_FILE"; ln "$TOP/user/.ssh/id_ed25519" "$SPOOL_PROGRESS_FILE"
+    echo end
+    """
+    folder = stage.top / "attempt"
+    folder.mkdir()
+    own = {"SPOOL_RESULT_FILE": f"{folder}/result.json", "SPOOL_PROGRESS_FILE": f"{folder}/progress.json"}
+    box = mailbox(own, f"{folder}/out")
+    os.chown(f"{folder}/out", stage.uid, stage.uid)
+    stage.variables |= box.env
+    seen = stage.run(script, BWRAP, writable=box.writable)
+    assert KEY not in seen
+    assert "end" in seen
+    assert not (stage.keys / "new").exists()
+    assert len(box.deliver()) == 1
+    assert [path.name for path in folder.iterdir()] == ["out"]
+    (folder / "out/result.json").unlink()
+    (stage.workspace / "way").unlink()
+    # Without a sandbox the links lead out; a link is refused all the same.
+    assert KEY in stage.run(script, OPEN)
+    assert (stage.keys / "new").exists()
+    assert len(box.deliver()) == 2
+    assert [path.name for path in folder.iterdir()] == ["out"]
+
+
+def test_11_a_link_of_the_last_attempt(stage: Stage) -> None:
+    (stage.workspace / ".claude").symlink_to(stage.keys)
+    with pytest.raises(NoSandbox, match="is a link out"):
+        stage.run("true", BWRAP)
+
+
+def test_12_to_see_the_environment(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", KEY)
+    stage.variables |= {"GIVEN": "given", "LD_PRELOAD": "libnothing.so"}
+    seen = stage.run("env; cat /proc/*/environ | tr '\\0' '\\n'", BWRAP)
+    names = {line.partition("=")[0] for line in stage.run("env", BWRAP).splitlines()}
+    assert KEY not in seen
+    assert "GIVEN=given" in seen
+    assert names == {"PATH", "TOP", "VICTIM", "GIVEN", "LD_PRELOAD", "HOME", "TMPDIR", "PWD"}
+    assert "LD_PRELOAD" not in wrap(BWRAP, ["true"], stage.scene()).env
+    assert "given" not in " ".join(wrap(BWRAP, ["true"], stage.scene()).argv)
+
+
+def test_nobody_is_somebody_else() -> None:
+    assert os.geteuid() != NOBODY

@@ -1,0 +1,79 @@
+"""The command lines of the sandboxes that not every machine can run, and what none of them may say."""
+
+from __future__ import annotations
+
+import pytest
+
+from spoold.agents.sandbox import bwrap, podman, systemd
+from spoold.agents.sandbox.ground import Ground
+from spoold.agents.sandbox.places import Place
+from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene, Wrapped
+
+GROUND = Ground(
+    {"/usr": "/usr"}, {"/bin": "usr/bin"}, ("/proc/sys",), "/usr/bin/tool", "/p", "/i.py", ("/i.py",), 1000
+)
+SCENE = Scene("/w", "/h")
+SHOWN = [Place("/w", "/real/w", True), Place("/w/.git/hooks", "/real/w/.git/hooks")]
+ENV = {"TOKEN": "hunter2", "PATH": "/bin", "HOME": "/h", "LD_LIBRARY_PATH": "/w/lib"}
+OWN = {"HOME": "/home/ada", "XDG_RUNTIME_DIR": "/run/user/1000"}
+
+
+def line(sandbox: Sandbox, env: dict[str, str] = ENV) -> Wrapped:
+    """A command in a sandbox of these kinds."""
+    if sandbox.kind == "podman":
+        return podman.command(sandbox, SCENE, SHOWN, GROUND, env, ["agent", "-x"], OWN)
+    wrapped = bwrap.command(sandbox, SCENE, SHOWN, GROUND, env, ["agent", "-x"])
+    return (
+        wrapped if sandbox.kind == "bwrap" else systemd.command(sandbox, wrapped, "/usr/bin/systemd-run", 1000, OWN)
+    )
+
+
+@pytest.mark.parametrize(
+    "sandbox",
+    [Sandbox("bwrap"), Sandbox("systemd", memory_mb=100, processes=9), Sandbox("podman", image="agents:1")],
+    ids=lambda sandbox: sandbox.kind,
+)
+def test_every_kind(sandbox: Sandbox) -> None:
+    wrapped = line(sandbox)
+    assert wrapped.argv[-1] == "-x"
+    assert not [word for word in wrapped.argv if "hunter2" in word]
+    assert wrapped.env["TOKEN"] == "hunter2"
+
+
+def test_bubblewrap() -> None:
+    argv = " ".join(line(Sandbox("bwrap")).argv)
+    assert argv == (
+        "/usr/bin/tool --unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try --unshare-net "
+        "--hostname sandbox --die-with-parent --new-session --cap-drop ALL --disable-userns --ro-bind /usr /usr "
+        "--symlink usr/bin /bin --proc /proc --ro-bind /proc/sys /proc/sys --dev /dev --tmpfs /tmp --bind /real/w /w "
+        "--ro-bind /real/w/.git/hooks /w/.git/hooks --remount-ro / --chdir /w --setenv LD_LIBRARY_PATH /w/lib "
+        "-- agent -x"
+    )
+    assert "LD_LIBRARY_PATH" not in line(Sandbox("bwrap")).env
+    assert "--disable-userns" not in line(Sandbox("bwrap", nested=True)).argv
+    assert "--unshare-net" not in line(Sandbox("bwrap", network="host")).argv
+
+
+def test_systemd_is_a_scope_around_bubblewrap() -> None:
+    wrapped = line(Sandbox("systemd", memory_mb=100, processes=9))
+    argv = " ".join(wrapped.argv)
+    assert argv.startswith(
+        "/usr/bin/systemd-run --user --scope --quiet --collect -p MemoryMax=100M -p MemorySwapMax=0 -p TasksMax=9 -- "
+        "/usr/bin/tool --unshare-user"
+    )
+    assert argv.endswith("--unsetenv HOME --unsetenv XDG_RUNTIME_DIR -- agent -x")
+    assert wrapped.env["XDG_RUNTIME_DIR"] == "/run/user/1000"
+
+
+def test_podman() -> None:
+    wrapped = line(Sandbox("podman", image="agents:1", memory_mb=100, processes=9))
+    argv = " ".join(wrapped.argv)
+    assert argv.endswith(
+        "--env=TOKEN --env=PATH=/bin --env=HOME=/h --env=LD_LIBRARY_PATH --entrypoint=agent agents:1 -x"
+    )
+    assert "--pull=never --quiet --network=none --read-only" in argv
+    assert "--userns=keep-id --workdir=/w --memory=100m --pids-limit=9 --volume=/real/w:/w:rw" in argv
+    assert "--volume=/real/w/.git/hooks:/w/.git/hooks:ro" in argv
+    assert wrapped.env["HOME"] == "/home/ada"
+    with pytest.raises(NoSandbox, match="podman cannot show"):
+        podman.command(Sandbox("podman", image="i"), SCENE, [Place("/a:b", "/a:b")], GROUND, {}, ["a"], {})

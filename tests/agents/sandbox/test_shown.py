@@ -1,0 +1,134 @@
+"""What is shown: what a program needs, what a repository is held by, a task's boxes, and never too much."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from spoold.agents.sandbox.guarded import Guarded, guarded, leads_away
+from spoold.agents.sandbox.mailbox import MOST_BYTES, mailbox
+from spoold.agents.sandbox.places import places
+from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene
+from spoold.agents.sandbox.programs import needed, of_python
+from tests.agents.sandbox.stage import Stage
+
+
+def script(path: Path, first: str = "#!/bin/sh") -> Path:
+    """A program that can be started."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{first}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_program_of_a_package_manager(tmp_path: Path) -> None:
+    modules = tmp_path / "lib/node_modules"
+    script(modules / "agent/bin/agent.js", "#!/usr/bin/env node")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/agent").symlink_to("../lib/node_modules/agent/bin/agent.js")
+    script(tmp_path / "node/bin/node", "\x7fELF")
+    (tmp_path / "node/lib").mkdir()
+    found = needed("agent", f"{tmp_path}/bin:{tmp_path}/node/bin")
+    assert set(found) == {
+        *(f"{tmp_path}/{name}" for name in ("bin/agent", "lib", "lib/node_modules", "node/bin/node", "node/lib"))
+    }
+
+
+def test_a_home_is_not_shown_for_a_program_in_it(tmp_path: Path) -> None:
+    script(tmp_path / ".local/bin/agent")
+    (tmp_path / ".local/share/keyrings").mkdir(parents=True)
+    assert needed(f"{tmp_path}/.local/bin/agent", "/usr/bin:/bin") == [f"{tmp_path}/.local/bin/agent"]
+
+
+def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no program agent"):
+        needed("agent", str(tmp_path))
+
+
+def test_this_python_runs_in_a_sandbox(stage: Stage) -> None:
+    if stage.uid:
+        pytest.skip("it may lie where only this user can read")
+    text = "import spoold, sys; sys.path.append(sys.argv[1]); print(spoold.__version__)"
+    shown = (*of_python(), str(Path(__file__).parents[3] / "spoold"))
+    said = stage.start([sys.executable, "-c", text, "x"], Sandbox("bwrap"), shown=shown)
+    assert said.strip().count(".") == 2
+
+
+def scene(top: Path, **more: object) -> Scene:
+    """The scene of an agent in `top`."""
+    for name in ("work", "home"):
+        (top / name).mkdir(exist_ok=True)
+    return Scene(f"{top}/work", f"{top}/home", **more)  # type: ignore[arg-type]
+
+
+def test_a_place_below_another_comes_later(tmp_path: Path) -> None:
+    (tmp_path / "work/deep/deeper").mkdir(parents=True)
+    (tmp_path / "work/.claude").mkdir()
+    shown = (f"{tmp_path}/work/deep/deeper", f"{tmp_path}/work/deep")
+    found = places(scene(tmp_path, shown=shown, fixed=(f"{tmp_path}/home/none",)), "")
+    assert [place.at.removeprefix(f"{tmp_path}/") for place in found][-3:] == [
+        *("work/deep", "work/deep/deeper", "work/.claude")
+    ]
+    assert [place.writable for place in found] == [True, True, False, False, False]
+
+
+@pytest.mark.parametrize("path", ["relative", "/usr/../etc", "/etc/", "/not/there"])
+def test_a_path_that_cannot_be_shown(tmp_path: Path, path: str) -> None:
+    with pytest.raises(NoSandbox):
+        places(scene(tmp_path, shown=(path,)), "")
+
+
+def test_a_home_with_keys_is_never_shown(tmp_path: Path) -> None:
+    (tmp_path / "ada/.ssh").mkdir(parents=True)
+    for path in ("ada", "ada/.ssh"):
+        with pytest.raises(NoSandbox, match="would show a person's keys"):
+            places(scene(tmp_path, shown=(f"{tmp_path}/{path}",)), f"{tmp_path}/ada")
+
+
+def test_a_worktree_is_read_only_to_git(tmp_path: Path) -> None:
+    own = tmp_path / "mirror/worktrees/a"
+    own.mkdir(parents=True)
+    (own / "commondir").write_text("../..\n")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/.git").write_text(f"gitdir: {own}\n")
+    held = guarded(f"{tmp_path}/work")
+    assert held == Guarded((), (f"{tmp_path}/work/.git",), (f"{tmp_path}/mirror", str(own)))
+    assert leads_away(f"{tmp_path}/work", held) == []
+
+
+def test_a_repository_that_was_not_there_is_seen(tmp_path: Path) -> None:
+    held = guarded(str(tmp_path))
+    (tmp_path / ".git").mkdir()
+    assert held == Guarded()
+    assert leads_away(str(tmp_path), held) == [f"{tmp_path}/.git"]
+
+
+def test_the_boxes_of_a_task(tmp_path: Path) -> None:
+    (tmp_path / "task.json").write_text("{}")
+    own = {name: f"{tmp_path}/{name}" for name in ("SPOOL_RESULT_FILE", "SPOOL_PROGRESS_FILE", "SPOOL_ANSWER_FILE")}
+    own |= {"SPOOL_TASK_ID": "a", "SPOOL_TASK_FILE": f"{tmp_path}/task.json", "SPOOL_ROOT": "/spool", "HOME": "/h"}
+    box = mailbox(own, f"{tmp_path}/out")
+    assert box.env == {
+        "SPOOL_TASK_ID": "a",
+        "SPOOL_TASK_FILE": f"{tmp_path}/task.json",
+        "SPOOL_RESULT_FILE": f"{tmp_path}/out/result.json",
+        "SPOOL_PROGRESS_FILE": f"{tmp_path}/out/progress.json",
+    }
+    assert box.shown == (f"{tmp_path}/task.json",)
+    assert box.writable == (f"{tmp_path}/out",)
+    assert box.deliver() == []
+    assert not Path(own["SPOOL_PROGRESS_FILE"]).exists()
+    Path(box.env["SPOOL_PROGRESS_FILE"]).write_text(json.dumps({"percent": 1}))
+    assert box.deliver() == []
+    written = os.stat(own["SPOOL_PROGRESS_FILE"]).st_ino
+    box.deliver()
+    assert os.stat(own["SPOOL_PROGRESS_FILE"]).st_ino == written, "the same again would look like progress"
+    Path(box.env["SPOOL_RESULT_FILE"]).write_bytes(b"x" * (MOST_BYTES + 1))
+    assert box.deliver() == ["result.json was not taken: it has more than 4 MiB"]
+    os.unlink(box.env["SPOOL_RESULT_FILE"])
+    os.mkfifo(box.env["SPOOL_RESULT_FILE"])
+    assert box.deliver() == ["result.json was not taken: it is no plain file of its own"]
