@@ -17,8 +17,6 @@ A map of the house:
     protocol    what is on disk: the twin of spool_layout.md
 
 Law: a room imports only rooms of lower floors, and none of its own floor; a test holds it so. The floors: faces;
-daemon and agents; worker, master, client and doctor; store and runner; rules and system; protocol. Importing spoold
-alone loads none of them but the version.
 daemon, agents and task; worker, master, client and doctor; store and runner; rules and system; protocol. Importing
 spoold alone loads none of them but the version.
 """

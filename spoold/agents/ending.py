@@ -114,9 +114,15 @@ def end_of_work(heard: Heard, changed: Sequence[str], reasons: Sequence[str], *,
 
 
 def result_of(
-    end: End, heard: Heard, used: Usage | None, changed: Sequence[str], checks: Sequence[Mapping[str, Any]], ref: str
+    end: End,
+    heard: Heard,
+    used: Usage | None,
+    changed: Sequence[str],
+    checks: Sequence[Mapping[str, Any]],
+    place: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the content of SPOOL_RESULT_FILE. used: in this attempt; checks: the conditions that were tried."""
+    """Return the content of SPOOL_RESULT_FILE. used: in this attempt; checks: the conditions that were tried;
+    place: where the work was brought to, which a merge reads."""
     result: dict[str, Any] = {
         "outcome": end.outcome,
         **({"code": "NOT_ACCEPTED"} if end.outcome == "not_accepted" else {}),
@@ -126,7 +132,7 @@ def result_of(
         "changed_files": list(changed),
         "tools": heard.tools,
         **({"checks": [dict(check) for check in checks]} if checks else {}),
-        **({"ref": ref} if ref else {}),
+        **({"workspace": dict(place)} if place else {}),
         **end.more,
     }
     if heard.counting == "last" and heard.usage is not None:

@@ -12,8 +12,8 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from spoold.protocol.errors import SpoolError
@@ -31,19 +31,23 @@ class NoPlace(SpoolError):
 @dataclass(frozen=True, slots=True)
 class Opened:
     """Where an agent works. home: its private folder for settings and sessions; returning: whether both are those of
-    an earlier attempt, so that its session can be resumed."""
+    an earlier attempt, so that its session can be resumed; env: variables that its processes get besides; borrowed:
+    what else it must be able to read, '' for nothing."""
 
     directory: str
     home: str
     returning: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
+    borrowed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What was made. changed: the paths of the files that differ from the beginning; ref: where it was pushed to."""
+    """What was made. changed: the paths of the files that differ from the beginning; place: where it was brought to,
+    as the result tells it."""
 
     changed: tuple[str, ...] = ()
-    ref: str = ""
+    place: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Workspace(Protocol):
@@ -65,18 +69,29 @@ class Workspace(Protocol):
 class Sandbox(Protocol):
     """What the processes of an agent see."""
 
+    def enter(self, opened: Opened) -> AbstractContextManager[None]:
+        """Be ready for the programs of an attempt that works there. Errors: SpoolError, OSError."""
+        ...
+
     def wrap(
-        self, argv: Sequence[str], workspace: str, home: str, env: Mapping[str, str]
+        self, argv: Sequence[str], env: Mapping[str, str], fixed: Sequence[str] = ()
     ) -> tuple[Sequence[str], Mapping[str, str]]:
-        """Return the command and the variables to start in place of these. Errors: SpoolError."""
+        """Return the command and the variables to start in place of these. fixed: files that may only be read.
+
+        Errors: SpoolError, OSError.
+        """
         ...
 
 
 class Bare:
     """No sandbox."""
 
+    def enter(self, opened: Opened) -> AbstractContextManager[None]:
+        """There is nothing to be made ready."""
+        return nullcontext()
+
     def wrap(
-        self, argv: Sequence[str], workspace: str, home: str, env: Mapping[str, str]
+        self, argv: Sequence[str], env: Mapping[str, str], fixed: Sequence[str] = ()
     ) -> tuple[Sequence[str], Mapping[str, str]]:
         """Return the command and the variables as they are."""
         return argv, env
@@ -123,26 +138,6 @@ class Folder:
             for entry in os.scandir(self._homes):
                 if time.time() - entry.stat(follow_symlinks=False).st_mtime > KEPT_S and entry.path != self._home:
                     shutil.rmtree(entry.path, ignore_errors=True)
-
-
-def workspace_for(profile: Mapping[str, Any], task: Mapping[str, Any]) -> Workspace:
-    """Return the workspace of an attempt. profile, task: what each says of it. Errors: NoPlace."""
-    said = {**profile, **task}
-    if said.get("repo") or said.get("kind", "none") != "none":
-        raise NoPlace(
-            "this version of spoold makes no workspaces of repositories. Leave `workspace` out, or use cwd."
-        )
-    return Folder()
-
-
-def sandbox_for(said: str | Mapping[str, Any]) -> Sandbox:
-    """Return the sandbox of a profile. Errors: NoPlace."""
-    kind = said if isinstance(said, str) else said.get("kind")
-    if kind != "none":
-        raise NoPlace(
-            f'this version of spoold has no sandbox {kind!r}. Write sandbox = "none" if you can do without.'
-        )
-    return Bare()
 
 
 def _files(directory: str) -> dict[str, tuple[int, int]] | None:

@@ -17,12 +17,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
+from spoold.agents import confined
 from spoold.agents.adapters import finding
+from spoold.agents.workspace.config import WorkspaceConfig
 from spoold.protocol import codec, errand
 from spoold.protocol.errors import BadFile, WrongValue
 from spoold.protocol.fields import Directory, Env, OptionalWord, Seconds, SomeSeconds, Strict, Whole
@@ -123,10 +125,23 @@ def _read(said: Any, key: str, file: str, environ: Mapping[str, str]) -> Profile
         raise BadFile(file, key, "is no table.", f"write [{key}], and its keys below.")
     values = {name: _value(value, f"{key}.{name}", file, environ) for name, value in said.items()}
     try:
-        return codec.check(Profile, values, file)
+        profile = codec.check(Profile, values, file)
     except BadFile as error:
         field = ".".join(filter(None, (key, error.field)))
         raise BadFile(file, field, error.problem, error.mend) from None
+    _check_part(key, "workspace", lambda: codec.check(WorkspaceConfig, {"repo": "/", **profile.workspace}, file))
+    _check_part(key, "sandbox", lambda: confined.read(profile.sandbox, file))
+    return profile
+
+
+def _check_part(key: str, part: str, check: Callable[[], object]) -> None:
+    """Errors: BadFile, whose field is the whole key."""
+    try:
+        check()
+    except BadFile as error:
+        raise BadFile(
+            error.file, ".".join(filter(None, (key, part, error.field))), error.problem, error.mend
+        ) from None
 
 
 def _value(value: Any, key: str, file: str, environ: Mapping[str, str]) -> Any:

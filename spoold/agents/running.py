@@ -24,11 +24,13 @@ from spoold.agents.accepting import Check, Ran, inside, judge
 from spoold.agents.adapters import finding
 from spoold.agents.adapters.adapter import Errand, Trouble, Usage
 from spoold.agents.asking import ask
+from spoold.agents.confined import sandbox_for
 from spoold.agents.contract import Contract, allowed_model
 from spoold.agents.ending import End
 from spoold.agents.heard import Heard, since
-from spoold.agents.places import NoPlace, Opened, Sandbox, Saved, Workspace, sandbox_for, workspace_for
+from spoold.agents.places import NoPlace, Opened, Sandbox, Saved, Workspace
 from spoold.agents.program import adopt_orphans
+from spoold.agents.repository import workspace_for
 from spoold.agents.turns import Bounds, CannotStart, Scene, run_command, take_turn
 from spoold.protocol.errand import is_word
 from spoold.protocol.errors import BadFile, SpoolError
@@ -45,7 +47,8 @@ def main() -> int:
     except BadFile as error:
         return _give_up(str(error), ending.INPUT)
     try:
-        workspace = workspace_for(contract.profile.workspace, contract.errand.get("workspace") or {})
+        said, fresh = contract.errand.get("workspace") or {}, contract.errand.get("resume") == "no"
+        workspace = workspace_for(contract.profile.workspace, said, fresh=fresh)
         sandbox = sandbox_for(contract.profile.sandbox)
     except SpoolError as error:
         return _give_up(str(error), NOT_HERE)
@@ -71,7 +74,7 @@ class Attempt:
             signal.signal(number, self._stop)
         over = False
         try:
-            end = self._refused() or self._work(self._workspace.open())
+            end = self._refused() or self._in_place()
             over = end.outcome in ("done", "no_change")
         except (SpoolError, OSError) as error:
             code = error.code if isinstance(error, CannotStart) else ending.EXIT["failed"]
@@ -101,12 +104,16 @@ class Attempt:
             why = f'a task may not choose this repository: add allow_repos = ["{repo}"] to {place}'
         return None if why is None else End("refused", ending.INPUT, (why,))
 
+    def _in_place(self) -> End:
+        opened = self._workspace.open()
+        with self._sandbox.enter(opened):
+            return self._work(opened)
+
     def _work(self, opened: Opened) -> End:
         scene = Scene(
             self._sandbox,
             opened.directory,
-            opened.home,
-            self._contract.environment(),
+            {**self._contract.environment(), **opened.env},
             self._stopped,
             self._report,
         )
@@ -221,7 +228,7 @@ class Attempt:
     def _leave(self, end: End) -> int:
         """Leave the result; returns the exit code."""
         checks = [check.plain() for check in self._checks]
-        result = ending.result_of(end, self._heard, self._used(), self._saved.changed, checks, self._saved.ref)
+        result = ending.result_of(end, self._heard, self._used(), self._saved.changed, checks, self._saved.place)
         for reason in end.reasons:
             _say(f"{end.outcome}: {reason}")
         try:

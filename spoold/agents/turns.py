@@ -49,13 +49,12 @@ class CannotStart(SpoolError):
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Where programs run: the sandbox, the directory, the home, and the variables. stopped: whether the attempt has
+    """Where programs run: the sandbox, the directory and the variables. stopped: whether the attempt has
     to end; alive: called now and then while one runs.
     """
 
     sandbox: Sandbox
     directory: str
-    home: str
     env: Mapping[str, str]
     stopped: Callable[[], bool]
     alive: Callable[[], None]
@@ -64,11 +63,11 @@ class Scene:
         """Start a program. Errors: CannotStart, SpoolError."""
         # Some programs take PWD for the folder in which they are, whatever the kernel says.
         variables = {**self.env, **start.env, "PWD": self.directory}
-        argv, env = self.sandbox.wrap(start.argv, self.directory, self.home, variables)
         try:
+            argv, env = self.sandbox.wrap(start.argv, variables, tuple(start.files))
             return Program(argv, self.directory, env, start.stdin, start.logs)
         except OSError as error:
-            raise CannotStart(argv[0], error) from error
+            raise CannotStart(start.argv[0], error) from error
 
 
 def take_turn(adapter: Adapter, start: Start, scene: Scene, heard: Heard, bounds: Bounds) -> Turn:

@@ -145,6 +145,7 @@ def survey(store: Store) -> Survey:
     leases = _leases(notes)
     _snapshots(notes)
     return Survey(
+        drops=sum(concerns_us(name) for name in notes.list(layout.PENDING)),
         tokens=tuple(notes.tokens),
         results=tuple(notes.results),
         leases=tuple(leases),
@@ -158,7 +159,6 @@ def survey(store: Store) -> Survey:
         missing=tuple(sorted({*notes.missing, *(set(layout.TREE) - layout.LATER - set(root))})),
         unreadable=tuple(notes.unreadable),
         blocked=tuple(sorted(notes.blocked.items())),
-        drops=sum(concerns_us(name) for name in notes.list(layout.PENDING)),
         epoch=notes.epoch,
     )
 

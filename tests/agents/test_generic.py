@@ -27,7 +27,7 @@ def test_it_is_found_by_its_name() -> None:
 def test_the_prompt_comes_on_standard_input_and_the_rest_in_the_command() -> None:
     errand = Errand(
         "-p {model}",
-        "/work",
+        "/place",
         "/home",
         model="m-{home}",
         session="s",
@@ -35,7 +35,7 @@ def test_the_prompt_comes_on_standard_input_and_the_rest_in_the_command() -> Non
         args=("{model}/{session}", "{other}"),
     )
     start = generic.make().start(errand)
-    assert start.argv == ("agent", "--in=/work", "/home", "m-{home}/s", "{other}")
+    assert start.argv == ("agent", "--in=/place", "/home", "m-{home}/s", "{other}")
     assert start.stdin == "-p {model}"
 
 

@@ -194,10 +194,17 @@ def test_a_program_that_is_not_there_is_for_another_worker(tmp_path: Path) -> No
     assert ended.result["reasons"] == ["/nowhere/agent cannot be started: No such file or directory"]
 
 
-@pytest.mark.parametrize("more", [{"sandbox": "bwrap9"}, {"workspace": {"kind": "odd"}}])
-def test_what_is_not_there_is_never_left_out(tmp_path: Path, more: dict[str, Any]) -> None:
-    ended = Desk(tmp_path, WRITES, more).run(prompt="x")
-    assert ended.code == 126
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"sandbox": {"kind": "bwrap", "show": ["/nowhere"]}}, 126),
+        ({"workspace": {"repo": "/nowhere/app.git"}}, 1),
+    ],
+)
+def test_what_is_not_there_is_never_left_out(tmp_path: Path, more: dict[str, Any], code: int) -> None:
+    ended = Desk(tmp_path, WRITES, more, env={"XDG_CACHE_HOME": str(tmp_path / "cache")}).run(prompt="x")
+    assert ended.code == code, ended.said
+    assert "/nowhere" in ended.result["reasons"][0]
     assert not list((tmp_path / "attempt" / "work").iterdir())
 
 
@@ -214,9 +221,6 @@ def test_a_task_that_asks_for_more_is_refused_with_the_line_to_add(
     tmp_path: Path, task: dict[str, Any], line: str
 ) -> None:
     ended = Desk(tmp_path, WRITES).run(prompt="x", **task)
-    if "workspace" in task:
-        assert ended.code == 126, "nor is there a workspace"
-        return
     assert (ended.code, ended.result["outcome"]) == (64, "refused")
     assert line in ended.result["reasons"][0]
     assert not list((tmp_path / "attempt" / "work").iterdir())

@@ -44,7 +44,7 @@ def test_every_tool_is_listed_with_schemas_and_hints(agent: Caller) -> None:
     hints = {tool.name: tool.annotations for tool in listed}
     assert {name for name, hint in hints.items() if hint.read_only_hint} == {
         *("get_task_result", "list_tasks", "check_background", "list_background", "wait_tasks", "explain_task"),
-        "get_status",
+        *("get_status", "get_context"),
     }
     assert {name for name, hint in hints.items() if hint.destructive_hint} == {"cancel_task", "kill_background"}
     assert "idempotencyKey" in str(agent.client.instructions)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from spoold.faces.cli.output import print_exactly, print_line
+from spoold.faces.cli.output import print_line, write_bytes
 from spoold.faces.cli.session import session
 
 EPILOG = """Example: spool checkpoint 'step 3 of 9'     (within a task)
@@ -50,7 +50,7 @@ def checkpoint(
         found = steps.last()
     if found is None:
         raise NotFound("this task has saved nothing yet.")
-    print_exactly(_text(found[1]))
+    write_bytes(_text(found[1]))
 
 
 def _value(word: str) -> Any:
@@ -70,7 +70,9 @@ def _value(word: str) -> Any:
         return text
 
 
-def _text(value: Any) -> str:
+def _text(value: Any) -> bytes:
+    """Return a text as it was saved, anything else as JSON, each with a line's end."""
     import json
 
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) + "\n"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"{text}\n".encode(errors="backslashreplace")

@@ -1,0 +1,144 @@
+"""The sandbox of one attempt: what the profile asks for, tried out, around every program of the attempt.
+
+Law: fails closed. The spool is not shown, and of the task's own files only what it was given to read. Its result is
+written by the program outside, never by the agent.
+
+Touches: files, the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from spoold.agents.context.copied import copied
+from spoold.agents.places import Bare, NoPlace, Opened, Sandbox
+from spoold.agents.sandbox import policy
+from spoold.agents.sandbox.entering import Entered, entered
+from spoold.agents.sandbox.mailbox import mailbox
+from spoold.agents.sandbox.policy import NoSandbox, Scene
+from spoold.agents.sandbox.programs import needed
+from spoold.client.connection import Connection
+from spoold.protocol import codec
+from spoold.protocol.errors import SpoolError, WrongValue
+from spoold.protocol.fields import Directory, MemMb, Strict, Whole
+
+# Ways into this machine that some variables name.
+_WAYS_IN = ("SPOOL_", "DBUS_", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "GPG_AGENT_INFO", "WAYLAND_DISPLAY", "DISPLAY")
+
+
+class SandboxConfig(Strict):
+    """What a profile says of its sandbox: the fields of `policy.Sandbox`, and show: what else may be read in it."""
+
+    kind: policy.Kind = "none"
+    network: policy.Network | None = None
+    hosts: tuple[str, ...] = ()
+    image: str = ""
+    nested: bool = False
+    memory_mb: MemMb | None = None
+    processes: Whole | None = Field(default=None, ge=1, le=1_000_000)
+    show: tuple[Directory, ...] = ()
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> SandboxConfig:
+        try:
+            self.asked()
+        except ValueError as error:
+            problem, _, fix = str(error).partition("; ")
+            raise WrongValue(problem, fix or "see docs/guide/sandbox.md") from None
+        return self
+
+    def asked(self) -> policy.Sandbox:
+        """Return it as the sandbox takes it. Errors: ValueError."""
+        return policy.Sandbox(**self.model_dump(exclude={"show"}))
+
+
+def read(said: str | Mapping[str, Any], place: str) -> SandboxConfig:
+    """Return what a profile says of its sandbox; place: its file, for errors. Errors: BadFile."""
+    return codec.check(SandboxConfig, {"kind": said} if isinstance(said, str) else dict(said), place)
+
+
+def sandbox_for(said: str | Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> Sandbox:
+    """Return the sandbox of a profile. Errors: BadFile."""
+    config = read(said, "the sandbox of the profile")
+    return Bare() if config.kind == "none" else Confined(config, environ)
+
+
+class Confined:
+    """A sandbox around the programs of one attempt."""
+
+    def __init__(self, config: SandboxConfig, environ: Mapping[str, str]) -> None:
+        self._config, self._environ = config, environ
+        self._entered: Entered | None = None
+        self._own: Mapping[str, str] = {}
+
+    @contextmanager
+    def enter(self, opened: Opened) -> Iterator[None]:
+        """Try it out, and open its way out for as long as the attempt works. Errors: NoPlace, OSError."""
+        box = mailbox(self._given(opened.home), f"{opened.home}/.spoold/box")
+        shown = (*self._config.show, *box.shown, *filter(None, [opened.borrowed]))
+        root = self._environ.get("SPOOL_ROOT")
+        scene = Scene(
+            opened.directory,
+            opened.home,
+            shown=shown,
+            writable=tuple(path for path in box.writable if path != opened.directory),
+            hidden=(root,) if root else (),
+        )
+        self._own = box.env
+        try:
+            with entered(self._config.asked(), scene) as self._entered:
+                yield
+        except NoSandbox as error:
+            raise NoPlace(f"{error.problem}. {error.fix[:1].upper()}{error.fix[1:]}.") from error
+        finally:
+            self._entered = None
+
+    def wrap(
+        self, argv: Sequence[str], env: Mapping[str, str], fixed: Sequence[str] = ()
+    ) -> tuple[Sequence[str], Mapping[str, str]]:
+        """Return the command in the sandbox, and its variables. Errors: NoPlace, OSError."""
+        if self._entered is None:
+            raise NoPlace("the sandbox was not entered.")
+        passed = {name: value for name, value in env.items() if not name.startswith(_WAYS_IN)}
+        scene = self._entered.scene
+        scene = Scene(
+            scene.workspace,
+            scene.home,
+            env={**passed, **self._own},
+            shown=(*scene.shown, *self._programs(argv[0], env)),
+            writable=scene.writable,
+            fixed=tuple(fixed),
+            hidden=scene.hidden,
+            way_out=scene.way_out,
+        )
+        try:
+            wrapped = Entered(self._entered.sandbox, scene).wrap(argv)
+        except NoSandbox as error:
+            raise NoPlace(f"{error.problem}. {error.fix[:1].upper()}{error.fix[1:]}.") from error
+        return wrapped.argv, wrapped.env
+
+    def _programs(self, program: str, env: Mapping[str, str]) -> list[str]:
+        """Return what has to be shown so that a program can run; a container brings its own. Errors: OSError."""
+        return [] if self._config.kind == "podman" else needed(program, env.get("PATH", os.defpath))
+
+    def _given(self, home: str) -> dict[str, str]:
+        """Return the variables of the task whose files the agent may read. The program outside writes result and
+        progress. What the batch shares lies in the spool, so the agent gets a copy.
+        """
+        said = ("SPOOL_RESULT_FILE", "SPOOL_PROGRESS_FILE")
+        given = {name: value for name, value in self._environ.items() if name not in said}
+        batch, folder = given.get("SPOOL_BATCH"), f"{home}/.spoold/context"
+        shutil.rmtree(folder, ignore_errors=True)
+        if given.pop("SPOOL_CONTEXT_DIR", None) and batch:
+            try:
+                copied(Connection(self._environ["SPOOL_ROOT"]), batch, folder)
+            except SpoolError:
+                return given
+            given["SPOOL_CONTEXT_DIR"] = folder
+        return given

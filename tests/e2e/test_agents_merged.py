@@ -1,0 +1,77 @@
+"""Agents in repositories of their own, and a merge of their work, in a real pool: one file of tasks, and no script.
+
+The agents are scripts behind the adapter `generic`; git and the repository are real.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.agents.workspace.repos import Remote, git
+from tests.e2e.conftest import MakePool
+from tests.e2e.pool import Daemon, Pool, wait_for
+
+# It writes a file of its own. One of them waits in the middle of it, for good, in its first attempt.
+CODER = """
+import json, os, sys, time
+name = sys.stdin.read().split()[1]
+open(name + ".txt", "w").write(name + "\\n")
+if name == "slow" and os.environ["SPOOL_ATTEMPT"] == "1":
+    open(os.path.join(sys.argv[1], "slow"), "w").close()
+    time.sleep(3600)
+print("SPOOL:COMPLETED " + json.dumps({"text": "wrote " + name}))
+"""
+WORKER = """
+[agents.coder]
+cli = "generic"
+command = ["{python}", "{script}", "{seen}"]
+workspace = {{repo = "{repo}", dir = "{dir}"}}
+must_change = true
+
+[handlers.merge]
+command = ["{python}", "-m", "spoold.agents.merge", "--test", "ls *.txt", "--dir", "{dir}"]
+"""
+
+
+def start(pool: Pool, name: str, remote: Remote) -> tuple[Daemon, Path]:
+    """A worker with its own folder for workspaces; returns it, and where the agents leave signs."""
+    seen, script, file = pool.path("seen"), pool.path("coder.py"), pool.path(f"{name}.toml")
+    seen.mkdir(exist_ok=True)
+    script.write_text(CODER)
+    own = pool.path(f"{name}-workspaces")
+    file.write_text(WORKER.format(python=sys.executable, script=script, seen=seen, repo=remote.path, dir=own))
+    daemon = pool.worker(name, "--config", str(file), slots=3)
+    pool.ready(name)
+    return daemon, seen
+
+
+def test_the_work_of_agents_lands_together_also_of_one_whose_worker_was_killed(
+    make_pool: MakePool, tmp_path: Path
+) -> None:
+    pool, remote = make_pool(), Remote(tmp_path)
+    pool.master()
+    first, seen = start(pool, "first", remote)
+    tasks: list[dict[str, Any]] = [
+        {"id": name, "agent": "coder", "prompt": f"write {name}"} for name in ("quick", "slow")
+    ]
+    lock = {"write": [f"merge:{remote.path}:main"]}
+    merge = {"repo": str(remote.path), "into": "main", "tasks": ["quick", "slow"]}
+    tasks.append({"id": "land", "type": "merge", "after": ["quick", "slow"], "input": merge, "locks": lock})
+    tasks.append({"id": "deploy", "command": ["true"], "after": ["land"]})
+    path = pool.path("dag.jsonl")
+    path.write_text("".join(f"{json.dumps(task)}\n" for task in tasks))
+    pool.cli("submit", str(path))
+    quick = pool.finish("quick")
+    assert quick["status"] == "success"
+    assert quick["output"]["workspace"]["ref"] in remote.refs()
+    wait_for((seen / "slow").exists, "the slow agent is in the middle of its work")
+    first.kill()
+    start(pool, "second", remote)
+    assert pool.finish("slow")["attempt"] == 2
+    assert pool.finish("land")["status"] == "success"
+    assert pool.finish("deploy")["status"] == "success"
+    assert git("ls-tree", "--name-only", "main", cwd=remote.path).split() == ["a.txt", "quick.txt", "slow.txt"]
+    pool.fsck()
