@@ -157,7 +157,6 @@ _LENT: tuple[Change, ...] = (
 _UNSERVED: tuple[Change, ...] = (
     (universe, "SETTINGS", unserved.SCARCE),
     (universe, "Client", unserved.UnservedClient),
-    (universe, "Laws", unserved.UnservedLaws),
     (machine, "RARE", unserved.RARE),
 )
 WORLDS: dict[str, tuple[Change, ...]] = {
