@@ -150,6 +150,7 @@ def test_only_output_writes() -> None:
         ("output.py", "write"),
         ("output.py", "print"),  # remark, and a question
         ("output.py", "print_exactly"),  # JSON, and a line that is harmless
+        ("workspace.py", "print_exactly"),
         ("streams.py", "print"),  # stdout is broken
         ("streams.py", "write"),
         ("screen.py", "print"),  # rich's, of what `_text` made

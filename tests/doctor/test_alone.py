@@ -46,7 +46,7 @@ def test_in_a_spool_the_directories_of_the_tree_are_tried_and_the_report_is_kept
     (root / "pending" / "a.json").write_text('{"command": "true"}')
     before = files_in(root)
     report = examined(Share(str(root)), quick=False)
-    assert report.measured["crossing"] == {"pairs": 19 * 18 // 2, "failed": []}
+    assert report.measured["crossing"] == {"pairs": 21 * 20 // 2, "failed": []}
     assert report.spool_id == "s1"
     assert [name for name in files_in(root) if name not in before] == ["doctor/0.doctor-a-00000.json"]
     (kept,) = read_reports(PosixFileSystem(root)).values()
