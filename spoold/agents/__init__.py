@@ -13,6 +13,7 @@
     places       the seams to a workspace and a sandbox, and what stands there without one
     repository   the workspace of an attempt: a repository, where one is named
     confined     the sandbox of an attempt, where its profile asks for one
+    homes        files of ours in an agent's home, where no link is followed
     adapters/    how each agent's command line is started and read: one small file each
     accepting    what was reported is not accepted: the conditions that we check ourselves
     workspace/   a repository on this machine's own disk for each attempt; its work is pushed before it ends

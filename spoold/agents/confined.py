@@ -80,7 +80,11 @@ class Confined:
     @contextmanager
     def enter(self, opened: Opened) -> Iterator[None]:
         """Try it out, and open its way out for as long as the attempt works. Errors: NoPlace, OSError."""
-        box = mailbox(self._given(opened.home), f"{opened.home}/.spoold/box")
+        # Not in the home: what an agent may write, the next attempt must not follow.
+        folder = f"{os.path.dirname(self._environ['SPOOL_WORK_DIR'])}/confined"
+        shutil.rmtree(folder, ignore_errors=True)
+        os.mkdir(folder, mode=0o700)
+        box = mailbox(self._given(f"{folder}/context"), f"{folder}/box")
         shown = (*self._config.show, *box.shown, *filter(None, [opened.borrowed]))
         root = self._environ.get("SPOOL_ROOT")
         scene = Scene(
@@ -127,14 +131,13 @@ class Confined:
         """Return what has to be shown so that a program can run; a container brings its own. Errors: OSError."""
         return [] if self._config.kind == "podman" else needed(program, env.get("PATH", os.defpath))
 
-    def _given(self, home: str) -> dict[str, str]:
+    def _given(self, folder: str) -> dict[str, str]:
         """Return the variables of the task whose files the agent may read. The program outside writes result and
-        progress. What the batch shares lies in the spool, so the agent gets a copy.
+        progress. What the batch shares lies in the spool, so the agent gets a copy, in this folder.
         """
         said = ("SPOOL_RESULT_FILE", "SPOOL_PROGRESS_FILE")
         given = {name: value for name, value in self._environ.items() if name not in said}
-        batch, folder = given.get("SPOOL_BATCH"), f"{home}/.spoold/context"
-        shutil.rmtree(folder, ignore_errors=True)
+        batch = given.get("SPOOL_BATCH")
         if given.pop("SPOOL_CONTEXT_DIR", None) and batch:
             try:
                 copied(Connection(self._environ["SPOOL_ROOT"]), batch, folder)

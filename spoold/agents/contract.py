@@ -13,9 +13,11 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from typing import Any
 
 from spoold.agents.profiles import VARIABLE, Profile, read_back
+from spoold.agents.workspace.config import repository
 from spoold.protocol import codec, errand
 from spoold.protocol.errors import BadFile, WrongValue
 from spoold.protocol.task import Task
@@ -110,6 +112,15 @@ class Contract:
 def allowed_model(profile: Profile, wanted: str) -> bool:
     """Whether a task may choose this model: that of the profile, or one that it lists (`*` is any)."""
     return wanted == profile.model or any(one in ("*", wanted) for one in profile.allow_models)
+
+
+def allowed_repository(profile: Profile, wanted: str) -> bool:
+    """Whether a task may choose this repository: that of the profile, or one that its patterns fit."""
+    own = profile.workspace.get("repo")
+    with suppress(WrongValue):
+        if own and repository(wanted) == repository(own):
+            return True
+    return any(fnmatchcase(wanted, one) for one in profile.allow_repos)
 
 
 def _shorter(reasons: Any) -> list[str]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from spoold.agents import homes
 from spoold.protocol.errors import SpoolError
 
 # Homes of tasks that never came back are removed after so long (s).
@@ -114,7 +114,7 @@ class Folder:
         """Return the folder, with a home beside it."""
         self._sweep()
         if not self._kept:
-            shutil.rmtree(self._home, ignore_errors=True)
+            homes.forget(self._home)
         returning = os.path.isdir(self._home)
         os.makedirs(self._home, mode=0o700, exist_ok=True)
         self._before = _files(self._directory)
@@ -131,13 +131,14 @@ class Folder:
     def close(self, *, over: bool) -> None:
         """Remove the home where no attempt follows."""
         if over or not self._kept:
-            shutil.rmtree(self._home, ignore_errors=True)
+            homes.forget(self._home)
 
     def _sweep(self) -> None:
         with suppress(OSError):
             for entry in os.scandir(self._homes):
-                if time.time() - entry.stat(follow_symlinks=False).st_mtime > KEPT_S and entry.path != self._home:
-                    shutil.rmtree(entry.path, ignore_errors=True)
+                old = time.time() - entry.stat(follow_symlinks=False).st_mtime > KEPT_S
+                if old and entry.is_dir(follow_symlinks=False) and entry.path != self._home:
+                    homes.forget(entry.path)
 
 
 def _files(directory: str) -> dict[str, tuple[int, int]] | None:

@@ -22,6 +22,8 @@ from typing import IO, Literal
 
 import psutil
 
+from spoold.agents import homes
+
 Source = Literal["out", "errors", "log"]
 # A longer line (bytes) is read in pieces; so many lines wait to be read; so much of stderr (lines) is kept.
 LINE_MAX, LINES_MAX, ERRORS_MAX = 8 << 20, 2048, 200
@@ -30,6 +32,7 @@ EOF_S, GRACE_S = 1.0, 3.0
 # How often (s) its logs are looked at, and how much of one at once.
 LOGS_S, LOG_CHUNK = 0.5, 1 << 20
 _SUBREAPER = 36
+NO_LOGS: Mapping[str, str] = {}
 
 
 def adopt_orphans() -> None:
@@ -47,8 +50,9 @@ class Program:
         directory: str,
         env: Mapping[str, str],
         stdin: str = "",
-        logs: Sequence[str] = (),
+        logs: Mapping[str, str] = NO_LOGS,
     ) -> None:
+        """logs: the program's own logs, each with the home in which it is."""
         self._others = {child.pid for child in _children()}
         self._process = subprocess.Popen(
             list(argv),
@@ -62,7 +66,7 @@ class Program:
         self._lines: queue.Queue[tuple[Source, str]] = queue.Queue(LINES_MAX)
         self._errors: deque[str] = deque(maxlen=ERRORS_MAX)
         self._ended_at: float | None = None
-        self._logs = {path: _size(path) for path in logs}
+        self._homes, self._logs = logs, {path: _size(home, path) for path, home in logs.items()}
         self._look_at = 0.0
         if stdin:
             _begin(self._feed, stdin.encode("utf-8", "surrogateescape"))
@@ -152,7 +156,7 @@ class Program:
         self._look_at = now + LOGS_S
         found: list[tuple[Source, str]] = []
         for path, offset in self._logs.items():
-            with suppress(OSError), open(path, "rb") as file:
+            with suppress(OSError, ValueError), open(homes.opened(self._homes[path], path), "rb") as file:
                 size = os.fstat(file.fileno()).st_size
                 file.seek(offset if size >= offset else 0)  # a shorter one was begun anew
                 data = file.read(LOG_CHUNK)
@@ -174,8 +178,7 @@ def _children() -> list[psutil.Process]:
     return []
 
 
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
+def _size(home: str, path: str) -> int:
+    with suppress(OSError, ValueError), open(homes.opened(home, path), "rb") as file:
+        return os.fstat(file.fileno()).st_size
+    return 0

@@ -3,29 +3,27 @@
 Law: whatever happens, what the agent made is saved before the attempt ends, the result says how it ended, and none of
 its processes is left. A task asks; the profile decides.
 
-Touches: files, processes, the clock, the terminal.
+Touches: processes, the clock, the terminal.
 """
 
 from __future__ import annotations
 
 import errno
-import os
 import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Any
 
-from spoold.agents import ending, prompting
+from spoold.agents import ending, homes, prompting
 from spoold.agents.accepting import Check, Ran, inside, judge
 from spoold.agents.adapters import finding
 from spoold.agents.adapters.adapter import Errand, Trouble, Usage
 from spoold.agents.asking import ask
 from spoold.agents.confined import sandbox_for
-from spoold.agents.contract import Contract, allowed_model
+from spoold.agents.contract import Contract, allowed_model, allowed_repository
 from spoold.agents.ending import End
 from spoold.agents.heard import Heard, since
 from spoold.agents.places import NoPlace, Opened, Sandbox, Saved, Workspace
@@ -66,6 +64,7 @@ class Attempt:
         self._saved, self._checks = Saved(), list[Check]()
         self._before, self._counted = prompting.before_of(contract.previous()), None
         self._signals, self._doing = list[int](), ""
+        self._kept = ""  # the session of the last attempt here, whose files its home has
 
     def run(self) -> int:
         """Run it; returns the exit code."""
@@ -100,19 +99,23 @@ class Attempt:
             why = (
                 f'a task may not choose the model: leave it out, or add allow_models = ["{said["model"]}"] to {place}'
             )
-        elif repo and not any(fnmatchcase(repo, one) for one in profile.allow_repos):
+        elif repo and not allowed_repository(profile, repo):
             why = f'a task may not choose this repository: add allow_repos = ["{repo}"] to {place}'
         return None if why is None else End("refused", ending.INPUT, (why,))
 
     def _in_place(self) -> End:
         opened = self._workspace.open()
+        self._kept = homes.session_of(opened.home) if opened.returning else ""
         with self._sandbox.enter(opened):
-            return self._work(opened)
+            end = self._work(opened)
+        homes.note_session(opened.home, self._heard.session)
+        return end
 
     def _work(self, opened: Opened) -> End:
         scene = Scene(
             self._sandbox,
             opened.directory,
+            opened.home,
             {**self._contract.environment(), **opened.env},
             self._stopped,
             self._report,
@@ -153,10 +156,11 @@ class Attempt:
     def _errand(self, prompt: str, opened: Opened, scene: Scene) -> Errand:
         profile, before = self._profile, self._before
         turns = [most for most in (profile.max_turns, self._said.get("max_turns")) if most is not None]
-        resumes = self._adapter.resumes and opened.returning and self._said.get("resume", "session") == "session"
+        resumes = self._adapter.resumes and self._said.get("resume", "session") == "session"
         feedback, session = self._contract.feedback(), ""
         text = prompting.whole(prompt, before, feedback)
-        if before is not None and resumes and is_word(before.session):
+        # Another machine may have gone on in between: then the session that is here is not the one to go on with.
+        if before is not None and resumes and self._kept == before.session and is_word(before.session):
             session, text = before.session, prompting.going_on(before, feedback)
             self._counted = before.used
         return Errand(
@@ -178,9 +182,7 @@ class Attempt:
         for _ in range(QUESTIONS_MAX):
             start = self._adapter.start(errand)
             for path, text in start.files.items():
-                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-                with open(path, "w", encoding="utf-8", opener=_private) as file:
-                    file.write(text)
+                homes.put(errand.home, path, text)
             turn = take_turn(self._adapter, start, scene, heard, bounds)
             ended = None if turn.code is None else self._adapter.ended(turn.code, turn.errors)
             trouble = ending.trouble_of(heard, turn, ended)
@@ -244,10 +246,6 @@ def _for_adapter(env: Mapping[str, str], own: Mapping[str, str]) -> dict[str, st
     """
     mine = ("HOME", "TMPDIR", "XDG_", "SPOOL_")
     return {**{name: value for name, value in env.items() if not name.startswith(mine)}, **own}
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _give_up(why: str, code: int) -> int:

@@ -49,12 +49,13 @@ class CannotStart(SpoolError):
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Where programs run: the sandbox, the directory and the variables. stopped: whether the attempt has
+    """Where programs run: the sandbox, the directory, the home, and the variables. stopped: whether the attempt has
     to end; alive: called now and then while one runs.
     """
 
     sandbox: Sandbox
     directory: str
+    home: str
     env: Mapping[str, str]
     stopped: Callable[[], bool]
     alive: Callable[[], None]
@@ -65,7 +66,7 @@ class Scene:
         variables = {**self.env, **start.env, "PWD": self.directory}
         try:
             argv, env = self.sandbox.wrap(start.argv, variables, tuple(start.files))
-            return Program(argv, self.directory, env, start.stdin, start.logs)
+            return Program(argv, self.directory, env, start.stdin, dict.fromkeys(start.logs, self.home))
         except OSError as error:
             raise CannotStart(start.argv[0], error) from error
 

@@ -72,3 +72,35 @@ def test_a_sandbox_that_makes_no_sense_is_told_when_the_worker_starts(sandbox: A
         expand({"agents": {"coder": {"cli": "generic", "command": ["x"], "sandbox": sandbox}}}, "worker.toml")
     assert caught.value.field == field
     assert why in str(caught.value)
+
+
+PLANTS = """
+import os, sys
+home = os.environ["HOME"]
+if "second" not in sys.stdin.read():
+    for name in (".spoold", ".cli", "box", "context"):
+        os.symlink(os.environ["VICTIM"], os.path.join(home, name))
+    print('SPOOL:FAILED {"reason": "planted"}')
+else:
+    print('SPOOL:COMPLETED {"text": "' + ",".join(sorted(os.listdir(home))) + '"}')
+"""
+
+
+def test_what_an_agent_leaves_in_its_home_leads_its_next_attempt_nowhere(tmp_path: Path, bubblewrap: None) -> None:
+    made = desk(tmp_path, cwd=str(tmp_path / "repo"))
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "tools" / "agent.py").write_text(PLANTS)
+    held = tmp_path / "spool" / "context" / "batch"
+    held.mkdir(parents=True)
+    (held / "entry").write_text("mine")
+    made.env = {**made.env, "SPOOL_BATCH": "batch", "SPOOL_CONTEXT_DIR": str(held)}
+    made.cwd = tmp_path / "repo"
+    made.profile = {**made.profile, "env": {"VICTIM": str(tmp_path / "spool")}}
+    assert made.run(prompt="first").result["reasons"] == ["transient: planted"]
+    ended = made.run(prompt="second")
+    assert ended.result["text"] == ".cli,.spoold,box,context", ended.said
+    assert [path.relative_to(tmp_path / "spool") for path in (tmp_path / "spool").rglob("*")] == [
+        Path("context"),
+        Path("context/batch"),
+        Path("context/batch/entry"),
+    ]

@@ -304,11 +304,11 @@ open(os.path.join(home, "session"), "w").close()
     desk.cwd = tmp_path / "repo"
     desk.cwd.mkdir()
     assert [desk.run(prompt="x").result["text"] for _ in range(2)] == ["0 0o700", "1 0o700"]
-    (old,) = homes.iterdir()
+    (old,) = (one for one in homes.iterdir() if one.is_dir())
     os.rename(old, homes / "of-another-task")
     os.utime(homes / "of-another-task", (1, 1))
     assert desk.run(prompt="x", must_change=False).code == 1
-    assert [one.name for one in homes.iterdir()] == [old.name], "what nobody came back for is removed"
+    assert [one.name for one in homes.iterdir() if one.is_dir()] == [old.name], "what nobody came back for is removed"
     desk.profile = {"args": ["{home}"]}
     assert desk.run(prompt="x").result["outcome"] == "no_change"
     assert not list(homes.iterdir()), "nor is one kept when no attempt follows"

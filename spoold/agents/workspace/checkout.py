@@ -45,6 +45,8 @@ def clone(mirror: Mirror, folder: str, branch: str, start: str, author: str) -> 
     outside = Git(tree=tree)
     outside("init", "--quiet", "--template=", ".")
     own = os.path.join(tree, ".git")
+    # A sandbox shows it read only if it is there.
+    os.mkdir(os.path.join(own, "hooks"))
     _borrow(own, mirror)
     git = Git(own, tree=tree)
     for name, value in {

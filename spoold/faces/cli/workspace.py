@@ -7,6 +7,7 @@ Touches: the terminal.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 EPILOG = """Example: spool workspace ls
 
-Example: cd "$(spool workspace open edit-1)"
+Example: ls "$(spool workspace open edit-1)"
 
 Example: spool workspace gc --keep 1h"""
 
@@ -53,7 +54,7 @@ def workspace(words: Words, directory: Dir = None, keep: Keep = None, as_json: J
         raise BadFile("the command line", "", "is no such action.", fix)
     if keep is not None and action != "gc":
         raise BadFile("the command line", "--keep", "belongs to gc.", "leave it out.")
-    where = Places(directory)
+    where = Places(None if directory is None else os.path.abspath(directory))
     if action == "ls":
         _list(where, as_json=as_json)
     elif action == "open":

@@ -1,0 +1,67 @@
+"""Files of ours in an agent's home: whatever an earlier attempt left in their place, no link is followed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from spoold.agents import homes
+
+
+def test_a_file_is_put_where_it_belongs(tmp_path: Path) -> None:
+    homes.put(str(tmp_path), str(tmp_path / ".cli" / "deep" / "settings.json"), "{}")
+    path = tmp_path / ".cli" / "deep" / "settings.json"
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("{}", 0o600)
+    homes.put(str(tmp_path), str(path), "[]")
+    assert path.read_text() == "[]"
+
+
+@pytest.mark.parametrize("link", [".cli", ".cli/deep", ".cli/deep/settings.json"])
+def test_a_link_in_its_place_is_replaced_and_not_followed(tmp_path: Path, link: str) -> None:
+    home, victim = tmp_path / "home", tmp_path / "victim"
+    (victim / "deep").mkdir(parents=True)
+    for held in (victim / "settings.json", victim / "deep" / "settings.json"):
+        held.write_text("mine")
+    planted = home / link
+    planted.parent.mkdir(parents=True)
+    planted.symlink_to(victim / "settings.json" if link.endswith(".json") else victim)
+    homes.put(str(home), str(home / ".cli" / "deep" / "settings.json"), "ours")
+    assert (home / ".cli" / "deep" / "settings.json").read_text() == "ours"
+    assert {held.read_text() for held in victim.rglob("*.json")} == {"mine"}
+    assert not planted.is_symlink()
+
+
+@pytest.mark.parametrize("link", ["logs", "logs/debug.txt"])
+def test_a_log_behind_a_link_is_not_read(tmp_path: Path, link: str) -> None:
+    home, victim = tmp_path / "home", tmp_path / "victim"
+    victim.mkdir()
+    (victim / "debug.txt").write_text("secret")
+    planted = home / link
+    planted.parent.mkdir(parents=True)
+    planted.symlink_to(victim / "debug.txt" if link.endswith(".txt") else victim)
+    with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
+        homes.opened(str(home), str(home / "logs" / "debug.txt"))
+
+
+def test_a_log_that_is_one_is_read(tmp_path: Path) -> None:
+    (tmp_path / "debug.txt").write_text("waits")
+    with open(homes.opened(str(tmp_path), str(tmp_path / "debug.txt")), encoding="utf-8") as file:
+        assert file.read() == "waits"
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "..", "."])
+def test_what_is_not_below_a_home_is_refused(tmp_path: Path, path: str) -> None:
+    with pytest.raises(ValueError, match="is not below"):
+        homes.put(str(tmp_path), os.path.join(str(tmp_path), path), "x")
+
+
+def test_the_session_that_a_home_has_is_noted_beside_it(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    os.mkdir(home)
+    assert homes.session_of(home) == ""
+    homes.note_session(home, "s-1")
+    assert (homes.session_of(home), os.listdir(home)) == ("s-1", [])
+    homes.forget(home)
+    assert (homes.session_of(home), list(tmp_path.iterdir())) == ("", [])
