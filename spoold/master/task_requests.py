@@ -31,7 +31,6 @@ from spoold.system.errnos import concerns_one_file
 
 # A request that could not be read is read again after this long (s).
 READ_AGAIN_S = 10.0
-FIX = "it has no effect until then; {}"
 _ANSWERS = (Verb.APPROVE, Verb.REJECT)
 _ENDED = (State.COMPLETED, State.FAILED)
 NOBODY_ELSE = "its owner is the user as whom a worker runs tasks, and a task cannot answer; ask as another user"
@@ -98,7 +97,7 @@ class TaskRequests:
     def _read(self, desk: Desk, request: Request) -> Requested | None:
         if desk.step.now.monotonic < self._again.get(request, 0.0):
             return None
-        path = control.path(request)
+        path, unread = control.path(request), control.unread(request)
         self._again[request] = desk.step.now.monotonic + READ_AGAIN_S
         try:
             read = control.load(desk.store.fs, request)
@@ -110,13 +109,15 @@ class TaskRequests:
         except FileNotFoundError:
             return None  # it is gone, and is listed a little longer
         except BadFile as error:
-            self._wrong[request] = f"{error.told()} It has no effect. {error.mend}"
-            return None
+            effect = "It holds the task all the same." if unread else "It has no effect."
+            self._wrong[request] = f"{error.told()} {effect} {error.mend}"
+            return unread
         except OSError as error:
             if not concerns_one_file(error):
                 raise
-            self._wrong[request] = f"{path}: {error.strerror}; {FIX.format(readable_again(error))}"
-            return None
+            effect = "it holds the task all the same" if unread else "it has no effect until then"
+            self._wrong[request] = f"{path}: {error.strerror}; {effect}; {readable_again(error)}"
+            return unread
         self._wrong.pop(request, None)
         return read
 

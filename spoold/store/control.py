@@ -92,13 +92,26 @@ def load(fs: FileSystem, request: Request) -> Requested:
     )
 
 
+def unread(request: Request) -> Requested | None:
+    """What counts of a request whose content cannot be read: a hold, since its name says all that is needed, and a
+    task that has started cannot be held any more; else None.
+    """
+    return Requested(request) if request.verb is Verb.HOLD else None
+
+
 def about_task(fs: FileSystem, task_id: str, requests: Iterable[Request] | None = None) -> tuple[Requested, ...]:
-    """The requests about one task that stand and can be read. requests: as already listed. Errors: OSError."""
+    """The requests about one task that stand, and can be read or count unread. requests: as already listed.
+
+    Errors: OSError.
+    """
     found = []
     for request in list_requests(fs) if requests is None else requests:
         if request.verb in OF_ONE_TASK and key(request.target) == key(task_id):
-            with contextlib.suppress(OSError, BadFile):
+            try:
                 found.append(load(fs, request))
+            except (OSError, BadFile) as error:
+                held = None if isinstance(error, FileNotFoundError) else unread(request)
+                found += [] if held is None else [held]
     return tuple(found)
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from spoold.store import snapshots
 from spoold.store.journal import Reader
 from tests.support.cluster import Cluster
 
@@ -144,3 +145,24 @@ def test_after_spool_retry_a_task_that_was_dropped_on_hold_is_held_again() -> No
     request(made, "retry", "t", "2")
     made.settle()
     assert made.state("t") == "waiting"
+
+
+@pytest.mark.parametrize("content", [b'{"reason":"cut', b"[]", b'{"reason": 5}'])
+def test_a_hold_whose_content_cannot_be_read_holds_all_the_same(content: bytes) -> None:
+    made = cluster()
+    made.fs.write("control/hold.t.k1-1.json", content, durable=False)
+    made.settle()
+    drop(made, "t")
+    made.settle()
+    made.advance(12)
+    made.settle()
+    assert made.state("t") == "waiting"
+    told = snapshots.latest(made.fs)
+    assert told is not None
+    assert any("It holds the task all the same." in warning for warning in told[1].warnings)
+    request(made, "unhold", "t", "k2-1")
+    made.settle()
+    made.finish("t")
+    made.advance(2)
+    assert made.state("t") == "completed"
+    assert made.fs.list("control") == []
