@@ -61,7 +61,8 @@ def facts_seen(known: Known, snapshot: Snapshot | None) -> LaneFacts:
     used |= {f"{CLASS}{name}": _whole(said.get("used")) for name, said in classes}
     due = {name: units for name, units in due.items() if units}
     due |= {f"{CLASS}{name}": units for name, said in classes if (units := _whole(said.get("back")))}
-    shares = shares_of(known.settings, sum(_whole(said.get("slots")) for _, said in classes))
+    nodes = snapshot.nodes if snapshot is not None else ()
+    shares = shares_of(known.settings, sum(node.slots for node in nodes if node.state in ("idle", "working")))
     stock = stock_seen(capacity, used, doubtful)
     stock = replace(stock, shares=shares if classes else None, wanted=frozenset(due), due=due)
     unserved = {name for name, _ in _rows(gates, worker.NAME)}

@@ -113,9 +113,24 @@ def test_the_gate_says_how_many_slots_the_class_uses_and_has() -> None:
 
 def test_classes_that_reserve_more_than_there_is_are_told_so() -> None:
     """`classes.c1.slots = 1000000` said that c1 has a million of its own, and of all others nothing."""
-    shares = Shares(8, {"big": 10**6}, frozenset())
+    shares = Shares(8, {"big": 10**6}, frozenset(), frozenset({"big"}))
     facts = TypeFacts(uses={"class:default": 1}, stock=Stock(shares=shares))
     verdict = judge("t", facts)
     assert isinstance(verdict, Wait)
     assert verdict.reason.startswith("class default uses 0 slots and has 0 of its own; all classes together reserve ")
     assert verdict.reason.endswith("1,000,000, more than there are; 0 of 8 are in use")
+
+
+def test_tasks_without_a_class_borrow_where_nothing_is_left_for_them() -> None:
+    """A pool of two slots that reserves four ran no plain task, though both were idle."""
+    slots = {"critical": 3, "bulk": 1}
+    assert Shares(2, slots, frozenset()).lets(DEFAULT, {})
+    assert Shares(2, slots, frozenset()).lets(DEFAULT, {DEFAULT: 1})
+    assert not Shares(2, slots, frozenset()).lets(DEFAULT, {DEFAULT: 2})
+    assert not Shares(2, slots, frozenset(), frozenset({"critical"})).lets(DEFAULT, {})
+    assert not Shares(5, slots, frozenset()).lets(DEFAULT, {DEFAULT: 1}), "one is left, and that is its share"
+
+
+def test_a_class_that_the_settings_do_not_name_any_more_is_none() -> None:
+    assert class_used(Lane("t", "command", bulkhead="gone"), SETTINGS) == DEFAULT
+    assert class_used(Lane("t", "command", bulkhead="critical"), SETTINGS) == "critical"

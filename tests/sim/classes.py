@@ -113,12 +113,15 @@ class ClassLaws(Laws):
         strangers = self.conduct.strangers
         held = [k for k, at in self.tokens.items() if at.startswith(("ready/", "claimed/")) and k not in strangers]
         used, mine = Counter(map(class_of, held)), class_of(name.id)
-        share = {"critical": RESERVED, "default": max(0, slots - RESERVED), "spare": slots}[mine]
+        # What is left for tasks without a class may be nothing: then they borrow.
+        left = max(0, slots - RESERVED)
+        share = {"critical": RESERVED, "default": left or slots, "spare": slots}[mine]
         if used[mine] > share:
             raise Broken(f"class: {name.id} is made ready as one of {used[mine]}, and {mine} has {share} of {slots}")
         if used.total() > slots:
             raise Broken(f"class: {name.id} is made ready, and {dict(used)} use more than {slots} slots")
-        wanted = RESERVED - used["critical"] if mine == "spare" and self._critical_waits() else 0
+        borrows = mine == "spare" or (mine == "default" and not left)
+        wanted = RESERVED - used["critical"] if borrows and self._critical_waits() else 0
         if used.total() + wanted > slots:
             raise Broken(f"class: {name.id} borrows what critical wants: {dict(used)} of {slots} slots")
 

@@ -181,8 +181,11 @@ def limits_used(lane: Lane, settings: Settings) -> dict[str, int]:
 
 
 def class_used(lane: Lane, settings: Settings) -> str:
-    """The class whose slot a task of the lane takes: the task's own word counts before its type's."""
-    return lane.bulkhead or settings.of(lane.type).bulkhead or DEFAULT
+    """The class whose slot a task of the lane takes: the task's own word counts before its type's. A class that the
+    settings no longer name is none.
+    """
+    named = lane.bulkhead or settings.of(lane.type).bulkhead
+    return named if named in settings.classes else DEFAULT
 
 
 def shares_of(settings: Settings, total: int, wants: frozenset[str] = frozenset()) -> Shares | None:

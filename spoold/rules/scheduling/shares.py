@@ -40,4 +40,10 @@ class Shares:
             return True
         others = {*self.slots, DEFAULT} - {name}
         due = sum(max(0, self.of(other) - used.get(other, 0)) for other in others if other in self.wants)
-        return name in self.borrow and free > due
+        return self.borrows(name) and free > due
+
+    def borrows(self, name: str) -> bool:
+        """Whether a class may use what others leave idle: also `default`, if they leave it nothing of its own, or its
+        tasks would wait for ever in a small pool.
+        """
+        return name in self.borrow or (name == DEFAULT and not self.of(name))
