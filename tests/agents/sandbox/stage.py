@@ -95,21 +95,22 @@ class Stage:
         command = ["git", "-c", "safe.directory=*", "-C", str(self.workspace), *words]
         return subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
 
-    def marked(self, mark: str) -> list[str]:
-        """The processes of this machine with this word in their arguments."""
+    def marked(self, mark: str, program: str = "") -> list[str]:
+        """The processes of this machine with this word in their arguments. program: only those that run it."""
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
-                if mark.encode() in (folder / "cmdline").read_bytes():
-                    found.append(folder.name)
+                said = (folder / "cmdline").read_bytes()
             except OSError:
                 continue
+            if mark.encode() in said and (not program or said.startswith(f"{program}\0".encode())):
+                found.append(folder.name)
         return found
 
-    def wait_for(self, mark: str, count: int) -> list[str]:
+    def wait_for(self, mark: str, count: int, program: str = "") -> list[str]:
         """Wait until so many such processes run, and return them; fail after 10 s."""
         until = time.monotonic() + 10
-        while len(found := self.marked(mark)) != count:
+        while len(found := self.marked(mark, program)) != count:
             assert time.monotonic() < until, f"of {mark} there are {len(found)}, not {count}"
             time.sleep(0.01)
         return found

@@ -104,7 +104,8 @@ def test_6_to_leave_survivors(stage: Stage) -> None:
     mark = f"9{stage.victim.pid}97"
     script = f"setsid sleep {mark} >/dev/null 2>&1 & (setsid setsid sleep {mark} >/dev/null 2>&1 &) ; echo end"
     assert "end" in stage.run(script, OPEN)
-    for pid in stage.wait_for(mark, 2):
+    # A setsid with this mark has yet to start its sleep.
+    for pid in stage.wait_for(mark, 2, "sleep"):
         os.kill(int(pid), signal.SIGKILL)
     stage.wait_for_the_end_of(mark)
     assert "end" in stage.run(script, BWRAP)
