@@ -12,6 +12,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field, model_validator
@@ -95,13 +96,12 @@ class Confined:
             hidden=(root,) if root else (),
         )
         self._own = box.env
-        try:
-            with entered(self._config.asked(), scene) as self._entered:
+        with _no_place(), entered(self._config.asked(), scene) as inside:
+            self._entered = inside
+            try:
                 yield
-        except NoSandbox as error:
-            raise NoPlace(f"{error.problem}. {error.fix[:1].upper()}{error.fix[1:]}.") from error
-        finally:
-            self._entered = None
+            finally:
+                self._entered = None
 
     def wrap(
         self, argv: Sequence[str], env: Mapping[str, str], fixed: Sequence[str] = ()
@@ -110,21 +110,10 @@ class Confined:
         if self._entered is None:
             raise NoPlace("the sandbox was not entered.")
         passed = {name: value for name, value in env.items() if not name.startswith(_WAYS_IN)}
-        scene = self._entered.scene
-        scene = Scene(
-            scene.workspace,
-            scene.home,
-            env={**passed, **self._own},
-            shown=(*scene.shown, *self._programs(argv[0], env)),
-            writable=scene.writable,
-            fixed=tuple(fixed),
-            hidden=scene.hidden,
-            way_out=scene.way_out,
-        )
-        try:
-            wrapped = Entered(self._entered.sandbox, scene).wrap(argv)
-        except NoSandbox as error:
-            raise NoPlace(f"{error.problem}. {error.fix[:1].upper()}{error.fix[1:]}.") from error
+        scene, shown = self._entered.scene, self._programs(argv[0], env)
+        scene = replace(scene, env={**passed, **self._own}, shown=(*scene.shown, *shown), fixed=tuple(fixed))
+        with _no_place():
+            wrapped = replace(self._entered, scene=scene).wrap(argv)
         return wrapped.argv, wrapped.env
 
     def _programs(self, program: str, env: Mapping[str, str]) -> list[str]:
@@ -145,3 +134,12 @@ class Confined:
                 return given
             given["SPOOL_CONTEXT_DIR"] = folder
         return given
+
+
+@contextmanager
+def _no_place() -> Iterator[None]:
+    """Inside, what a sandbox refuses is an error of the attempt's place."""
+    try:
+        yield
+    except NoSandbox as error:
+        raise NoPlace(f"{error.problem}. {error.fix[:1].upper()}{error.fix[1:]}.") from error

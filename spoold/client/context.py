@@ -19,7 +19,7 @@ from spoold.protocol.entry import BYTES_MAX, ENTRIES_MAX, NAME_MAX, EntryName, c
 from spoold.protocol.errors import NotFound, SpoolError
 from spoold.protocol.names import is_id, key
 from spoold.rules.tree.versions import latest, next_number, rivals, unseen, version
-from spoold.store import context
+from spoold.store.context import ENTRIES
 
 # Within one process a number is given once: two entries of one name and number would be one file.
 _putting = threading.Lock()
@@ -84,7 +84,7 @@ class SharedContext:
             )
         fs = self._spool.store.fs
         with self._spool.reaching(), _putting:
-            there = context.entries(fs, self.batch)
+            there = ENTRIES.names(fs, self.batch)
             if len(there) >= ENTRIES_MAX:
                 raise SpoolError(f"batch {self.batch} has {ENTRIES_MAX:,} entries, and more are not taken.")
             now = version(there, name)
@@ -95,9 +95,9 @@ class SharedContext:
                 )
             mine = EntryName(next_number(there), self._spool.store.writer, name, now)
             self._spool.change(
-                lambda by: context.publish_entry(self._spool.store, self.batch, mine, self._filled(data, by))
+                lambda by: ENTRIES.publish(self._spool.store, self.batch, mine, self._filled(data, by))
             )
-            others = rivals(context.entries(fs, self.batch), mine)
+            others = rivals(ENTRIES.names(fs, self.batch), mine)
         if others and if_version is not None:
             told = ", ".join(f"{each.number} of {each.node}" for each in others)
             raise Conflict(
@@ -112,9 +112,9 @@ class SharedContext:
         last one. Errors: NotFound, BadFile, Unavailable.
         """
         with self._spool.reaching():
-            there = context.entries(self._spool.store.fs, self.batch)
+            there = ENTRIES.names(self._spool.store.fs, self.batch)
             own = [each for each in there if key(each.name) == key(name) and number in (None, each.number)]
-            found = None if not own else context.read_entry(self._spool.store.fs, self.batch, own[-1])
+            found = None if not own else ENTRIES.read(self._spool.store.fs, self.batch, own[-1])
         if found is None:
             which = name if number is None else f"{name}, version {number},"
             raise NotFound(f"there is no {which} in the context of batch {self.batch}; `spool context ls` lists all.")
@@ -125,7 +125,7 @@ class SharedContext:
     def current(self) -> list[Shared]:
         """Return the entry of each name that counts, by name; from names alone. Errors: Unavailable."""
         with self._spool.reaching():
-            there = context.entries(self._spool.store.fs, self.batch)
+            there = ENTRIES.names(self._spool.store.fs, self.batch)
         return [
             self._shown(each, tuple(other.number for other in unseen(there, each.name)))
             for _, each in sorted(latest(there).items())
@@ -134,7 +134,7 @@ class SharedContext:
     def log(self) -> list[Shared]:
         """Return all entries, in their order; from names alone. Errors: Unavailable."""
         with self._spool.reaching():
-            there = context.entries(self._spool.store.fs, self.batch)
+            there = ENTRIES.names(self._spool.store.fs, self.batch)
         return [self._shown(each, ()) for each in there]
 
     def _shown(self, each: EntryName, conflicts: tuple[int, ...], size: int | None = None) -> Shared:

@@ -40,7 +40,7 @@ class Steps:
         step = self._checked(value)
         fs = self._spool.store.fs
         with self._spool.reaching(), _saving:
-            number = max((each.number for each in steps.steps(fs, self._task)), default=0) + 1
+            number = max((each.number for each in steps.STEPS.names(fs, self._task)), default=0) + 1
             name = StepName(self._attempt, number, self._spool.store.writer)
             self._spool.change(lambda by: steps.publish_step(self._spool.store, self._task, name, step))
         return number

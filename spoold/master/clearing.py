@@ -17,8 +17,10 @@ from spoold.master.rejecting import take_away
 from spoold.protocol import entry, layout, step
 from spoold.protocol.names import key, parse_archived, parse_events, parse_log
 from spoold.rules.tree import retention
-from spoold.store import absence, context, steps
+from spoold.store import absence
+from spoold.store.context import ENTRIES
 from spoold.store.lane_moves import list_lanes
+from spoold.store.steps import STEPS
 from spoold.store.store import clear_directory
 
 EVERY_S = 60.0
@@ -59,7 +61,7 @@ class Clearing:
         task stays. Not while a task is known that is of this batch and has not ended.
         """
         now = desk.step.now.monotonic
-        for batch in context.batches(desk.store.fs):
+        for batch in ENTRIES.owners(desk.store.fs):
             path = entry.directory(batch)
             if now < self._rests_until.get(path, 0.0) or desk.view.members.has_open(batch):
                 continue
@@ -78,7 +80,7 @@ class Clearing:
         that is on the move shows again within the time for which nobody may have saved anything.
         """
         now = desk.step.now.monotonic
-        for task in steps.tasks(desk.store.fs):
+        for task in STEPS.owners(desk.store.fs):
             path = step.directory(task)
             if now < self._rests_until.get(path, 0.0) or desk.view.place(task) is not None:
                 continue

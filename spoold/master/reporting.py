@@ -102,11 +102,11 @@ class Reporting:
     def step(self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile]) -> float:
         """Publish if it is time; return when (monotonic, s) it will be. Errors: OSError."""
         now = desk.step.now.monotonic
-        if desk.polling.rationed and desk.step.listed.beats:
+        new = not self._tried.keys() >= desk.view.beats.keys()
+        if new or (desk.polling.rationed and desk.step.listed.beats):
             self._read_beats(desk)  # now: by the time of the next report they have other names
-        if not self._tried.keys() >= desk.view.beats.keys():
-            self._read_beats(desk)
-            self._see_workers(desk)  # one that is new may be the first for a lane
+        if new:
+            self._see_workers(desk, self._workers(), self._dead(desk))  # one may be the first for a lane
         self.stale = self.stale or desk.step.busy
         quiet_s = desk.store.settings.heartbeat.interval_s * (2 if desk.polling.rationed else 1)
         busy_s = BUSY_REMOTE_S * desk.polling.dear if desk.polling.rationed else BUSY_EVERY_S
@@ -197,10 +197,9 @@ class Reporting:
         """Return the workers that are dead: the last beat of one that cannot be reaped yet is no news."""
         return {beat.node for beat in self._workers() if beat.status != ASLEEP} & self._silent(desk)
 
-    def _see_workers(self, desk: Desk) -> list[Heartbeat]:
+    def _see_workers(self, desk: Desk, workers: list[Heartbeat], dead: Collection[str]) -> list[Heartbeat]:
         """Return the workers that may take something new, and let the gates know of them."""
-        dead = self._dead(desk)
-        awake = outlook.awake([beat for beat in self._workers() if beat.node not in dead])
+        awake = outlook.awake([beat for beat in workers if beat.node not in dead])
         desk.usage.see_slots(sum(worker.slots for worker in awake))
         if desk.fleet.see(awake):
             desk.step.change()  # what waits for a worker is judged anew
@@ -212,7 +211,7 @@ class Reporting:
             node_of(beat, desk.view.claimed.get(beat.node, {}).values(), dead=beat.node in dead) for beat in workers
         )
         counts, now = _counts(desk), desk.step.now.monotonic
-        awake = self._see_workers(desk)
+        awake = self._see_workers(desk, workers, dead)
         stuck = outlook.unservable(desk, awake)
         working = bool(counts.ready or counts.claimed)
         self._tally.ended(now, desk.report.endings)

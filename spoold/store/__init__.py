@@ -27,6 +27,7 @@
     reports     the doctor's findings, for readers
     control     requests: post, list, remove
     answers     the answers to the questions of a task, for its worker
+    shelf       a directory for each batch or task, with files that never change
     context     what the tasks of a batch share
     steps       how far tasks have come
     owners      whether the owner of an answer may give it

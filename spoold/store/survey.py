@@ -129,7 +129,7 @@ def survey(store: Store) -> Survey:
     root = sorted(store.fs.list(""))
     notes = _Notes(store)
     notes.foreign.extend(sorted({*root} - {layout.MARKER, layout.SETTINGS, layout.LOCK, *layout.TREE}))
-    notes.foreign.extend([*context.foreign(notes.list), *steps.foreign(notes.list)])
+    notes.foreign.extend([*context.ENTRIES.foreign(notes.list), *steps.STEPS.foreign(notes.list)])
     standing = _standing(notes)
     for state in (State.WAITING, State.READY):
         _branches(notes, state, lambda name: parse_lane(name) is not None)

@@ -8,9 +8,10 @@ import pytest
 
 from spoold.client.context import Conflict, SharedContext
 from spoold.client.spool_client import SpoolClient
-from spoold.protocol.entry import BYTES_MAX, ENTRIES_MAX, EntryName
+from spoold.protocol.entry import BYTES_MAX, ENTRIES_MAX, Entry, EntryName
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
-from spoold.store import context
+from spoold.store.context import ENTRIES
+from spoold.store.shelf import Shelf
 from spoold.store.store import Store
 from spoold.store.survey import survey
 from tests.client.cluster import Cluster
@@ -62,16 +63,18 @@ def test_two_at_the_same_moment(
     shared: SharedContext, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, condition: int | None
 ) -> None:
     shared.put("a", b"one")
-    late, publish = other(cluster), context.publish_entry
+    late, publish = other(cluster), Shelf.publish
 
-    def slowly(store: Store, batch: str, name: EntryName, entry: dict[str, object]) -> None:
-        monkeypatch.setattr(context, "publish_entry", publish)
+    def slowly(
+        shelf: Shelf[EntryName, Entry], store: Store, batch: str, name: EntryName, entry: dict[str, object]
+    ) -> None:
+        monkeypatch.setattr(Shelf, "publish", publish)
         # The other one looked before this one published.
-        publish(late._spool.store, batch, EntryName(2, "z", "a", 1), {"text": "theirs"})
-        publish(store, batch, name, entry)
+        publish(shelf, late._spool.store, batch, EntryName(2, "z", "a", 1), {"text": "theirs"})
+        publish(shelf, store, batch, name, entry)
 
     late._spool.store.open_tmp()
-    monkeypatch.setattr(context, "publish_entry", slowly)
+    monkeypatch.setattr(Shelf, "publish", slowly)
     if condition is None:
         assert shared.put("a", b"mine").conflicts == (2,)
     else:
@@ -130,9 +133,9 @@ def test_a_file_that_is_no_entry(shared: SharedContext, cluster: Cluster) -> Non
 def test_a_spool_of_an_earlier_release(shared: SharedContext, cluster: Cluster) -> None:
     cluster.fs.rmdir("context")
     assert shared.current() == []
-    assert context.batches(cluster.fs) == []
+    assert ENTRIES.owners(cluster.fs) == []
     assert shared.put("a", b"x").version == 1
-    assert context.batches(cluster.fs) == ["nightly"]
+    assert ENTRIES.owners(cluster.fs) == ["nightly"]
 
 
 def test_an_audit_knows_it(shared: SharedContext, cluster: Cluster) -> None:

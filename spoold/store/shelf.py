@@ -1,0 +1,104 @@
+"""A shelf: below one directory of the spool a directory for each owner, and in it files that never change.
+
+Law: a file is published whole and never replaced. Where a spool of an earlier release lacks
+the shelf, nothing is on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from spoold.protocol import codec, layout
+from spoold.protocol.names import is_id, key
+from spoold.store import absence
+from spoold.store.regular import regular
+from spoold.store.store import Store, make_directory
+from spoold.system.filesystem import FileSystem
+
+
+class Name(Protocol):
+    """The name of a file on a shelf."""
+
+    def encode(self) -> str:
+        """The file name. Errors: BadName."""
+        ...
+
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+N = TypeVar("N", bound=Name)
+C = TypeVar("C", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf(Generic[N, C]):
+    """One shelf. room: its directory; parse: a name on it, None for another; content: the model of a file; file_max:
+    how many bytes a file has at most. An owner is an id, in any case.
+    """
+
+    room: str
+    parse: Callable[[str], N | None]
+    content: type[C]
+    file_max: int
+
+    def directory(self, owner: str) -> str:
+        """Where the files of an owner are."""
+        return layout.join(self.room, key(owner))
+
+    def owners(self, fs: FileSystem) -> list[str]:
+        """The owners of anything, by key. Errors: OSError."""
+        return sorted(name for name in absence.names_in(fs, self.room) if is_id(name))
+
+    def names(self, fs: FileSystem, owner: str) -> list[N]:
+        """The names of an owner's files, in their order; none where there are none. Errors: OSError."""
+        try:
+            names = absence.names_in(fs, self.directory(owner))
+        except FileNotFoundError:
+            if absence.stands(fs, self.room):
+                raise
+            names = []
+        return sorted(found for found in map(self.parse, names) if found is not None)
+
+    def publish(self, store: Store, owner: str, name: N, content: dict[str, object]) -> None:
+        """Publish a file under a name that only this writer makes. Errors: OSError, ShutOut."""
+        path, data = self._path(owner, name), codec.dump(content)
+        try:
+            staged = store.publish(path, data, durable=store.durable)
+        except FileNotFoundError:  # the first file of an owner
+            make_directory(store.fs, self.room)
+            make_directory(store.fs, self.directory(owner))
+            staged = store.publish(path, data, durable=store.durable)
+        if store.durable:
+            store.settle(self.directory(owner), {staged: path})
+
+    def read(self, fs: FileSystem, owner: str, name: N) -> C | None:
+        """A file; None if it is gone. Errors: BadFile, OSError."""
+        path = self._path(owner, name)
+        with regular(path):
+            data = absence.read(fs, path, self.file_max)
+        return None if data is None else codec.load_model(self.content, data, path)
+
+    def remove(self, fs: FileSystem, owner: str, name: N) -> None:
+        """Remove a file, if it is there. Errors: OSError."""
+        absence.remove(fs, self._path(owner, name))
+
+    def foreign(self, names: Callable[[str], list[str]]) -> Iterator[str]:
+        """The paths that do not belong on it. names: the listing of a directory."""
+        for owner in names(self.room):
+            path = layout.join(self.room, owner)
+            if not is_id(owner) or owner != key(owner):
+                yield path
+                continue
+            yield from (layout.join(path, name) for name in names(path) if self.parse(name) is None)
+
+    def _path(self, owner: str, name: N) -> str:
+        return layout.join(self.directory(owner), name.encode())
+
+
+def file_max(bytes_max: int) -> int:
+    """How many bytes a file has at most whose content has so many: JSON may spell a byte with six characters."""
+    return 6 * bytes_max + 4096
