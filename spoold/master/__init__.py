@@ -47,6 +47,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     counting    what ready and claimed tasks use, and what has started
     unit_loans  the units that waiting tasks lend, and get back first
     trials      limits whose quota was used up: one task tries, then the others follow
+    asked       which ready task is to try, and for how long a worker may leave it there
     breakers    failures in a row, by type; one task tries, then the others follow
     shares      the slots of each class at this moment
     placing     returned/ → waiting/ → ready/, and back when a gate closes

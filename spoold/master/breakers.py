@@ -12,7 +12,7 @@ from typing import Any
 from spoold.master.desk import Desk
 from spoold.master.feed import Feed
 from spoold.master.starts import Trial
-from spoold.master.trials import runs
+from spoold.master.trials import ask, runs
 from spoold.protocol.ended_attempt import EndedAttempt
 from spoold.protocol.names import key
 from spoold.protocol.settings import BreakerSettings
@@ -104,7 +104,9 @@ def look(desk: Desk) -> tuple[dict[str, Capacity], dict[str, int]]:
             trial = trials.setdefault(kind, Trial())
             if trial.task is not None and not runs(desk, trial.task) and not _awaits_record(desk, trial):
                 trial.undecided()
-            used[name], book.trying[kind] = int(trial.task is not None), trial.task.id if trial.task else ""
+            if trial.task is None:
+                ask(desk, trial.asked, name)
+            used[name], book.trying[kind] = int(trial.task is not None), trial.tries
         else:
             trials.pop(kind, None)  # its time was put off
         capacity[name] = Capacity(int(half_open), f"type {kind}", f"[types.{kind}] breaker", most=0)

@@ -125,8 +125,9 @@ def _known(desk: Desk) -> Known:
 
 def lane_facts(desk: Desk, lanes: Iterable[str]) -> dict[str, TypeFacts]:
     """Return the facts of these lanes, over one stock, which counts the moves of this step as they are made."""
-    known, stock, unserved = _known(desk), desk.usage.stock, desk.fleet.unserved
-    facts = LaneFacts(known, desk.resources, stock, desk.backlog.gathered, desk.starts.opens, unserved)
+    known, stock, starts = _known(desk), desk.usage.stock, desk.starts
+    more, unserved = desk.backlog.gathered, desk.fleet.unserved
+    facts = LaneFacts(known, desk.resources, stock, more, starts.opens, unserved, starts.passed_over)
     return {lane: facts.of(lane) for lane in sorted(lanes)}
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from spoold.master.asked import Asked
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.settings import RateSettings
 from spoold.rules.scheduling.resources import BREAKER, QUOTA
@@ -30,19 +31,26 @@ Start = tuple[str, TaskName]
 @dataclass(slots=True)
 class Trial:
     """The trial of one limit, or of one type. task: which attempt tries; since: when (monotonic, s) it went well,
-    None before that; begun: how many have started since.
+    None before that; begun: how many have started since; asked: who does so as soon as a worker takes one.
     """
 
     task: TaskName | None = None
     since: float | None = None
     begun: int = 0
+    asked: Asked = field(default_factory=Asked)
 
     def started(self, task: TaskName) -> None:
         """Note the start of a task that uses the limit, or is of the type."""
         if self.since is not None:
             self.begun += 1
         elif self.task is None:
-            self.task = task
+            self.task, self.asked = task, Asked()
+
+    @property
+    def tries(self) -> str:
+        """Return the id of the task that tries, or is to try; '' for none yet."""
+        task = self.task or self.asked.task
+        return "" if task is None else task.id
 
     def undecided(self) -> None:
         """Note that the task ended without saying anything about what it tried."""
@@ -134,9 +142,16 @@ class Starts:
         return self.trials.get(resource.removeprefix(QUOTA))
 
     def trying(self) -> dict[str, str]:
-        """Return the limits on trial, each with the id of the task that tries, '' for none yet."""
-        trials = self.trials.items()
-        return {name: trial.task.id if trial.task else "" for name, trial in trials if trial.since is None}
+        """Return the limits on trial, each with the id of the task that tries, or is to try; '' for none yet."""
+        return {name: trial.tries for name, trial in self.trials.items() if trial.since is None}
+
+    def passed_over(self, lane: str) -> str:
+        """Return the resource that tasks of the lane are not to try now, since no worker took one; '' for none."""
+        for kind, trials in ((QUOTA, self.trials), (BREAKER, self.probes)):
+            for name, trial in trials.items():
+                if lane in trial.asked.passed:
+                    return f"{kind}{name}"
+        return ""
 
     def see_shut(self, limits: frozenset[str]) -> tuple[list[str], list[str]]:
         """Return which limits have been shut, and which have been opened, since the last look."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from spoold.master.asked import Asked
 from spoold.master.desk import Desk
 from spoold.master.rejecting import take_away
 from spoold.master.starts import Trial
@@ -60,6 +61,8 @@ def look(
             starts.close_again(name)
         elif trial.since is None and trial.task is not None and not runs(desk, trial.task):
             _decide(desk, name, trial, trial.task, standing[name])
+        if trial.since is None and trial.task is None:
+            ask(desk, trial.asked, f"{QUOTA}{name}")
     _note(desk)
     capacity, used = dict[str, Capacity](), dict[str, int]()
     # The end of a request is read later in a step; if it has passed by then, one task may start, too.
@@ -79,18 +82,36 @@ def _decide(desk: Desk, name: str, trial: Trial, task: TaskName, requests: list[
     if any(r.verb is Verb.QUOTA and r.target == name and r not in requests for r in listed):
         desk.view.see_requests(listed)
         desk.starts.close_again(name)  # it found the quota used up again
-    elif _for_nothing(desk, task):
-        trial.undecided()
-    else:
-        _lift(desk, requests)
+    elif not _for_nothing(desk, task) and _lift(desk, requests):
         trial.went_well(desk.store.clock.monotonic())  # the looks of this step may have taken long
         desk.step.change()
+    else:
+        trial.undecided()  # also where a request could not be removed: while it stands, one at a time goes
 
 
-def _lift(desk: Desk, requests: list[Request]) -> None:
-    for request in requests:
-        take_away(desk, control.path(request))
+def _lift(desk: Desk, requests: list[Request]) -> bool:
+    """Remove the requests; True when all are gone."""
+    gone = [take_away(desk, control.path(request)) for request in requests]
     desk.view.see_requests(control.list_requests(desk.store.fs))
+    return all(gone)
+
+
+def ask(desk: Desk, asked: Asked, resource: str) -> None:
+    """See which ready task is to try what the resource counts; if no worker takes it, let another lane be asked."""
+    starts, now = desk.starts, desk.step.now.monotonic
+    uses = desk.resources.starts
+    standing = {task: lane for lane, task in starts.standing.values() if resource in uses(lane)}
+    if not standing:
+        asked.see_none()
+        return
+    task = asked.task if asked.task in standing else next(iter(standing))
+    asked.see(standing[task], task, now)
+    if not asked.in_vain(now, desk.store.settings.heartbeat.interval_s):
+        return
+    lanes = desk.backlog.lanes()
+    others = [n for n in lanes if resource in uses(n) and n != asked.lane and not desk.fleet.unserved(n)]
+    if asked.pass_on(others):
+        desk.step.change()
 
 
 def _note(desk: Desk) -> None:

@@ -150,6 +150,24 @@ def test_one_task_tries_and_the_others_follow_only_when_it_ended_well() -> None:
     assert [len(told(made, f"BREAKER_{event}")) for event in ("OPENED", "CLOSED")] == [1, 1]
 
 
+def test_a_task_that_no_worker_takes_keeps_no_other_from_trying() -> None:
+    made = cluster(workers=4, slots=1)
+    made.worker("b", 1, labels=("gpu",))
+    made.settle()
+    made.submit("z.json", json.dumps({"id": "z", "command": ["work"], "requires": {"labels": ["gpu"]}}))
+    made.settle()
+    opened(made)
+    end(made, *(task for task in running(made) if task != "z"), exit_code=0)
+    submit(made, 1, 90, priority="high", requires={"labels": ["gpu"]})
+    made.advance(61)
+    made.settle()
+    assert (running(made), made.state("t90")) == (["z"], "ready")
+    assert "task t90 is trying, and the others wait for it" in words(made, "t5")
+    made.advance(10)
+    assert (running(made), made.state("t90")) == (["t4", "z"], "waiting")
+    assert "task t4 is trying, and the others wait for it" in words(made, "t90")
+
+
 @pytest.mark.parametrize("how", ["later", "cancelled", "lost"])
 def test_a_task_that_tried_and_says_nothing_is_followed_by_another(how: str) -> None:
     made = cluster(workers=4, slots=1)

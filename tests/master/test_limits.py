@@ -210,6 +210,72 @@ def test_one_task_tries_and_then_the_others_follow() -> None:
     assert made.nodes["m1"].master.desk.starts.trials == {}
 
 
+def with_a_busy_worker(slots: int = 8) -> Cluster:
+    """A cluster of two workers, whose limit llm is to be tried again; the only one with the label gpu is busy."""
+    made = cluster(slots=slots)
+    made.worker("b", 1, labels=("gpu",))
+    made.settle()
+    submit(made, 1, uses=[], requires={"labels": ["gpu"]})
+    submit(made, 1, 1)
+    use_up(made, "t1", {"quota": {"limit": "llm", "retry_after_s": 30}})
+    submit(made, 1, 2, priority="high", requires={"labels": ["gpu"]})
+    submit(made, 1, 3)
+    submit(made, slots == 1, 4, uses=[])
+    made.advance(31)
+    made.settle()
+    assert ("t0" in running(made), made.state("t2")) == (True, "ready")
+    return made
+
+
+def test_a_task_that_no_worker_takes_keeps_no_other_from_trying() -> None:
+    made = with_a_busy_worker()
+    store = open_store(made.fs, made.clock, "reader", "/spool")
+    assert "few tasks at a time try it again" in words(made, "t3")
+    assert next(limit for limit in list_limits(store) if limit.name == "llm").trying == "t2"
+    made.advance(10)
+    made.settle()
+    assert (running(made), made.state("t2")) == (["t0", "t1"], "waiting")
+    assert "few tasks at a time try it again" in words(made, "t2")
+    made.advance(60)
+    assert running(made) == ["t0", "t1"], "one tries at a time"
+    made.finish("t1")
+    made.settle()
+    made.advance(RAMP_END_S)
+    assert (running(made), made.state("t2")) == (["t0", "t3"], "ready")
+
+
+def test_each_lane_is_asked_in_turn_and_ever_longer() -> None:
+    made = with_a_busy_worker(slots=1)
+    assert running(made) == ["t0", "t4"], "nobody has room"
+    seen = [made.state("t2")]
+    for _ in range(240):
+        made.advance(1)
+        seen.append(made.state("t2"))
+    turns = [state for before, state in zip(["", *seen], seen, strict=False) if state != before]
+    assert turns[:3] == ["ready", "waiting", "ready"]
+    assert len(turns) < 12
+
+
+def test_a_trial_that_went_well_but_cannot_be_noted_goes_on_one_at_a_time() -> None:
+    """A request that a client holds open cannot be removed; while it stood, all the others went."""
+    made = cluster()
+    submit(made, 5)
+    use_up(made, "t0")
+    for task in ("t1", "t2"):
+        made.finish(task)
+    made.settle()
+    made.advance(61)
+    made.settle()
+    assert running(made) == ["t0"]
+    made.nodes["m1"].fs.fail("unlink", "control/quota.", errno.EBUSY, times=1)
+    made.finish("t0")
+    made.settle()
+    assert (len(quotas(made)), running(made)) == (1, ["t3"])
+    made.finish("t3")
+    made.settle()
+    assert (quotas(made), running(made)) == ([], ["t4"])
+
+
 def test_the_task_that_is_to_try_stays_ready_until_a_worker_has_room_for_it() -> None:
     """It was taken back and made ready again in every step, which the journal told for as long as all were busy."""
     made = cluster(slots=1)

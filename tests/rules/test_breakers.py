@@ -160,6 +160,18 @@ def test_when_its_time_has_come_one_passes_and_the_others_wait_for_it() -> None:
     assert "; one task is trying" in wait.reason
 
 
+def test_a_lane_that_is_passed_over_waits_in_ready_too() -> None:
+    row = Row(3, NOW, "task a, attempt 1, exit code 1")
+    said = replace(facts(row, trying="b"), passed_over="breaker:t")
+    for judge in (breaker.judge, breaker.judge_ready):
+        wait = judge("t", said)
+        assert isinstance(wait, Wait)
+        assert wait.reason.endswith("task b is trying, and the others wait for it")
+    assert breaker.judge_ready("t", replace(said, passed_over="quota:git")) is PASS
+    assert breaker.judge_ready("u", said) is PASS
+    assert breaker.judge_ready("t", replace(said, more={})) is PASS
+
+
 def test_a_leader_that_still_reads_opens_nothing() -> None:
     wait = breaker.judge("t", facts(CLOSED, reading=True))
     assert isinstance(wait, Wait)

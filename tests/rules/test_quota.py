@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -162,6 +163,15 @@ def test_the_gate_of_quotas_lets_few_go_while_one_is_tried() -> None:
         "the end of the task that tries it",
         9.0,
     )
+
+
+def test_a_lane_that_is_passed_over_in_a_trial_waits_in_ready_too() -> None:
+    said = replace(facts({}), passed_over="quota:git")
+    for judge in (quota.judge, quota.judge_ready):
+        wait = judge("a", said)
+        assert isinstance(wait, Wait)
+        assert wait.reason.startswith("the quota of git was used up")
+        assert judge("a", replace(said, passed_over="breaker:a")) is PASS
 
 
 def test_the_gate_of_rates_says_how_many_have_started_and_when_there_is_room() -> None:

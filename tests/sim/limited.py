@@ -52,6 +52,8 @@ quota_max_s = {QUOTA_MAX_S}
 uses = ["pair"]
 """.encode()
 )
+# The workers that have the label of some tasks that use `llm`: these wait in a lane of their own.
+RARE = frozenset({"w2"})
 KINDS = ("pair", "rate", "llm", "own", "plain", "typed")
 
 
@@ -80,7 +82,8 @@ class LimitedClient(Client):
         for number in range(TASKS):
             kind = KINDS[int(draw("uses", number) * len(KINDS))]
             two = kind in ("pair", "rate") and draw("units", number) < 0.3
-            name = f"{kind}{'-two' if two else ''}-{number}"
+            rare = kind == "llm" and draw("rare", number) < 0.5
+            name = f"{kind}{'-two' if two else ''}{'-rare' if rare else ''}-{number}"
             if draw("pause", name) < 0.4:
                 self._scheduler.sleep(3.0 * draw("between", name))
             self._submit([self._limited(name, names)])
@@ -101,6 +104,8 @@ class LimitedClient(Client):
         task["dependencies"] = parents
         if kind in ("pair", "rate", "llm", "own"):
             task["uses"] = {kind: units_of(name)}
+        if "-rare-" in name:  # another lane, which one worker alone serves
+            task["requires"] = {"labels": ["rare"]}
         return task
 
 

@@ -112,6 +112,7 @@ _BUDGETS: tuple[Change, ...] = (
 # Tasks that use limits. No date is set meanwhile: until when a quota is used up is a date.
 _LIMITS: tuple[Change, ...] = (
     (universe, "SETTINGS", limited.OF_LIMITS),
+    (machine, "RARE", limited.RARE),
     (universe, "Client", limited.LimitedClient),
     (universe, "Laws", limited.LimitedLaws),
     (universe, "Server", limited.ListeningServer),

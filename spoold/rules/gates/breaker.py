@@ -42,7 +42,20 @@ def judge(kind: str, facts: TypeFacts) -> Verdict:
     if row.until > seen.now:
         return Wait(NAME, f"{_failed(kind, row)}, so nothing of it starts", row.until)
     if facts.stock.short_of(facts.uses, (BREAKER,)) is None:
+        return judge_ready(kind, facts)
+    return _waits_for_trial(kind, row, seen)
+
+
+def judge_ready(kind: str, facts: TypeFacts) -> Verdict:
+    """Hold the task that is to try, but that no worker takes, while a task of another lane tries."""
+    seen: Seen | None = facts.more.get(NAME)
+    row = None if seen is None else seen.book.rows.get(kind)
+    if seen is None or row is None or not facts.passed_over.startswith(BREAKER):
         return PASS
+    return _waits_for_trial(kind, row, seen)
+
+
+def _waits_for_trial(kind: str, row: Row, seen: Seen) -> Wait:
     tries = f"task {who}" if (who := seen.book.trying.get(kind)) else "one task"
     return Wait(NAME, f"{_failed(kind, row)}; {tries} is trying, and the others wait for it")
 
@@ -74,4 +87,6 @@ GATE = TypeGate(
     _change,
     judge,
     gather=_gather,
+    holds_ready=True,
+    judge_ready=judge_ready,
 )

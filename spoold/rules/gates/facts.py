@@ -83,7 +83,8 @@ class TypeFacts:
 
     paused: the types that are paused, each with the moment (s since 1970) at which its pause ends by itself, if any.
     closed: the limits that are closed; opens: when (s since 1970) a resource that counts starts has room again.
-    unserved: whether workers are awake, and none of them can run a task of the lane.
+    unserved: whether workers are awake, and none of them can run a task of the lane; passed_over: the resource that
+    a task of the lane was to try again, and no worker took it, so that another lane's task tries; '' for none.
     """
 
     paused: Mapping[str, float | None] = field(default_factory=dict)
@@ -94,6 +95,7 @@ class TypeFacts:
     opens: Mapping[str, float] = field(default_factory=dict)
     more: Mapping[str, Any] = field(default_factory=dict)
     unserved: bool = False
+    passed_over: str = ""
 
 
 NO_TYPE = TypeFacts()
@@ -144,7 +146,8 @@ class Held:
 class LaneFacts:
     """The facts of every lane, at one moment and over one stock; those of all requests are worked out once.
 
-    more: the facts that gates have gathered; opens: as in `TypeFacts`; unserved: whether a lane is.
+    more: the facts that gates have gathered; opens: as in `TypeFacts`; unserved: whether a lane is; passed_over: what
+    it is passed over for.
     """
 
     def __init__(
@@ -155,8 +158,9 @@ class LaneFacts:
         more: Mapping[str, Any],
         opens: Mapping[str, float],
         unserved: Callable[[str], bool] = lambda lane: False,
+        passed_over: Callable[[str], str] = lambda lane: "",
     ) -> None:
-        self._resources, self._unserved = resources, unserved
+        self._resources, self._unserved, self._passed_over = resources, unserved, passed_over
         self._facts = TypeFacts(
             paused_by(known.requests, known.ends, known.now),
             halted_by(known.requests),
@@ -168,4 +172,9 @@ class LaneFacts:
 
     def of(self, lane: str) -> TypeFacts:
         """The facts of the tasks of a lane."""
-        return replace(self._facts, uses=self._resources.uses(lane), unserved=self._unserved(lane))
+        return replace(
+            self._facts,
+            uses=self._resources.uses(lane),
+            unserved=self._unserved(lane),
+            passed_over=self._passed_over(lane),
+        )

@@ -25,10 +25,12 @@ def closed_limit(uses: Uses, closed: Mapping[str, Closed]) -> str | None:
 
 def judge_ready(kind: str, facts: TypeFacts) -> Verdict:
     """Hold the task while a limit that it uses is closed. One that is ready while others wait is itself the task that
-    tries.
+    tries, unless no worker takes it.
     """
     name = closed_limit(facts.uses, facts.closed)
     if name is None:
+        if facts.passed_over.startswith(QUOTA):
+            return _tried(facts.passed_over, facts)
         return PASS
     there = facts.closed[name]
     if there.quota:
@@ -42,12 +44,13 @@ def judge(kind: str, facts: TypeFacts) -> Verdict:
     if closed is not PASS:
         return closed
     name = facts.stock.short_of(facts.uses, (QUOTA,))
-    if name is not None:
-        tried = name.removeprefix(QUOTA)
-        return Wait(
-            "quota", f"the quota of {tried} was used up, and few tasks at a time try it again", facts.opens.get(name)
-        )
-    return PASS
+    return PASS if name is None else _tried(name, facts)
+
+
+def _tried(name: str, facts: TypeFacts) -> Wait:
+    tried = name.removeprefix(QUOTA)
+    said = f"the quota of {tried} was used up, and few tasks at a time try it again"
+    return Wait("quota", said, facts.opens.get(name))
 
 
 def _end(closed: Closed) -> float:
