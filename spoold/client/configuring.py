@@ -101,7 +101,10 @@ def _known(path: Path) -> Path:
         said: Any = 0
         for name in reversed(path):
             said = {name: said}
-        codec.check_settings(said, dotted(path))
+        try:
+            codec.check_settings(said, dotted(path))
+        except BadFile as error:  # it names the same place twice
+            raise BadFile(dotted(path), "", error.problem, error.mend) from error
         raise BadFile(dotted(path), "", "is no setting.", "`spool config show` lists all.")
     return found
 

@@ -139,5 +139,16 @@ class Pausing(Connection):
         return end
 
     def open_limit(self, name: str, *, reason: str = "") -> None:
-        """Open a limit again, also one that a quota closed. Errors: BadName for what cannot be a limit."""
-        self.post(Verb.OPEN, kind_target(name), reason)
+        """Open a limit again, also one that a quota closed, or that spool.toml names no more.
+
+        Errors: BadName for what cannot be a limit, BadFile for one that is neither.
+        """
+        from spoold.rules.entry.naming import limit_named
+        from spoold.store import control
+
+        target = kind_target(name)
+        with self.reaching():
+            standing = control.list_requests(self.store.fs)
+            if not any(each.target == target and each.verb in (Verb.CLOSE, Verb.QUOTA) for each in standing):
+                limit_named(name, self.store.settings)
+        self.post(Verb.OPEN, target, reason)

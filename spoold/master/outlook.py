@@ -23,6 +23,7 @@ from spoold.rules.cluster.nodes import ASLEEP
 from spoold.rules.cluster.tempo import Left
 from spoold.rules.gates import budget
 from spoold.rules.gates.closing import closed_by
+from spoold.rules.gates.quota import closed_limit
 from spoold.rules.scheduling import breakers_seen
 from spoold.rules.scheduling.budgets_seen import picture_of
 from spoold.rules.scheduling.matching import unfit
@@ -31,6 +32,8 @@ from spoold.rules.scheduling.shares import DEFAULT
 from spoold.store.store import stamp
 
 LANES_JUDGED = 50
+# So many of those that no worker can serve are warned of one by one.
+LANES_NAMED = 10
 
 
 def awake(workers: list[Heartbeat]) -> list[Heartbeat]:
@@ -148,6 +151,8 @@ def left(desk: Desk, counts: TaskCounts, workers: list[Heartbeat], stuck: dict[s
     held = "the spool is halted" if is_halted(desk) else ""
     if not held and (EVERYTHING in paused or any(kind_in(lane) in paused for lane in desk.backlog.per_lane())):
         held = "tasks are paused"
+    if not held and (shut := _closed(desk)):
+        held = f"limit {shut} is closed"
     return Left(
         counts.pending + counts.waiting + counts.ready + counts.claimed,
         sum(stuck.values()),
@@ -156,13 +161,22 @@ def left(desk: Desk, counts: TaskCounts, workers: list[Heartbeat], stuck: dict[s
     )
 
 
+def _closed(desk: Desk) -> str | None:
+    """Return a closed limit for which tasks wait; None for none."""
+    closed = closed_by(desk.view.requests, desk.request_ends, desk.step.now.wall)
+    lanes = desk.backlog.per_lane() if closed else {}
+    return next((shut for lane in lanes if (shut := closed_limit(desk.resources.uses(lane), closed))), None)
+
+
 def warnings(workers: list[Heartbeat], able: list[Heartbeat], stuck: dict[str, int]) -> list[str]:
     """Return warnings of lanes that no worker can run, and the workers' own notes. able: the workers awake."""
     there = amount(len(able), "worker")
     found = [
         f"no worker can run {name} ({there} awake){_lacking(name, able)}; `spool explain ID` says what is missing"
-        for name in stuck
+        for name in list(stuck)[:LANES_NAMED]
     ]
+    if more := sum(list(stuck.values())[LANES_NAMED:]):
+        found.append(f"no worker can run {amount(more, 'task')} in {len(stuck) - LANES_NAMED} more lanes")
     return found + [f"{worker.node}: {note}" for worker in workers for note in worker.notes]
 
 

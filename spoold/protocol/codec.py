@@ -37,6 +37,8 @@ STRICT = (
     "fix it there; JSON has double quotes, no comments, no comma before a closing bracket, no NaN or Infinity, and "
     "no half of a surrogate pair."
 )
+ONE_OBJECT = "one file holds one JSON object {…}."
+ONE_TASK = "one file holds one task {…}; many tasks go one a line into a .jsonl."
 SEVERAL = "several tasks, one on a line: name it .jsonl."
 BOM = b"\xef\xbb\xbf"
 _SORTED = orjson.OPT_SORT_KEYS
@@ -175,13 +177,13 @@ def _containers(outer: Any) -> list[Any]:
     return [value for value in values if isinstance(value, (dict, list))]
 
 
-def load_object(data: bytes, file: str) -> dict[str, Any]:
-    """A JSON object. Errors: BadFile."""
+def load_object(data: bytes, file: str, mend: str = ONE_OBJECT) -> dict[str, Any]:
+    """A JSON object. mend: what to do about anything else. Errors: BadFile."""
     try:
         value = load(data, file)
     except BadFile as error:
         raise several(error, data, file) from error
-    return as_object(value, file)
+    return as_object(value, file, mend)
 
 
 def several(error: BadFile, data: bytes, file: str) -> BadFile:
@@ -198,12 +200,12 @@ def _is_object(line: bytes) -> bool:
     return False
 
 
-def as_object(value: Any, file: str) -> dict[str, Any]:
-    """The value if it is an object. Errors: BadFile."""
+def as_object(value: Any, file: str, mend: str = ONE_OBJECT) -> dict[str, Any]:
+    """The value if it is an object. mend: what to do about anything else. Errors: BadFile."""
     if not isinstance(value, dict):
         kinds = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
         problem = f"is {kinds.get(type(value), 'a number')}, not an object."
-        raise BadFile(file, "", problem, "one file holds one task {…}; many tasks go one a line into a .jsonl.")
+        raise BadFile(file, "", problem, mend)
     return value
 
 
@@ -218,7 +220,7 @@ def load_sent_task(data: bytes, file: str) -> Task:
 
     value = load(data, file)
     sure(data, value, file)
-    return check(Task, as_object(value, file), file)
+    return check(Task, as_object(value, file, ONE_TASK), file)
 
 
 def load_beat(data: bytes, name: BeatName) -> Heartbeat:
@@ -248,7 +250,7 @@ def load_task(data: bytes, file: str) -> Task:
     """A task file. Errors: BadFile, with the nearest known name for an unknown field."""
     from spoold.protocol.task import Task
 
-    return check(Task, load_object(data, file), file)
+    return check(Task, load_object(data, file, ONE_TASK), file)
 
 
 def check_settings(table: dict[str, Any], file: str) -> Settings:

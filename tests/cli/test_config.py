@@ -127,7 +127,7 @@ def test_for_programs(root: Path, run: Run) -> None:
             "heartbeat.misses = 5: cannot be changed while nodes run. Fix: write it",
         ),
         (("unset", "heartbeat.misses"), "heartbeat.misses: cannot be changed while nodes run."),
-        (("unset", "retry.maks"), "retry.maks: unknown field. Fix: did you mean 'max'?"),
+        (("unset", "retry.maks"), "spool: retry.maks: unknown field. Fix: did you mean 'max'?"),
         (("set", "types.slow.uses=antropic"), "types.slow.uses = \"antropic\": there is no limit 'antropic'."),
         (("set", "limits.api.rate.count", "5"), "limits.api.rate.per_s: missing. Fix: add it."),
         (("set", "limits.api.max", "1", "types.slow.uses={api = 2}"), "its max is 1. Fix: use fewer, or raise"),

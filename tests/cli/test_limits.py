@@ -73,6 +73,7 @@ def test_a_closed_limit_that_spool_toml_does_not_name_is_listed_while_it_stands(
     assert ("spool.toml names no such limit" in line, "task t" in line) == (True, True)
     (row,) = [row for row in json.loads(run("limits", "--json").out) if row["name"] == "ghost"]
     assert (row["per"], row["max"], row["rate"], row["closed"]) == ("-", None, None, True)
+    assert "limit ghost will be open" in run("limits", "open", "ghost").err
 
 
 @pytest.mark.parametrize(
@@ -81,6 +82,7 @@ def test_a_closed_limit_that_spool_toml_does_not_name_is_listed_while_it_stands(
         (("shut", "llm"), "write `spool limits open NAME` or `spool limits close NAME`."),
         (("close",), "says close and names no limit"),
         (("close", "lm"), "did you mean llm?"),
+        (("open", "lm"), "did you mean llm?"),
         (("open", "llm", "--for", "2h"), "leave out --for and --until"),
         (("close", "llm", "--for", "2h", "--until", "2999-01-01T00:00:00Z"), "keep one of them"),
         (("close", "llm", "--until", "2001-01-01T00:00:00Z"), ""),

@@ -5,6 +5,7 @@ import json
 import re
 from typing import Any
 
+from spoold.master.outlook import LANES_NAMED
 from spoold.protocol.snapshot import Snapshot
 from spoold.store import snapshots
 from tests.support.cluster import Cluster
@@ -173,9 +174,9 @@ def test_something_that_happened_shows_soon_and_an_idle_leader_writes_rarely() -
     assert snapshot(made).tasks.ready == 1
 
 
-def paced(*, tasks: int, done: int, **fields: Any) -> Cluster:
+def paced(*, tasks: int, done: int, settings: str = "") -> Cluster:
     """A worker of one slot that completes some of the tasks, one a second."""
-    made = Cluster()
+    made = Cluster(settings)
     made.master("m1")
     made.worker("w1")
     made.settle()
@@ -245,3 +246,26 @@ def test_a_new_leader_takes_the_snapshots_of_the_old_one_away() -> None:
     made.advance(20)
     assert {name.epoch for name in snapshots.list_snapshots(made.fs)} == {2}
     assert snapshot(made).master.leader == "m2"
+
+
+def test_no_end_is_foretold_while_tasks_wait_for_a_closed_limit() -> None:
+    made = paced(tasks=10, done=6, settings="[limits.llm]\nmax = 1\n")
+    made.fs.write("control/close.llm.x-1.json", b"{}", durable=False)
+    made.settle()
+    made.advance(3)
+    assert snapshot(made).rates.eta_unknown == "", "no task uses it"
+    submit(made, "l", uses=["llm"])
+    made.settle()
+    made.advance(3)
+    assert snapshot(made).rates.eta_unknown == "limit llm is closed"
+
+
+def test_of_many_lanes_that_nobody_serves_the_first_are_named_and_the_rest_counted() -> None:
+    made = paced(tasks=0, done=0)
+    for number in range(LANES_NAMED + 2):
+        submit(made, f"t{number}", requires={"labels": [f"l{number}"]})
+    made.settle()
+    made.advance(10)
+    told = [line for line in snapshot(made).warnings if "no worker can run" in line]
+    assert len(told) == LANES_NAMED + 1
+    assert told[-1] == "no worker can run 2 tasks in 2 more lanes"

@@ -165,12 +165,12 @@ def test_content_is_the_same_however_it_was_written() -> None:
         (b'{"a": 1,\n "b" 2}', "is not JSON: ", "fix it there"),
         (b'{"a": NaN}', "is not JSON: ", "no NaN or Infinity"),
         (b'{"a": "\\ud800"}', "is not JSON: ", "no half of a surrogate pair"),
-        (b"[]", "is an array, not an object", "one a line into a .jsonl"),
-        (b'"x"', "is a string, not an object", "one file holds one task"),
-        (b"true", "is a boolean, not an object", "one file holds one task"),
-        (b"null", "is null, not an object", "one file holds one task"),
-        (b"4", "is a number, not an object", "one file holds one task"),
-        (b"4.5", "is a number, not an object", "one file holds one task"),
+        (b"[]", "is an array, not an object", "one file holds one JSON object"),
+        (b'"x"', "is a string, not an object", "one file holds one JSON object"),
+        (b"true", "is a boolean, not an object", "one file holds one JSON object"),
+        (b"null", "is null, not an object", "one file holds one JSON object"),
+        (b"4", "is a number, not an object", "one file holds one JSON object"),
+        (b"4.5", "is a number, not an object", "one file holds one JSON object"),
     ],
 )
 def test_what_is_no_object_is_told_so(data: bytes, problem: str, mend: str) -> None:
@@ -179,6 +179,13 @@ def test_what_is_no_object_is_told_so(data: bytes, problem: str, mend: str) -> N
     assert problem in caught.value.problem
     assert mend in refused(caught.value).mend
     assert caught.value.field == ""
+
+
+def test_what_is_no_task_is_told_where_many_go() -> None:
+    for load in (codec.load_task, codec.load_sent_task):
+        with pytest.raises(BadFile) as caught:
+            load(b"[]", FILE)
+        assert "many tasks go one a line into a .jsonl" in caught.value.mend
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "locked by a task",
         locked_by("other"),
         "locks",
-        "it goes on when other has ended; `spool locks` shows who holds and who waits",
+        "it goes on when that task has ended; `spool locks` shows who holds and who waits",
     ),
     (
         "locked by a reservation",

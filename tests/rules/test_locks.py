@@ -258,7 +258,7 @@ def test_the_gate_says_which_lock_and_who_has_it() -> None:
     book.hold("other", Demand(("docs",)))
     held = locks.GATE.judge(conditions, facts)
     assert held == Wait("locks", "it waits for the lock read docs, which is held by task other", behind="other")
-    assert "other" in change(Held("me", "t", TypeFacts()), Wait("locks", "-", behind="other"))
+    assert "that task" in change(Held("me", "t", TypeFacts()), Wait("locks", "-", behind="other"))
     book.begin({"dark": None})
     dark = locks.GATE.judge(conditions, facts)
     assert isinstance(dark, Wait)

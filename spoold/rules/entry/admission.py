@@ -142,7 +142,7 @@ def judge_content(drop: str, data: bytes, order: str, made_id: str, settings: Se
         return Young(codec.several(error, data, drop))
     try:
         codec.sure(data, value, drop)
-        task = codec.check(Task, codec.as_object(value, drop), drop)
+        task = codec.check(Task, codec.as_object(value, drop, codec.ONE_TASK), drop)
         check_names(task, settings, drop)
         return admit(task, order, made_id, settings, drop)
     except BadFile as error:

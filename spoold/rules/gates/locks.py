@@ -48,8 +48,10 @@ def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
     if wait.behind in held.above:
         text = f"never, if {wait.behind}, which is above it and waits for tasks below, waits for this one: cancel it"
         return f"{text} and submit it with fewer locks, or let {wait.behind} not lock what tasks below it lock"
-    end = "has ended or is released" if wait.behind.startswith("+") else "has ended"
-    return f"it goes on when {wait.behind.removeprefix('+')} {end}; `spool locks` shows who holds and who waits"
+    # The reason names the task; here is only its key, which is in lower case.
+    reserved = wait.behind.startswith("+")
+    end = f"{wait.behind.removeprefix('+')} has ended or is released" if reserved else "that task has ended"
+    return f"it goes on when {end}; `spool locks` shows who holds and who waits"
 
 
 def _detail(held: Held, wait: Wait) -> str:
