@@ -103,8 +103,9 @@ def _known(path: Path) -> Path:
             said = {name: said}
         try:
             codec.check_settings(said, dotted(path))
-        except BadFile as error:  # it names the same place twice
-            raise BadFile(dotted(path), "", error.problem, error.mend) from error
+        except BadFile as error:
+            field = "" if error.field == dotted(path) else error.field  # else it names one place twice
+            raise BadFile(dotted(path), field, error.problem, error.mend) from error
         raise BadFile(dotted(path), "", "is no setting.", "`spool config show` lists all.")
     return found
 

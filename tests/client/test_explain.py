@@ -53,7 +53,7 @@ def test_a_child_that_locks_what_its_waiting_parent_locks_is_told_that_neither_g
     cluster.drop("low", parent="mid", depth=2, locks={"read": ["src/a"]})
     cluster.steps(master)
     reason = next(one for one in ask(cluster, "low").reasons if one.gate == "locks")
-    assert reason.change.startswith("never, if top" if waits else "it goes on when top has ended")
+    assert reason.change.startswith("never, if top" if waits else "it goes on when that task has ended")
 
 
 def test_dependencies_unknown_open_and_done() -> None:
