@@ -291,8 +291,8 @@ class Worker:
 
     def _start(self, name: TaskName) -> bool:
         """Start a claimed task. False when it cannot be read just now, or is a copy of one that is over."""
-        idle = len(self._attempts) - self._lending.lent < self.slots
-        attempt = None if name.encode() in self._claims.spent else self._starting.start(name, idle=idle)
+        idle, here = len(self._attempts) - self._lending.lent < self.slots, self._attempts.values()
+        attempt = None if name.encode() in self._claims.spent else self._starting.start(name, idle=idle, here=here)
         if attempt is None:
             self._claims.doubt()
             return False

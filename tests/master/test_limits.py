@@ -210,6 +210,23 @@ def test_one_task_tries_and_then_the_others_follow() -> None:
     assert made.nodes["m1"].master.desk.starts.trials == {}
 
 
+def test_a_claim_that_turns_up_late_counts_what_has_begun_meanwhile() -> None:
+    """Its file could not be read at first; then it started beside others, though they used all of the worker's own."""
+    made = cluster()
+    for after in (0, 1):  # the second try is the one before t2 is claimed
+        made.nodes["w1"].fs.fail("read", "claimed/w1", errno.EIO, after=after)
+    for number in range(3):
+        made.submit(f"{number:04}.json", json.dumps({**TASK, "id": f"t{number}", "uses": ["own"]}))
+    made.settle()
+    assert len(running(made)) == 2
+    made.advance(5)
+    assert running(made) == ["t1", "t2"]
+    made.finish("t1")
+    made.settle()
+    made.advance(12)
+    assert running(made) == ["t0", "t2"]
+
+
 def with_a_busy_worker(slots: int = 8) -> Cluster:
     """A cluster of two workers, whose limit llm is to be tried again; the only one with the label gpu is busy."""
     made = cluster(slots=slots)

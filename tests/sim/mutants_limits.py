@@ -36,7 +36,7 @@ def ready_is_no_start() -> list[Swap]:
 
 @limits.add("no start under a closed limit", "A worker starts tasks without listing control/ after the claim.")
 def starts_without_listing() -> list[Swap]:
-    return [(Allowance, "closed", lambda self, lane, idle: self.shut(lane))]
+    return [(Allowance, "closed", lambda self, lane, *_: self.shut(lane))]
 
 
 @limits.add("no start under a closed limit", "A task that uses a limit waits in a slot behind another one.")
@@ -44,7 +44,7 @@ def limited_task_waits_in_a_slot() -> list[Swap]:
     room, closed = Allowance.room, Allowance.closed
     return [
         (Allowance, "room", lambda self, running, _: room(self, running, 1 << 20)),
-        (Allowance, "closed", lambda self, lane, _: closed(self, lane, True)),
+        (Allowance, "closed", lambda self, lane, _, others: closed(self, lane, True, others)),
     ]
 
 

@@ -32,6 +32,13 @@ def test_only_so_many_tasks_of_a_handler_run_here() -> None:
     assert (crowding.lets(CODER), crowding.shuns()) == (True, {})
 
 
+def test_what_runs_beside_a_late_claim_counts() -> None:
+    crowding = Crowding({"coder": 2})
+    assert crowding.full(CODER, [CODER, REVIEW, CODER])
+    assert not crowding.full(CODER, [CODER, REVIEW, Lane("coder", "command")])
+    assert not crowding.full(REVIEW, [REVIEW] * 9)
+
+
 def test_the_bound_is_in_the_configuration(tmp_path: Path) -> None:
     file = tmp_path / "w.toml"
     file.write_text('[handlers.Coder]\ncommand = ["x"]\nmax_concurrent = 2\n[handlers.b]\ncommand = ["x"]\n')

@@ -7,7 +7,7 @@ read is tried again for a while before it is decided.
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -91,7 +91,7 @@ class Starting:
         self._journal = journal
         self._lease = lease
         self._allowance = allowance
-        self._root, self._loans = root, lending.directory
+        self._root, self._lending = root, lending
         self._base = inherited(config, environ)
         self._secrets = Secrets(config.secrets, environ, config.place("secrets"))
         self._since: dict[tuple[str, int], tuple[float, float]] = {}  # first and last try of unreadable files
@@ -100,8 +100,9 @@ class Starting:
         self._figures_until = 0.0
         self.fitness = Fitness(store.clock)
 
-    def start(self, name: TaskName, *, idle: bool) -> Attempt | None:
-        """Start the task. A task that cannot run comes back decided. idle: whether a slot is surely free.
+    def start(self, name: TaskName, *, idle: bool, here: Collection[Attempt]) -> Attempt | None:
+        """Start the task. A task that cannot run comes back decided. idle: whether a slot is surely free; here: the
+        attempts that run beside it.
 
         None when its file cannot be read just now, or when the lease is over: then the next listing of the claims
         shows whether it is still this worker's to start.
@@ -124,7 +125,7 @@ class Starting:
             return attempt
         attempt = Attempt(name, worker, task, lane, wall)
         try:
-            self._run(attempt, data, idle)
+            self._run(attempt, data, idle, self._lending.counted(here))
         except _LeaseOver:
             self._scratch.close(attempt.key)
             return None
@@ -181,10 +182,10 @@ class Starting:
         attempt.decided = outcomes.failure(Code.SPAWN_FAILED, message)
         return attempt
 
-    def _run(self, attempt: Attempt, data: bytes, idle: bool) -> None:
+    def _run(self, attempt: Attempt, data: bytes, idle: bool, others: list[Lane]) -> None:
         with self.fitness.writing():
             folder = self._scratch.open(attempt.key)
-        place = Workplace(self._store.writer, self._root, folder, self._loans)
+        place = Workplace(self._store.writer, self._root, folder, self._lending.directory)
         auto = partial(self._auto_s, attempt.task.kind)
         config, given = self._config, self._given(attempt.task)
         attempt.redacting = says = Redacting(given, config.redact, config.output_tail_kb << 10)
@@ -200,7 +201,7 @@ class Starting:
         write_dependencies(self._store.fs, attempt.task, partial(self._keep, attempt.key))
         if (outcomes := self._outcomes.pop((attempt.name.id, attempt.name.attempt), None)) is not None:
             self._keep(attempt.key, f"deps/{FILE}", outcomes.file())
-        closed = self._allowance.closed(attempt.lane, idle)
+        closed = self._allowance.closed(attempt.lane, idle, others)
         if attempt.task.approval is not None:
             self._bring_answer(attempt, attempt.task.approval)
         if attempt.name.attempt > 1:  # a first attempt is nobody's second thought

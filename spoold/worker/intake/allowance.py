@@ -148,15 +148,21 @@ class Allowance:
                 found |= {f"{TYPE}{kind}": why for kind, own in types if name in own.uses}
         return found
 
-    def closed(self, lane: Lane, idle: bool) -> str | None:
-        """Return why a task of this lane may not start now: a limit is closed, or it would wait in a slot.
+    def closed(self, lane: Lane, idle: bool, others: Collection[Lane]) -> str | None:
+        """Return why a task of this lane may not start now: a limit is closed, or it would wait in a slot; or, for a
+        claim that turned up late, others have taken what was left on this worker.
 
-        idle: whether a slot is surely free. Errors: OSError.
+        idle: whether a slot is surely free; others: the running tasks beside it. Errors: OSError.
         """
+        if self.crowding.full(lane, others):
+            return "its worker runs as many of its type as it may"
         if not self.limits(lane):
             return None
         if not idle:
-            return "its worker has no slot free for it"  # a claim that turned up late
+            return "its worker has no slot free for it"
+        for name, units in self.uses(lane).items():
+            if not self.has_room(name, units, sum(self.uses(other).get(name, 0) for other in others)):
+                return f"its worker has nothing left of limit {name}"
         self.hear(control.list_requests(self._store.fs))
         return self.shut(lane)
 

@@ -7,7 +7,7 @@ counts anew. A task that waits for others, with its slot lent, does not count: i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from spoold.protocol.amount import amount
 from spoold.protocol.lanes import Lane
@@ -35,6 +35,11 @@ class Crowding:
         """Whether one more task of the lane may run."""
         most = self.bounds.get(lane.type) if lane.run == "handler" else None
         return most is None or self._count[lane.type] < most
+
+    def full(self, lane: Lane, others: Iterable[Lane]) -> bool:
+        """Whether so many of these others are of its type that it may not run beside them."""
+        most = self.bounds.get(lane.type) if lane.run == "handler" else None
+        return most is not None and sum((one.run, one.type) == ("handler", lane.type) for one in others) >= most
 
     def shuns(self) -> dict[str, str]:
         """The types that are left to others for now, with the reason, by the count of the last step."""
