@@ -211,7 +211,7 @@ def test_one_task_tries_and_then_the_others_follow() -> None:
 
 
 def test_a_claim_that_turns_up_late_counts_what_has_begun_meanwhile() -> None:
-    """Its file could not be read at first; then it started beside others, which used all of the worker's own limit."""
+    """Its file could not be read at first; then it started beside others, which used all that its worker may."""
     made = cluster()
     for after in (0, 1):  # the second try is the one before t2 is claimed
         made.nodes["w1"].fs.fail("read", "claimed/w1", errno.EIO, after=after)
