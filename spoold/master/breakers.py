@@ -7,6 +7,7 @@ task tries is not saved: a new leader lets another one try, and one alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from spoold.master.desk import Desk
@@ -32,14 +33,14 @@ class Breakers:
     def __init__(self) -> None:
         self.book = Book()
         self._rules: dict[str, BreakerSettings] = {}
-        self._now = 0.0
+        self._wall: Callable[[], float] = lambda: 0.0
         self._trials: dict[str, Trial] = {}
         self._turns: list[_Turn] = []
         self._decided = False  # whether a task that tried has ended since the last `tell`
 
     def begin(self, desk: Desk, feed: Feed) -> None:
-        """Begin a step: by which settings and at what time it is counted. The first breaker makes it a subscriber."""
-        self._rules, self._now = breakers_of(desk.store.settings), desk.step.now.wall
+        """Begin a step: by which settings and which clock it is counted. The first breaker makes it a subscriber."""
+        self._rules, self._wall = breakers_of(desk.store.settings), desk.store.common.wall
         desk.breakers, self._trials = self.book, desk.starts.probes
         if self._rules:
             feed.join(desk, self)
@@ -55,7 +56,8 @@ class Breakers:
         self._decided = self._decided or tried
         if rule is not None and well is not None:
             row = self.book.rows.get(kind, CLOSED)
-            self._put(kind, row.after(well, _words(attempt), rule, self._now, tried=tried))
+            # The step may have begun long ago: a share that was silent since then has used up no time of the breaker.
+            self._put(kind, row.after(well, _words(attempt), rule, self._wall(), tried=tried))
 
     def save(self) -> Any:
         """Return the rows as a JSON value."""

@@ -32,12 +32,13 @@ class End:
 @dataclass(slots=True)
 class Ends:
     """wanted: whether there is a subscriber; queue: the ends seen since then; unsaved: the keys of tasks with an end
-    that is in no checkpoint yet. While a task is among them its records must stay in results/.
+    that is in no checkpoint yet; unread: whether it is not known yet what the last checkpoint covers.
     """
 
     wanted: bool = False
     queue: deque[End] = field(default_factory=deque)
     unsaved: set[str] = field(default_factory=set)
+    unread: bool = False
 
     def see(self, place: Place | None, lane: str | None, asked: Asked | None = None) -> None:
         """Note that a token came to this place. lane: its lane before, if that is known; asked: as in `End`."""
@@ -48,8 +49,12 @@ class Ends:
 
     def expect(self, ends: Iterable[End]) -> None:
         """From now on note all ends for a subscriber; these come first."""
-        self.wanted, self.queue = True, deque(ends)
+        self.wanted, self.unread, self.queue = True, False, deque(ends)
         self.saved()
+
+    def needs(self, task_key: str) -> bool:
+        """Whether the records of the task must stay in results/: an end of it may be in no checkpoint."""
+        return self.unread or task_key in self.unsaved
 
     def saved(self) -> None:
         """Ends that have left the queue are in a checkpoint."""

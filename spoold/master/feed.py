@@ -79,6 +79,8 @@ class Feed:
         self._news = False
         # Whether a checkpoint stands from which a next leader would go on; and the ends of before this leader.
         self._begun, self._behind = False, set[EndedName]()
+        # Since when (monotonic, s) the newest checkpoint could not be read, and of which desk.
+        self._waits: tuple[Desk, float] | None = None
         # Records that could not be read: since when (monotonic, s), and when to read them again.
         self._since, self._again = dict[EndedName, float](), dict[EndedName, float]()
         self._saved_at: float | None = None
@@ -101,8 +103,8 @@ class Feed:
         """Hand on some attempts; returns how many are left for the next step. Errors: OSError of the share."""
         if not self._subscribers:
             return 0
-        if self._desk is not desk:
-            self._restore(desk)
+        if self._desk is not desk and not self._restore(desk):
+            return 0
         try:
             left = self._read(desk)
         except NotADirectoryError:
@@ -155,11 +157,21 @@ class Feed:
     def _every_s(self) -> float:
         return max(EVERY_S, EACH_S * len(self._coverage))
 
-    def _restore(self, desk: Desk) -> None:
-        """Go on where the leader before left off. If it left nothing, attempts that ended by now are not read."""
-        fs, faults = desk.store.fs, list[str]()
+    def _restore(self, desk: Desk) -> bool:
+        """Go on where the leader before left off. If it left nothing, attempts that ended by now are not read.
+
+        False while its checkpoint cannot be read: to go on without it would forget what it counted.
+        """
+        fs, faults, now = desk.store.fs, list[str](), desk.step.now.monotonic
+        if self._waits is None or self._waits[0] is not desk:
+            self._waits = desk, now
         self._standing = checkpoints.list_checkpoints(fs)
-        found = checkpoints.latest(fs, self._standing, faults)
+        try:
+            patient = now - self._waits[1] < PATIENCE_S
+            found = checkpoints.latest(fs, self._standing, faults, patient=patient)
+        except checkpoints.Unreadable:
+            desk.ends.unread = True
+            return False
         states = dict(found.states) if found is not None else {}
         for name, subscriber in self._subscribers.items():
             self._put_back(desk, subscriber, states.pop(name, None))
@@ -176,7 +188,8 @@ class Feed:
         self._again.clear()
         for fault in faults:
             self._warn(desk, fault)
-        self._desk, self._news, self._saved_at = desk, found is None, None
+        self._desk, self._news, self._saved_at, self._waits = desk, found is None, None, None
+        return True
 
     def _put_back(self, desk: Desk, subscriber: Subscriber, state: Any) -> None:
         try:

@@ -50,7 +50,7 @@ class Retaining:
             due = self._due[state]
             batch = [due.popleft() for _ in range(min(len(due), BATCH))]
             found = {file: names[file] for file in batch if file in names}
-            if may := {file: name for file, name in found.items() if key(name.id) not in desk.ends.unsaved}:
+            if may := {file: name for file, name in found.items() if not desk.ends.needs(key(name.id))}:
                 _archive(desk, state, may)
         if asked and not desk.view.completed and not desk.view.failed:
             for request in asked:

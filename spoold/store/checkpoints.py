@@ -35,10 +35,17 @@ def list_checkpoints(fs: FileSystem) -> list[CheckpointName]:
     return sorted((name for name in parsed if name is not None), reverse=True)
 
 
-def latest(fs: FileSystem, names: list[CheckpointName], faults: list[str]) -> Checkpoint | None:
+class Unreadable(Exception):
+    """A checkpoint cannot be read just now."""
+
+
+def latest(
+    fs: FileSystem, names: list[CheckpointName], faults: list[str], *, patient: bool = False
+) -> Checkpoint | None:
     """The newest of these that can be read, or None. Errors: OSError of the share.
 
-    names: as listed, the newest first. faults: gets a sentence for each that had to be passed over.
+    names: as listed, the newest first. faults: gets a sentence for each that had to be passed over. patient: raise
+    Unreadable rather than pass over one that may be read a moment later, as where an SMB client holds it open.
     """
     for name in names:
         path = path_of(name)
@@ -52,5 +59,7 @@ def latest(fs: FileSystem, names: list[CheckpointName], faults: list[str]) -> Ch
         except OSError as error:
             if not concerns_one_file(error):
                 raise
+            if patient:
+                raise Unreadable from error
             faults.append(f"{path}: {error.strerror}")
     return None

@@ -168,6 +168,21 @@ def test_a_task_that_no_worker_takes_keeps_no_other_from_trying() -> None:
     assert "task t4 is trying, and the others wait for it" in words(made, "t90")
 
 
+def test_the_time_of_a_breaker_begins_when_the_failure_was_read_however_long_the_step_took() -> None:
+    made = cluster(workers=4, slots=1)
+    opened(made)
+    end(made, *running(made), exit_code=0)
+    made.advance(61)
+    assert running(made) == ["t4"]
+    made.during("m1", "read", "results/t4", lambda: made.pass_time(10))
+    made.finish("t4", exit_code=1)
+    made.settle()
+    made.advance(55)
+    assert running(made) == []
+    made.advance(7)
+    assert len(running(made)) == 1
+
+
 @pytest.mark.parametrize("how", ["later", "cancelled", "lost"])
 def test_a_task_that_tried_and_says_nothing_is_followed_by_another(how: str) -> None:
     made = cluster(workers=4, slots=1)

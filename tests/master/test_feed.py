@@ -387,6 +387,36 @@ def test_a_damaged_checkpoint_is_told_and_the_one_before_counts() -> None:
     assert newest in pool.warnings()
 
 
+@pytest.mark.parametrize(("times", "kept"), [(3, [["a", 1, 1], ["b", 1, 2]]), (999, [])])
+def test_a_checkpoint_that_cannot_be_read_for_a_moment_is_waited_for(times: int, kept: list[list[Any]]) -> None:
+    """The next leader went on without it, and forgot all that had been counted."""
+    pool = Pool()
+    pool.submit("a", "b")
+    pool.end("a", 1)
+    pool.cluster.advance(10)
+    pool.end("b", 2)
+    pool.cluster.stop("m1")
+    book = Book()
+    leader = pool.cluster.master("m2", subscribers=[book])
+    leader.fs.fail("read", "status/1-", errno.EBUSY, times=times)
+    pool.cluster.advance(20)
+    assert sorted(book.kept) == kept
+
+
+def test_nothing_is_archived_while_a_checkpoint_cannot_be_read() -> None:
+    pool = Pool()
+    pool.submit("a")
+    pool.cluster.advance(10)
+    pool.end("a", 1)
+    pool.cluster.crash("m1")
+    leader = pool.cluster.master("m2", subscribers=[book := Book()])
+    leader.fs.fail("read", "status/1-", errno.EBUSY, times=4)
+    pool.cluster.fs.write("control/gc.+all.x-1.json", b"{}", durable=False)
+    pool.cluster.advance(30)
+    assert book.kept == [["a", 1, 1]]
+    assert pool.cluster.find("a").path.startswith("archive/")
+
+
 def test_a_state_of_another_release_is_kept_and_one_that_cannot_be_used_is_told() -> None:
     pool = Pool()
     pool.submit("a", "b")
