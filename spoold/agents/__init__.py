@@ -20,6 +20,7 @@
     merge/       the merge lane: lands only the commit that was tested
     sandbox/     what the agent's processes may see and reach
     context/     entries that the tasks of a batch share
+    plan/        a planner's answer becomes tasks: asked for, judged, drawn, and approved
 
 Law: it uses what every handler may use: the files and variables of SPOOL_*, exit codes, the result file, and
 `spoold.client`. The master and the runner learn nothing about agents. Reported is not accepted, and nothing that has

@@ -106,7 +106,7 @@ class Folder:
         # Of its own folder nothing is left for the next attempt, so a session there is worth nothing.
         self._kept = self._directory != work
         # Not in a folder for temporary files: agents with a sandbox of their own do not run from there.
-        self._homes = os.path.join(_state(environ), "spoold", "agents", "homes")
+        self._homes = os.path.join(state_home(environ), "spoold", "agents", "homes")
         self._home = os.path.join(self._homes, _name(environ))
         self._before: dict[str, tuple[int, int]] | None = {}
 
@@ -156,7 +156,8 @@ def _files(directory: str) -> dict[str, tuple[int, int]] | None:
     return found
 
 
-def _state(environ: Mapping[str, str]) -> str:
+def state_home(environ: Mapping[str, str]) -> str:
+    """Return the folder for what programs of this user keep."""
     return environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
 
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 # {deps.ID.output}, or a field of an output that is an object: {deps.ID.output.FIELD}.
-_FIELD = re.compile(r"\{deps\.([A-Za-z0-9][A-Za-z0-9_=+,.-]*?)\.output(?:\.([A-Za-z_][\w-]*))?\}")
+_NAMED = r"\{deps\.([A-Za-z0-9][A-Za-z0-9_=+,.-]*?)\.output(?:\.([A-Za-z_][\w-]*))?\}"
+# In two pairs of braces it stands for itself, in one.
+_FIELD = re.compile(rf"(\{{)?{_NAMED}(?(1)\}})")
 REASONS_MAX = 16 << 10
 
 
@@ -42,20 +44,27 @@ def filled(template: str, result_of: Callable[[str], Any], known: Sequence[str])
     """
 
     def value(found: re.Match[str]) -> str:
-        record = result_of(found[1])
+        if found[1]:
+            return found[0][1:-1]
+        record = result_of(found[2])
         if record is None:
             there = ", ".join(known) or "none"
-            raise Missing(f"the prompt wants {found[0]}, and there is no result of {found[1]} (there are: {there})")
+            raise Missing(f"the prompt wants {found[0]}, and there is no result of {found[2]} (there are: {there})")
         output = record.get("output") if isinstance(record, Mapping) else None
-        if found[2] is not None:
-            if not isinstance(output, Mapping) or found[2] not in output:
-                raise Missing(f"the prompt wants {found[0]}, and that output has no {found[2]}")
-            output = output[found[2]]
+        if found[3] is not None:
+            if not isinstance(output, Mapping) or found[3] not in output:
+                raise Missing(f"the prompt wants {found[0]}, and that output has no {found[3]}")
+            output = output[found[3]]
         elif isinstance(output, Mapping) and "outcome" in output and isinstance(output.get("text"), str):
             output = output["text"]  # of an agent: its words
         return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
     return _FIELD.sub(value, template)
+
+
+def literal(text: str) -> str:
+    """Return a prompt that becomes this text, whatever it holds."""
+    return re.sub(_NAMED, r"{\g<0>}", text)
 
 
 def whole(prompt: str, before: Before | None, feedback: str) -> str:

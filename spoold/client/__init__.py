@@ -24,7 +24,7 @@
     steps        the steps of this task: save how far it has come, and go on from there
     pauses       pauses, closed limits and halts: made, lifted, and who asked, why, and until when
     lent         what a task that has waited wants back
-    agents       the agents that live workers offer
+    agents       what live workers offer: agents, types, commands
     limits       the limits with their figures: what is used, started, closed
     stock        what the gates count, as the leader's snapshot shows it
     rejections   the drop that was rejected because a task has its id

@@ -1,4 +1,4 @@
-"""The agents that live workers offer, as their heartbeats say it.
+"""What live workers offer, as their heartbeats say it: agents, and what else they can run.
 
 Law: looks and never touches. What a worker says of a handler is for people; whether a task of the type can run is
 said by its capabilities alone.
@@ -6,10 +6,12 @@ said by its capabilities alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from spoold.protocol.heartbeat import Capabilities, Heartbeat
     from spoold.store.store import Store
     from spoold.system.clock import Clock
     from spoold.system.host import Host
@@ -30,17 +32,21 @@ class Offered:
     trouble: str
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What live workers can run, by name, sorted. agents: their profiles; types: of all handlers, profiles included;
+    commands: whether one of them runs any command.
+    """
+
+    agents: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    commands: bool = False
+
+
 def list_agents(store: Store, host: Host, clock: Clock) -> list[Offered]:
     """Return every profile on every live worker, by name. Errors: OSError."""
-    from spoold.client.status import roster
-    from spoold.store import beats
-
-    living = {node.worker for node in roster(store, host, clock).workers if node.state != "dead"}
     found = []
-    for beat in beats.read_all(store.fs).values():
-        can = beat.capabilities
-        if beat.node not in living or can is None:
-            continue
+    for beat, can in _living(store, host, clock):
         for kind, about in can.about.items():
             if "agent" in about:
                 running = sum(task.type == kind for task in beat.running)
@@ -48,3 +54,22 @@ def list_agents(store: Store, host: Host, clock: Clock) -> list[Offered]:
                 words = (about["agent"], about.get("model", ""), about.get("recorded", ""))
                 found.append(Offered(kind, beat.node, *words, running, trouble))
     return sorted(found, key=lambda one: (one.agent, one.worker))
+
+
+def list_served(store: Store, host: Host, clock: Clock) -> Served:
+    """Return what live workers can run. Errors: OSError."""
+    cans = [can for _, can in _living(store, host, clock)]
+    agents = {kind for can in cans for kind, about in can.about.items() if "agent" in about}
+    types = {kind for can in cans for kind in (*can.handlers, *can.lacks)}
+    return Served(tuple(sorted(agents)), tuple(sorted(types | agents)), any(can.allow_command for can in cans))
+
+
+def _living(store: Store, host: Host, clock: Clock) -> Iterator[tuple[Heartbeat, Capabilities]]:
+    """Yield the heartbeat of each live worker, and what it says that it can. Errors: OSError."""
+    from spoold.client.status import roster
+    from spoold.store import beats
+
+    living = {node.worker for node in roster(store, host, clock).workers if node.state != "dead"}
+    for beat in beats.read_all(store.fs).values():
+        if beat.node in living and beat.capabilities is not None:
+            yield beat, beat.capabilities

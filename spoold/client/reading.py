@@ -22,7 +22,7 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
 
 if TYPE_CHECKING:
-    from spoold.client.agents import Offered
+    from spoold.client.agents import Offered, Served
     from spoold.client.configuring import Holder, Setting
     from spoold.client.families import Branch
     from spoold.client.listing import Row
@@ -87,6 +87,14 @@ class Reading(Connection):
 
         with self.reaching():
             return list_agents(self.store, SystemHost(), self.store.clock)
+
+    def served(self) -> Served:
+        """Return what live workers can run: agents, types, commands. Errors: Unavailable."""
+        from spoold.client.agents import list_served
+        from spoold.system.host import SystemHost
+
+        with self.reaching():
+            return list_served(self.store, SystemHost(), self.store.clock)
 
     def settings(self, key: str | None = None) -> list[Setting]:
         """Return the settings that hold, each with where it comes from. key: only this one, or those below it.

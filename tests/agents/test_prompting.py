@@ -81,3 +81,11 @@ def test_a_question_that_nobody_can_be_asked_blocks(root: str, within_s: float) 
     assert found.fault == "refusal"
     assert "it asked: Which?" in found.message
     assert "did not say what" in str(ask("", {}, 0.0, lambda: False))
+
+
+def test_two_pairs_of_braces_are_none_of_ours() -> None:
+    records: dict[str, Any] = {"a": {"output": 7}}
+    text = '{"x":{{deps.a.output}}, "y":{deps.a.output}} {{deps.a.output} {{{deps.a.output.z}}}'
+    assert prompting.filled(text, records.get, ["a"]) == '{"x":{deps.a.output}, "y":7} {7 {{deps.a.output.z}}'
+    for any_text in (text, "{deps.b.output}", "{{deps.b.output.c}}", "no field"):
+        assert prompting.filled(prompting.literal(any_text), lambda _: None, []) == any_text

@@ -114,7 +114,7 @@ def test_a_batch_that_nobody_has_admitted_yet_is_its_lines(root: Path, run: Run,
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "_may_ask", lambda: True)
+    monkeypatch.setattr(output, "may_ask", lambda: True)
 
 
 @pytest.mark.parametrize(

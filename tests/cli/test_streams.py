@@ -19,6 +19,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "run": ("run", "--help"),
     "agent": ("agent", "coder", "Fix it."),
     "agents": ("agents",),
+    "plan": ("plan", "--help"),
     "status": ("status",),
     "ls": ("ls", "--json"),
     "show": ("show", "known"),

@@ -13,7 +13,7 @@
     shells     the scripts by which a shell asks for them
     nodes      a worker as a row of a table
     gates      what keeps tasks waiting, in lines
-    drafting   the options that make up a task, shared by submit and run
+    drafting   the options that make up a task, shared by the verbs that submit
     progress   waiting, with a bar on a terminal
     patience   says once why an awaited task has not begun
 

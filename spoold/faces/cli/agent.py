@@ -8,7 +8,6 @@ Touches: the terminal.
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,7 +84,7 @@ def agent(
     agent gets the reasons."""
     options = drafting.Options(None, None, task_id, name, priority, after, timeout, retries, None, batch, None, cwd)
     fields = replace(options, locks=locks).fields()
-    place = _given(repo=_absolute(repo), base=base) or None
+    place = _given(repo=drafting.repository(repo), base=base) or None
     said = _given(
         accept=list(accept or ()) or None,
         must_change=must_change or None,
@@ -112,11 +111,6 @@ def _prompt(spool: SpoolClient) -> str:
     from spoold.faces.cli.values import standard_input
 
     return standard_input(spool.store.settings.drop.max_bytes)
-
-
-def _absolute(repo: str | None) -> str | None:
-    """Return a local path as an absolute one, since a worker does not know the caller's directory."""
-    return os.path.abspath(repo) if repo and repo.startswith(".") else repo
 
 
 def _wait(spool: SpoolClient, task_id: str, *, as_json: bool) -> None:

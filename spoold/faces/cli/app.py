@@ -28,6 +28,7 @@ VERBS = {
     "run": "run",
     "agent": "agent",
     "agents": "agents",
+    "plan": "plan",
     "status": "status",
     "ls": "ls",
     "show": "show",

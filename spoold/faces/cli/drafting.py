@@ -1,4 +1,4 @@
-"""The options that make up a task, shared by submit and run.
+"""The options that make up a task, shared by the verbs that submit.
 
 Law: a field whose option is not given is not in the task, so that the value in a file, or the default, holds. An
 error in a field that an option has set names this option.
@@ -230,6 +230,11 @@ def with_command(fields: Mapping[str, Any], command: Sequence[str]) -> dict[str,
 def _directory(path: str | None) -> str | None:
     """Return a relative path as an absolute one, since a worker does not know the caller's directory."""
     return os.path.abspath(path) if path and not path.startswith("/") else path
+
+
+def repository(repo: str | None) -> str | None:
+    """Return a repository that is named from the caller's directory by its absolute path; any other as it is."""
+    return os.path.abspath(repo) if repo and repo.startswith(".") else repo
 
 
 @contextmanager

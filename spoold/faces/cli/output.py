@@ -103,14 +103,15 @@ def remark(text: str) -> None:
 
 def confirmed(question: str) -> bool:
     """Ask on a terminal, and return whether the answer is yes; without a terminal it is yes unasked."""
-    if not _may_ask():
+    if not may_ask():
         return True
     sys.stdout.flush()
     print(harmless(f"{question} [y/N]"), end=" ", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _may_ask() -> bool:
+def may_ask() -> bool:
+    """Return whether a person can be asked: who reads stderr also types."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
