@@ -138,15 +138,19 @@ def call(kind: str, tools: dict[str, set[str]], workspace: str) -> tuple[str, di
         offered = tools[writers[0]]
         key = next(key for key in ("filePath", "file_path", "path") if key in offered)
         return writers[0], {key: path, "content": "made by the model\n"}
+    return call_of_shell(f"echo made by the model > {path}", "makes a file", tools)
+
+
+def call_of_shell(line: str, why: str, tools: dict[str, set[str]]) -> tuple[str, dict[str, Any]] | None:
+    """A call of the tool that runs a line; None where none is offered. why: what the line does."""
     shell = next((name for name in SHELLS if name in tools), "")
     if not shell:
         return None
-    line = f"echo made by the model > {path}"
     if "cmd" in tools[shell]:
         return shell, {"cmd": line}
     arguments: dict[str, Any] = {"command": ["sh", "-c", line] if shell == "shell" else line}
     if "description" in tools[shell]:
-        arguments["description"] = "makes a file"
+        arguments["description"] = why
     if "is_background" in tools[shell]:
         arguments["is_background"] = False
     return shell, arguments

@@ -5,6 +5,8 @@
     screen    what the terminal shows meanwhile
     ledger    the timeline of attempts, from the events
     proof     what must be true in the end
+    stage     the terminal, signals, and the end of everything that was started
+    agents    tools/demo agents: the same with coding agents in a git repository
     recording docs/demo.svg, from a real run
 
 Law: every figure that is printed was counted. Exit status: 0 all claims hold, 1 one does not, 2 nothing to work on,
@@ -14,17 +16,14 @@ Law: every figure that is printed was counted. Exit status: 0 all claims hold, 1
 from __future__ import annotations
 
 import argparse
-import io
-import signal
 import sys
 import time
 from pathlib import Path
-from types import FrameType
 
 from rich.console import Console
 from rich.markdown import Markdown
 
-from spoold import Spool, SpoolError
+from spoold import Spool
 from spoold.client.status import status
 from spoold.protocol.snapshot import Snapshot
 from spoold.system.clock import SystemClock
@@ -34,24 +33,15 @@ from tools.demonstration.dag import TWINS, NoSources, Sources, build, find_sourc
 from tools.demonstration.ledger import Attempt, read_attempts, timeline
 from tools.demonstration.proof import Claim, prove
 from tools.demonstration.screen import Screen
+from tools.demonstration.stage import perform, show, statuses, terminal
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 FILES = 200
-WIDTH = 118
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # How long the slow task takes at least, and for how long it runs before its laptop is killed, in seconds.
 SLOW_S, KILL_AFTER_S = 6.0, 1.5
 LOOK_EVERY_S = 0.2
 READY_WITHIN_S = 30.0
 GIVE_UP_S = 180.0
-
-
-class Interrupted(BaseException):
-    """A signal asks us to end."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(signal.Signals(number).name)
-        self.number = number
 
 
 class Demonstration:
@@ -78,10 +68,10 @@ class Demonstration:
             live = self.console.is_terminal and not self.console.is_dumb_terminal
             with Screen(self.console, len(ids), live=live) as screen:
                 self._watch(spool, len(ids), screen)
-            statuses = self.cluster.stop()
+            ended = self.cluster.stop()
             attempts = read_attempts(spool.iter_events(), spool.wait(ids, timeout=0).values())
         took_s = time.monotonic() - began
-        return self._conclude(ids, attempts, statuses, took_s)
+        return self._conclude(ids, attempts, ended, took_s)
 
     def _await_laptops(self, spool: Spool) -> None:
         """Wait until all laptops and a leader are there, so that all get their share. Errors: Trouble."""
@@ -116,7 +106,7 @@ class Demonstration:
                 raise Trouble(f"not done within {GIVE_UP_S:g} s: {picture.tasks}; {'; '.join(picture.warnings)}")
             time.sleep(LOOK_EVERY_S)
 
-    def _conclude(self, ids: list[str], attempts: list[Attempt], statuses: dict[str, int], took_s: float) -> bool:
+    def _conclude(self, ids: list[str], attempts: list[Attempt], ended: dict[str, int], took_s: float) -> bool:
         """Print the report, the timeline, the verdict of fsck and the claims; returns whether all of them hold."""
         console = self.console
         text = self.report.read_text(encoding="utf-8") if self.report.exists() else "(there is no report)"
@@ -129,11 +119,10 @@ class Demonstration:
         claims = [
             *prove(self.cluster.root, ids, attempts, self.killed, len(self.sources.files)),
             Claim(f"fsck ends with status {fsck.returncode}", fsck.returncode == 0),
-            Claim(f"{_statuses(statuses)} when asked to leave", not any(statuses.values())),
+            Claim(f"{statuses(ended)} when asked to leave", not any(ended.values())),
         ]
         for claim in claims:
-            mark, style = ("ok       ", "green") if claim.holds else ("NOT TRUE ", "bold red")
-            console.print(f"{mark} {claim.sentence}", style=style, markup=False)
+            show(console, claim.sentence, holds=claim.holds)
         good = all(claim.holds for claim in claims)
         verdict = "all claims hold" if good else "NOT ALL CLAIMS HOLD"
         console.print(
@@ -150,12 +139,12 @@ class Demonstration:
         self.console.print(text, markup=False)
 
 
-def _statuses(statuses: dict[str, int]) -> str:
-    return ", ".join(f"{name} ended with {status}" for name, status in statuses.items())
-
-
 def main(arguments: list[str]) -> int:
     """Run the demonstration; returns the exit status."""
+    if arguments[:1] == ["agents"]:
+        from tools.demonstration.agents.run import main as with_agents
+
+        return with_agents(arguments[1:])
     options = parser().parse_args(arguments)
     console = terminal()
     try:
@@ -163,36 +152,12 @@ def main(arguments: list[str]) -> int:
     except (NoSources, OSError) as error:
         print(f"tools/demo: {error}", file=sys.stderr)
         return 2
-    for number in SIGNALS:
-        # What our caller wants ignored (nohup, a job in the background) stays so.
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, interrupt)
-    cluster: Cluster | None = None
-    try:
-        cluster = Cluster()
+
+    def play(cluster: Cluster) -> bool:
         console.print(f"{sources}\nscratch folder {cluster.scratch}", markup=False)
-        return 0 if Demonstration(cluster, sources, console).run() else 1
-    except (Trouble, SpoolError, OSError) as error:
-        print(f"tools/demo: {error}", file=sys.stderr)
-        return 1
-    except Interrupted as error:
-        print(f"tools/demo: {error}: stopping everything", file=sys.stderr)
-        return 128 + error.number
-    finally:
-        for number in SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-        if cluster is not None:
-            cluster.stop(within_s=0.0)
-            if options.keep:
-                print(f"kept: {cluster.scratch} (try `spool --spool {cluster.root} status`)")
-            else:
-                cluster.remove()
+        return Demonstration(cluster, sources, console).run()
 
-
-def interrupt(number: int, frame: FrameType | None) -> None:
-    """A signal becomes an exception, so that everything is cleaned up on the way out."""
-    del frame
-    raise Interrupted(number)
+    return perform(Cluster, play, keep=options.keep)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -200,7 +165,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="tools/demo",
         description="Run real work on three pretended laptops: analyse a Python source tree, kill one of them, and "
-        "prove that nothing was lost or done twice.",
+        "prove that nothing was lost or done twice. `tools/demo agents` does it with coding agents.",
     )
     made.add_argument("path", nargs="?", default=CHECKOUT, help="the folder of a Python project (default: this one)")
     made.add_argument(
@@ -215,14 +180,6 @@ def at_least_one(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of files")
     return int(text)
-
-
-def terminal() -> Console:
-    """Standard output: as wide as it is, or wide enough where nobody says; what it cannot encode becomes '?'."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace", line_buffering=True)
-    shown = sys.stdout.isatty()
-    return Console(force_terminal=shown, width=None if shown else WIDTH, highlight=False, soft_wrap=not shown)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -42,7 +43,8 @@ def laptop_of(node: str | None) -> str:
 class Cluster:
     """A master and its laptops, in a scratch folder of their own."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: str = SETTINGS) -> None:
+        self.settings, self.slots = settings, SLOTS
         self.scratch = Path(tempfile.mkdtemp(prefix="spoold-demo-")).resolve()
         self.root = self.scratch / "spool"
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -51,22 +53,39 @@ class Cluster:
     def start(self) -> None:
         """Make the spool and start everybody. Errors: Trouble."""
         self.spool("init", str(self.root))
-        (self.root / "spool.toml").write_text(SETTINGS)
+        (self.root / "spool.toml").write_text(self.settings)
         (self.scratch / "tmp").mkdir()
         self._spawn("master", "master", "--name", "desk")
         for name in LAPTOPS:
-            self._spawn(name, "worker", "--name", name, "--slots", str(SLOTS), "--allow-command")
+            self._spawn(name, "worker", "--name", name, "--slots", str(self.slots), *self.worker_options(name))
 
-    def spool(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run a `spool` command to its end. Errors: Trouble when it fails, unless that is an answer too."""
-        done = subprocess.run(
-            self._command(arguments),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+    def worker_options(self, laptop: str) -> tuple[str, ...]:
+        """With what else a worker is started."""
+        return ("--allow-command",)
+
+    def environment(self, name: str) -> dict[str, str]:
+        """The environment of a process: of a machine, or of a command (name '')."""
+        return {**os.environ, "TMPDIR": str(self.scratch / "tmp")}
+
+    def spool(
+        self, *arguments: str, check: bool = True, within_s: float | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a `spool` command to its end. Errors: Trouble when it fails, unless that is an answer too, and when it
+        takes too long.
+        """
+        try:
+            done = subprocess.run(
+                self._command(arguments),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+                env=self.environment(""),
+                timeout=within_s,
+            )
+        except subprocess.TimeoutExpired as late:
+            raise Trouble(f"spool {arguments[0]} has not ended within {within_s:g} s: {late.output!r}") from None
         if check and done.returncode:
             raise Trouble(f"spool {' '.join(arguments)} ended with status {done.returncode}: {done.stdout.strip()}")
         return done
@@ -80,14 +99,15 @@ class Cluster:
                 )
 
     def kill(self, laptop: str) -> tuple[int, float]:
-        """Kill a worker with SIGKILL, which it cannot notice, and watch what becomes of all that it had started.
+        """Kill a worker and its process group with SIGKILL, which they cannot notice, and watch what becomes of all
+        that it had started.
 
         Returns how many processes those were, and after how many seconds none was left. Errors: Trouble.
         """
         process = self._processes[laptop]
         started = _descendants(process)
         self._killed.add(laptop)
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         after_s = _await_end(started)
         if after_s is None:
@@ -132,7 +152,7 @@ class Cluster:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.scratch,
-                env={**os.environ, "TMPDIR": str(self.scratch / "tmp")},
+                env=self.environment(name),
                 start_new_session=True,
             )
 

@@ -1,0 +1,121 @@
+"""The repository that the agents work on: an application with features, and its tests.
+
+Law: git is asked as a person would ask it, with nothing of the spool. Touches: the scratch folder, processes.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from tools.demonstration.agents.mind import CHANGES, SUITE
+from tools.demonstration.cluster import Trouble
+
+GIT_S, SUITE_S = 30.0, 60.0
+FILES = {
+    "features/__init__.py": "",
+    CHANGES: "# Changes\n\n- nothing yet\n",
+    ".gitignore": "__pycache__/\n",
+    "test_features.py": '''"""Each feature has its own number, and CHANGES.md has been merged well."""
+
+import importlib
+import pkgutil
+import unittest
+
+import features
+
+
+class Features(unittest.TestCase):
+    def test_each_feature_has_its_number(self) -> None:
+        for found in pkgutil.iter_modules(features.__path__):
+            value = importlib.import_module(f"features.{found.name}").value()
+            self.assertEqual(value, int(found.name[1:]))
+
+    def test_the_changes_have_no_marks_and_no_line_twice(self) -> None:
+        lines = [line for line in open("CHANGES.md", encoding="utf-8").read().splitlines() if line]
+        self.assertEqual(len(lines), len(set(lines)))
+        self.assertFalse([line for line in lines if line[:7] in ("<<<<<<<", "=======", ">>>>>>>")])
+
+
+if __name__ == "__main__":
+    unittest.main()
+''',
+}
+NAMED = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "ada"), ("EMAIL", "ada@example.org"))
+}
+
+
+class Repository:
+    """A bare repository with a main branch of one commit."""
+
+    def __init__(self, scratch: Path) -> None:
+        self.path = scratch / "app.git"
+        self._clone = scratch / "app"
+        _git("init", "-q", "--bare", "-b", "main", str(self.path))
+        _git("clone", "-q", str(self.path), str(self._clone))
+        for name, text in FILES.items():
+            path = self._clone / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        _git("checkout", "-q", "-B", "main", cwd=self._clone)
+        _git("add", "-A", cwd=self._clone)
+        _git("commit", "-q", "-m", "An application without features", cwd=self._clone)
+        _git("push", "-q", "origin", "main", cwd=self._clone)
+
+    def first_parents(self) -> list[str]:
+        """The commits of main, each that was once its tip, oldest first."""
+        return _git("rev-list", "--first-parent", "--reverse", "main", cwd=self.path).split()
+
+    def features(self, commit: str) -> list[str]:
+        """The features of a commit."""
+        names = _git("ls-tree", "--name-only", commit, "features/", cwd=self.path).split()
+        return sorted(Path(name).stem for name in names if Path(name).stem != "__init__")
+
+    def changes(self) -> list[str]:
+        """The lines of CHANGES.md on main that tell of a feature."""
+        lines = _git("show", f"main:{CHANGES}", cwd=self.path).splitlines()
+        return [line for line in lines if line.startswith("- f")]
+
+    def made_by(self, name: str) -> list[str]:
+        """The commits of main that made the file of a feature."""
+        path = f"features/{name}.py"
+        return _git("log", "--format=%H", "--diff-filter=A", "main", "--", path, cwd=self.path).split()
+
+    def parents(self, commit: str) -> list[str]:
+        """The parents of a commit."""
+        return _git("rev-list", "--parents", "-n", "1", commit, cwd=self.path).split()[1:]
+
+    def is_green(self, commit: str) -> bool:
+        """Whether the tests of a commit pass, in a checkout of its own."""
+        _git("fetch", "-q", "origin", cwd=self._clone)
+        _git("checkout", "-q", "--detach", commit, cwd=self._clone)
+        _git("clean", "-q", "-fdx", cwd=self._clone)
+        done = _run(["sh", "-c", SUITE], self._clone, SUITE_S)
+        return done.returncode == 0
+
+
+def _git(*words: str, cwd: Path | None = None) -> str:
+    done = _run(["git", *words], cwd, GIT_S)
+    if done.returncode:
+        raise Trouble(f"git {' '.join(words)} ended with status {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _run(words: list[str], cwd: Path | None, within_s: float) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            words,
+            cwd=cwd,
+            env={**os.environ, **NAMED},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=within_s,
+        )
+    except subprocess.TimeoutExpired:
+        raise Trouble(f"`{' '.join(words)}` has not ended within {within_s:g} s") from None
