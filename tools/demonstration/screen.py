@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from spoold.protocol.amount import amount
 from spoold.protocol.event import Event
 from spoold.protocol.snapshot import Node, Snapshot
 from tools.demonstration.cluster import laptop_of
@@ -31,7 +32,7 @@ def tell(event: Event) -> str | None:
     detail, who = detail_of(event), laptop_of(event.writer)
     match event.event:
         case "WORKER_JOINED":
-            return f"{who} joined with {detail.get('slots')} slots"
+            return f"{who} joined with {amount(int(detail.get('slots', 0)), 'slot')}"
         case "STARTED" if (event.attempt or 0) > 1:
             return f"{event.task}: attempt {event.attempt} started on {who}"
         case "COMPLETED" if (event.attempt or 0) > 1:
@@ -59,7 +60,7 @@ class Screen:
         self._began = time.monotonic()
         self._story: list[Text] = []
         self._seen: set[tuple[str, int]] = set()
-        self._lined_at = float("-inf")
+        self._lined_at, self._counted = float("-inf"), ""
         self._live = Live(console=console, refresh_per_second=8, transient=True) if live else None
 
     def __enter__(self) -> Self:
@@ -90,9 +91,9 @@ class Screen:
                     self.say(sentence, "yellow" if event.event in ("RETURNED", "REAPED") else "")
         if self._live is not None:
             self._live.update(self._picture(picture))
-        elif time.monotonic() - self._lined_at >= LINE_EVERY_S:
-            self._lined_at = time.monotonic()
-            self.say(self._counts(picture))
+        elif time.monotonic() - self._lined_at >= LINE_EVERY_S and self._counts(picture) != self._counted:
+            self._lined_at, self._counted = time.monotonic(), self._counts(picture)
+            self.say(self._counted)
 
     def _counts(self, picture: Snapshot) -> str:
         counts = picture.tasks.model_dump()
