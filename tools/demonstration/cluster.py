@@ -44,7 +44,7 @@ class Cluster:
     """A master and its laptops, in a scratch folder of their own."""
 
     def __init__(self, settings: str = SETTINGS) -> None:
-        self.settings, self.slots = settings, SLOTS
+        self.settings, self.slots, self.all_gone_s = settings, SLOTS, ALL_GONE_S
         self.scratch = Path(tempfile.mkdtemp(prefix="spoold-demo-")).resolve()
         self.root = self.scratch / "spool"
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -109,9 +109,11 @@ class Cluster:
         self._killed.add(laptop)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        after_s = _await_end(started)
+        after_s = _await_end(started, self.all_gone_s)
         if after_s is None:
-            raise Trouble(f"{ALL_GONE_S:g} s after kill -9 of {laptop}, something that it had started still lives")
+            raise Trouble(
+                f"{self.all_gone_s:g} s after kill -9 of {laptop}, something that it had started still lives"
+            )
         return len(started), after_s
 
     def stop(self, within_s: float = LEAVE_S) -> dict[str, int]:
@@ -133,7 +135,7 @@ class Cluster:
                     process.wait()
                 if process.stdin is not None:
                     process.stdin.close()
-        _await_end(started)  # before the scratch folder goes, in which they may be writing
+        _await_end(started, self.all_gone_s)  # before the scratch folder goes, in which they may be writing
         return {name: process.returncode for name, process in self._processes.items() if name not in self._killed}
 
     def remove(self) -> None:
@@ -174,11 +176,11 @@ def _descendants(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
     return []
 
 
-def _await_end(processes: list[psutil.Process]) -> float | None:
+def _await_end(processes: list[psutil.Process], within_s: float) -> float | None:
     """After how many seconds all of them had ended; None when some live on for too long."""
     began = time.monotonic()
     while any(map(_lives, processes)):
-        if time.monotonic() - began > ALL_GONE_S:
+        if time.monotonic() - began > within_s:
             return None
         time.sleep(0.01)
     return time.monotonic() - began
