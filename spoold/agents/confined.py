@@ -30,7 +30,7 @@ from spoold.protocol.errors import SpoolError, WrongValue
 from spoold.protocol.fields import Directory, MemMb, Strict, Whole
 
 # Ways into this machine that some variables name.
-_WAYS_IN = ("SPOOL_", "DBUS_", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "GPG_AGENT_INFO", "WAYLAND_DISPLAY", "DISPLAY")
+WAYS_IN = ("SPOOL_", "DBUS_", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "GPG_AGENT_INFO", "WAYLAND_DISPLAY", "DISPLAY")
 
 
 class SandboxConfig(Strict):
@@ -109,7 +109,7 @@ class Confined:
         """Return the command in the sandbox, and its variables. Errors: NoPlace, OSError."""
         if self._entered is None:
             raise NoPlace("the sandbox was not entered.")
-        passed = {name: value for name, value in env.items() if not name.startswith(_WAYS_IN)}
+        passed = {name: value for name, value in env.items() if not name.startswith(WAYS_IN)}
         scene, shown = self._entered.scene, self._programs(argv[0], env)
         scene = replace(scene, env={**passed, **self._own}, shown=(*scene.shown, *shown), fixed=tuple(fixed))
         with _no_place():

@@ -44,13 +44,15 @@ class Profile(Strict):
     limit: the limit of spool.toml that a spent quota closes. start_timeout: until its first word; idle_timeout: the
     longest silence; accept_timeout: for each command that judges its work; ask_timeout: how long a question waits for
     a person, 0 for not at all. concurrent: how many run on this worker at once. accept, success_if, must_change: what
-    its work must hold, beside what the task says. allow_accept, allow_models, allow_repos: what a task may choose.
+    its work must hold, beside what the task says. check: the command that tells whether it starts here, instead of
+    `PROGRAM --version`. allow_accept, allow_models, allow_repos: what a task may choose.
     """
 
     cli: str
     command: tuple[str, ...] = ()
     model: str = ""
     args: tuple[str, ...] = ()
+    check: tuple[str, ...] = ()
     limit: OptionalWord = ""
     workspace: dict[str, Any] = {}
     sandbox: str | dict[str, Any] = "none"
@@ -183,13 +185,19 @@ def _handler(name: str, profile: Profile) -> dict[str, Any]:
     handler = {key: said.pop(key) for key in _HANDLER if key in said}
     program = profile.program
     about = {"agent": profile.cli, "model": profile.model, "recorded": finding.make(profile.cli).recorded}
+    kind = confined.read(profile.sandbox, name).kind
+    # A container brings the program. A relative path is one of each attempt.
+    needed = ("/" not in program or program.startswith("/")) and kind != "podman"
+    checked = profile.cli != "generic" or profile.check or kind != "none"
     # Without -P the folder in which the attempt starts would be searched for modules first.
+    command = [sys.executable, "-P", "-m", "spoold.agents"]
     return {
         **handler,
-        "command": [sys.executable, "-P", "-m", "spoold.agents"],
+        "command": command,
         "env": {**profile.env, VARIABLE: codec.dump({"name": name, **said}).decode()},
         "about": {key: value for key, value in about.items() if value},
-        **({"needs": [program]} if "/" not in program or program.startswith("/") else {}),
+        **({"needs": [program]} if needed else {}),
+        **({"check": [*command, "check"]} if checked else {}),
         **({"max_concurrent": profile.concurrent} if profile.concurrent is not None else {}),
     }
 

@@ -121,6 +121,7 @@ class Program:
             self._signal(signal.SIGKILL)
             self._process.poll()
             time.sleep(0.02)
+        self._process.poll()
 
     def _left(self) -> list[psutil.Process]:
         found = []
@@ -145,7 +146,7 @@ class Program:
             stdin.close()
 
     def _listen(self, stream: IO[bytes], source: Source) -> None:
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError), stream:
             while line := stream.readline(LINE_MAX):
                 self._lines.put((source, line.decode("utf-8", "replace").rstrip("\r\n")))
 

@@ -19,16 +19,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """One profile on one worker. cli: the agent behind it; recorded: of which version its output is known; trouble:
-    why it takes no task just now, '' where it does; running: how many tasks of the profile run there.
+    """One profile on one worker. cli: the agent behind it; version: that was found there, '' for not known; recorded:
+    of which version its output is known; ok: whether it was found to start; trouble: why it takes no task just now,
+    '' where it does; running: how many tasks of the profile run there.
     """
 
     agent: str
     worker: str
     cli: str
     model: str
+    version: str
     recorded: str
     running: int
+    ok: bool
     trouble: str
 
 
@@ -51,8 +54,9 @@ def list_agents(store: Store, host: Host, clock: Clock) -> list[Offered]:
             if "agent" in about:
                 running = sum(task.type == kind for task in beat.running)
                 trouble = can.lacks.get(kind) or can.shuns.get(kind) or ""
-                words = (about["agent"], about.get("model", ""), about.get("recorded", ""))
-                found.append(Offered(kind, beat.node, *words, running, trouble))
+                model, version, recorded = (about.get(name, "") for name in ("model", "version", "recorded"))
+                words = (about["agent"], model, version, recorded)
+                found.append(Offered(kind, beat.node, *words, running, kind not in can.lacks, trouble))
     return sorted(found, key=lambda one: (one.agent, one.worker))
 
 

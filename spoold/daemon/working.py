@@ -59,7 +59,7 @@ class WorkerActor:
             environ=environ,
             inhibitor=inhibitor,
             writers=self._writers,
-            lacks=Lookup(config, inherited(config, environ), store.clock, environ).lacks,
+            found=Lookup(config, inherited(config, environ), store.clock, environ),
             loans=LocalLoans(loans := f"{scratch.root}/loans"),
         )
         self._host = host

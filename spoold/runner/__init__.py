@@ -11,6 +11,7 @@
     pyhost      the process that calls Python functions; pyorigins: whose function a callable is; pyenviron: what
                 variables it finds
     seeking     whether that one could find a module; pyseek: the process that looks
+    trying      a short command that tells whether a program starts here
     entering    a job's way into its directory; refusal: why one could not be started
     tree        all processes of a job; weight: their memory; ice: stopped and continued as a whole
     lease       until when a job may move; freezer: the control group in which it is frozen

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from spoold.protocol import layout
 from spoold.protocol.errors import ShutOut
@@ -45,7 +45,7 @@ from spoold.worker.intake.claiming import Claiming
 from spoold.worker.intake.claims import Claims
 from spoold.worker.intake.cooldown import Cooldown
 from spoold.worker.intake.vacancies import Vacancies
-from spoold.worker.readiness.offering import Offering
+from spoold.worker.readiness.offering import EVERYTHING, Found, Offering
 from spoold.worker.readiness.pressure import Pressure
 from spoold.worker.readiness.standing import Standing
 from spoold.worker.step import WorkerStep
@@ -73,12 +73,12 @@ class Worker:
         environ: Mapping[str, str],
         inhibitor: Inhibitor | None = None,
         writers: Writers | None = None,
-        lacks: Callable[[], Mapping[str, str]] = dict,
+        found: Found = EVERYTHING,
         loans: Loans = NO_LOANS,
     ) -> None:
-        """lacks: the types whose handler cannot begin on this machine, each with the reason."""
+        """found: what of its handlers is on this machine (see `worker.readiness.lookup`)."""
         self.store, self.host, self.runner, self.scratch, self.config = store, host, runner, scratch, config
-        self.slots, self._offering, self._presence = slots, Offering(can, lacks), Presence(store, host, "worker")
+        self.slots, self._offering, self._presence = slots, Offering(can, found), Presence(store, host, "worker")
         self._journal, self._units, self._lease = (journal := Journal(store)), Units(store), OwnLease(store.clock)
         self._claims, self._allowance = Claims(store, journal), Allowance(store, journal, config.crowds)
         self._claiming = Claiming(store, self._offering, self._claims.doubt, self._allowance)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,34 @@ def test_what_was_found_on_another_machine_is_told_with_its_name(capsys: pytest.
 )
 def test_misuse(tmp_path: Path, words: tuple[str, ...], code: int) -> None:
     assert spool(tmp_path, "doctor", *words).exit_code == code
+
+
+def test_agents_are_tried_as_their_worker_would_start_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "codex").write_text("#!/bin/sh\necho codex-cli 0.169.0\n")
+    (tmp_path / "codex").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    file = tmp_path / "worker.toml"
+    file.write_text('[handlers.t]\ncommand = ["true"]\n[agents.coder]\ncli = "codex"\n')
+    result = spool(tmp_path, "doctor", "--agents", "--config", str(file))
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[1].split() == ["coder", "codex", "0.169.0", "ok", f"{tmp_path}/codex"]
+    file.write_text(
+        '[agents.coder]\ncli = "codex"\nsecrets = ["KEY"]\n[agents.other]\ncli = "qwen"\n'
+        f'[secrets]\nKEY = {{file = "{tmp_path}/none"}}\n'
+    )
+    result = spool(tmp_path, "doctor", "--agents", "--config", str(file), "--json")
+    assert result.exit_code == 1
+    said = {one["agent"]: one for one in json.loads(result.stdout)}
+    assert (said["coder"]["verdict"], said["other"]["verdict"]) == ("secret missing", "not installed")
+    assert "it lacks the secret KEY" in said["coder"]["why"]
+    assert all(one["fix"] for one in said.values())
+    lines = spool(tmp_path, "doctor", "--agents", "--config", str(file)).stdout.splitlines()
+    assert "other: it lacks the program qwen, which is nowhere in its PATH" in lines
+
+
+def test_agents_need_a_file_of_a_worker(tmp_path: Path) -> None:
+    result = spool(tmp_path, "doctor", "--agents")
+    assert (result.exit_code, "--config" in result.stderr) == (2, True)
+    (tmp_path / "worker.toml").write_text("")
+    result = spool(tmp_path, "doctor", "--config", str(tmp_path / "worker.toml"))
+    assert (result.exit_code, "has no profile" in result.stdout) == (0, True)

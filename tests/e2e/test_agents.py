@@ -160,7 +160,7 @@ def test_the_profiles_of_all_workers_are_listed(pool: Pool) -> None:
         ("planner", "generic", "", "w-"),
     ]
     assert "lacks the program no-such-agent" in told[0]["trouble"]
-    assert "coder    generic  big-1" in pool.cli("agents")
+    assert "coder    generic  -        big-1" in pool.cli("agents")
 
 
 def test_the_verb_makes_the_task_and_prints_the_words(pool: Pool) -> None:
@@ -179,3 +179,31 @@ def test_the_verb_makes_the_task_and_prints_the_words(pool: Pool) -> None:
     assert pool.finish("e")["output"]["outcome"] == "not_accepted"
     assert "has no prompt" not in pool.run("agent", "coder", "").stdout
     assert pool.run("agent", "coder", "").returncode == 2
+
+
+def test_a_worker_takes_no_task_of_a_profile_that_does_not_start(pool: Pool) -> None:
+    agent = pool.path("codex")
+    agent.write_text("#!/bin/sh\necho 'no module named tools' >&2; exit 1\n")
+    agent.chmod(0o755)
+    pool.path("worker.toml").write_text(
+        f'[agents.coder]\ncli = "codex"\nenv = {{PATH = "{agent.parent}:/usr/bin:/bin"}}\n'
+    )
+    pool.master()
+    pool.worker("w", "--config", str(pool.path("worker.toml")))
+    pool.ready("w")
+    submit(pool, {"id": "t", "agent": "coder", "prompt": "x"})
+    why = "does not start: `codex --version` does not start: exit code 1: no module named tools"
+
+    def told() -> Any:
+        found = pool.json("agents")
+        return next((one for one in found if why in one["trouble"]), None)
+
+    one = wait_for(told, "the verdict in `spool agents`")
+    assert (one["ok"], one["version"], one["cli"]) == (False, "", "codex")
+    assert "not ok" in pool.cli("agents")
+    wait_for(lambda: why in pool.cli("explain", "t") or None, "the reason in `spool explain`")
+    assert pool.ended("t") is None
+    agent.write_text('#!/bin/sh\ntest "$1" = --version && echo codex-cli 0.169.0 && exit\nexit 1\n')
+    pool.worker("w2", "--config", str(pool.path("worker.toml")))
+    pool.ready("w2")
+    wait_for(lambda: "0.169.0" in pool.cli("agents") or None, "the version of the worker that has it")

@@ -144,7 +144,7 @@ def test_it_is_looked_again_now_and_then(tmp_path: Path, caplog: pytest.LogCaptu
     caplog.set_level("INFO")
     clock = ManualClock()
     looking = Lookup(*config(tmp_path), clock)
-    offering = Offering(Capabilities(cpus=1, mem_mb=1, handlers=("call", "review")), looking.lacks)
+    offering = Offering(Capabilities(cpus=1, mem_mb=1, handlers=("call", "review")), looking)
     assert not offering.look({})
     assert (offering.now.handlers, set(offering.now.lacks)) == ((), {"review", "call"})
     program(tmp_path / "codex")
@@ -188,3 +188,65 @@ def test_without_handlers_nothing_is_looked_for() -> None:
     looking = Lookup(WorkerConfig(), {}, ManualClock())
     assert looking.lacks() == {}
     assert looking._thread is None
+
+
+def checked(path: Path) -> tuple[Lookup, ManualClock]:
+    """A lookup of one handler, whose check is the script `check` there."""
+    said = {"review": {"command": ["sh"], "check": [str(path / "check")]}}
+    clock = ManualClock()
+    base = {"PATH": "/usr/bin:/bin"}
+    return Lookup(WorkerConfig.model_validate({"handlers": said}), base, clock), clock
+
+
+def looked(looking: Lookup) -> dict[str, str]:
+    """What it finds when the next look is over."""
+    looking.lacks()
+    looking._await(60)
+    return looking.lacks()
+
+
+def test_a_check_that_fails_is_the_lack_and_one_that_succeeds_says_the_version(tmp_path: Path) -> None:
+    program(tmp_path / "check", "#!/bin/sh\necho ran >>$0.runs\necho 'no module' >&2; exit 1\n")
+    looking, clock = checked(tmp_path)
+    assert looked(looking) == {"review": "no module"}
+    assert looking.versions() == {}
+    program(tmp_path / "check", "#!/bin/sh\necho ran >>$0.runs\necho loading; echo 1.2\n")
+    clock.advance(EVERY_S)
+    assert looked(looking) == {}
+    assert looking.versions() == {"review": "1.2"}
+    clock.advance(EVERY_S)
+    assert looked(looking) == {}
+    assert (tmp_path / "check.runs").read_text() == "ran\n" * 2, "one that has succeeded is not run again soon"
+    program(tmp_path / "check", "#!/bin/sh\nexit 4\n")
+    clock.advance(lookup.HOLDS_S)
+    assert looked(looking) == {"review": "its check ended with exit code 4"}
+    assert looking.versions() == {}, "what it said no longer holds"
+
+
+def test_nothing_is_offered_before_its_check_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+
+    def slow(*_: object) -> tuple[bool, str]:
+        gate.wait(60)
+        return True, "9"
+
+    monkeypatch.setattr(lookup, "tried", slow)
+    monkeypatch.setattr(lookup, "FIRST_WITHIN_S", 0.01)
+    looking, _ = checked(tmp_path)
+    can = Capabilities(cpus=1, mem_mb=1, handlers=("review",), about={"review": {"agent": "codex"}})
+    offering = Offering(can, looking)
+    assert (offering.now.handlers, offering.now.lacks) == ((), {"review": "its check is not over yet"})
+    gate.set()
+    looking._await(60)
+    assert offering.look({})
+    assert (offering.now.handlers, offering.now.lacks) == (("review",), {})
+    assert offering.now.about == {"review": {"agent": "codex", "version": "9"}}
+    assert not offering.look({})
+
+
+def test_a_check_is_made_only_where_nothing_else_is_missing(tmp_path: Path) -> None:
+    program(tmp_path / "check", "#!/bin/sh\necho ran >>$0.runs\n")
+    said = {"review": {"command": ["/no/program"], "check": [str(tmp_path / "check")]}}
+    looking = Lookup(WorkerConfig.model_validate({"handlers": said}), {}, ManualClock())
+    assert looked(looking) == {"review": "it lacks the program /no/program"}
+    assert not (tmp_path / "check.runs").exists()

@@ -83,10 +83,14 @@ class Event:
 
 
 class Adapter(Protocol):
-    """One agent's command line. Made anew for each attempt: `make()` of each module in `adapters` returns one."""
+    """One agent's command line. Made anew for each attempt: `make()` of each module in `adapters` returns one.
+
+    package: of npm, which brings the program; '' where nobody knows.
+    """
 
     name: ClassVar[str]
     program: ClassVar[str]
+    package: ClassVar[str]
     recorded: ClassVar[str]
     counting: ClassVar[Counting]
     resumes: ClassVar[bool]

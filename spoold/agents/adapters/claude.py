@@ -23,6 +23,7 @@ class Claude:
 
     name: ClassVar[str] = "claude"
     program: ClassVar[str] = "claude"
+    package: ClassVar[str] = "@anthropic-ai/claude-code"
     recorded: ClassVar[str] = (
         "claude 2.1.332, played against a scripted model; its limit events from the documentation"
     )

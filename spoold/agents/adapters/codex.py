@@ -34,6 +34,7 @@ class Codex:
 
     name: ClassVar[str] = "codex"
     program: ClassVar[str] = "codex"
+    package: ClassVar[str] = "@openai/codex"
     recorded: ClassVar[str] = "codex 0.169.0, played against a scripted model"
     counting: ClassVar[Counting] = "last"
     resumes: ClassVar[bool] = True

@@ -33,6 +33,7 @@ class Gemini:
 
     name: ClassVar[str] = "gemini"
     program: ClassVar[str] = "gemini"
+    package: ClassVar[str] = "@google/gemini-cli"
     recorded: ClassVar[str] = "gemini 0.61.0, played against a scripted model"
     counting: ClassVar[Counting] = "sum"
     resumes: ClassVar[bool] = True

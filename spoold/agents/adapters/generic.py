@@ -34,6 +34,7 @@ class Generic:
 
     name: ClassVar[str] = "generic"
     program: ClassVar[str] = ""
+    package: ClassVar[str] = ""
     recorded: ClassVar[str] = "its own line protocol"
     counting: ClassVar[Counting] = "sum"
     resumes: ClassVar[bool] = True

@@ -34,6 +34,7 @@ class OpenCode:
 
     name: ClassVar[str] = "opencode"
     program: ClassVar[str] = "opencode"
+    package: ClassVar[str] = "opencode-ai"
     recorded: ClassVar[str] = "opencode 1.18.33, played against a scripted model"
     counting: ClassVar[Counting] = "sum"
     resumes: ClassVar[bool] = True

@@ -38,6 +38,7 @@ class Qwen:
 
     name: ClassVar[str] = "qwen"
     program: ClassVar[str] = "qwen"
+    package: ClassVar[str] = "@qwen-code/qwen-code"
     recorded: ClassVar[str] = "qwen 0.24.4, played against a scripted model"
     counting: ClassVar[Counting] = "last"
     resumes: ClassVar[bool] = True

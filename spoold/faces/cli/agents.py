@@ -26,7 +26,8 @@ def agents(ctx: typer.Context, as_json: JsonOption = False) -> None:
     """List the agents that live workers offer.
 
     A worker offers those for which its configuration has a profile, [agents.NAME]. A reason is given for one that
-    takes no task now, such as a program that is not there or a quota that is used up."""
+    takes no task now, such as a program that does not start or a quota that is used up. `spool doctor --agents` tells
+    more, on the worker's machine."""
     with session(ctx).spool() as spool:
         found = spool.agents()
     if as_json:
@@ -35,10 +36,18 @@ def agents(ctx: typer.Context, as_json: JsonOption = False) -> None:
         print_prose("no live worker has a profile; [agents.NAME] in a worker's configuration makes one")
     else:
         rows = [
-            (one.agent, one_line(one.cli, 40), one_line(one.model, 40) or "-", one.worker, str(one.running))
+            (
+                one.agent,
+                one_line(one.cli, 40),
+                one_line(one.version, 20) or "-",
+                one_line(one.model, 40) or "-",
+                one.worker,
+                "ok" if one.ok else "not ok",
+                str(one.running),
+            )
             for one in found
         ]
-        print_table(("AGENT", "CLI", "MODEL", "WORKER", "RUNNING"), rows)
+        print_table(("AGENT", "CLI", "VERSION", "MODEL", "WORKER", "CHECK", "RUNNING"), rows)
         for one in found:
             if one.trouble:
                 print_prose(f"{one.agent} on {one.worker}: {sentence(one.trouble)}", "  ")

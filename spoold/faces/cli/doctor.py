@@ -1,27 +1,44 @@
 """`spool doctor`: checks whether a mount is safe for a spool, and which claim strategy fits it.
 
-Law: if there is a report, its verdict alone decides the exit code: 1 for "not safe", 0 for any other.
+Law: if there is a report, its verdict alone decides the exit code: 1 for "not safe", 0 for any other. A profile of
+agents is tried as its worker would start it, but without its secrets, since no model is asked.
 
-Touches: the terminal.
+Touches: the terminal, the environment.
 """
 
 from __future__ import annotations
 
+import os
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spoold.faces.cli.output import JsonOption, print_json, print_line, print_prose, remark, sentence, within
+from spoold.faces.cli.output import (
+    JsonOption,
+    one_line,
+    print_json,
+    print_line,
+    print_prose,
+    print_table,
+    remark,
+    sentence,
+    within,
+)
 from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
+    from spoold.agents.trial import Tried
     from spoold.protocol.report import Remark, Report
+    from spoold.worker.config import WorkerConfig
 
 NOT_SAFE = 1
 
 EPILOG = """Example: spool doctor /mnt/spool
 
-Example: spool doctor /mnt/spool --with 2     (on two machines, within a minute)"""
+Example: spool doctor /mnt/spool --with 2     (on two machines, within a minute)
+
+Example: spool doctor --agents --config worker.toml"""
 
 
 def register(app: typer.Typer) -> None:
@@ -43,16 +60,25 @@ def doctor(
         int, typer.Option("--files", metavar="N", min=1, max=100_000, help="How many files to race for.")
     ] = 500,
     quick: Annotated[bool, typer.Option("--quick", help="Only the trials of `spool init`; 1 or 2 seconds.")] = False,
+    agents: Annotated[
+        bool, typer.Option("--agents", help="Start each agent of a worker's file once, and ask no model.")
+    ] = False,
+    config: Annotated[
+        str | None, typer.Option("--config", metavar="FILE", help="With --agents: the worker's configuration (TOML).")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Test whether a mount is safe for a spool, and say how to fix it if it is not.
 
     Needs no spool, and disturbs none: no task is touched, no file is left. One machine can judge options, names,
     directories and speed. Only two machines can test whether both could claim one task: run it on both, --with 2.
-    Exit code 0 when it is safe, 1 when it is not, 124 when the other machines did not come.
-    """
-    import os
+    With --agents, test instead whether the agents of a worker's file start here, in their sandboxes: run it as the
+    worker's user, with its environment.
 
+    Exit code 0 when all is well, 1 when it is not, 124 when the other machines did not come.
+    """
+    if agents or config is not None:
+        raise typer.Exit(0 if try_agents(config, as_json=as_json) else NOT_SAFE)
     from spoold.daemon.naming import node_id
     from spoold.doctor.child import Order
     from spoold.doctor.examine import examine
@@ -88,3 +114,54 @@ def show(report: Report) -> None:
             print_prose(f"    fix: {within(found.mend)}", "    ")
     print_prose(f"{report.verdict}: {report.reason}", "    ")
     print_line(f"for bug reports: {report.line}")
+
+
+def try_agents(file: str | None, *, as_json: bool) -> bool:
+    """Try all profiles of a worker's file, and print what came of it; returns whether all is well.
+
+    Errors: BadFile.
+    """
+    from spoold.agents.profiles import expand
+    from spoold.protocol.errors import BadFile
+    from spoold.worker.config import load_config
+
+    if file is None:
+        raise BadFile("the command line", "--config", "is missing.", "name the file of the worker.")
+    found = list(_tried(load_config(file, expand=expand)))
+    if as_json:
+        print_json([asdict(one) for one in found])
+    elif not found:
+        print_prose(f"{file} has no profile; [agents.NAME] makes one")
+    else:
+        rows = [
+            (one.agent, one_line(one.cli, 40), one_line(one.version, 20) or "-", one.verdict, one.path or "-")
+            for one in found
+        ]
+        print_table(("AGENT", "CLI", "VERSION", "VERDICT", "PATH"), rows)
+        for one in found:
+            if one.why:
+                print_prose(f"{one.agent}: {sentence(one.why)}", "  ")
+                print_prose(f"    fix: {one.fix}", "    ")
+    return all(one.verdict == "ok" for one in found)
+
+
+def _tried(config: WorkerConfig) -> list[Tried]:
+    from spoold.agents.profiles import VARIABLE, read_back
+    from spoold.agents.trial import try_out
+    from spoold.worker.handlers.preparing import inherited
+    from spoold.worker.handlers.secrets import Secrets
+
+    environ = dict(os.environ)
+    secrets, base = Secrets(config.secrets, environ, config.place("secrets")), inherited(config, environ)
+    found = []
+    for handler in config.handlers.values():
+        if VARIABLE not in handler.env:
+            continue
+        name, profile = read_back(handler.env[VARIABLE])
+        remark(f"{name}: {profile.cli}")
+        tried = try_out(name, profile, base)
+        if tried.verdict == "ok" and (why := secrets.lacking(handler.secrets)) is not None:
+            fix = "see that its source, under [secrets] of the worker's file, is there and the worker may read it"
+            tried = replace(tried, verdict="secret missing", why=why, fix=fix)
+        found.append(tried)
+    return found

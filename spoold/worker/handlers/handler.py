@@ -60,7 +60,8 @@ class Handler(Permits):
     expressions. allow_options: the fields that may begin a word with a dash. lost_share: the treatment of a running
     task once its lease is over. secrets: the secrets of the worker that it gets, as variables of these names.
     max_concurrent: how many of its tasks run here at once. needs: programs that its command starts, so that a machine
-    without one of them leaves the type to others. about: what people are told of it, by name.
+    without one of them leaves the type to others. check: a command that must succeed before this worker takes its
+    tasks, with what it says of its version. about: what people are told of it, by name.
     """
 
     command: tuple[str, ...] = ()
@@ -75,6 +76,7 @@ class Handler(Permits):
     secrets: tuple[str, ...] = ()
     max_concurrent: Whole | None = Field(default=None, ge=1, le=4096)
     needs: tuple[str, ...] = ()
+    check: tuple[str, ...] = ()
     about: dict[str, str] = {}
 
     @field_validator("command")
@@ -86,6 +88,11 @@ class Handler(Permits):
                 raise WrongValue(f"{{{path}}} is no field of a task", f"use {known}; other braces belong in a script")
         for index, word in enumerate(value):
             _no_code(value[:index], word)
+        return value and argv(value)
+
+    @field_validator("check")
+    @classmethod
+    def _check(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return value and argv(value)
 
     @field_validator("match")

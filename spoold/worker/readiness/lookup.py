@@ -1,7 +1,9 @@
-"""Which handlers' programs, modules and secrets are on this machine? A worker does not offer the others.
+"""Which handlers' programs, modules and secrets are on this machine, and do they start? A worker does not offer the
+others.
 
 Law: nothing here blocks the worker: a PATH may lead to a mount that hangs, so a thread looks, and until it has an
-answer the last one holds. It only looks: a program that is found may be gone at the start, which the attempt handles.
+answer the last one holds. A handler with a check is not offered before that has succeeded. A program that is found
+may be gone at the start, which the attempt handles.
 
 Touches: files, threads.
 """
@@ -15,6 +17,7 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from spoold.runner import seeking
+from spoold.runner.trying import tried
 from spoold.system.clock import Clock
 from spoold.worker.config import WorkerConfig
 from spoold.worker.handlers.handler import FIELD, Handler
@@ -23,6 +26,9 @@ from spoold.worker.handlers.secrets import Secrets
 
 # How often (s) to look again, and how long a start waits for the first answer.
 EVERY_S, FIRST_WITHIN_S = 30.0, 2.0
+# For how long (s) a check that succeeded is not made again.
+HOLDS_S = 3600.0
+_UNCHECKED = "its check is not over yet"
 _HEAD = 256  # bytes: the kernel reads no longer interpreter line
 
 
@@ -38,7 +44,9 @@ class Lookup:
         self._path = config.python.path
         self._base = base
         self._clock = clock
-        self._found: dict[str, str] = {}
+        self._found = {kind: _UNCHECKED for kind, handler in self._handlers.items() if handler.check}
+        # What each check said of a version, and when it succeeded.
+        self._checked: dict[str, tuple[str, float]] = {}
         self._thread: threading.Thread | None = None
         self._due = -math.inf
         self.lacks()
@@ -54,6 +62,10 @@ class Lookup:
             self._thread.start()
         return self._found
 
+    def versions(self) -> dict[str, str]:
+        """Return what the checks that succeeded said of a version, by type."""
+        return {kind: said for kind, (said, _) in self._checked.items() if said}
+
     def _await(self, timeout_s: float) -> None:
         if self._thread is not None:
             self._thread.join(timeout_s)
@@ -64,9 +76,21 @@ class Lookup:
             for kind, handler in self._handlers.items()
         }
         absent = {kind: why for kind, why in found.items() if why is not None}
-        self._found = absent | unknown(
-            {k: h for k, h in self._handlers.items() if k not in absent}, self._path, self._base
-        )
+        absent |= unknown({k: h for k, h in self._handlers.items() if k not in absent}, self._path, self._base)
+        for kind, handler in self._handlers.items():
+            if handler.check and kind not in absent and (why := self._check(kind, handler)) is not None:
+                absent[kind] = why
+        self._found = absent
+
+    def _check(self, kind: str, handler: Handler) -> str | None:
+        """Return why a handler's check fails; None if it succeeds, or did so a short while ago."""
+        _, since = self._checked.get(kind, ("", -math.inf))
+        if self._clock.monotonic() - since < HOLDS_S:
+            return None
+        good, said = tried(handler.check, {**self._base, **handler.env})
+        rest = {other: found for other, found in self._checked.items() if other != kind}
+        self._checked = {**rest, kind: (said, self._clock.monotonic())} if good else rest
+        return None if good else said
 
 
 def lacking(handler: Handler, base: Mapping[str, str]) -> str | None:

@@ -1,0 +1,155 @@
+"""A profile, tried out: is its program there, does it start, and does its sandbox hold?
+
+Each known agent is started with `--version`: it says which one it is, and asks no model, so that nothing is paid. A
+generic agent is started with the words of `check`, if its profile has them.
+
+Law: a verdict comes from a run, in the sandbox where the profile names one. Nothing is written but in a folder that
+is removed afterwards, and nothing that was started is left.
+
+Touches: files, the clock.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from spoold.agents import confined
+from spoold.agents.adapters import finding
+from spoold.agents.profiles import Profile
+from spoold.agents.program import Program
+from spoold.agents.sandbox.entering import entered
+from spoold.agents.sandbox.policy import NoSandbox, Scene
+from spoold.agents.sandbox.probing import probe
+from spoold.agents.sandbox.programs import needed
+
+Verdict = Literal["ok", "not installed", "does not start", "sandbox refuses", "secret missing", "unreadable"]
+WITHIN_S = 45.0
+_LOOK_S, _KEPT = 0.2, 200
+_VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of a trial. path: of its program, '' for none; why: in words, '' where all is well; fix: for it."""
+
+    agent: str
+    cli: str
+    version: str
+    path: str
+    verdict: Verdict
+    why: str = ""
+    fix: str = ""
+
+
+def try_out(name: str, profile: Profile, environ: Mapping[str, str], within_s: float = WITHIN_S) -> Tried:
+    """Try a profile out. environ: the variables of its attempts; within_s: how long its program may take.
+
+    Errors: none.
+    """
+    env = {**environ, **profile.env}
+    config = confined.read(profile.sandbox, "the sandbox of the profile")
+    path, missing = "", None
+    if config.kind != "podman":  # the image brings the program
+        path, missing = _find(profile, env)
+    if missing is not None:
+        return Tried(name, profile.cli, "", path, *missing)
+    if not (judged := probe(config.asked())).ok:
+        problem, _, fix = judged.words.partition("; fix: ")
+        return Tried(name, profile.cli, "", path, "sandbox refuses", problem, fix or "see docs/guide/sandbox.md")
+    words = profile.check or (() if profile.cli == "generic" else (profile.program, "--version"))
+    if not words:
+        return Tried(name, profile.cli, "", path, "ok")
+    try:
+        code, said, errors = _run(words, profile, config, env, within_s)
+    except NoSandbox as refused:
+        return Tried(name, profile.cli, "", path, "sandbox refuses", refused.problem, refused.fix)
+    except OSError as error:
+        code, said, errors = 126, [], [f"{words[0]}: {error.strerror or error}"]
+    if code == 0:
+        return Tried(name, profile.cli, _version(said), path, "ok")
+    last = next((line.strip() for line in reversed([*said, *errors]) if line.strip()), "")
+    ended = f"it did not end within {within_s:g} s" if code is None else f"exit code {code}"
+    why = f"`{' '.join(words)}` does not start: {ended}{last and f': {last[:_KEPT]}'}"
+    where = "" if config.kind == "none" else f" in the sandbox {config.kind}; what it needs there, list in `show`"
+    return Tried(name, profile.cli, "", path, "does not start", why, f"run it by hand as the worker's user{where}")
+
+
+def _find(profile: Profile, env: Mapping[str, str]) -> tuple[str, tuple[Verdict, str, str] | None]:
+    """Return the path of a profile's program, and what is wrong with it as verdict, words and fix."""
+    program, search = profile.program, env.get("PATH", os.defpath)
+    if "/" in program and not program.startswith("/"):
+        return program, None  # where that leads, each attempt says
+    found = shutil.which(program, path=search)
+    if found is not None:
+        return found, None
+    there = shutil.which(program, mode=os.F_OK, path=search)
+    if there is not None:
+        words = f"{there} may not be executed by this user"
+        return there, ("unreadable", words, f"run: chmod a+rx {there}, and see that its folders may be entered")
+    package = finding.make(profile.cli).package
+    brings = f"install it (npm install -g {package})" if package else "install it"
+    where = "" if "/" in program else ", which is nowhere in its PATH"
+    fix = f"{brings}, or let the worker's PATH have its folder (env = {{PATH = …}} of the profile)"
+    return "", ("not installed", f"it lacks the program {program}{where}", fix)
+
+
+def _run(
+    words: Sequence[str],
+    profile: Profile,
+    config: confined.SandboxConfig,
+    env: Mapping[str, str],
+    within_s: float,
+) -> tuple[int | None, list[str], list[str]]:
+    """Return exit code (None for one that had to be ended), stdout and stderr. Errors: OSError, NoSandbox."""
+    top = os.path.realpath(tempfile.mkdtemp(prefix="spoold-trial-"))
+    try:
+        for part in ("work", "home"):
+            os.mkdir(f"{top}/{part}", mode=0o700)
+        # As an attempt does it: a known agent has a private home, a generic one that of the worker's user.
+        own = {} if profile.cli == "generic" or "HOME" in profile.env else {"HOME": f"{top}/home"}
+        variables = {**env, **own, "PWD": f"{top}/work"}
+        with _placed(words, config, variables, top) as (argv, given):
+            return _ran(Program(argv, f"{top}/work", given), within_s)
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+
+
+@contextmanager
+def _placed(
+    words: Sequence[str], config: confined.SandboxConfig, env: Mapping[str, str], top: str
+) -> Iterator[tuple[Sequence[str], Mapping[str, str]]]:
+    if config.kind == "none":
+        yield words, env
+        return
+    shown = () if config.kind == "podman" else needed(words[0], env.get("PATH", os.defpath))
+    passed = {name: value for name, value in env.items() if not name.startswith(confined.WAYS_IN)}
+    scene = Scene(f"{top}/work", f"{top}/home", passed, shown=(*config.show, *shown))
+    with entered(config.asked(), scene) as inside:
+        wrapped = inside.wrap(words)
+        yield wrapped.argv, wrapped.env
+
+
+def _ran(program: Program, within_s: float) -> tuple[int | None, list[str], list[str]]:
+    give_up_at, said = time.monotonic() + within_s, list[str]()
+    try:
+        while not program.over:
+            said = [*said, *(line for source, line in program.heard(_LOOK_S) if source == "out")][-_KEPT:]
+            if time.monotonic() > give_up_at:
+                return None, said, program.errors.splitlines()
+        return program.code, said, program.errors.splitlines()
+    finally:
+        program.end()
+
+
+def _version(said: Sequence[str]) -> str:
+    """Return the version that was printed: the first number with a dot, else the last line."""
+    found = next((match[0] for line in said if (match := _VERSION.search(line))), None)
+    return found or next((line.strip()[:60] for line in reversed(said) if line.strip()), "")

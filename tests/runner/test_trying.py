@@ -1,0 +1,42 @@
+"""A short command is run to its end, or to the end of our patience, with all that it started."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from spoold.runner.trying import tried
+from tests.e2e.pool import processes, wait_for
+
+ENV = {"PATH": "/usr/bin:/bin"}
+
+
+@pytest.mark.parametrize(
+    ("line", "good", "said"),
+    [
+        ("echo one; echo ' two '; echo; echo no >&2", True, "two"),
+        (":", True, ""),
+        ("echo out; echo why >&2; exit 3", False, "why"),
+        ("exit 3", False, "its check ended with exit code 3"),
+        ("kill -9 $$", False, "its check ended with exit code -9"),
+        ('test "$PWD" = / && test -z "$HOME" && ! read line && echo alone', True, "alone"),
+    ],
+)
+def test_its_last_words_are_the_answer(line: str, good: bool, said: str) -> None:
+    assert tried(["sh", "-c", line], ENV) == (good, said)
+
+
+def test_one_that_cannot_be_started_has_failed() -> None:
+    assert tried(["/no/program"], ENV) == (
+        False,
+        "its check /no/program cannot be started: No such file or directory",
+    )
+
+
+def test_one_that_hangs_is_ended_with_its_children() -> None:
+    began, mark = time.monotonic(), "7741.25"
+    line = f"sleep {mark} & sleep {mark}"
+    assert tried(["sh", "-c", line], ENV, 0.3) == (False, "its check did not end within 0.3 s")
+    assert time.monotonic() - began < 30
+    wait_for(lambda: not processes(f"sleep {mark}") or None, "the end of its processes")
