@@ -6,6 +6,7 @@
     running      one attempt of an agent's task, from prompt to result
     contract     the files and variables of SPOOL_*, as an attempt uses them
     prompting    the prompt: the task's, the results it comes after, why earlier attempts did not do
+    choosing     model, tokens and temperature: of the task, the profile, or the type in the spool's settings
     turns        one turn: the program runs and is read, and is ended when it falls silent
     program      a program, started, read line by line, and ended with all its processes
     heard        all that an agent has said: its words, what it used, what stands in its way

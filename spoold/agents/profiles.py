@@ -14,6 +14,7 @@ Touches: files, the environment.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -27,8 +28,9 @@ from spoold.agents.adapters import finding
 from spoold.agents.workspace.config import WorkspaceConfig
 from spoold.protocol import codec, errand
 from spoold.protocol.errors import BadFile, WrongValue
-from spoold.protocol.fields import Directory, Env, OptionalWord, Seconds, SomeSeconds, Strict, Whole
+from spoold.protocol.fields import Directory, Env, OptionalWord, Real, Seconds, SomeSeconds, Strict, Whole
 from spoold.protocol.lanes import as_word
+from spoold.protocol.settings import TEMPERATURE_MAX, TOKENS_MAX
 
 TABLE = "agents"
 VARIABLE = "SPOOL_AGENT_PROFILE"
@@ -36,6 +38,9 @@ _NAMED = re.compile(r"\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}")
 # Keys that are those of the handler.
 _HANDLER = ("timeout", "max_timeout", "secrets", "cwd", "allow_cwd", "allow_env", "lost_share")
 VALUE_MAX = 64 << 10
+# What a type's settings may say, too, and an agent is given where it takes it.
+VALUES = ("model", "max_tokens", "temperature")
+log = logging.getLogger("spoold")
 
 
 class Profile(Strict):
@@ -51,6 +56,8 @@ class Profile(Strict):
     cli: str
     command: tuple[str, ...] = ()
     model: str = ""
+    max_tokens: Whole | None = Field(default=None, ge=1, le=TOKENS_MAX)
+    temperature: Real | None = Field(default=None, ge=0, le=TEMPERATURE_MAX)
     args: tuple[str, ...] = ()
     check: tuple[str, ...] = ()
     limit: OptionalWord = ""
@@ -87,7 +94,7 @@ class Profile(Strict):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Profile:
-        if bool(self.command) != (self.cli == "generic"):
+        if bool(self.command) != (self.cli == finding.GENERIC):
             problem = "a generic agent has no command" if not self.command else f"{self.cli} brings its own command"
             raise WrongValue(
                 problem, 'write cli = "generic" and command = ["prog", "arg"], or args for another agent'
@@ -100,6 +107,14 @@ class Profile(Strict):
     def program(self) -> str:
         """The program that its command starts."""
         return self.command[0] if self.command else finding.make(self.cli).program
+
+
+def takes(profile: Profile) -> tuple[str, ...]:
+    """Return which of VALUES its agent can be given; a generic one those that its command names."""
+    if profile.cli != finding.GENERIC:
+        return finding.make(profile.cli).takes
+    words = " ".join((*profile.command, *profile.args))
+    return tuple(name for name in VALUES if f"{{{name}}}" in words)
 
 
 def expand(table: dict[str, Any], file: str, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
@@ -185,17 +200,27 @@ def _handler(name: str, profile: Profile) -> dict[str, Any]:
     handler = {key: said.pop(key) for key in _HANDLER if key in said}
     program = profile.program
     about = {"agent": profile.cli, "model": profile.model, "recorded": finding.make(profile.cli).recorded}
+    sets = [value for value in VALUES if getattr(profile, value) not in ("", None)]
+    about |= {"takes": " ".join(takes(profile)), "sets": " ".join(sets)}
+    for value in set(sets) - set(takes(profile)):
+        log.warning(
+            "the agent %s (%s) cannot be given %s, so what [agents.%s] says of it does not count",
+            name,
+            profile.cli,
+            value,
+            name,
+        )
     kind = confined.read(profile.sandbox, name).kind
     # A container brings the program. A relative path is one of each attempt.
     needed = ("/" not in program or program.startswith("/")) and kind != "podman"
-    checked = profile.cli != "generic" or profile.check or kind != "none"
+    checked = profile.cli != finding.GENERIC or profile.check or kind != "none"
     # Without -P the folder in which the attempt starts would be searched for modules first.
     command = [sys.executable, "-P", "-m", "spoold.agents"]
     return {
         **handler,
         "command": command,
         "env": {**profile.env, VARIABLE: codec.dump({"name": name, **said}).decode()},
-        "about": {key: value for key, value in about.items() if value},
+        "about": {key: value for key, value in about.items() if value or key == "takes"},
         **({"needs": [program]} if needed else {}),
         **({"check": [*command, "check"]} if checked else {}),
         **({"max_concurrent": profile.concurrent} if profile.concurrent is not None else {}),

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from spoold.agents import ending, homes, prompting
+from spoold.agents import choosing, ending, homes, prompting
 from spoold.agents.accepting import Check, Ran, inside, judge
 from spoold.agents.adapters import finding
 from spoold.agents.adapters.adapter import Errand, Trouble, Usage
@@ -163,11 +163,17 @@ class Attempt:
         if before is not None and resumes and self._kept == before.session and is_word(before.session):
             session, text = before.session, prompting.going_on(before, feedback)
             self._counted = before.used
+        kind, unread = choosing.of_type(self._contract.root, self._contract.task.type)
+        choice, dropped = choosing.passed(choosing.chosen(self._said, profile, kind), profile)
+        for why in filter(None, (unread, *dropped)):
+            _say(why)
         return Errand(
             prompt=text,
             workspace=opened.directory,
             home=opened.home,
-            model=self._said.get("model") or profile.model,
+            model=choice.model,
+            max_tokens=choice.max_tokens,
+            temperature=choice.temperature,
             session=session,
             max_turns=min(turns) if turns else None,
             args=profile.args,

@@ -6,12 +6,13 @@ said by its capabilities alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spoold.protocol.heartbeat import Capabilities, Heartbeat
+    from spoold.protocol.settings import TypeSettings
     from spoold.store.store import Store
     from spoold.system.clock import Clock
     from spoold.system.host import Host
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 class Offered:
     """One profile on one worker. cli: the agent behind it; version: that was found there, '' for not known; recorded:
     of which version its output is known; ok: whether it was found to start; trouble: why it takes no task just now,
-    '' where it does; running: how many tasks of the profile run there.
+    '' where it does; running: how many tasks of the profile run there; drops: what the profile or the type's settings
+    say, such as max_tokens, and this agent cannot be given.
     """
 
     agent: str
@@ -33,6 +35,7 @@ class Offered:
     running: int
     ok: bool
     trouble: str
+    drops: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,8 @@ def list_agents(store: Store, host: Host, clock: Clock) -> list[Offered]:
                 trouble = can.lacks.get(kind) or can.shuns.get(kind) or ""
                 model, version, recorded = (about.get(name, "") for name in ("model", "version", "recorded"))
                 words = (about["agent"], model, version, recorded)
-                found.append(Offered(kind, beat.node, *words, running, kind not in can.lacks, trouble))
+                drops = _drops(about, store.settings.of(kind))
+                found.append(Offered(kind, beat.node, *words, running, kind not in can.lacks, trouble, drops))
     return sorted(found, key=lambda one: (one.agent, one.worker))
 
 
@@ -77,3 +81,12 @@ def _living(store: Store, host: Host, clock: Clock) -> Iterator[tuple[Heartbeat,
     for beat in beats.read_all(store.fs).values():
         if beat.node in living and beat.capabilities is not None:
             yield beat, beat.capabilities
+
+
+def _drops(about: Mapping[str, str], kind: TypeSettings) -> tuple[str, ...]:
+    """Return what an agent is to have and cannot be given; nothing where its worker does not say what it takes."""
+    if "takes" not in about:
+        return ()
+    said = {"model": kind.model, "max_tokens": kind.max_tokens, "temperature": kind.temperature}
+    wanted = {*about.get("sets", "").split(), *(name for name, value in said.items() if value is not None)}
+    return tuple(sorted(wanted.difference(about["takes"].split())))

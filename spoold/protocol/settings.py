@@ -6,11 +6,13 @@ before any node may take it for dead.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field
 
 from spoold.protocol.alert_settings import AlertSettings
+from spoold.protocol.errand import is_word
+from spoold.protocol.errors import WrongValue
 from spoold.protocol.fields import (
     Amount,
     ByWord,
@@ -94,10 +96,24 @@ class BreakerSettings(Strict):
     open_s: SomeSeconds = 60
 
 
+# Of what agents are given: tokens of one answer, and a temperature.
+TOKENS_MAX, TEMPERATURE_MAX = 10**9, 10
+
+
+def _model(value: str) -> str:
+    if not is_word(value):
+        raise WrongValue("no name of a model", "write 1 to 200 of A-Z a-z 0-9 _ . : @ / + = -, and no sign first")
+    return value
+
+
+ModelName = Annotated[str, AfterValidator(_model)]
+
+
 class TypeSettings(Strict):
     """Defaults for tasks of one type. timeout in seconds for one attempt; budgets: each attempt draws on these.
 
-    breaker: when attempts that fail keep the type back, on one worker or everywhere; None for never.
+    breaker: when attempts that fail keep the type back, on one worker or everywhere; None for never. model,
+    max_tokens, temperature: for agents, where neither the worker's profile nor the task says another.
     """
 
     timeout: Timeout | None = None
@@ -110,6 +126,9 @@ class TypeSettings(Strict):
     bulkhead: OptionalWord | None = Field(default=None, validation_alias=AliasChoices("bulkhead", "class"))
     budgets: Words = ()
     breaker: BreakerSettings | None = None
+    model: ModelName | None = None
+    max_tokens: Whole | None = Field(default=None, ge=1, le=TOKENS_MAX)
+    temperature: Real | None = Field(default=None, ge=0, le=TEMPERATURE_MAX)
 
 
 class ClassSettings(Strict):

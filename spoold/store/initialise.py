@@ -38,6 +38,9 @@ SETTINGS_TEMPLATE = b"""\
 # lost_share = "freeze"     # when the share is silent for longer than a lease: "freeze", "stop" or "continue"
 # uses = ["api"]            # limits that it uses; {api = 2} for two units
 # breaker = {failures = 5, open_s = 60}  # so many failures in a row: nothing of it starts for so long, then one tries
+# model = "big-1"           # of agents, where a worker's profile names none; a task may, where the profile allows it
+# max_tokens = 8000         # of one answer of an agent's model
+# temperature = 0.2
 # priority = "high"         # an integer (larger is more urgent), or critical, high, normal, low, background
 
 # [limits.api]              # what tasks that use "api" may use together

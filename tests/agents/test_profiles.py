@@ -37,7 +37,8 @@ def test_a_profile_is_a_handler_that_finds_it_again() -> None:
     assert found["command"] == [sys.executable, "-P", "-m", "spoold.agents"]
     assert (found["timeout"], found["secrets"], found["allow_cwd"]) == (60, ["KEY"], ["/srv"])
     assert (found["max_concurrent"], found["needs"]) == (3, ["agent"])
-    assert found["about"] == {"agent": "generic", "model": "m-1", "recorded": "its own line protocol"}
+    about = {"agent": "generic", "model": "m-1", "recorded": "its own line protocol", "takes": "", "sets": "model"}
+    assert found["about"] == about
     assert found["env"]["A"] == "b"
     name, profile = read_back(found["env"][VARIABLE])
     assert (name, profile.model, profile.max_turns, profile.env) == ("coder", "m-1", 5, {"A": "b"})

@@ -161,6 +161,10 @@ def test_the_profiles_of_all_workers_are_listed(pool: Pool) -> None:
     ]
     assert "lacks the program no-such-agent" in told[0]["trouble"]
     assert "coder    generic  -        big-1" in pool.cli("agents")
+    assert [one["drops"] for one in told] == [[], ["model"], []]
+    pool.cli("config", "set", "types.planner.temperature", "0.5")
+    assert "planner on " in pool.cli("agents")
+    assert "generic cannot be given temperature" in pool.cli("agents")
 
 
 def test_the_verb_makes_the_task_and_prints_the_words(pool: Pool) -> None:

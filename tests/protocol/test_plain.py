@@ -116,6 +116,7 @@ def test_every_setting_may_be_plain_and_has_the_default_of_its_model() -> None:
     one = {"timeout": 1, "max_retries": 1, "max_concurrent": 1, "priority": 1, "memory_factor": 1}
     one |= {"lost_share": "freeze", "uses": {"llm": 1}, "bulkhead": "a", "budgets": ["nightly"]}  # type: ignore[dict-item]
     one |= {"breaker": {"failures": 5, "open_s": 60}}  # type: ignore[dict-item]
+    one |= {"model": "big-1.5", "max_tokens": 8000, "temperature": 0.2}  # type: ignore[dict-item]
     assert set(one) == set(fields_of(TypeSettings))
     budget = {"cost_usd": 1.5, "tokens": None, "task_s": 60, "per": "day", "over": "hold", "unknown": "refuse"}
     assert set(budget) == set(fields_of(BudgetSettings))

@@ -19,7 +19,8 @@ Counting = Literal["sum", "last"]
 @dataclass(frozen=True, slots=True)
 class Errand:
     """What an agent shall do. prompt: its text, up to some MiB; workspace: where it works; home: an empty private
-    folder for settings and sessions, kept with the workspace; session: the one to resume, '' for a new one."""
+    folder for settings and sessions, kept with the workspace; session: the one to resume, '' for a new one;
+    max_tokens: of one answer of the model."""
 
     prompt: str
     workspace: str
@@ -30,6 +31,8 @@ class Errand:
     args: Sequence[str] = ()
     command: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    max_tokens: int | None = None
+    temperature: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +88,15 @@ class Event:
 class Adapter(Protocol):
     """One agent's command line. Made anew for each attempt: `make()` of each module in `adapters` returns one.
 
-    package: of npm, which brings the program; '' where nobody knows.
+    package: of npm, which brings the program; '' where nobody knows. takes: which of model, max_tokens and
+    temperature it can be given; by_model: which of these only together with a model.
     """
 
     name: ClassVar[str]
     program: ClassVar[str]
     package: ClassVar[str]
+    takes: ClassVar[tuple[str, ...]]
+    by_model: ClassVar[tuple[str, ...]]
     recorded: ClassVar[str]
     counting: ClassVar[Counting]
     resumes: ClassVar[bool]

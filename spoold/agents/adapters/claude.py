@@ -24,6 +24,8 @@ class Claude:
     name: ClassVar[str] = "claude"
     program: ClassVar[str] = "claude"
     package: ClassVar[str] = "@anthropic-ai/claude-code"
+    takes: ClassVar[tuple[str, ...]] = ("model", "max_tokens")
+    by_model: ClassVar[tuple[str, ...]] = ()
     recorded: ClassVar[str] = (
         "claude 2.1.332, played against a scripted model; its limit events from the documentation"
     )
@@ -49,6 +51,8 @@ class Claude:
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
         }
+        if errand.max_tokens is not None:
+            env["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(errand.max_tokens)
         files = {f"{home}/settings.json": json.dumps(SETTINGS, indent=1)}
         return Start((*argv, *errand.args), errand.prompt, env | dict(errand.env), files)
 

@@ -35,6 +35,8 @@ class Codex:
     name: ClassVar[str] = "codex"
     program: ClassVar[str] = "codex"
     package: ClassVar[str] = "@openai/codex"
+    takes: ClassVar[tuple[str, ...]] = ("model",)
+    by_model: ClassVar[tuple[str, ...]] = ()
     recorded: ClassVar[str] = "codex 0.169.0, played against a scripted model"
     counting: ClassVar[Counting] = "last"
     resumes: ClassVar[bool] = True

@@ -11,6 +11,8 @@ from importlib import import_module
 from spoold.agents import adapters
 from spoold.agents.adapters.adapter import Adapter
 
+GENERIC = "generic"
+
 
 def names() -> list[str]:
     """Return the agents that a profile may name as its `cli`."""

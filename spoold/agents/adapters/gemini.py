@@ -34,6 +34,8 @@ class Gemini:
     name: ClassVar[str] = "gemini"
     program: ClassVar[str] = "gemini"
     package: ClassVar[str] = "@google/gemini-cli"
+    takes: ClassVar[tuple[str, ...]] = ("model", "max_tokens", "temperature")
+    by_model: ClassVar[tuple[str, ...]] = ("max_tokens", "temperature")
     recorded: ClassVar[str] = "gemini 0.61.0, played against a scripted model"
     counting: ClassVar[Counting] = "sum"
     resumes: ClassVar[bool] = True
@@ -51,6 +53,11 @@ class Gemini:
         settings: dict[str, object] = dict(SETTINGS)
         if errand.max_turns is not None:
             settings["model"] = {"maxSessionTurns": errand.max_turns}
+        generation = {"maxOutputTokens": errand.max_tokens, "temperature": errand.temperature}
+        if errand.model and (said := {name: value for name, value in generation.items() if value is not None}):
+            settings["modelConfigs"] = {
+                "overrides": [{"match": {"model": errand.model}, "modelConfig": {"generateContentConfig": said}}]
+            }
         written = json.dumps(settings, indent=1)
         # system settings are passed over where anybody may write to a folder above them, such as /tmp
         files = {system: written, f"{errand.home}/.gemini/settings.json": written, f"{errand.home}/tmp/.spool": ""}

@@ -8,7 +8,8 @@
     SPOOL:USAGE {"tokens_in": 1200, "tokens_out": 80, "tokens_cached": 0, "cost_usd": 0.01}
     SPOOL:SESSION {"id": "a1b2"}
 
-Every other line is the agent's own words. In its command {model}, {session}, {workspace} and {home} are filled in.
+Every other line is the agent's own words. In its command {model}, {max_tokens}, {temperature}, {session},
+{workspace} and {home} are filled in.
 
 Law: as of all adapters. A line that begins as one of these and holds no JSON object is taken for words.
 """
@@ -25,7 +26,7 @@ from spoold.agents.adapters.adapter import Counting, Errand, Event, Fault, Start
 
 PREFIX = "SPOOL:"
 VERBS = ("COMPLETED", "FAILED", "BLOCKED", "QUESTION", "PROGRESS", "USAGE", "SESSION")
-_FIELD = re.compile(r"\{(?:model|session|workspace|home)\}")
+_FIELD = re.compile(r"\{(?:model|max_tokens|temperature|session|workspace|home)\}")
 _FAULTS: tuple[Fault, ...] = get_args(Fault)
 
 
@@ -35,6 +36,8 @@ class Generic:
     name: ClassVar[str] = "generic"
     program: ClassVar[str] = ""
     package: ClassVar[str] = ""
+    takes: ClassVar[tuple[str, ...]] = ()
+    by_model: ClassVar[tuple[str, ...]] = ()
     recorded: ClassVar[str] = "its own line protocol"
     counting: ClassVar[Counting] = "sum"
     resumes: ClassVar[bool] = True
@@ -43,6 +46,8 @@ class Generic:
         """Return the command of the profile, with the prompt on its standard input."""
         values = {
             "{model}": errand.model,
+            "{max_tokens}": "" if errand.max_tokens is None else str(errand.max_tokens),
+            "{temperature}": "" if errand.temperature is None else f"{errand.temperature:g}",
             "{session}": errand.session,
             "{workspace}": errand.workspace,
             "{home}": errand.home,

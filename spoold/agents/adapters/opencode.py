@@ -35,6 +35,8 @@ class OpenCode:
     name: ClassVar[str] = "opencode"
     program: ClassVar[str] = "opencode"
     package: ClassVar[str] = "opencode-ai"
+    takes: ClassVar[tuple[str, ...]] = ("model", "max_tokens", "temperature")
+    by_model: ClassVar[tuple[str, ...]] = ()
     recorded: ClassVar[str] = "opencode 1.18.33, played against a scripted model"
     counting: ClassVar[Counting] = "sum"
     resumes: ClassVar[bool] = True
@@ -62,6 +64,8 @@ class OpenCode:
             "XDG_CACHE_HOME": f"{errand.home}/.cache",
             "SPOOL_AGENT_LOG": log,
         }
+        if errand.max_tokens is not None:
+            env["OPENCODE_EXPERIMENTAL_OUTPUT_TOKEN_MAX"] = str(errand.max_tokens)
         argv = [*(errand.command or (self.program,)), "run", "--format", "json"]
         argv += ["-m", model] if model else []
         argv += ["-s", errand.session] if errand.session else []
@@ -119,15 +123,17 @@ def _settings(errand: Errand, base: str) -> dict[str, object]:
         "autoupdate": False,
         "permission": {"external_directory": "deny", "doom_loop": "deny", "question": "deny"},
     }
-    if errand.max_turns is not None:
-        settings["agent"] = {"build": {"steps": errand.max_turns}}
+    build = {"steps": errand.max_turns, "temperature": errand.temperature}
+    if said := {name: value for name, value in build.items() if value is not None}:
+        settings["agent"] = {"build": said}
     if base and errand.model:
         options = {"baseURL": "{env:OPENAI_BASE_URL}", "apiKey": "{env:OPENAI_API_KEY}"}
         provider = {
             "npm": "@ai-sdk/openai-compatible",
             "name": "spool",
             "options": options,
-            "models": {errand.model: {}},
+            # of a model that it does not know, it believes that it takes no temperature
+            "models": {errand.model: {} if errand.temperature is None else {"temperature": True}},
         }
         settings["provider"] = {"spool": provider}
     return settings

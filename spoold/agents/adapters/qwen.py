@@ -39,6 +39,8 @@ class Qwen:
     name: ClassVar[str] = "qwen"
     program: ClassVar[str] = "qwen"
     package: ClassVar[str] = "@qwen-code/qwen-code"
+    takes: ClassVar[tuple[str, ...]] = ("model", "max_tokens", "temperature")
+    by_model: ClassVar[tuple[str, ...]] = ()
     recorded: ClassVar[str] = "qwen 0.24.4, played against a scripted model"
     counting: ClassVar[Counting] = "last"
     resumes: ClassVar[bool] = True
@@ -63,7 +65,11 @@ class Qwen:
             "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1",
             "QWEN_DEBUG_LOG_FILE": "1",
         }
-        files = {system: json.dumps(SETTINGS, indent=1)}
+        sampling = {"max_tokens": errand.max_tokens, "temperature": errand.temperature}
+        settings: dict[str, object] = dict(SETTINGS)
+        if said := {name: value for name, value in sampling.items() if value is not None}:
+            settings["model"] = {"generationConfig": {"samplingParams": said}}
+        files = {system: json.dumps(settings, indent=1)}
         return Start((*argv, *errand.args), errand.prompt, env | dict(errand.env), files, (f"{home}/debug/latest",))
 
     def read(self, line: str, now: float) -> list[Event]:

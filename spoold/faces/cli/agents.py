@@ -51,3 +51,8 @@ def agents(ctx: typer.Context, as_json: JsonOption = False) -> None:
         for one in found:
             if one.trouble:
                 print_prose(f"{one.agent} on {one.worker}: {sentence(one.trouble)}", "  ")
+            if one.drops:
+                names = ", ".join(one.drops)
+                print_prose(
+                    f"{one.agent} on {one.worker}: {one.cli} cannot be given {names}: it does not count", "  "
+                )

@@ -25,6 +25,7 @@ from spoold.protocol.plain.readers import (
     seconds,
     some_seconds,
     table,
+    text,
     whole,
     word,
 )
@@ -39,6 +40,15 @@ def _uses(value: Any) -> dict[str, int]:
     return {word(name): units for name, units in uses.items()}
 
 
+def _model(value: Any) -> str:
+    """A plain name; of others the model has to be asked."""
+    found = text(value)
+    plain = found.replace("-", "").replace(".", "")
+    if not (plain.isascii() and plain.isalnum() and found[0].isalnum() and len(found) <= 200):
+        raise Unsure
+    return found
+
+
 _BREAKER = {"failures": whole(1, 1_000_000), "open_s": some_seconds}
 _TYPE = {
     "timeout": some_seconds,
@@ -51,6 +61,9 @@ _TYPE = {
     "bulkhead": word,
     "budgets": listed(word),
     "breaker": table(_BREAKER),
+    "model": _model,
+    "max_tokens": whole(1, 10**9),
+    "temperature": real(0, 10),
 }
 _AMOUNTS = {name: maybe(real(0, 10**12)) for name in ("cost_usd", "tokens", "task_s")}
 _BUDGET = {

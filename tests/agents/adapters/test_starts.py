@@ -110,3 +110,28 @@ def test_claude_reads_no_settings_of_the_repository() -> None:
     argv = playing.adapter("claude").start(errand()).argv
     assert argv[argv.index("--setting-sources") + 1] == "user"
     assert "--strict-mcp-config" in argv
+
+
+@pytest.mark.parametrize("cli", playing.CLIS)
+def test_tokens_and_temperature_go_where_each_takes_them(cli: str) -> None:
+    start = playing.adapter(cli).start(errand(model="m-1", max_tokens=777, temperature=0.25))
+    bare = playing.adapter(cli).start(errand(model="m-1"))
+    for value, name in (("777", "max_tokens"), ("0.25", "temperature")):
+        places = (*start.argv, *start.files.values(), *start.env.values())
+        assert any(value in text for text in places) is (name in playing.adapter(cli).takes), name
+        assert not any(value in text for text in (*bare.argv, *bare.files.values(), *bare.env.values()))
+    assert "model" in playing.adapter(cli).takes
+
+
+def test_gemini_knows_them_only_together_with_a_model() -> None:
+    start = playing.adapter("gemini").start(errand(max_tokens=777))
+    assert not any("777" in text for text in start.files.values())
+    assert playing.adapter("gemini").by_model == ("max_tokens", "temperature")
+
+
+def test_opencode_is_told_that_an_unknown_model_takes_a_temperature() -> None:
+    env = {"OPENAI_BASE_URL": "http://h/v1", "OPENAI_API_KEY": "k"}
+    start = playing.adapter("opencode").start(errand(model="a/b", temperature=0.0, env=env))
+    settings = json.loads(start.files["/h/.config/opencode/opencode.json"])
+    assert settings["provider"]["spool"]["models"]["a/b"] == {"temperature": True}
+    assert settings["agent"] == {"build": {"temperature": 0.0}}
