@@ -53,6 +53,11 @@ class Contract:
         return task
 
     @property
+    def task_id(self) -> str:
+        """The id of the task."""
+        return self._environ.get("SPOOL_TASK_ID", "")
+
+    @property
     def attempt(self) -> str:
         """The task and the attempt, as one word."""
         return f"{self._environ.get('SPOOL_TASK_ID', '')}.{self._environ.get('SPOOL_ATTEMPT', '1')}"

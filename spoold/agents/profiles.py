@@ -19,7 +19,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -49,8 +49,9 @@ class Profile(Strict):
     limit: the limit of spool.toml that a spent quota closes. start_timeout: until its first word; idle_timeout: the
     longest silence; accept_timeout: for each command that judges its work; ask_timeout: how long a question waits for
     a person, 0 for not at all. concurrent: how many run on this worker at once. accept, success_if, must_change: what
-    its work must hold, beside what the task says. check: the command that tells whether it starts here, instead of
-    `PROGRAM --version`. allow_accept, allow_models, allow_repos: what a task may choose.
+    its work must hold, beside what the task says. then: "merge" has accepted work merged. check: the command that
+    tells whether it starts here, instead of `PROGRAM --version`. allow_accept, allow_models, allow_repos: what a task
+    may choose.
     """
 
     cli: str
@@ -80,6 +81,7 @@ class Profile(Strict):
     accept: tuple[str | tuple[str, ...], ...] = ()
     success_if: dict[str, Any] = {}
     must_change: bool = False
+    then: Literal["merge"] | None = None
     allow_accept: bool = False
     allow_models: tuple[str, ...] = ()
     allow_repos: tuple[str, ...] = ()
@@ -98,6 +100,10 @@ class Profile(Strict):
             problem = "a generic agent has no command" if not self.command else f"{self.cli} brings its own command"
             raise WrongValue(
                 problem, 'write cli = "generic" and command = ["prog", "arg"], or args for another agent'
+            )
+        if self.then and not self.workspace.get("repo") and not self.allow_repos:
+            raise WrongValue(
+                'then = "merge" has no repository to merge in', 'add workspace = {repo = "…"}, or allow_repos'
             )
         given = {"accept": self.accept, "success_if": self.success_if, "model": self.model}
         errand.check({"prompt": "x", **{name: value for name, value in given.items() if value}})

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from spoold.agents import choosing, ending, homes, prompting
+from spoold.agents import choosing, ending, following, homes, prompting
 from spoold.agents.accepting import Check, Ran, inside, judge
 from spoold.agents.adapters import finding
 from spoold.agents.adapters.adapter import Errand, Trouble, Usage
@@ -74,7 +74,9 @@ class Attempt:
         over = False
         try:
             end = self._refused() or self._in_place()
-            over = end.outcome in ("done", "no_change")
+            if end.outcome in ("done", "no_change"):
+                end = self._followed(end)
+                over = True
         except (SpoolError, OSError) as error:
             code = error.code if isinstance(error, CannotStart) else ending.EXIT["failed"]
             end = End("failed", NOT_HERE if isinstance(error, NoPlace) else code, (str(error),))
@@ -138,6 +140,18 @@ class Attempt:
             return End("failed", ending.STOPPED, ("it was stopped while its work was judged",))
         must = self._profile.must_change or bool(self._said.get("must_change"))
         return ending.end_of_work(self._heard, self._saved.changed, reasons, must_change=must)
+
+    def _followed(self, end: End) -> End:
+        """Submit what follows accepted work. Errors: SpoolError; then the task is tried again."""
+        repo, branch = self._saved.place.get("repo"), following.branch_of(self._profile, self._said)
+        if self._profile.then is None or not repo or not branch:
+            return end
+        contract = self._contract
+        merge = following.submit_merge(
+            contract.root, contract.task_id, contract.task, contract.name, str(repo), branch
+        )
+        _say(f"{merge} merges it into {branch}")
+        return replace(end, more={**end.more, "merge": merge})
 
     def _prompt(self, directory: str) -> str | End:
         """Return what the task says is to be done."""

@@ -29,20 +29,21 @@ WORKER = """
 cli = "generic"
 command = ["{python}", "{script}", "{seen}"]
 workspace = {{repo = "{repo}", dir = "{dir}"}}
-must_change = true
+{more}
 
 [handlers.merge]
 command = ["{python}", "-m", "spoold.agents.merge", "--test", "ls *.txt", "--dir", "{dir}"]
 """
 
 
-def start(pool: Pool, name: str, remote: Remote) -> tuple[Daemon, Path]:
+def start(pool: Pool, name: str, remote: Remote, more: str = "must_change = true") -> tuple[Daemon, Path]:
     """A worker with its own folder for workspaces; returns it, and where the agents leave signs."""
     seen, script, file = pool.path("seen"), pool.path("coder.py"), pool.path(f"{name}.toml")
     seen.mkdir(exist_ok=True)
     script.write_text(CODER)
     own = pool.path(f"{name}-workspaces")
-    file.write_text(WORKER.format(python=sys.executable, script=script, seen=seen, repo=remote.path, dir=own))
+    said = {"python": sys.executable, "script": script, "seen": seen, "repo": remote.path, "dir": own, "more": more}
+    file.write_text(WORKER.format(**said))
     daemon = pool.worker(name, "--config", str(file), slots=3)
     pool.ready(name)
     return daemon, seen
@@ -73,5 +74,30 @@ def test_the_work_of_agents_lands_together_also_of_one_whose_worker_was_killed(
     assert pool.finish("slow")["attempt"] == 2
     assert pool.finish("land")["status"] == "success"
     assert pool.finish("deploy")["status"] == "success"
+    assert git("ls-tree", "--name-only", "main", cwd=remote.path).split() == ["a.txt", "quick.txt", "slow.txt"]
+    pool.fsck()
+
+
+def test_work_is_merged_by_itself_where_its_profile_says_so(make_pool: MakePool, tmp_path: Path) -> None:
+    pool, remote = make_pool(), Remote(tmp_path)
+    pool.master()
+    first, seen = start(pool, "first", remote, 'then = "merge"')
+    tasks: list[dict[str, Any]] = [
+        {"id": name, "agent": "coder", "prompt": f"write {name}", "batch": "b"} for name in ("quick", "slow")
+    ]
+    tasks.append({"id": "deploy", "command": ["true"], "after": ["quick-merge", "slow-merge"]})
+    path = pool.path("dag.jsonl")
+    path.write_text("".join(f"{json.dumps(task)}\n" for task in tasks))
+    pool.cli("submit", str(path))
+    assert pool.finish("quick")["output"]["merge"] == "quick-merge"
+    wait_for((seen / "slow").exists, "the slow agent is in the middle of its work")
+    first.kill()
+    start(pool, "second", remote, 'then = "merge"')
+    assert pool.finish("slow")["attempt"] == 2
+    merged = pool.finish("slow-merge")
+    assert merged["output"]["landed"][0]["task"] == "slow"
+    assert pool.finish("deploy")["status"] == "success"
+    assert "slow-merge" in pool.cli("tree", "slow")
+    assert pool.json("show", "slow-merge")["batch"] == "b"
     assert git("ls-tree", "--name-only", "main", cwd=remote.path).split() == ["a.txt", "quick.txt", "slow.txt"]
     pool.fsck()

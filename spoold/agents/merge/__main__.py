@@ -74,7 +74,11 @@ def merge(wanted: Wanted, suite: Suite, directory: str | None, environ: Mapping[
         found = [_found(branch, wanted, task, environ) for task in dict.fromkeys(wanted.tasks)]
         lane = Lane(branch, bench, _helper(branch, wanted, merge_id, environ), merge_id, say)
         good = [one for one in found if isinstance(one, Candidate)]
-        return lane.run(good, [one for one in found if isinstance(one, Refused)])
+        bad = [one for one in found if isinstance(one, Refused)]
+        empty = [one for one in bad if wanted.may_be_empty and one.reason == "empty"]
+        for one in empty:
+            say(f"{one.task} changed nothing")
+        return lane.run(good, [one for one in bad if one not in empty])
     finally:
         bench.close()
 

@@ -31,7 +31,8 @@ def _one_or_many(value: Any) -> Any:
 
 class Wanted(Strict):
     """The input of a merge. tasks: whose work; into: the branch; agent: the profile whose tasks resolve conflicts, ''
-    for none; rounds: how many such tasks for one piece of work, before people are asked; ask_s: for how long."""
+    for none; rounds: how many such tasks for one piece of work, before people are asked; ask_s: for how long.
+    may_be_empty: work that changed nothing is no failure."""
 
     repo: Repository
     into: Reference = "main"
@@ -39,6 +40,7 @@ class Wanted(Strict):
     agent: OptionalWord = ""
     rounds: Annotated[Whole, Field(ge=0, le=ROUNDS_MAX)] = ROUNDS
     ask_s: Seconds = ASK_S
+    may_be_empty: bool = False
 
 
 def lock(repo: str, into: str) -> str:
@@ -58,12 +60,14 @@ def merge_task(
     rounds: int = ROUNDS,
     ask_s: float = ASK_S,
     task_id: str | None = None,
+    may_be_empty: bool = False,
 ) -> dict[str, Any]:
     """Return the task that merges the work of others, after they have ended well; to be given to `submit`.
 
     Errors: pydantic's ValidationError, which is a ValueError, for what no merge can say.
     """
     said = {"repo": repo, "into": into, "tasks": list(tasks), "agent": agent, "rounds": rounds, "ask_s": ask_s}
+    said |= {"may_be_empty": may_be_empty}
     wanted = Wanted.model_validate(said)
     found = {
         "type": TYPE,
@@ -77,8 +81,8 @@ def merge_task(
 
 def after(task: str, repo: str, into: str = "main", *, agent: str = "") -> dict[str, Any]:
     """Return the merge that follows a task whose profile says `then = "merge"`; what shall begin only when its work
-    has landed names the id of this one."""
-    return merge_task([task], repo, into, agent=agent, task_id=id_after(task))
+    has landed names the id of this one. An agent that found nothing to change fails nobody."""
+    return merge_task([task], repo, into, agent=agent, task_id=id_after(task), may_be_empty=True)
 
 
 def id_after(task: str) -> str:
