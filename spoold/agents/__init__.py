@@ -12,6 +12,7 @@
     heard        all that an agent has said: its words, what it used, what stands in its way
     asking       a question of an agent becomes one for people
     ending       what an attempt ended with: outcome, exit code, result
+    handoff      the note that an attempt leaves for the next one
     following    what follows work that was accepted: the task that merges it
     places       the seams to a workspace and a sandbox, and what stands there without one
     repository   the workspace of an attempt: a repository, where one is named

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from spoold.agents.profiles import VARIABLE, read_back
+from spoold.agents.profiles import REDACT, VARIABLE, read_back
 from spoold.agents.program import adopt_orphans
 from spoold.agents.trial import try_out
 from spoold.protocol.errors import BadFile
@@ -24,7 +24,7 @@ def check(environ: Mapping[str, str]) -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     adopt_orphans()
-    tried = try_out(name, profile, {key: value for key, value in environ.items() if key != VARIABLE})
+    tried = try_out(name, profile, {key: value for key, value in environ.items() if key not in (VARIABLE, REDACT)})
     if tried.verdict == "ok":
         sys.stdout.write(f"{tried.version}\n")
         return 0

@@ -16,7 +16,7 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Any
 
-from spoold.agents.profiles import VARIABLE, Profile, read_back
+from spoold.agents.profiles import REDACT, VARIABLE, Profile, read_back
 from spoold.agents.workspace.config import repository
 from spoold.protocol import codec, errand
 from spoold.protocol.errors import BadFile, WrongValue
@@ -60,16 +60,26 @@ class Contract:
     @property
     def attempt(self) -> str:
         """The task and the attempt, as one word."""
-        return f"{self._environ.get('SPOOL_TASK_ID', '')}.{self._environ.get('SPOOL_ATTEMPT', '1')}"
+        return f"{self.task_id}.{self.number}"
 
     @property
     def root(self) -> str:
         """The directory of the spool; '' where none is named."""
         return self._environ.get("SPOOL_ROOT", "")
 
+    @property
+    def batch(self) -> str:
+        """The batch of the task; '' for none."""
+        return self._environ.get("SPOOL_BATCH", "")
+
+    @property
+    def number(self) -> str:
+        """The number of the attempt."""
+        return self._environ.get("SPOOL_ATTEMPT", "1")
+
     def environment(self) -> dict[str, str]:
         """Return the variables that an agent's processes get: those of the attempt, without the profile."""
-        return {name: value for name, value in self._environ.items() if name != VARIABLE}
+        return {name: value for name, value in self._environ.items() if name not in (VARIABLE, REDACT)}
 
     def previous(self) -> Any:
         """Return the record of the attempt before this one; None where there is none."""

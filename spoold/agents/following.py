@@ -1,7 +1,7 @@
 """What follows an attempt whose work was accepted: with `then = "merge"`, the task that merges it.
 
-Law: it is submitted before the attempt says success, under an id that is made of the task's id: whoever dies in
-between, and however often the task is tried again, there is one merge. It waits for the task, and merges what its
+Law: it is submitted before the attempt says success, under an id that is made of the task's id. So there is one merge,
+also if a worker dies in between, and however often the task is tried again. It waits for the task, and merges what its
 result says.
 """
 
@@ -20,7 +20,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def branch_of(profile: Profile, said: Mapping[str, Any]) -> str:
-    """Return the branch that the work began with, to which it goes back; '' where that is no branch: then whoever
+    """Return the branch that the work began with, to which it goes back; '' where that is no branch: then the one who
     asked for the work merges it, as a merge does whose conflict it resolves. said: the task's input.
     """
     base = str({**profile.workspace, **(said.get("workspace") or {})}.get("base") or "main")

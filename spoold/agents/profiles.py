@@ -33,7 +33,7 @@ from spoold.protocol.lanes import as_word
 from spoold.protocol.settings import TEMPERATURE_MAX, TOKENS_MAX
 
 TABLE = "agents"
-VARIABLE = "SPOOL_AGENT_PROFILE"
+VARIABLE, REDACT = "SPOOL_AGENT_PROFILE", "SPOOL_AGENT_REDACT"
 _NAMED = re.compile(r"\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}")
 # Keys that are those of the handler.
 _HANDLER = ("timeout", "max_timeout", "secrets", "cwd", "allow_cwd", "allow_env", "lost_share")
@@ -139,7 +139,7 @@ def expand(table: dict[str, Any], file: str, environ: Mapping[str, str] = os.env
             raise BadFile(file, key, f"{wrong.problem}.", f"{wrong.mend}.") from None
         if word in {str(other).lower() for other in handlers}:
             raise BadFile(file, key, f"there is a handler {word}, too.", "give one of the two another name.")
-        handlers[word] = _handler(word, _read(said, key, file, environ))
+        handlers[word] = _handler(word, _read(said, key, file, environ), table.get("redact"))
     return {**{name: value for name, value in table.items() if name != TABLE}, "handlers": handlers}
 
 
@@ -201,9 +201,11 @@ def _content(path: str, key: str, file: str) -> str:
     return text.strip()
 
 
-def _handler(name: str, profile: Profile) -> dict[str, Any]:
+def _handler(name: str, profile: Profile, redact: Any) -> dict[str, Any]:
+    """Return the handler of a profile. redact: the table of the worker's file, which the worker checks."""
     said = profile.model_dump(mode="json", exclude_defaults=True)
     handler = {key: said.pop(key) for key in _HANDLER if key in said}
+    masks = redact if isinstance(redact, dict) else {}
     program = profile.program
     about = {"agent": profile.cli, "model": profile.model, "recorded": finding.make(profile.cli).recorded}
     sets = [value for value in VALUES if getattr(profile, value) not in ("", None)]
@@ -225,7 +227,11 @@ def _handler(name: str, profile: Profile) -> dict[str, Any]:
     return {
         **handler,
         "command": command,
-        "env": {**profile.env, VARIABLE: codec.dump({"name": name, **said}).decode()},
+        "env": {
+            **profile.env,
+            VARIABLE: codec.dump({"name": name, **said}).decode(),
+            REDACT: codec.dump({**masks, "secrets": list(profile.secrets)}).decode(),
+        },
         "about": {key: value for key, value in about.items() if value or key == "takes"},
         **({"needs": [program]} if needed else {}),
         **({"check": [*command, "check"]} if checked else {}),

@@ -16,7 +16,9 @@ from typing import Any
 _NAMED = r"\{deps\.([A-Za-z0-9][A-Za-z0-9_=+,.-]*?)\.output(?:\.([A-Za-z_][\w-]*))?\}"
 # In two pairs of braces it stands for itself, in one.
 _FIELD = re.compile(rf"(\{{)?{_NAMED}(?(1)\}})")
-REASONS_MAX = 16 << 10
+REASONS_MAX, NOTE_MAX = 16 << 10, 4 << 10
+# What a note has of the reasons comes last, and after this line.
+OPEN = "\nopen:\n"
 
 
 class Missing(Exception):
@@ -26,7 +28,7 @@ class Missing(Exception):
 @dataclass(frozen=True, slots=True)
 class Before:
     """The attempt before this one, as its record says. outcome: of an agent, '' for another end; error: in words;
-    used: by its session since its beginning, as the record has it.
+    used: by its session since its beginning, as the record has it; note: that it left, without its reasons.
     """
 
     attempt: int
@@ -36,6 +38,7 @@ class Before:
     reasons: tuple[str, ...] = ()
     text: str = ""
     used: Any = None
+    note: str = ""
 
 
 def filled(template: str, result_of: Callable[[str], Any], known: Sequence[str]) -> str:
@@ -72,6 +75,8 @@ def whole(prompt: str, before: Before | None, feedback: str) -> str:
     parts = [prompt]
     if before is not None and (why := _why(before)):
         parts.append(f"This is another attempt. Attempt {before.attempt} did not do, for these reasons:\n\n{why}")
+    if before is not None and before.note:
+        parts.append(f"The note that attempt {before.attempt} left:\n\n{before.note}")
     if feedback:
         parts.append(_sent_back(feedback))
     return "\n\n".join(parts)
@@ -110,7 +115,13 @@ def before_of(record: Any) -> Before | None:
         reasons=tuple(map(str, reasons)) if isinstance(reasons, list) else (),
         text=str(said.get("text") or ""),
         used=said.get("session_usage"),
+        note=without_open(str(said.get("handoff") or ""))[:NOTE_MAX],
     )
+
+
+def without_open(note: str) -> str:
+    """Return a note without its reasons, which a prompt has in full."""
+    return note.partition(OPEN)[0]
 
 
 def _why(before: Before) -> str:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from spoold.agents import choosing, ending, following, homes, prompting
+from spoold.agents import choosing, ending, following, handoff, homes, prompting
 from spoold.agents.accepting import Check, Ran, inside, judge
 from spoold.agents.adapters import finding
 from spoold.agents.adapters.adapter import Errand, Trouble, Usage
@@ -253,11 +253,21 @@ class Attempt:
         result = ending.result_of(end, self._heard, self._used(), self._saved.changed, checks, self._saved.place)
         for reason in end.reasons:
             _say(f"{end.outcome}: {reason}")
+        if handoff.leaves_one(end, self._heard, self._saved):
+            result["handoff"] = self._handed_over(end)
         try:
             self._contract.result(result)
         except OSError as error:
             return _give_up(f"its result cannot be written: {error}", 1 if error.errno != errno.ENOENT else end.code)
         return end.code
+
+    def _handed_over(self, end: End) -> str:
+        """Return the note for the next attempt, which is in the context of the batch from now on."""
+        contract, clean = self._contract, handoff.masking()
+        text = handoff.note(contract.number, contract.task_id, contract.name, end, self._heard, self._saved, clean)
+        if contract.batch and (why := handoff.put(contract.root, contract.batch, contract.task_id, text)):
+            _say(why)
+        return text
 
 
 def _for_adapter(env: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:

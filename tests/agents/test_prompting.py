@@ -30,6 +30,8 @@ def test_a_record_is_read_as_far_as_it_can_be() -> None:
     )
     assert before_of({"attempt": 1, "error": {"code": "STALLED"}, "output": "words"}) == Before(1, error="STALLED")
     assert before_of({"attempt": "x", "output": {"reasons": "x"}}) == Before(0)
+    note = "attempt 1\ndone: x\nopen:\n- y"
+    assert before_of({"attempt": 1, "output": {"handoff": note}}) == Before(1, note="attempt 1\ndone: x")
     assert before_of(None) is None
     assert before_of([]) is None
 
@@ -41,6 +43,7 @@ def test_a_record_is_read_as_far_as_it_can_be() -> None:
         (Before(1), "", "Do it."),
         (Before(1, error="exit code 1"), "", "- exit code 1"),
         (Before(1, error="exit code 1", reasons=("a", "b")), "", "- a\n- b"),
+        (Before(1, note="files: a"), "", "The note that attempt 1 left:\n\nfiles: a"),
         (Before(1), "shorter", "sent it back:\n\nshorter"),
     ],
 )
