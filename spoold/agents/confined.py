@@ -9,6 +9,7 @@ Touches: files, the environment.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from spoold.protocol import codec
 from spoold.protocol.errors import SpoolError, WrongValue
 from spoold.protocol.fields import Directory, MemMb, Strict, Whole
 
+_MISSED = re.compile(r"cannot open|can't open|no such file or directory|not found", re.IGNORECASE)
 # Ways into this machine that some variables name.
 WAYS_IN = ("SPOOL_", "DBUS_", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "GPG_AGENT_INFO", "WAYLAND_DISPLAY", "DISPLAY")
 
@@ -134,6 +136,17 @@ class Confined:
                 return given
             given["SPOOL_CONTEXT_DIR"] = folder
         return given
+
+
+def hint(said: str | Mapping[str, Any], errors: str) -> str:
+    """Return what may be missing in the sandbox of a profile; '' without one, or where nothing was missed.
+
+    errors: the end of stderr.
+    """
+    kind = said if isinstance(said, str) else said.get("kind", "none")
+    if kind == "none" or not _MISSED.search(errors):
+        return ""
+    return f" (in the sandbox {kind} only the agent's program, its workspace and what `show` lists can be read)"
 
 
 @contextmanager

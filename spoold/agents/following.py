@@ -1,8 +1,8 @@
 """What follows an attempt whose work was accepted: with `then = "merge"`, the task that merges it.
 
-Law: it is submitted before the attempt says success, under an id that is made of the task's id. So there is one merge,
-also if a worker dies in between, and however often the task is tried again. It waits for the task, and merges what its
-result says.
+Law: it is submitted before the attempt says success, under an id that is made of the task's id. So there is one
+merge, also if a worker dies in between, and however often the task is tried again. It waits for the task, and merges
+what its result says.
 """
 
 from __future__ import annotations

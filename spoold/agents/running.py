@@ -17,12 +17,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from spoold.agents import choosing, ending, following, handoff, homes, prompting
+from spoold.agents import choosing, confined, ending, following, handoff, homes, prompting
 from spoold.agents.accepting import Check, Ran, inside, judge
 from spoold.agents.adapters import finding
 from spoold.agents.adapters.adapter import Errand, Trouble, Usage
 from spoold.agents.asking import ask
-from spoold.agents.confined import sandbox_for
 from spoold.agents.contract import Contract, allowed_model, allowed_repository
 from spoold.agents.ending import End
 from spoold.agents.heard import Heard, since
@@ -47,7 +46,7 @@ def main() -> int:
     try:
         said, fresh = contract.errand.get("workspace") or {}, contract.errand.get("resume") == "no"
         workspace = workspace_for(contract.profile.workspace, said, fresh=fresh)
-        sandbox = sandbox_for(contract.profile.sandbox)
+        sandbox = confined.sandbox_for(contract.profile.sandbox)
     except SpoolError as error:
         return _give_up(str(error), NOT_HERE)
     return Attempt(contract, workspace, sandbox).run()
@@ -206,6 +205,8 @@ class Attempt:
             turn = take_turn(self._adapter, start, scene, heard, bounds)
             ended = None if turn.code is None else self._adapter.ended(turn.code, turn.errors)
             trouble = ending.trouble_of(heard, turn, ended)
+            if trouble is not None and (hint := confined.hint(profile.sandbox, turn.errors)):
+                trouble = replace(trouble, message=f"{trouble.message}{hint}")
             if trouble is not None or heard.asked is None or self._stopped():
                 return trouble
             question = str(heard.asked.get("text") or "")

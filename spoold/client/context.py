@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from spoold.client.connection import Connection
 from spoold.client.inside import task_of
-from spoold.protocol.entry import BYTES_MAX, ENTRIES_MAX, NAME_MAX, EntryName, content, is_name
-from spoold.protocol.errors import NotFound, SpoolError
+from spoold.protocol.entry import BYTES_MAX, ENTRIES_MAX, NAME_MAX, Entry, EntryName, content, is_name
+from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.names import is_id, key
 from spoold.rules.tree.versions import latest, next_number, rivals, unseen, version
 from spoold.store.context import ENTRIES
@@ -119,8 +121,20 @@ class SharedContext:
             which = name if number is None else f"{name}, version {number},"
             raise NotFound(f"there is no {which} in the context of batch {self.batch}; `spool context ls` lists all.")
         conflicts = tuple(each.number for each in unseen(there, name)) if number is None else ()
-        said: dict[str, Any] = {"task": found.task, "attempt": found.attempt, "by": found.by, "at": found.at}
-        return replace(self._shown(own[-1], conflicts, len(found.data)), **said), found.data
+        return replace(self._shown(own[-1], conflicts, len(found.data)), **self._told(found)), found.data
+
+    def whole(self, entries: Iterable[Shared]) -> list[Shared]:
+        """Return entries with their authors, times and sizes: one read for each. One that is gone, or cannot be read,
+        stays as it is. Errors: Unavailable.
+        """
+        found = []
+        for each in entries:
+            name = EntryName(each.version, each.node, each.name, each.base)
+            read = None
+            with self._spool.reaching(), suppress(BadFile):
+                read = ENTRIES.read(self._spool.store.fs, self.batch, name)
+            found.append(each if read is None else replace(each, **self._told(read), size=len(read.data)))
+        return found
 
     def current(self) -> list[Shared]:
         """Return the entry of each name that counts, by name; from names alone. Errors: Unavailable."""
@@ -139,6 +153,10 @@ class SharedContext:
 
     def _shown(self, each: EntryName, conflicts: tuple[int, ...], size: int | None = None) -> Shared:
         return Shared(each.name, each.number, each.base, each.node, size=size, conflicts=conflicts)
+
+    @staticmethod
+    def _told(entry: Entry) -> dict[str, Any]:
+        return {"task": entry.task, "attempt": entry.attempt, "by": entry.by, "at": entry.at}
 
     def _filled(self, data: bytes, by: str) -> dict[str, object]:
         attempt = os.environ.get("SPOOL_ATTEMPT", "") if self._task else ""

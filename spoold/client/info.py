@@ -18,7 +18,7 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key, parse_archived, parse_ended
 from spoold.protocol.order import order_micros, rank_of
 from spoold.protocol.request import Request
-from spoold.protocol.result import Result, Total
+from spoold.protocol.result import Result, Total, why_ended
 from spoold.rules.attempts.accounts import total_of
 from spoold.store import answers, beats, control, drop_search, locate
 from spoold.store.absence import names_shown
@@ -154,7 +154,7 @@ def reason_of(store: Store, located: Located, last: Result | None) -> str:
         return f"{problem.told(located.id)} Fix: {problem.mend}" if problem is not None else UNEXPLAINED
     if located.state is State.COMPLETED or last is None or last.error is None:
         return ""
-    why = f"{last.error.code}: {last.error.message}"
+    why = why_ended(last)
     return why if located.state in (State.FAILED, State.SKIPPED) else f"attempt {last.attempt} ended with {why}"
 
 

@@ -55,6 +55,9 @@ AnyStatus = Annotated[Status | str, Field(union_mode="left_to_right")]
 AnyCode = Annotated[Code | str, Field(union_mode="left_to_right")]
 
 
+REASON_MAX = 300
+
+
 class Error(BaseModel):
     """Why it failed: a code for programs, a sentence for people; cause is the code behind MAX_RETRIES."""
 
@@ -127,3 +130,26 @@ class Result(BaseModel):
     approval: Any = None
     questions: Any = None
     uses: dict[str, int] | None = None
+
+
+def own_reason(output: Any) -> str:
+    """Return why an attempt says by itself that it failed, in one line: the first of the `reasons` in its output, and
+    the `code` there, as agents and merges leave them; '' for none.
+    """
+    reasons = output.get("reasons") if isinstance(output, dict) else None
+    if not isinstance(reasons, list) or not reasons or not isinstance(reasons[0], str):
+        return ""
+    reason, code = " ".join(reasons[0].split()), output.get("code")
+    reason = reason if len(reason) <= REASON_MAX else f"{reason[:REASON_MAX]}…"
+    return f"{code}: {reason}" if isinstance(code, str) else reason
+
+
+def why_ended(result: Result) -> str:
+    """Return why an attempt did not end well: the code, the message, and the reason that it gives by itself; '' for
+    one that did.
+    """
+    if result.error is None:
+        return ""
+    message, reason = result.error.message, own_reason(result.output)
+    said = f"{message} ({reason})" if message and reason else message or reason
+    return f"{result.error.code}: {said}" if said else str(result.error.code)

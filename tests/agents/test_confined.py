@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from spoold.agents.confined import hint
 from spoold.agents.profiles import expand
 from spoold.protocol.errors import BadFile
 from tests.agents.attempts import Desk
@@ -104,3 +105,10 @@ def test_what_an_agent_leaves_in_its_home_leads_its_next_attempt_nowhere(tmp_pat
         Path("context/batch"),
         Path("context/batch/entry"),
     ]
+
+
+def test_a_file_that_the_sandbox_does_not_show_is_hinted_at() -> None:
+    said = "sh: 0: cannot open /srv/agent.sh: No such file"
+    assert "what `show` lists" in hint("bwrap", said)
+    assert "in the sandbox bwrap" in hint({"kind": "bwrap", "show": ["/srv"]}, said)
+    assert hint("none", said) == hint({}, said) == hint("bwrap", "no key") == ""

@@ -31,6 +31,12 @@ def test_put_get_and_list(root: Path, tmp_path: Path) -> None:
     assert json.loads(run(root, "get", "a.md", "--version", "1", "--json").out)["content"] == "one\ufffd\n"
     assert [row["version"] for row in json.loads(run(root, "log", "--json").out)] == [1, 2]
     assert run(root, "ls").lines[1].split()[:3] == ["a.md", "2", "1"]
+    [row] = json.loads(run(root, "ls", "--json").out)
+    assert (row["size"], row["task"], row["at"][:2]) == (3, "", "20")
+    assert "@" in row["by"]
+    (root / "context/nightly/3.0.w.bad.json").write_text("{")
+    rows = {row["name"]: row for row in json.loads(run(root, "log", "--json").out)}
+    assert (rows["bad"]["size"], rows["a.md"]["size"]) == (None, 3), "one that cannot be read is listed all the same"
 
 
 def test_a_conflict_has_exit_code_1(root: Path) -> None:

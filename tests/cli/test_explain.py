@@ -11,7 +11,7 @@ from tests.cli.test_verbs import end
 
 START = (
     'start a worker: `spool worker --config worker.toml`, with `[handlers.review]` and its `command = ["PROGRAM"]` '
-    "in worker.toml"
+    "(of an agent `[agents.review]` and its `cli`) in worker.toml"
 )
 
 

@@ -260,6 +260,15 @@ def test_show_has_what_scripts_rely_on(root: Path, run: Run) -> None:
     assert "w-aaaaa" in text
 
 
+def test_the_reason_that_an_agent_gives_is_where_people_look(root: Path, run: Run) -> None:
+    end(root, "b", "failed", output={"code": "NOT_ACCEPTED", "reasons": ["make test: exit code 2", "more"]})
+    said = "EXIT_NONZERO: exit code 3 (NOT_ACCEPTED: make test: exit code 2)"
+    assert json.loads(run("show", "b", "--json").out)["reason"] == said
+    for words in (("show", "b"), ("explain", "b")):
+        assert said in " ".join(run(*words).out.split())
+    assert said in " ".join(run("wait", "b").err.split())
+
+
 @pytest.mark.parametrize("count", [5.7, 7, 1e308, "1" * 309])
 def test_a_result_tells_any_number_that_an_attempt_may_have_cost(root: Path, run: Run, count: float | str) -> None:
     end(root, "a", tokens_used=count, cost_usd=count)

@@ -63,6 +63,11 @@ for _ in range(100):
             {"tasks": [{"name": "a", "command": "x", "after": ["c"]}]},
             "tasks.0.after: no task c among yours",
         ),
+        (
+            "submit_tasks",
+            {"tasks": [{"name": "a", "command": "x"}, {"name": "b", "agent": "c", "prompt": "{deps.a.output}"}]},
+            "tasks.1.prompt: wants {deps.a.output}, and b does not come after a",
+        ),
         ("reserve_files", {"patterns": ["../up"]}, "patterns"),
         ("reserve_files", {"patterns": []}, "nothing to reserve: name a pattern"),
         ("reserve_files", {"patterns": ["a"], "ttl": 86_400_001}, "a reservation cannot last"),

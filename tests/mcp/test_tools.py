@@ -115,6 +115,14 @@ def test_a_task_is_delegated_in_the_background_or_waited_for(agent: Caller) -> N
     assert agent.call("get_task_result", taskId=task)["output"] == "did: look"
     waited = agent.call("delegate_task", agent="coder", prompt='it\'s "y"', background=False, after=[task])
     assert (waited["finished"], waited["result"]["output"]) == (True, 'did: it\'s "y"')
+    key = fresh("delegated")
+    once = agent.call("delegate_task", agent="coder", prompt="once", idempotencyKey=key)
+    assert (once["created"], once["finished"]) == (True, False)
+    agent.call("wait_tasks", taskIds=[once["taskId"]])
+    again = agent.call("delegate_task", agent="coder", prompt="once", idempotencyKey=key)
+    assert (again["taskId"], again["created"], again["finished"]) == (once["taskId"], False, True)
+    assert again["result"]["output"] == "did: once"
+    assert "was submitted before. " in again["message"]
     nobody = agent.call("delegate_task", agent="nobody-has-it", prompt="x", background=False, wait=300)
     assert (nobody["finished"], nobody["result"]) == (False, None)
     why = agent.call("explain_task", taskId=nobody["taskId"])
@@ -166,6 +174,18 @@ def test_a_wait_says_what_is_open_and_is_cut(agent: Caller) -> None:
     assert "call wait_tasks again" in cut["message"]
     agent.call("cancel_task", taskId=slow)
     assert agent.call("wait_tasks", taskIds=[slow])["done"]
+
+
+def test_a_prompt_names_the_outputs_of_tasks_of_the_same_call(agent: Caller) -> None:
+    prompt = "use {deps.plan.output} and {deps.other.output.x} and {deps.plan.output}"
+    tasks = [
+        {"name": "plan", "command": "true"},
+        {"name": "edit", "agent": "coder", "prompt": prompt, "after": ["plan"]},
+    ]
+    plan, edit = (one["taskId"] for one in agent.call("submit_tasks", tasks=tasks)["tasks"])
+    agent.call("wait_tasks", taskIds=[edit])
+    said = agent.call("get_task_result", taskId=edit)["output"]
+    assert said == f"did: use {{deps.{plan}.output}} and {{deps.other.output.x}} and {{deps.{plan}.output}}"
 
 
 def test_a_key_makes_one_task(agent: Caller, other: Caller, pool: Pool) -> None:

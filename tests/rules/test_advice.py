@@ -54,7 +54,7 @@ READY = replace(WAITING, state=State.READY)
 CLAIMED = replace(WAITING, state=State.CLAIMED, claim=Claim("w-1"))
 HANDLER = (
     'start a worker: `spool worker --config worker.toml`, with `[handlers.review]` and its `command = ["PROGRAM"]` '
-    "in worker.toml"
+    "(of an agent `[agents.review]` and its `cli`) in worker.toml"
 )
 BIG = (
     f"{HANDLER.replace(':', ' on a machine with 64 cpus:', 1)}; if it does not find that by itself, put `cpus = 64` "

@@ -278,8 +278,8 @@ def test_no_worker_alive() -> None:
             (
                 "start a worker on a machine with 3 cpus and 4096 MiB of memory: "
                 '`spool worker --labels x --config worker.toml`, with `pools = ["lab"]` and `[handlers."a.b"]` and '
-                'its `command = ["PROGRAM"]` in worker.toml; if it does not find that by itself, put `cpus = 3` and '
-                "`mem_mb = 4096` there, too"
+                'its `command = ["PROGRAM"]` (of an agent `[agents."a.b"]` and its `cli`) in worker.toml; '
+                "if it does not find that by itself, put `cpus = 3` and `mem_mb = 4096` there, too"
             ),
         ),
         (
@@ -311,7 +311,7 @@ def test_no_worker_with_a_gpu_names_every_worker_and_groups_what_is_alike() -> N
     assert reason.gate == "capability"
     assert reason.reason == (
         "no worker alive can run it: w-0, w-1, w-2, w-3, w-4 and 2 more: it has 0 gpus, the task requires 1; "
-        "x-1: it has no handler for type review ([handlers.review] in its configuration)"
+        "x-1: it has no handler for type review ([handlers.review] or [agents.review] in its configuration)"
     )
     assert reason.change == f"{starter(Lane('review', gpus=1))}; or change what the task requires"
     assert gates(explain(replace(case, state=State.WAITING))) == ["capability"]

@@ -24,16 +24,18 @@ from spoold.protocol.amount import length
 # Saves what lies in a folder whose lock is held.
 Save = Callable[[str, Record], Record]
 _ASKED_AT_ONCE = 100
+_NOT_SAVED, _ONLY_COPY = "not saved", "the only copy"
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What became of a workspace: removed or not, and why."""
+    """What became of a workspace: removed or not, and why. unsaved: the remote does not have all of it."""
 
     folder: str
     task: str
     removed: bool
     why: str
+    unsaved: bool = False
 
 
 def collect(
@@ -61,7 +63,8 @@ def collect(
                 continue
             record, why = _ended(folder, record, now, save, keep_s)
             if why:
-                judged.append(Judged(folder, record.task, False, why))
+                unsaved = why.startswith((_NOT_SAVED, _ONLY_COPY))
+                judged.append(Judged(folder, record.task, False, why, unsaved))
             else:
                 ended[folder] = record
         finally:
@@ -102,9 +105,9 @@ def _ended(folder: str, record: Record, now: float, save: Save, keep_s: float | 
         try:
             record = save(folder, record)
         except (WorkspaceFailed, OSError) as error:
-            return record, f"not saved: {error}"
+            return record, f"{_NOT_SAVED}: {error}"
     if record.left_out:
-        return record, f"the only copy: {record.left_out[0]}"
+        return record, f"{_ONLY_COPY}: {record.left_out[0]}"
     until = (record.ended or now) + (record.config.keep_s if keep_s is None else keep_s)
     if now < until:
         return record, f"kept for another {length(until - now)}"
@@ -119,7 +122,7 @@ def _remove_safe(where: Places, ended: dict[str, Record]) -> list[Judged]:
         try:
             there = _there(repo, [record.ref for record in mine.values() if record.ref])
         except WorkspaceFailed as failed:
-            judged += [Judged(folder, one.task, False, str(failed)) for folder, one in mine.items()]
+            judged += [Judged(folder, one.task, False, str(failed), unsaved=True) for folder, one in mine.items()]
             continue
         for folder, record in mine.items():
             held = places.take(folder)
@@ -132,7 +135,7 @@ def _remove_safe(where: Places, ended: dict[str, Record]) -> list[Judged]:
                 _remove(where, folder, record)
                 judged.append(Judged(folder, record.task, True, record.ref or "nothing was made there"))
             except WorkspaceFailed as failed:
-                judged.append(Judged(folder, record.task, False, str(failed)))
+                judged.append(Judged(folder, record.task, False, str(failed), unsaved=True))
             finally:
                 os.close(held)
     return judged

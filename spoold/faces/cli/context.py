@@ -86,7 +86,8 @@ def context(
         elif action == "get":
             _get(shared, given[0], version, as_json)
         else:
-            _list(shared.current() if action == "ls" else shared.log(), as_json)
+            entries = shared.current() if action == "ls" else shared.log()
+            _list(shared.whole(entries) if as_json else entries, as_json)
 
 
 def _content(file: str) -> bytes:

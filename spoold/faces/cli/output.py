@@ -92,7 +92,9 @@ def summed(total: Total) -> str:
 
 def why_ended(result: Result) -> str:
     """Return why an attempt ended: a code and a sentence; its status where nothing else is known."""
-    return f"{result.error.code}: {result.error.message}" if result.error else str(result.status)
+    from spoold.protocol.result import why_ended as why
+
+    return why(result) or str(result.status)
 
 
 def remark(text: str) -> None:

@@ -109,8 +109,18 @@ def _archived(info: TaskInfo, field: str) -> bool:
 
 
 def _row(result: Result) -> tuple[object, ...]:
-    why = f"{result.error.code}: {result.error.message}" if result.error else ""
+    from spoold.protocol.result import why_ended
+
     code = "-" if result.exit_code is None else result.exit_code
     seconds = f"{'~' if result.estimated else ''}{result.duration_s:.1f}"
     cpu = "-" if result.cpu_s is None else f"{result.cpu_s:.1f}"
-    return (result.attempt, result.status, result.worker_id, seconds, cpu, code, result.completed_at, why)
+    return (
+        result.attempt,
+        result.status,
+        result.worker_id,
+        seconds,
+        cpu,
+        code,
+        result.completed_at,
+        why_ended(result),
+    )

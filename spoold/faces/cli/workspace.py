@@ -14,9 +14,12 @@ import typer
 
 from spoold.faces.cli.output import JsonOption, print_exactly, print_json, print_prose, print_table, remark
 from spoold.faces.cli.values import duration
+from spoold.protocol.amount import amount
 
 if TYPE_CHECKING:
     from spoold.agents.workspace.places import Places
+
+UNSAVED = 1
 
 EPILOG = """Example: spool workspace ls
 
@@ -44,7 +47,8 @@ def workspace(words: Words, directory: Dir = None, keep: Keep = None, as_json: J
     """List the workspaces of agents on this machine, find one, or remove what may go.
 
     `ls` lists them. `open TASK` prints the directory of the newest one of a task. `gc` pushes what killed attempts
-    left, and then removes the workspaces that ended long enough ago and of which the remote has everything."""
+    left, and then removes the workspaces that ended long enough ago and of which the remote has everything. Exit code
+    1 where work stays that the remote does not have."""
     from spoold.agents.workspace.places import Places
     from spoold.protocol.errors import BadFile
 
@@ -88,10 +92,16 @@ def _collect(where: Places, keep_s: float | None, *, as_json: bool) -> None:
     from spoold.agents.workspace.workspace import collect
 
     judged = collect(where, keep_s)
+    unsaved = [one for one in judged if one.unsaved]
     if as_json:
         print_json(judged)
-        return
-    for one in judged:
-        remark(f"{'removed' if one.removed else 'kept'} {one.task or one.folder}: {one.why}")
-    if not judged:
-        print_prose(f"no workspaces in {where.top}")
+    else:
+        for one in judged:
+            remark(f"{'removed' if one.removed else 'kept'} {one.task or one.folder}: {one.why}")
+        if not judged:
+            print_prose(f"no workspaces in {where.top}")
+    if unsaved:
+        remark(
+            f"{amount(len(unsaved), 'workspace')} with work that the remote does not have: nothing of it is removed"
+        )
+        raise typer.Exit(UNSAVED)

@@ -16,7 +16,7 @@ from spoold.faces.mcp.session import Session
 from spoold.faces.mcp.submitting import submit
 from spoold.faces.mcp.tool import Answer, Notify, Tool
 from spoold.faces.mcp.views import TaskResult, finished
-from spoold.faces.mcp.waits import NO_SLOT, wait_for
+from spoold.faces.mcp.waits import NO_SLOT, look_at, wait_for
 
 Prompt = Annotated[str, Field(min_length=1, max_length=1_000_000, description="What it is to do.")]
 Agent = Annotated[
@@ -41,7 +41,7 @@ class DelegateTask(Arguments):
 
 
 class Delegated(Answer):
-    """A task that was delegated. result: only where it was waited for and has ended."""
+    """A task that was delegated. result: where it has ended, and was waited for or submitted before."""
 
     taskId: str
     created: bool
@@ -54,8 +54,11 @@ async def delegate(session: Session, arguments: DelegateTask, notify: Notify) ->
     """Submit a task for an agent, and wait for it if told to. Errors: SpoolError."""
     task_id, created = await anyio.to_thread.run_sync(_submit, session, arguments)
     if arguments.background:
+        found = None if created else (await look_at(session, [task_id])).get(task_id)
+        result = None if found is None else finished(found)
         said = f"{task_id} is submitted. wait_tasks waits for it." if created else f"{task_id} was submitted before."
-        return Delegated(taskId=task_id, created=created, finished=False, message=said)
+        said = said if result is None else f"{said} {result.message}"
+        return Delegated(taskId=task_id, created=created, finished=result is not None, message=said, result=result)
     waited = await wait_for(session, [task_id], bounded_s(arguments.wait), notify)
     found = waited.results.get(task_id)
     result = None if found is None else finished(found)

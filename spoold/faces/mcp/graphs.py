@@ -6,6 +6,7 @@ of a task within the caller's reach.
 
 from __future__ import annotations
 
+import re
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any
 
@@ -36,6 +37,8 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.fields import Strict, TaskId
 
 TASKS_MOST = 1000
+# The output of another task in a prompt, up to the field of it.
+_OUTPUT = re.compile(r"\{deps\.([A-Za-z0-9][A-Za-z0-9_=+,.-]*?)\.output(?=[.}])")
 
 
 class Locks(Strict):
@@ -50,7 +53,9 @@ class GraphTask(Strict):
 
     name: TaskId = Field(description="Its name in this call, for `after`.")
     agent: Agent | None = None
-    prompt: Prompt | None = None
+    prompt: Prompt | None = Field(
+        default=None, description="What it is to do; {deps.NAME.output} becomes the output of a task in `after`."
+    )
     command: Command | None = None
     input: dict[str, Any] = Field(default={}, description="More fields of an agent's input, beside the prompt.")
     after: SomeIds = Field(default=(), description="Names in this call, or ids of your tasks: it starts after them.")
@@ -89,6 +94,7 @@ def submit_graph(session: Session, arguments: SubmitTasks) -> Graph:
     """Submit all tasks of the call, or none. Errors: BadFile that names the task and the field; SpoolError."""
     names = _checked(arguments.tasks)
     for number, task in enumerate(arguments.tasks):
+        _check_prompt(number, task, names)
         session.reach.insist("submit_tasks", f"tasks.{number}.after", [one for one in task.after if one not in names])
     key = arguments.idempotencyKey or suffix()
     ids = {name: id_of(session.scope, key, name) for name in names}
@@ -127,11 +133,28 @@ def _checked(tasks: tuple[GraphTask, ...]) -> set[str]:
     return set(graph)
 
 
+def _check_prompt(number: int, task: GraphTask, names: set[str]) -> None:
+    """Errors: BadFile for a prompt with the output of a task of this call that need not have ended."""
+    for name in _OUTPUT.findall(task.prompt or ""):
+        if name in names and name not in task.after:
+            raise BadFile(
+                "submit_tasks",
+                f"tasks.{number}.prompt",
+                f"wants {{deps.{name}.output}}, and {task.name} does not come after {name}.",
+                f"add {name} to its `after`.",
+            )
+
+
+def _with_ids(prompt: str, ids: dict[str, str]) -> str:
+    """Return a prompt in which the outputs of tasks of this call have their ids in place of their names."""
+    return _OUTPUT.sub(lambda found: f"{{deps.{ids.get(found[1], found[1])}.output", prompt)
+
+
 def _draft(task: GraphTask, ids: dict[str, str], batch: str | None) -> dict[str, Any]:
     if task.command is not None:
         work = drafts.command_task(task.command)
     else:
-        work = drafts.agent_task(task.agent or "", task.prompt or "", task.input)
+        work = drafts.agent_task(task.agent or "", _with_ids(task.prompt or "", ids), task.input)
     locks = {name: list(found) for name in ("write", "read") if (found := getattr(task.locks, name))}
     more = drafts.given(
         label=task.label or task.name,

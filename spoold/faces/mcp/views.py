@@ -19,7 +19,7 @@ from spoold.faces.mcp.session import Session
 from spoold.faces.mcp.tool import Answer
 from spoold.protocol.errors import BadFile, NotFound
 from spoold.protocol.lifecycle import State
-from spoold.protocol.result import Code, Result, Status
+from spoold.protocol.result import Code, Result, Status, why_ended
 
 Word = Literal["running", "completed", "error", "timeout", "cancelled"]
 OUTPUT_MOST = 40_000
@@ -135,8 +135,7 @@ def finished(result: Result, *, output: bool = True) -> TaskResult:
 def _said(result: Result, status: Word) -> str:
     if result.error is None:
         return f"task {result.task_id} has ended: {status}."
-    why = f"{result.error.code}: {result.error.message}" if result.error.message else str(result.error.code)
-    return f"task {result.task_id} has ended: {status} ({why})."
+    return f"task {result.task_id} has ended: {status} ({why_ended(result)})."
 
 
 def shortened(value: Any) -> tuple[Any, bool]:

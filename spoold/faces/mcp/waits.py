@@ -57,6 +57,13 @@ async def wait_for(session: Session, ids: list[str], wait_s: float, notify: Noti
     return waited
 
 
+async def look_at(session: Session, ids: list[str]) -> dict[str, Result]:
+    """Return the results of the tasks that have ended by now; nothing is waited for. Errors: Unavailable."""
+    waiter = Waiter(session.spool.store, ids, session.spool.dropped)
+    await anyio.to_thread.run_sync(waiter.look_in_archive, abandon_on_cancel=True)
+    return await anyio.to_thread.run_sync(partial(_look, session, waiter), abandon_on_cancel=True)
+
+
 def _look(session: Session, waiter: Waiter) -> dict[str, Result]:
     nothing: dict[str, Result] = {}
     with session.spool.reaching():

@@ -39,7 +39,9 @@ def _lines(lane: Lane) -> list[str]:
     lines = [f'`pools = ["{lane.pool}"]`'] if lane.pool else []
     if lane.run == "handler":
         name = f'"{lane.type}"' if "." in lane.type else lane.type
-        lines.append(f'`[handlers.{name}]` and its `command = ["PROGRAM"]`')
+        # A lane does not say whether its type is one of agents.
+        agent = f"of an agent `[agents.{name}]` and its `cli`"
+        lines.append(f'`[handlers.{name}]` and its `command = ["PROGRAM"]` ({agent})')
     if lane.run == "python":
         lines.append(f'`[python]` and its `allow = ["{lane.module}"]`')
     return lines

@@ -60,7 +60,8 @@ def _wrong_run(lane: Lane, worker: Capabilities) -> str | None:
         return worker.lacks[lane.type]
     if lane.type in worker.handlers:
         return None
-    return f"it has no handler for type {lane.type} ([handlers.{lane.type}] in its configuration)"
+    tables = f"[handlers.{lane.type}] or [agents.{lane.type}]"
+    return f"it has no handler for type {lane.type} ({tables} in its configuration)"
 
 
 def runs_no_commands(worker: Capabilities) -> str:

@@ -66,6 +66,21 @@ def test_gc_says_what_it_removed_and_what_it_kept(remote: Remote, tmp_path: Path
     assert spool(host, "gc")[1] == f"no workspaces in {host}\n"
 
 
+def test_gc_fails_where_work_stays_that_the_remote_does_not_have(remote: Remote, tmp_path: Path) -> None:
+    host = tmp_path / "host"
+    with workspace(remote, host, "edit") as made:
+        write(made.open(), {"b.txt": "x\n"})
+    away = remote.path.rename(tmp_path / "away.git")
+    code, _, err = spool(host, "gc")
+    assert (code, "kept edit: not saved: " in err) == (1, True)
+    assert "1 workspace with work that the remote does not have: nothing of it is removed" in err
+    code, out, _ = spool(host, "gc", "--json")
+    assert (code, [(one["task"], one["unsaved"]) for one in json.loads(out)]) == (1, [("edit", True)])
+    away.rename(remote.path)
+    assert spool(host, "gc")[0] == 0
+    assert "refs/spool/edit/1" in remote.refs()
+
+
 @pytest.mark.parametrize("words", [("rm",), ("open",), ("ls", "edit"), ("ls", "--keep", "1h")])
 def test_other_words_are_told_what_there_is(tmp_path: Path, words: tuple[str, ...]) -> None:
     code, _, err = spool(tmp_path, *words)
