@@ -39,6 +39,24 @@ T = TypeVar("T")
 REMEMBERED = 10_000
 
 
+class Numbers:
+    """The numbers of the files that this connection publishes in a directory: each is given once.
+
+    A publication that seemed to fail may still appear. Another one under its name would then be replaced.
+    """
+
+    def __init__(self) -> None:
+        self.giving = threading.Lock()
+        self._given: dict[str, int] = {}
+
+    def above(self, directory: str, listed: Iterable[int]) -> int:
+        """Return a number above all that are listed there, and above all that were given there before. The caller
+        holds `giving` from its listing until it has published.
+        """
+        self._given[directory] = max(*listed, self._given.get(directory, 0), 0) + 1
+        return self._given[directory]
+
+
 class Connection:
     """An open spool. Use it in a `with`, or call `close`. Thread-safe, except `close`."""
 
@@ -66,6 +84,7 @@ class Connection:
         self._tmp_open = False
         self.dropped: dict[str, str] = {}  # drop names by key, for the last ids that callers chose
         self._last_micros = 0
+        self.numbers = Numbers()
         # Also removes the files in tmp/ when a program ends without `close`.
         self._finalizer = weakref.finalize(self, self.store.close_tmp)
         _open.add(self)
@@ -84,6 +103,7 @@ class Connection:
         """Take a new name in a child of fork: under one name, both would write the same files in tmp/."""
         self._finalizer.detach()
         self._writing = threading.Lock()
+        self.numbers = Numbers()
         self._begin_anew()
         self._finalizer = weakref.finalize(self, self.store.close_tmp)
 

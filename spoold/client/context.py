@@ -3,13 +3,12 @@
 Law: nothing is ever overwritten. Where two are put without knowledge of each other, both stand, and at least one of
 their authors is told.
 
-Touches: threads, the environment.
+Touches: the environment.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,14 +16,11 @@ from typing import Any
 
 from spoold.client.connection import Connection
 from spoold.client.inside import task_of
-from spoold.protocol.entry import BYTES_MAX, ENTRIES_MAX, NAME_MAX, Entry, EntryName, content, is_name
+from spoold.protocol.entry import BYTES_MAX, ENTRIES_MAX, NAME_MAX, Entry, EntryName, content, directory, is_name
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.names import is_id, key
-from spoold.rules.tree.versions import latest, next_number, rivals, unseen, version
+from spoold.rules.tree.versions import latest, rivals, unseen, version
 from spoold.store.context import ENTRIES
-
-# Within one process a number is given once: two entries of one name and number would be one file.
-_putting = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,7 @@ class SharedContext:
                 f"an entry has at most {BYTES_MAX >> 10} KiB, and this one {len(data):,} bytes: put a summary."
             )
         fs = self._spool.store.fs
-        with self._spool.reaching(), _putting:
+        with self._spool.reaching(), self._spool.numbers.giving:
             there = ENTRIES.names(fs, self.batch)
             if len(there) >= ENTRIES_MAX:
                 raise SpoolError(f"batch {self.batch} has {ENTRIES_MAX:,} entries, and more are not taken.")
@@ -95,7 +91,8 @@ class SharedContext:
                     f"{name} is at version {now}, not {if_version}: get it, merge, and put with version {now}. "
                     "Nothing was put."
                 )
-            mine = EntryName(next_number(there), self._spool.store.writer, name, now)
+            number = self._spool.numbers.above(directory(self.batch), (each.number for each in there))
+            mine = EntryName(number, self._spool.store.writer, name, now)
             self._spool.change(
                 lambda by: ENTRIES.publish(self._spool.store, self.batch, mine, self._filled(data, by))
             )

@@ -2,24 +2,20 @@
 
 Law: a step is durable, where the spool is, before the call returns. What does not come back the same is refused.
 
-Touches: threads, the environment.
+Touches: the environment.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 from typing import Any
 
 from spoold.client.connection import Connection
 from spoold.client.inside import task_of
 from spoold.protocol import codec
 from spoold.protocol.errors import SpoolError
-from spoold.protocol.step import BYTES_MAX, Step, StepName, sum_of
+from spoold.protocol.step import BYTES_MAX, Step, StepName, directory, sum_of
 from spoold.store import steps
-
-# Within one process a number is given once: two steps of one number would be one file.
-_saving = threading.Lock()
 
 
 class Steps:
@@ -39,8 +35,9 @@ class Steps:
         """
         step = self._checked(value)
         fs = self._spool.store.fs
-        with self._spool.reaching(), _saving:
-            number = max((each.number for each in steps.STEPS.names(fs, self._task)), default=0) + 1
+        with self._spool.reaching(), self._spool.numbers.giving:
+            there = steps.STEPS.names(fs, self._task)
+            number = self._spool.numbers.above(directory(self._task), (each.number for each in there))
             name = StepName(self._attempt, number, self._spool.store.writer)
             self._spool.change(lambda by: steps.publish_step(self._spool.store, self._task, name, step))
         return number

@@ -13,6 +13,7 @@ import contextlib
 from functools import partial
 
 from spoold.master.desk import Desk
+from spoold.master.membership import open_tokens
 from spoold.master.rejecting import take_away
 from spoold.protocol import entry, layout, step
 from spoold.protocol.names import key, parse_archived, parse_events, parse_log
@@ -58,7 +59,7 @@ class Clearing:
 
     def _clear_context(self, desk: Desk) -> None:
         """Remove what a batch shared, one batch at a time, once nobody has added to it for as long as an archived
-        task stays. Not while a task is known that is of this batch and has not ended.
+        task stays. Not while a task that has not ended is of this batch, or may be.
         """
         now = desk.step.now.monotonic
         for batch in ENTRIES.owners(desk.store.fs):
@@ -70,7 +71,7 @@ class Clearing:
             least_s = desk.store.settings.retention.archive_s
             age_s = _age_s(desk, path if newest is None else layout.join(path, newest.encode()))
             self._rests_until[path] = now + min(retention.LOOK_AGAIN_S, max(least_s - age_s, EVERY_S))
-            if retention.too_old(age_s, least_s):
+            if retention.too_old(age_s, least_s) and desk.view.members.surely_over(batch, lambda: open_tokens(desk)):
                 _remove(desk, path, names)
                 del self._rests_until[path]
             return

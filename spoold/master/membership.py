@@ -1,6 +1,6 @@
-"""Finds out which batches are over, while a task waits for one: `after_batch`.
+"""Finds out which batches are over, while a task waits for one, `after_batch`, or what one shared may be removed.
 
-Law: reads, and moves nothing. Without a task that waits for a batch it costs nothing. With one, it reads a bounded
+Law: reads, and moves nothing. Without either it costs nothing. With one, it reads a bounded
 number of files in a step: of the tasks that this leader did not admit, and, until a task of the batch is known, of
 ended tasks. A batch is not over while a task is unread.
 """
@@ -46,8 +46,8 @@ class Membership:
                 members.unwatch(batch)
         if not members.watched():
             self._searched.clear()
-            return self._read(desk) if members.crowded else 0
-        members.gather(lambda: _tokens(desk))
+            return self._read(desk) if members.pressing else 0
+        members.gather(lambda: open_tokens(desk))
         left = self._read(desk) + self._look_for(desk)
         for batch in members.watched():
             self._advance(desk, batch)
@@ -142,7 +142,7 @@ class Membership:
             desk.view.members.met(task.batch)
 
 
-def _tokens(desk: Desk) -> Iterator[tuple[str, str]]:
+def open_tokens(desk: Desk) -> Iterator[tuple[str, str]]:
     """Yield key and file of each task that has not ended."""
     for task_key, entry in desk.backlog.items():
         yield task_key, entry.file

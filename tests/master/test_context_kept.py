@@ -50,6 +50,17 @@ def test_a_task_that_has_not_ended_keeps_all() -> None:
     assert len(cluster.fs.list("context/nightly")) == 2
 
 
+def test_a_task_that_another_leader_admitted_keeps_all() -> None:
+    """Its name does not say of which batch it is: the leader reads it before it removes anything."""
+    cluster = made()
+    cluster.submit("late.json", '{"id": "late", "command": ["work"], "batch": "Nightly"}')
+    cluster.settle()
+    cluster.crash("m1")
+    cluster.master("m2")
+    later(cluster, 3)
+    assert len(cluster.fs.list("context/nightly")) == 2
+
+
 def test_steps_go_with_their_task() -> None:
     cluster = Cluster("[retention]\ntmp_s = 5000\n")
     cluster.master("m1")

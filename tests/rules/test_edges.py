@@ -242,9 +242,28 @@ def test_nothing_is_kept_of_a_batch_that_nobody_waits_for_and_of_others_little()
     members.unwatch("b1")
     assert members.watched() == [f"b{KNOWN_MAX}"]
     for number in range(UNREAD_MAX + 1):
-        assert not members.crowded
+        assert not members.pressing
         members.doubt(f"t{number}")
-    assert members.crowded
+    assert members.pressing
+
+
+def test_a_batch_is_surely_over_when_the_batch_of_each_open_task_is_known() -> None:
+    members = Members()
+    members.see("own", "b")
+
+    def over() -> bool:
+        return members.surely_over("B", lambda: [("own", "0-1.own.json"), ("inherited", "0-1.inherited.json")])
+
+    assert not over()
+    assert members.unread() == ["inherited"]
+    assert members.pressing, "it is to be read, though no task waits for a batch"
+    members.left("own")
+    assert not over()
+    members.see("inherited", None)
+    assert over()
+    members.see("late", "b")
+    assert not over()
+    assert not Members().pressing
 
 
 def test_a_hundred_thousand_tasks_of_a_batch_cost_one_question_to_what_waits_for_it(

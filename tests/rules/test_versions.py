@@ -1,7 +1,7 @@
 """Which entries of a batch's context count, and which do not know each other."""
 
 from spoold.protocol.entry import EntryName
-from spoold.rules.tree.versions import latest, next_number, rivals, unseen, version
+from spoold.rules.tree.versions import latest, rivals, unseen, version
 
 
 def entry(number: int, base: int = 0, node: str = "a", name: str = "x") -> EntryName:
@@ -14,7 +14,6 @@ def test_the_highest_number_counts_and_of_several_the_last_author() -> None:
     assert latest(there) == {"x": entry(2, 1, "b"), "y": entry(9, name="y")}
     assert latest([entry(1, name="X"), entry(2, name="x")]) == {"x": entry(2)}
     assert (version(there, "X"), version(there, "y"), version(there, "z")) == (2, 9, 0)
-    assert (next_number(there), next_number([])) == (10, 1)
 
 
 def test_who_had_not_seen_whom() -> None:

@@ -25,6 +25,7 @@
     dropping    what strangers drop, for hypothesis
     scribes     programs that write slowly into the drop box
     reusers     programs that use one name again and again, from clients that remember the file it had
+    shelves     what tasks of a batch share, and how far they have come; written by shelf_programs
     unfit       shares that no spool survives, to see that the witness is awake
 
 README.md says what is proven this way, and what is not.

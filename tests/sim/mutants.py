@@ -33,6 +33,7 @@ from tests.sim.mutants_lent import lenders
 from tests.sim.mutants_limits import limits
 from tests.sim.mutants_locks import locks, locks_at_the_end
 from tests.sim.mutants_moves import moves
+from tests.sim.mutants_shelves import shelves
 from tests.sim.mutants_unserved import unserved
 from tests.sim.mutation import Mutant
 from tests.sim.worlds import simulate_in
@@ -61,6 +62,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *alerts.all,
     *breakers.all,
     *lenders.all,
+    *shelves.all,
     *unserved.all,
 )
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}

@@ -16,6 +16,7 @@ from spoold.protocol.errors import SpoolError
 from tests.sim import lockers
 from tests.sim.conduct import Broken
 from tests.sim.laws import Asked
+from tests.sim.story_shelves import saves_and_shares
 from tests.sim.watched import Gate, WatchedCluster
 from tests.support.faults import Crashed
 from tests.support.loans import FakeLoans
@@ -60,7 +61,9 @@ class Story:
 
 
 class Play:
-    """One playing of a story. gate: what stands between all of it and the tree."""
+    """One playing of a story. gate: what stands between all of it and the tree; kept: what the programs of its tasks
+    were told will stay.
+    """
 
     def __init__(self, story: Story, gate: Gate | None = None) -> None:
         self.story = story
@@ -74,6 +77,7 @@ class Play:
         self.cluster.laws.check_locks = lockers.check
         self.elsewhere = False
         self.loans: dict[str, FakeLoans] = {}
+        self.kept: dict[str, int] = {}
         self._lives = dict.fromkeys((*story.nodes, "client"), 1)
         self._done: set[str] = set()
         self._wishes: list[Callable[[SpoolClient], object]] = []
@@ -442,5 +446,14 @@ STORIES = (
         {"a": "completed", "b": "completed"},
         settings="[limits.llm]\nmax = 1\nrate = {count = 2, per_s = 2}\n",
         exits=(("a.1", USED_UP),),
+    ),
+    Story(
+        "steps and an entry stay",
+        ("m1", "m2", "w1"),
+        (_work("a", batch="x"),),
+        {"a": "completed"},
+        settings="[retention]\narchive_s = 1\n",
+        exits=(("a", None),),
+        turn=saves_and_shares,
     ),
 )

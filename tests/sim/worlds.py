@@ -24,6 +24,8 @@ from tests.sim import (
     programs,
     reusers,
     scribes,
+    shelf_programs,
+    shelves,
     universe,
     unserved,
     weather,
@@ -160,6 +162,18 @@ _UNSERVED: tuple[Change, ...] = (
     (universe, "Client", unserved.UnservedClient),
     (machine, "RARE", unserved.RARE),
 )
+# Tasks that put entries and save steps, on machines that crash, under leaders that come and go.
+_SHELVES: tuple[Change, ...] = (
+    (universe, "SETTINGS", shelves.OF_SHELVES),
+    (universe, "Client", shelves.ShelfClient),
+    (universe, "Laws", shelves.ShelfLaws),
+    (universe, "check_ends", shelves.check_shelves),
+    (machine, "Programs", shelf_programs.ShelfPrograms),
+    (programs, "exit_code", shelf_programs.shelf_exit),
+    (universe, "STORM_S", 40.0),
+    (weather, "AIMS", (("tmp", "context"), ("tmp", "steps"), ("claimed", "returned"), ("master", "master"))),
+    (weather, "BLOWS", {**weather.BLOWS, "crash": 6.0}),
+)
 WORLDS: dict[str, tuple[Change, ...]] = {
     "alerts": _ALERTS,
     "approvals": _APPROVALS,
@@ -180,6 +194,7 @@ WORLDS: dict[str, tuple[Change, ...]] = {
     "reused": _REUSED,
     "slow": _SLOW,
     "slow-forgetful": (*_SLOW, (universe, "Server", NamesLost)),
+    "shelves": _SHELVES,
     "silent": _SILENT,
     "unserved": _UNSERVED,
     "two-winners": _UNFIT,

@@ -1,9 +1,10 @@
 """Which tasks that have not ended belong to which batch, as far as a leader knows, and which batches are over.
 
 Names do not say the batch of a task. A leader knows it of the tasks that it admits. Of those that it inherits it
-reads the files, and only while a task waits for a batch. A drop that was there when the last known task ended may
-hold one more. So a batch is over only after a later listing of the drops, when each drop of that listing has been
-judged and has become tasks, and when one more step has shown that the leader still leads.
+reads the files, and only while a task waits for a batch, or what a batch shared may be removed. A drop that was
+there when the last known task ended may hold one more. So a batch is over only after a later listing of the drops,
+when each drop of that listing has been judged and has become tasks, and when one more step has shown that the
+leader still leads.
 
 Law: a batch is never called over while a task or a drop may be of it. No call costs more than the change it handles.
 """
@@ -56,7 +57,7 @@ class Members:
         self._unread: dict[str, None] = {}
         self._watched: dict[str, _Watch] = {}
         self._own: tuple[int, int] | None = None
-        self._gathered = False
+        self._gathered = self._sought = False
 
     def begin(self, epoch: int, last: int) -> None:
         """The epoch begins. last: the latest order (microseconds) of any task before. Younger ones of this epoch were
@@ -91,6 +92,14 @@ class Members:
     def has_open(self, batch: str) -> bool:
         """Whether a task of this batch is known that has not ended."""
         return key(batch) in self._open
+
+    def surely_over(self, batch: str, tokens: Callable[[], Iterable[tuple[str, str]]]) -> bool:
+        """Whether no task is left that may be of this batch. While the batch of any is not known, none is sure, and
+        those are to be read. tokens: as for `gather`.
+        """
+        self.gather(tokens)
+        self._sought = bool(self._unread)
+        return not (self._sought or self.has_open(batch))
 
     def left(self, task_key: str) -> None:
         """Note that a task has ended, or is gone."""
@@ -135,9 +144,11 @@ class Members:
         return list(self._unread)
 
     @property
-    def crowded(self) -> bool:
-        """Whether so many tasks are to be read that they should be, though no task waits for a batch."""
-        return len(self._unread) > UNREAD_MAX
+    def pressing(self) -> bool:
+        """Whether those that are to be read should be, though no task waits for a batch: somebody has asked for all,
+        or they are too many.
+        """
+        return self._sought or len(self._unread) > UNREAD_MAX
 
     def watch(self, batch: str) -> None:
         """A task waits for this batch."""

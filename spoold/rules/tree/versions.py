@@ -17,11 +17,6 @@ def latest(entries: Iterable[EntryName]) -> dict[str, EntryName]:
     return {key(entry.name): entry for entry in sorted(entries)}
 
 
-def next_number(entries: Iterable[EntryName]) -> int:
-    """A number above all of these."""
-    return max((entry.number for entry in entries), default=0) + 1
-
-
 def version(entries: Iterable[EntryName], name: str) -> int:
     """The number of the entry of a name that counts, 0 for none."""
     found = latest(entries).get(key(name))
