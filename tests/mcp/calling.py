@@ -88,9 +88,10 @@ def over_stdio(pool: Pool, *options: str, env: Mapping[str, str] | None = None) 
 class Served:
     """A server over HTTP, and what it said."""
 
-    def __init__(self, url: str, token: Path) -> None:
+    def __init__(self, url: str, token: Path, pid: int) -> None:
         self.url = url
         self.token_file = token
+        self.pid = pid
 
     @property
     def token(self) -> str:
@@ -116,7 +117,7 @@ def serving(pool: Pool, *options: str) -> Iterator[Served]:
         assert process.stdout is not None
         url = process.stdout.readline().decode().strip()
         assert url, pool.path("http.log").read_text()
-        yield Served(url, token)
+        yield Served(url, token, process.pid)
     finally:
         process.terminate()
         process.communicate(timeout=PATIENCE_S)

@@ -172,7 +172,7 @@ def test_it_ends_with_a_signal_and_leaves_the_spool_clean(pool: Pool) -> None:
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=pool.env)
     assert process.stdout is not None
     url = process.stdout.readline().decode().strip()
-    with over_http(Served(url, pool.path("t2"))) as caller:
+    with over_http(Served(url, pool.path("t2"), process.pid)) as caller:
         task = caller.call("run_background", command="sleep 600")["taskId"]
     process.terminate()
     _, errors = process.communicate(timeout=PATIENCE_S)

@@ -33,7 +33,7 @@ def operator(request: pytest.FixtureRequest, own: Pool) -> Iterator[Caller]:
 
 def test_an_operator_answers_reaches_all_drains_and_stops(operator: Caller, own: Pool) -> None:
     tools = operator.ask("list_tools").tools
-    assert {"drain", "kill_all", "approve"} <= {tool.name for tool in tools}
+    assert {"drain", "kill_all", "approve", "spawn_workers", "scale_workers"} <= {tool.name for tool in tools}
     assert {tool.name for tool in tools if tool.annotations.destructive_hint} == {
         *("cancel_task", "kill_background", "drain", "kill_all")
     }

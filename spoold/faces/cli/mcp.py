@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,7 +26,7 @@ EPILOG = """Example: spool mcp --print-config claude > .mcp.json
 
 Example: spool mcp --http --port 8377
 
-Example: spool mcp --role operator"""
+Example: spool mcp --role operator --spawn 4 --worker-config worker.toml"""
 PORT = 8377
 # As the extra in pyproject.toml says.
 SDK = "mcp>=2.3,<3"
@@ -43,7 +44,7 @@ def mcp(
         typer.Option(
             "--role",
             metavar="ROLE",
-            help="agent: only the tasks below it. operator: all tasks, and drain, kill_all, approve; not in a task.",
+            help="agent: only the tasks below it. operator: all tasks, workers, stops, approve; not in a task.",
         ),
     ] = "agent",
     http: Annotated[bool, typer.Option("--http", help="Serve HTTP on 127.0.0.1, with a token; else stdio.")] = False,
@@ -57,6 +58,18 @@ def mcp(
             metavar="FILE",
             show_default=False,
             help="The file with the token, made if it is not there; else ~/.local/state/spoold/mcp.token.",
+        ),
+    ] = None,
+    spawn: Annotated[
+        int,
+        typer.Option(
+            "--spawn", min=0, max=200, metavar="N", help="How many workers an operator may start on this machine."
+        ),
+    ] = 0,
+    worker_config: Annotated[
+        str | None,
+        typer.Option(
+            "--worker-config", metavar="FILE", show_default=False, help="Their configuration: what they may run."
         ),
     ] = None,
     print_config: Annotated[
@@ -77,8 +90,10 @@ def mcp(
     """
     from spoold.protocol.errors import SpoolError
 
+    config = os.path.abspath(worker_config) if worker_config else ""
     if print_config is not None:
-        _print(ctx, print_config, role, port if http else None)
+        said = {"role": "" if role == "agent" else role, "spawn": str(spawn or ""), "worker-config": config}
+        _print(ctx, print_config, said, port if http else None)
         return
     try:
         from spoold.faces.mcp import stdio
@@ -87,11 +102,9 @@ def mcp(
         install = f"{sys.executable} -m pip install '{SDK}'"
         raise SpoolError(f"`spool mcp` needs the package {SDK}: {error}. Fix: {install}") from error
     with session(ctx).spool() as spool:
-        served = Session(spool, role)
-        if http:
-            _serve(served, port, token_file)
-        else:
-            stdio.run(served)
+        served = Session(spool, role, spawn=spawn, worker_config=config)
+        with closing(served.crew):
+            _serve(served, port, token_file) if http else stdio.run(served)
 
 
 def _serve(served: Session, port: int, token_file: str | None) -> None:
@@ -108,12 +121,12 @@ def _serve(served: Session, port: int, token_file: str | None) -> None:
     loopback.run(served, port, secret, say)
 
 
-def _print(ctx: typer.Context, client: str, role: str, port: int | None) -> None:
+def _print(ctx: typer.Context, client: str, said: dict[str, str], port: int | None) -> None:
     from spoold.faces.mcp.clients import TOKEN_VARIABLE, Server, configuration
 
     beside = os.path.join(os.path.dirname(sys.executable), "spool")
     program = beside if os.access(beside, os.X_OK) else shutil.which("spool") or "spool"
-    more = [] if role == "agent" else ["--role", role]
+    more = [word for name, value in said.items() if value for word in (f"--{name}", value)]
     command = [program, "--spool", session(ctx).directory(), "mcp", *more]
     url = "" if port is None else f"http://127.0.0.1:{port}/mcp"
     place, text = configuration(client, Server(command, url))

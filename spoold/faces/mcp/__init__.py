@@ -11,6 +11,7 @@
     session      one server's spool, role and memory
     roles        agent or operator, and who may be which
     reach        which tasks the caller may see and end
+    crew         the workers that this server starts on its own machine
     slot         the slot of the caller's own task, lent while a call waits
     waits        waiting for tasks, cut before a client gives up
     keys         ids that follow from idempotency keys
@@ -33,6 +34,7 @@ The tools, by noun:
     progress     report_progress
     context      get_context, put_context
     pool         get_status, drain, kill_all
+    workers      spawn_workers, scale_workers
 
 Law: a caller in the role `agent` reaches the tasks below it and no others, and cannot tell a foreign task from one
 that is not there. Within a task the role is `agent`. Every call answers within 50 s. The room asks `spoold.client`

@@ -17,6 +17,7 @@ from spoold.faces.mcp.progress import REPORT_PROGRESS
 from spoold.faces.mcp.roles import Role
 from spoold.faces.mcp.tasks import CANCEL_TASK, EXPLAIN_TASK, GET_TASK_RESULT, LIST_TASKS
 from spoold.faces.mcp.tool import Tool
+from spoold.faces.mcp.workers import SCALE_WORKERS, SPAWN_WORKERS
 from spoold.protocol.errors import SpoolError
 
 TOOLS = (
@@ -38,6 +39,8 @@ TOOLS = (
     REPORT_PROGRESS,
     GET_CONTEXT,
     PUT_CONTEXT,
+    SPAWN_WORKERS,
+    SCALE_WORKERS,
     DRAIN,
     KILL_ALL,
     APPROVE,

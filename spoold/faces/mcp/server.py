@@ -52,7 +52,8 @@ AGENT = (
     "You see the tasks that you submitted, and theirs. Give an idempotencyKey where you may have to repeat a call."
 )
 OPERATOR = (
-    "You are an operator: you see all tasks, answer questions with approve, and stop the pool with drain or kill_all."
+    "You are an operator: you see all tasks, answer questions with approve, start workers with spawn_workers, and "
+    "stop the pool with drain or kill_all."
 )
 Context = ServerRequestContext[Any, Any]
 _log = logging.getLogger(__name__)

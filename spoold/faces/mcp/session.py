@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from spoold.client.ancestors import adopt_task
 from spoold.client.connection import caller
+from spoold.faces.mcp.crew import Crew
 from spoold.faces.mcp.reach import Reach
 from spoold.faces.mcp.roles import Role, role_of
 from spoold.faces.mcp.slot import Slot
+from spoold.protocol.errors import SpoolError
 
 if TYPE_CHECKING:
     from spoold.client.spool_client import SpoolClient
@@ -24,12 +26,22 @@ if TYPE_CHECKING:
 class Session:
     """What the tools work with. own: the task of this spool in which the server runs, None in none."""
 
-    def __init__(self, spool: SpoolClient, wanted: str = Role.AGENT) -> None:
-        """wanted: a role. Errors: SpoolError for one that this process cannot have."""
+    def __init__(
+        self, spool: SpoolClient, wanted: str = Role.AGENT, *, spawn: int = 0, worker_config: str = ""
+    ) -> None:
+        """wanted: a role; spawn: how many workers an operator may start here, by worker_config, a path.
+
+        Errors: SpoolError for a role that this process cannot have, and for a spawn that cannot be.
+        """
         self.spool = spool
         self.own = adopt_task(spool.directory)
         self.role = role_of(wanted, self.own)
         self.reach = Reach(spool, self.own, everything=self.role is Role.OPERATOR)
+        if spawn and self.role is not Role.OPERATOR:
+            raise SpoolError("--spawn: only an operator starts workers. Fix: add --role operator, or leave it out.")
+        if spawn and not worker_config:
+            raise SpoolError("--spawn: what may its workers run? Fix: add --worker-config FILE.")
+        self.crew = Crew(spool.directory, spawn, worker_config)
         self.slot = Slot()
         self.reserved: set[str] = set()
         self.asked: dict[str, str] = {}  # question → its name, for a call that asks it again
