@@ -1,7 +1,7 @@
 """The command line of a container, without a daemon: its processes stay below the one that starts it.
 
 Law: pure. The image brings the programs; nothing is fetched. No value of a variable is in it, since other users read
-arguments.
+arguments, except those by which podman itself, which runs outside, could be led astray.
 """
 
 from __future__ import annotations
@@ -13,7 +13,22 @@ from spoold.agents.sandbox.places import Place
 from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene, Wrapped
 
 # With these podman finds its own files. They are of the one who starts it, and the container has others.
-OWN = ("HOME", "PATH", "XDG_RUNTIME_DIR")
+OWN = ("HOME", "PATH", "XDG_RUNTIME_DIR", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF")
+# Of what begins so, a loader, podman or its runtime could load code, or take settings: a task must not say that.
+_LEADS = (
+    "LD_",
+    "GO",
+    "CONTAINER",
+    "_CONTAINER",
+    "PODMAN",
+    "_PODMAN",
+    "OCI",
+    "STORAGE_",
+    "REGISTRY",
+    "XDG_",
+    "DBUS_",
+    "TMPDIR",
+)
 
 
 def command(
@@ -36,7 +51,8 @@ def command(
         if set(place.source + place.at) & set(':,"\\'):
             raise NoSandbox(f"podman cannot show {place.at}: it reads : and , in a path otherwise", "rename it")
         line += [f"--volume={place.source}:{place.at}:{'rw' if place.writable else 'ro'}"]
-    # A name that podman itself needs has its value in the line: these two are paths, and no secret.
-    line += [f"--env={name}={env[name]}" if name in OWN else f"--env={name}" for name in env]
+    inner = {name for name in env if name in OWN or name.startswith(_LEADS)}
+    line += [f"--env={name}={env[name]}" if name in inner else f"--env={name}" for name in env]
     program, *rest = argv
-    return Wrapped((*line, f"--entrypoint={program}", sandbox.image, *rest), {**env, **own})
+    passed = {name: value for name, value in env.items() if name not in inner}
+    return Wrapped((*line, f"--entrypoint={program}", sandbox.image, *rest), {**passed, **own})

@@ -1,4 +1,6 @@
-"""A stage for a test, once as this user and, where this user is root, once as one without any rights."""
+"""A stage for a test: behind bubblewrap as this user, and where this user is root, as one without any rights; and in
+a container of podman.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from spoold.agents.sandbox.policy import Sandbox
+from tests.agents.sandbox.container import Container, prepared_for_podman
 from tests.agents.sandbox.stage import NOBODY, Stage, prepared_for_bwrap, runs_with_system_python
 
 
@@ -19,10 +23,30 @@ def bubblewrap() -> None:
         pytest.skip("the scripts need /usr/bin/python3")
 
 
-@pytest.fixture(params=["own", "nobody"])
-def stage(request: pytest.FixtureRequest, bubblewrap: None) -> Iterator[Stage]:
+@pytest.fixture(scope="session")
+def container() -> Iterator[Container]:
+    """Podman, and an image for it."""
+    if reason := prepared_for_podman():
+        pytest.skip(reason)
+    made = Container()
+    try:
+        if reason := made.trouble():
+            pytest.skip(reason)
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(params=["own", "nobody", "podman"])
+def stage(request: pytest.FixtureRequest, bubblewrap: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     if request.param == "nobody" and os.geteuid() != 0:
         pytest.skip("only root can run as another user")
-    stage = Stage(NOBODY if request.param == "nobody" else os.geteuid())
+    walls, shown = Sandbox("bwrap"), tuple[str, ...]()
+    if request.param == "podman":
+        container: Container = request.getfixturevalue("container")
+        for name, value in container.environ.items():
+            monkeypatch.setenv(name, value)
+        walls, shown = container.sandbox, container.shown
+    stage = Stage(NOBODY if request.param == "nobody" else os.geteuid(), walls, shown)
     yield stage
     stage.close()

@@ -38,10 +38,12 @@ def prepared_for_bwrap() -> str:
 
 
 class Stage:
-    """One such machine; `uid` is whose processes run on it."""
+    """One such machine; `uid` is whose processes run on it, `walls` the sandbox that is tried. shown: what this needs
+    of the machine.
+    """
 
-    def __init__(self, uid: int) -> None:
-        self.uid = uid
+    def __init__(self, uid: int, walls: Sandbox, shown: tuple[str, ...] = ()) -> None:
+        self.uid, self.walls, self._shown = uid, walls, shown
         self.top = Path(tempfile.mkdtemp(prefix="spoold-stage-"))
         self.workspace, self.home, self.spool = self.top / "user/work", self.top / "user/agent", self.top / "spool"
         self.keys = self.top / "user/.ssh"
@@ -72,6 +74,8 @@ class Stage:
 
     def start(self, argv: list[str], sandbox: Sandbox, **more: object) -> str:
         """Run a command as the agent would, and return what it printed."""
+        if sandbox.kind != "none" and self._shown:
+            more = {**more, "shown": (*self._shown, *more.get("shown", ()))}  # type: ignore[misc]
         wrapped = wrap(sandbox, argv, self.scene(**more))
         done = subprocess.run(
             wrapped.argv,
@@ -87,6 +91,7 @@ class Stage:
             check=False,
         )
         assert "bwrap:" not in done.stderr, done.stderr
+        assert not done.stderr.startswith("Error: "), done.stderr  # podman's own
         self.code = done.returncode
         return done.stdout
 

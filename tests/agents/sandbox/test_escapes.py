@@ -10,6 +10,7 @@ import re
 import signal
 import socket
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,13 +21,13 @@ from spoold.agents.sandbox.policy import NoSandbox, Sandbox
 from spoold.agents.sandbox.wrapping import wrap
 from tests.agents.sandbox.stage import KEY, NOBODY, Stage
 
-OPEN, BWRAP, ON_HOST = Sandbox(), Sandbox("bwrap"), Sandbox("bwrap", network="host")
+OPEN = Sandbox()
 
 
 def test_1_to_read_keys(stage: Stage) -> None:
     script = 'cat "$TOP/user/.ssh/id_ed25519" ../.ssh/id_ed25519 ~root/.ssh/* 2>&1; echo end'
     assert KEY in stage.run(script, OPEN)
-    seen = stage.run(script, BWRAP)
+    seen = stage.run(script, stage.walls)
     assert KEY not in seen
     assert "end" in seen
 
@@ -42,7 +43,7 @@ def test_2_to_write_outside(stage: Stage) -> None:
     (stage.top / "new").unlink()
     (stage.top / "user/new").unlink()
     (stage.workspace / "inside").unlink()
-    assert "end" in stage.run(script, BWRAP)
+    assert "end" in stage.run(script, stage.walls)
     assert (stage.workspace / "inside").exists()
     assert (stage.home / "inside").exists()
     assert not list(stage.top.rglob("new"))
@@ -65,7 +66,7 @@ def test_3_to_reach_the_spool(stage: Stage, way: str) -> None:
     if way != WAYS[-1]:  # outside, process 1 is somebody else's
         assert "pending" in stage.run(script, OPEN)
         (stage.spool / "pending/mine.json").unlink()
-    seen = stage.run(script, BWRAP)
+    seen = stage.run(script, stage.walls)
     assert "end" in seen
     assert "\npending" not in f"\n{seen}"
     assert not list((stage.spool / "pending").iterdir())
@@ -75,11 +76,11 @@ def test_3_to_have_the_spool_shown(stage: Stage) -> None:
     (stage.workspace / "link").symlink_to(stage.spool)
     for path in (stage.spool, stage.spool / "pending", stage.top, stage.workspace / "link"):
         with pytest.raises(NoSandbox, match="would show the spool"):
-            stage.run("true", BWRAP, shown=(str(path),))
+            stage.run("true", stage.walls, shown=(str(path),))
 
 
 def test_4_to_kill_the_supervisor(stage: Stage) -> None:
-    seen = stage.run('kill -9 "$VICTIM" $PPID 2>&1; kill -9 -1; echo end', BWRAP)
+    seen = stage.run('kill -9 "$VICTIM" $PPID 2>&1; kill -9 -1; echo end', stage.walls)
     assert "end" in seen or not seen  # kill -1 may take the shell with it
     assert stage.victim.poll() is None
     stage.run('kill -9 "$VICTIM"', OPEN)
@@ -97,7 +98,7 @@ print("attached" if attached == 0 else "errno %d" % ctypes.get_errno(), flush=Tr
 
 def test_5_to_trace_a_process(stage: Stage) -> None:
     assert "attached" in stage.python(PTRACE, OPEN)
-    assert "errno" in stage.python(PTRACE, BWRAP)
+    assert "errno" in stage.python(PTRACE, stage.walls)
 
 
 def test_6_to_leave_survivors(stage: Stage) -> None:
@@ -108,13 +109,15 @@ def test_6_to_leave_survivors(stage: Stage) -> None:
     for pid in stage.wait_for(mark, 2, "sleep"):
         os.kill(int(pid), signal.SIGKILL)
     stage.wait_for_the_end_of(mark)
-    assert "end" in stage.run(script, BWRAP)
+    assert "end" in stage.run(script, stage.walls)
     stage.wait_for_the_end_of(mark)
 
 
 def test_6_to_survive_the_end_of_the_sandbox(stage: Stage) -> None:
+    if stage.walls.kind == "podman":
+        pytest.skip("what podman has started is ended by the supervisor, as every process of a task: test_podman")
     mark = f"9{stage.victim.pid}98"
-    wrapped = wrap(BWRAP, ["sh", "-c", f"setsid sleep {mark} & echo up; wait; sleep {mark}"], stage.scene())
+    wrapped = wrap(stage.walls, ["sh", "-c", f"setsid sleep {mark} & echo up; wait; sleep {mark}"], stage.scene())
     with subprocess.Popen(wrapped.argv, env=wrapped.env, user=stage.uid, stdout=subprocess.PIPE) as started:
         assert started.stdout is not None
         assert started.stdout.readline() == b"up\n"
@@ -129,9 +132,9 @@ def test_7_to_look_at_other_processes(stage: Stage) -> None:
         "cat /proc/$VICTIM/environ /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'; ls -d /proc/[0-9]*"
     )
     assert f"VICTIM_SECRET={KEY}" in stage.run(script, OPEN)
-    seen = stage.run(script, BWRAP)
+    seen = stage.run(script, stage.walls)
     assert "VICTIM_SECRET" not in seen
-    assert 1 < len(re.findall(r"^/proc/[0-9]+$", seen, re.MULTILINE)) < 10
+    assert 0 < len(re.findall(r"^/proc/[0-9]+$", seen, re.MULTILINE)) < 10
 
 
 CONNECT = """
@@ -150,8 +153,8 @@ def test_8_to_reach_the_network(stage: Stage) -> None:
         abstract.bind("\0" + stage.variables["PORT"])
         abstract.listen()
         assert stage.python(CONNECT, OPEN).split() == ["connected", "connected"]
-        assert stage.python(CONNECT, ON_HOST).split() == ["connected", "connected"]
-        assert stage.python(CONNECT, BWRAP).split() == ["refused", "refused"]
+        assert stage.python(CONNECT, replace(stage.walls, network="host")).split() == ["connected", "connected"]
+        assert stage.python(CONNECT, stage.walls).split() == ["refused", "refused"]
 
 
 def test_9_to_gain_rights(stage: Stage) -> None:
@@ -168,7 +171,7 @@ def test_9_to_gain_rights(stage: Stage) -> None:
     echo end
     """
     assert "NoNewPrivs:\t0" in stage.run("grep NoNewPrivs /proc/self/status", OPEN)
-    seen = stage.run(script, BWRAP)
+    seen = stage.run(script, stage.walls)
     assert "OUT" not in seen
     assert "end" in seen
     assert "NoNewPrivs:\t1" in seen
@@ -190,8 +193,8 @@ echo x >file; git add file && git -c user.name=a -c user.email=a@b commit -qm se
 def test_10_to_run_code_through_git(stage: Stage) -> None:
     before = stage.git("config", "--list")
     held = guarded(str(stage.workspace))
-    stage.run("git --version", BWRAP)
-    assert "committed" in stage.run(HOOKS, BWRAP)  # the agent itself may commit
+    stage.run("git --version", stage.walls)
+    assert "committed" in stage.run(HOOKS, stage.walls)  # the agent itself may commit
     stage.git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--allow-empty", "-qm", "ours")
     assert not (stage.top / "ran").exists()
     assert stage.git("config", "--list") == before
@@ -202,7 +205,7 @@ def test_10_to_run_code_through_git(stage: Stage) -> None:
 
 def test_10_a_way_that_opens_later_is_seen(stage: Stage) -> None:
     held = guarded(str(stage.workspace))
-    stage.run("mkdir evil; echo ../evil >.git/commondir; mkdir .git/modules", BWRAP)
+    stage.run("mkdir evil; echo ../evil >.git/commondir; mkdir .git/modules", stage.walls)
     git = stage.workspace / ".git"
     assert leads_away(str(stage.workspace), held) == [f"{git}/modules", f"{git}/commondir"]
 
@@ -219,7 +222,7 @@ def test_11_to_follow_a_link_out(stage: Stage) -> None:
     box = mailbox(own, f"{folder}/out")
     os.chown(f"{folder}/out", stage.uid, stage.uid)
     stage.variables |= box.env
-    seen = stage.run(script, BWRAP, writable=box.writable)
+    seen = stage.run(script, stage.walls, writable=box.writable)
     assert KEY not in seen
     assert "end" in seen
     assert not (stage.keys / "new").exists()
@@ -237,19 +240,20 @@ def test_11_to_follow_a_link_out(stage: Stage) -> None:
 def test_11_a_link_of_the_last_attempt(stage: Stage) -> None:
     (stage.workspace / ".claude").symlink_to(stage.keys)
     with pytest.raises(NoSandbox, match="is a link out"):
-        stage.run("true", BWRAP)
+        stage.run("true", stage.walls)
 
 
 def test_12_to_see_the_environment(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", KEY)
     stage.variables |= {"GIVEN": "given", "LD_PRELOAD": "libnothing.so"}
-    seen = stage.run("env; cat /proc/*/environ | tr '\\0' '\\n'", BWRAP)
-    names = {line.partition("=")[0] for line in stage.run("env", BWRAP).splitlines()}
+    seen = stage.run("env; cat /proc/*/environ | tr '\\0' '\\n'", stage.walls)
+    names = {line.partition("=")[0] for line in stage.run("env", stage.walls).splitlines()}
     assert KEY not in seen
     assert "GIVEN=given" in seen
+    names -= {"container", "HOSTNAME", "TERM"} if stage.walls.kind == "podman" else set()
     assert names == {"PATH", "TOP", "VICTIM", "GIVEN", "LD_PRELOAD", "HOME", "TMPDIR", "PWD"}
-    assert "LD_PRELOAD" not in wrap(BWRAP, ["true"], stage.scene()).env
-    assert "given" not in " ".join(wrap(BWRAP, ["true"], stage.scene()).argv)
+    assert "LD_PRELOAD" not in wrap(stage.walls, ["true"], stage.scene()).env
+    assert "given" not in " ".join(wrap(stage.walls, ["true"], stage.scene()).argv)
 
 
 def test_nobody_is_somebody_else() -> None:

@@ -69,11 +69,20 @@ def test_podman() -> None:
     wrapped = line(Sandbox("podman", image="agents:1", memory_mb=100, processes=9))
     argv = " ".join(wrapped.argv)
     assert argv.endswith(
-        "--env=TOKEN --env=PATH=/bin --env=HOME=/h --env=LD_LIBRARY_PATH --entrypoint=agent agents:1 -x"
+        "--env=TOKEN --env=PATH=/bin --env=HOME=/h --env=LD_LIBRARY_PATH=/w/lib --entrypoint=agent agents:1 -x"
     )
     assert "--pull=never --quiet --network=none --read-only" in argv
     assert "--userns=keep-id --workdir=/w --memory=100m --pids-limit=9 --volume=/real/w:/w:rw" in argv
     assert "--volume=/real/w/.git/hooks:/w/.git/hooks:ro" in argv
     assert wrapped.env["HOME"] == "/home/ada"
+    assert "LD_LIBRARY_PATH" not in wrapped.env
     with pytest.raises(NoSandbox, match="podman cannot show"):
         podman.command(Sandbox("podman", image="i"), SCENE, [Place("/a:b", "/a:b")], GROUND, {}, ["a"], {})
+
+
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "CONTAINERS_CONF", "CONTAINER_HOST", "XDG_CONFIG_HOME", "GODEBUG"])
+def test_a_task_does_not_lead_podman_astray(name: str) -> None:
+    """It runs outside of the container, and would load what the variable of a task names."""
+    wrapped = line(Sandbox("podman", image="agents:1"), {name: "/w/evil"})
+    assert name not in wrapped.env
+    assert f"--env={name}=/w/evil" in wrapped.argv
