@@ -1,5 +1,5 @@
-"""A stage for a test: behind bubblewrap as this user, and where this user is root, as one without any rights; and in
-a container of podman.
+"""A stage for a test: behind bubblewrap as this user, and where this user is root, as one without any rights; and
+where a test asks for it, in a container of podman.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def container() -> Iterator[Container]:
         made.close()
 
 
-@pytest.fixture(params=["own", "nobody", "podman"])
+@pytest.fixture(params=["own", "nobody"])
 def stage(request: pytest.FixtureRequest, bubblewrap: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     if request.param == "nobody" and os.geteuid() != 0:
         pytest.skip("only root can run as another user")

@@ -19,9 +19,10 @@ from spoold.agents.sandbox.guarded import guarded, leads_away
 from spoold.agents.sandbox.mailbox import mailbox
 from spoold.agents.sandbox.policy import NoSandbox, Sandbox
 from spoold.agents.sandbox.wrapping import wrap
-from tests.agents.sandbox.stage import KEY, NOBODY, Stage
+from tests.agents.sandbox.stage import KEY, Stage
 
 OPEN = Sandbox()
+pytestmark = pytest.mark.parametrize("stage", ["own", "nobody", "podman"], indirect=True)
 
 
 def test_1_to_read_keys(stage: Stage) -> None:
@@ -254,7 +255,3 @@ def test_12_to_see_the_environment(stage: Stage, monkeypatch: pytest.MonkeyPatch
     assert names == {"PATH", "TOP", "VICTIM", "GIVEN", "LD_PRELOAD", "HOME", "TMPDIR", "PWD"}
     assert "LD_PRELOAD" not in wrap(stage.walls, ["true"], stage.scene()).env
     assert "given" not in " ".join(wrap(stage.walls, ["true"], stage.scene()).argv)
-
-
-def test_nobody_is_somebody_else() -> None:
-    assert os.geteuid() != NOBODY

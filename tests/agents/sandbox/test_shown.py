@@ -14,7 +14,7 @@ from spoold.agents.sandbox.mailbox import MOST_BYTES, mailbox
 from spoold.agents.sandbox.places import places
 from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene
 from spoold.agents.sandbox.programs import needed, of_python
-from tests.agents.sandbox.stage import Stage
+from tests.agents.sandbox.stage import NOBODY, Stage
 
 
 def script(path: Path, first: str = "#!/bin/sh") -> Path:
@@ -132,3 +132,7 @@ def test_the_boxes_of_a_task(tmp_path: Path) -> None:
     os.unlink(box.env["SPOOL_RESULT_FILE"])
     os.mkfifo(box.env["SPOOL_RESULT_FILE"])
     assert box.deliver() == ["result.json was not taken: it is no plain file of its own"]
+
+
+def test_nobody_is_somebody_else() -> None:
+    assert os.geteuid() != NOBODY
