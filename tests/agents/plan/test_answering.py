@@ -33,6 +33,7 @@ def test_tasks_alone_are_an_answer(words: str, numbers: list[int]) -> None:
         (f"Here:\n```\n{ONE}\n```", ["f lines 1 to 2: no task", "f line 4: no task"]),
         (f"[\n{ONE}\n]", ["f line 1: begins a list", "f line 3: no task"]),
         ("```\n```", ["f: holds no task."]),
+        (f"```\n{ONE}\n{TWO}", ["f line 1: no task, but words: '```'"]),
     ],
 )
 def test_words_around_them_are_faults(words: str, told: list[str]) -> None:
