@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from spoold.client import submission
-from spoold.protocol import codec
+from spoold.protocol import codec, errand
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import BeatName
@@ -386,3 +386,14 @@ def test_what_is_plain_is_read_without_the_model() -> None:
     assert table.read({"types": {"Review": {}}}) is None
     assert basics.identity({"format": 1, "spool_id": "s", "claim": "link"}) is None
     assert basics.basics({"timeout": -1}) is None
+
+
+@pytest.mark.parametrize("model", ["anthropic/claude-5", "a:b", "--yolo", "", "a b", "é", "x" * 201])
+def test_a_model_with_other_signs_is_left_to_the_model_of_settings(model: str) -> None:
+    found = {"types": {"t": {"model": model}}}
+    assert table.read(found) is None
+    if errand.is_word(model):
+        assert codec.check_settings(found, "f").of("t").model == model
+    else:
+        with pytest.raises(BadFile, match="no name of a model"):
+            codec.check_settings(found, "f")

@@ -14,7 +14,9 @@ import typer
 from spoold.faces.cli.output import JsonOption, one_line, print_json, print_prose, print_table, sentence
 from spoold.faces.cli.session import session
 
-EPILOG = """Example: spool agents"""
+EPILOG = """Example: spool agents
+
+Example: spool doctor --agents --config worker.toml     (on the worker's machine: what is wrong, and its fix)"""
 
 
 def register(app: typer.Typer) -> None:
@@ -26,8 +28,7 @@ def agents(ctx: typer.Context, as_json: JsonOption = False) -> None:
     """List the agents that live workers offer.
 
     A worker offers those for which its configuration has a profile, [agents.NAME]. A reason is given for one that
-    takes no task now, such as a program that does not start or a quota that is used up. `spool doctor --agents` tells
-    more, on the worker's machine."""
+    takes no task now, such as a program that does not start or a quota that is used up."""
     with session(ctx).spool() as spool:
         found = spool.agents()
     if as_json:

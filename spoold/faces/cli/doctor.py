@@ -72,7 +72,7 @@ def doctor(
 
     Needs no spool, and disturbs none: no task is touched, no file is left. One machine can judge options, names,
     directories and speed. Only two machines can test whether both could claim one task: run it on both, --with 2.
-    With --agents, test instead whether the agents of a worker's file start here, in their sandboxes: run it as the
+    For agents it tests instead whether those of a worker's file start here, in their sandboxes: run that as the
     worker's user, with its environment.
 
     Exit code 0 when all is well, 1 when it is not, 124 when the other machines did not come.
