@@ -29,7 +29,9 @@ _NOT_SAVED, _ONLY_COPY = "not saved", "the only copy"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What became of a workspace: removed or not, and why. unsaved: the remote does not have all of it."""
+    """What became of a workspace: removed or not, and why. unsaved: the remote was not seen to have all
+    of it.
+    """
 
     folder: str
     task: str

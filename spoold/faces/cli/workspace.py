@@ -48,7 +48,7 @@ def workspace(words: Words, directory: Dir = None, keep: Keep = None, as_json: J
 
     `ls` lists them. `open TASK` prints the directory of the newest one of a task. `gc` pushes what killed attempts
     left, and then removes the workspaces that ended long enough ago and of which the remote has everything. Exit code
-    1 where work stays that the remote does not have."""
+    1 where one stays since the remote was not seen to have all of its work."""
     from spoold.agents.workspace.places import Places
     from spoold.protocol.errors import BadFile
 
@@ -101,7 +101,6 @@ def _collect(where: Places, keep_s: float | None, *, as_json: bool) -> None:
         if not judged:
             print_prose(f"no workspaces in {where.top}")
     if unsaved:
-        remark(
-            f"{amount(len(unsaved), 'workspace')} with work that the remote does not have: nothing of it is removed"
-        )
+        stay = "stays" if len(unsaved) == 1 else "stay"
+        remark(f"{amount(len(unsaved), 'workspace')} {stay}: the remote was not seen to have all of the work there")
         raise typer.Exit(UNSAVED)

@@ -73,12 +73,16 @@ def test_gc_fails_where_work_stays_that_the_remote_does_not_have(remote: Remote,
     away = remote.path.rename(tmp_path / "away.git")
     code, _, err = spool(host, "gc")
     assert (code, "kept edit: not saved: " in err) == (1, True)
-    assert "1 workspace with work that the remote does not have: nothing of it is removed" in err
+    assert "1 workspace stays: the remote was not seen to have all of the work there" in err
     code, out, _ = spool(host, "gc", "--json")
     assert (code, [(one["task"], one["unsaved"]) for one in json.loads(out)]) == (1, [("edit", True)])
     away.rename(remote.path)
     assert spool(host, "gc")[0] == 0
     assert "refs/spool/edit/1" in remote.refs()
+    away = remote.path.rename(tmp_path / "away.git")
+    assert spool(host, "gc", "--keep", "0s")[0] == 1, "what it has cannot be asked"
+    away.rename(remote.path)
+    assert "removed edit" in spool(host, "gc", "--keep", "0s")[2]
 
 
 @pytest.mark.parametrize("words", [("rm",), ("open",), ("ls", "edit"), ("ls", "--keep", "1h")])
