@@ -21,6 +21,7 @@ class Fleet:
     def __init__(self) -> None:
         self._able: list[Capabilities] = []
         self._unserved: dict[str, bool] = {}
+        self._nobody = False
         self._told: set[str] = set()
 
     def see(self, workers: list[Heartbeat]) -> bool:
@@ -31,6 +32,7 @@ class Fleet:
         # What a worker leaves to others for a while comes and goes, and is no matter of what it can run.
         told = [worker.capabilities for worker in workers if worker.capabilities is not None]
         able = [can.model_copy(update={"shuns": {}}) for can in told] if len(told) == len(workers) else []
+        self._nobody = not workers
         changed = able != self._able
         if changed:
             self._able = able
@@ -38,13 +40,19 @@ class Fleet:
         return changed
 
     def unserved(self, lane: str) -> bool:
-        """Whether workers are awake, and none of them can run a task of this lane."""
+        """Whether workers are awake, and none of them can run a task of this lane. While none is awake no task waits
+        for one: whichever comes first may be able to.
+        """
         if not self._able:
             return False
         if lane not in self._unserved:
             demand = parse_lane(lane)
             self._unserved[lane] = demand is not None and all(unfit(demand, can) for can in self._able)
         return self._unserved[lane]
+
+    def unservable(self, lane: str) -> bool:
+        """Whether no worker that is awake can run a task of this lane, for people: also while none is awake."""
+        return self.unserved(lane) or (self._nobody and parse_lane(lane) is not None)
 
     def tell(self, journal: Journal, stuck: Mapping[str, int]) -> dict[str, dict[str, dict[str, int]]]:
         """Return what the gate counts, for the snapshot: the lanes whose tasks wait for a worker. The journal notes

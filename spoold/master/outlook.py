@@ -26,7 +26,6 @@ from spoold.rules.gates.closing import closed_by
 from spoold.rules.gates.quota import closed_limit
 from spoold.rules.scheduling import breakers_seen
 from spoold.rules.scheduling.budgets_seen import picture_of
-from spoold.rules.scheduling.matching import unfit
 from spoold.rules.scheduling.resources import CLASS, LIMIT, RATE, TYPE, kind_counted, shares_of
 from spoold.rules.scheduling.shares import DEFAULT
 from spoold.store.store import stamp
@@ -132,17 +131,11 @@ def people(desk: Desk) -> dict[str, dict[str, Any]]:
     return {gate: numbers if any(numbers.values()) else {} for gate, numbers in found.items()}
 
 
-def unservable(desk: Desk, workers: list[Heartbeat]) -> dict[str, int]:
+def unservable(desk: Desk) -> dict[str, int]:
     """Return the lanes, of the first few, that no worker awake can serve, and how many tasks are waiting or ready."""
     counts = Counter(desk.backlog.per_lane())
     counts.update({lane: len(tasks) for lane, tasks in desk.view.ready.items() if tasks})
-    able = [worker.capabilities for worker in workers if worker.capabilities]
-    lanes = {name: parse_lane(name) for name in sorted(counts)[:LANES_JUDGED]}
-    return {
-        name: counts[name]
-        for name, lane in lanes.items()
-        if lane is not None and all(unfit(lane, can) for can in able)
-    }
+    return {name: counts[name] for name in sorted(counts)[:LANES_JUDGED] if desk.fleet.unservable(name)}
 
 
 def left(desk: Desk, counts: TaskCounts, workers: list[Heartbeat], stuck: dict[str, int]) -> Left:

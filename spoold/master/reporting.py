@@ -212,7 +212,7 @@ class Reporting:
         )
         counts, now = _counts(desk), desk.step.now.monotonic
         awake = self._see_workers(desk, workers, dead)
-        stuck = outlook.unservable(desk, awake)
+        stuck = outlook.unservable(desk)
         working = bool(counts.ready or counts.claimed)
         self._tally.ended(now, desk.report.endings)
         self._tally.rejected(now, desk.report.rejections)

@@ -21,26 +21,31 @@ def beat(node: str, labels: tuple[str, ...] | None = ()) -> Heartbeat:
 
 
 @pytest.mark.parametrize(
-    ("workers", "unserved"),
+    ("workers", "unserved", "unservable"),
     [
-        ([], False),
-        ([beat("w1")], True),
-        ([beat("w1"), beat("w2", ("gpu",))], False),
-        ([beat("w1"), beat("w2", None)], False),
+        ([], False, True),
+        ([beat("w1")], True, True),
+        ([beat("w1"), beat("w2", ("gpu",))], False, False),
+        ([beat("w1"), beat("w2", None)], False, False),
+        ([beat("w2", None)], False, False),
     ],
 )
 def test_a_lane_is_unserved_if_workers_are_awake_and_none_can_serve_it(
-    workers: list[Heartbeat], *, unserved: bool
+    workers: list[Heartbeat], *, unserved: bool, unservable: bool
 ) -> None:
+    """People are told that no worker can run its tasks also while none is awake; a mute one may run anything."""
     fleet = Fleet()
+    assert not fleet.unservable(LANE), "nothing is known yet"
     fleet.see(workers)
-    assert fleet.unserved(LANE) is unserved
+    assert (fleet.unserved(LANE), fleet.unservable(LANE)) == (unserved, unservable)
 
 
 def test_a_name_that_is_no_lane_is_not_judged() -> None:
     fleet = Fleet()
     fleet.see([beat("w1")])
     assert not fleet.unserved("no lane")
+    fleet.see([])
+    assert not fleet.unservable("no lane")
 
 
 def test_it_says_whether_anything_has_changed_and_judges_anew() -> None:
