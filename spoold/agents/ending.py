@@ -91,7 +91,7 @@ def _later(trouble: Trouble, limit: str, now: float, why: tuple[str, ...]) -> En
     rest_s = usual if trouble.until is None else min(max(trouble.until - now, LEAST_S), MOST_S)
     if trouble.fault == "rate" or not limit:
         return End("later", EXIT["later"], why, {"retry_after_s": round(rest_s, 3)})
-    until = datetime.fromtimestamp(now + rest_s, UTC).isoformat(timespec="seconds")
+    until = datetime.fromtimestamp(now + rest_s, UTC).isoformat(timespec="milliseconds")
     said: dict[str, Any] = {"limit": limit} if trouble.until is None else {"limit": limit, "until": until}
     return End("later", EXIT["later"], why, {"quota": said})
 

@@ -52,6 +52,10 @@ class Ends:
         self.wanted, self.unread, self.queue = True, False, deque(ends)
         self.saved()
 
+    def wait(self) -> None:
+        """Note that it is not known yet what the last checkpoint covers."""
+        self.unread = True
+
     def needs(self, task_key: str) -> bool:
         """Whether the records of the task must stay in results/: an end of it may be in no checkpoint."""
         return self.unread or task_key in self.unsaved

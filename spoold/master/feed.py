@@ -170,7 +170,7 @@ class Feed:
             patient = now - self._waits[1] < PATIENCE_S
             found = checkpoints.latest(fs, self._standing, faults, patient=patient)
         except checkpoints.Unreadable:
-            desk.ends.unread = True
+            desk.ends.wait()
             return False
         states = dict(found.states) if found is not None else {}
         for name, subscriber in self._subscribers.items():

@@ -131,6 +131,6 @@ def test_explain_and_ls_say_who_holds(led: Path) -> None:
     shown = spool(led, "explain", "wants").stdout
     assert "it waits for the lock read src/a, and src/** is held by task busy on w-0001" in shown
     assert "1 task in line" in shown
-    assert "it goes on when busy has ended" in shown
+    assert "it goes on when that task has ended" in shown
     assert "read src/a" in spool(led, "ls", "--long").stdout
     assert "wants" in spool(led, "locks").stdout

@@ -47,7 +47,7 @@ def test_twenty_commands_at_once_with_a_true_status_throughout(pool: Pool) -> No
         return status if status["tasks"]["claimed"] == TASKS else None
 
     status = wait_for(together, "all twenty run at once")
-    assert len(list(gates.glob("began.*"))) == TASKS
+    wait_for(lambda: len(list(gates.glob("began.*"))) == TASKS, "the shells of all have begun")
     assert sum(node["running"] for node in status["nodes"]) == TASKS
     assert status["workers"]["working"] == 3
     leader = pool.leader()

@@ -9,6 +9,7 @@ from typing import Any
 
 import psutil
 
+from tests.e2e.pool import wait_for
 from tools.laboratory.guests import Guest
 from tools.laboratory.network import Network
 
@@ -20,6 +21,7 @@ def test_a_process_that_has_the_number_of_one_that_was_seen_before_is_ended(tmp_
         try:
             remembered: Any = next(found for found in psutil.process_iter() if found.pid == process.pid)
             remembered._ident = (process.pid, -1.0)  # what psutil keeps of the one before
+            wait_for(lambda: guest.running, "its words can be read, which a process has only after its start")
             guest.kill()
             assert process.poll() is not None
         finally:

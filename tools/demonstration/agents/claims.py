@@ -110,8 +110,8 @@ def _quota(story: Story) -> Claim:
     return Claim(
         f"{amount(model.refusals, 'refusal')} for want of quota: {task}, which has no retries, began again {began} "
         f"(the quota was closed for {CLOSED_S} s)",
-        # Times are cut to whole seconds on their way.
-        outcomes == ["TRY_LATER", "COMPLETED"] and late_s is not None and late_s > CLOSED_S - 2,
+        # The model says for how many seconds more, in whole ones.
+        outcomes == ["TRY_LATER", "COMPLETED"] and late_s is not None and late_s > CLOSED_S - 1,
     )
 
 
