@@ -121,8 +121,8 @@ def _awaits_record(desk: Desk, trial: Trial) -> bool:
 
 
 def _is(trial: Trial, task_id: str, attempt: int) -> bool:
-    """Whether that attempt is the one that tries."""
-    task = trial.task
+    """Whether that attempt is the one that tries, or was asked to: its end may be listed before its start is."""
+    task = trial.task or trial.asked.task
     return task is not None and (key(task.id), task.attempt) == (key(task_id), attempt)
 
 
