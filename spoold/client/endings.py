@@ -13,7 +13,7 @@ from spoold.client.waiting import read_result
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile, NotFound
 from spoold.protocol.names import key, parse_log
-from spoold.protocol.result import Result, own_reason
+from spoold.protocol.result import Result, message_of
 from spoold.rules.answers.case import EndedAttempt
 from spoold.rules.answers.failed import began, silence, speaks
 from spoold.store.locate import Located
@@ -45,10 +45,8 @@ def last_words(store: Store, result: Result, *, archived: bool = False) -> str:
 
 def ended(result: Result) -> EndedAttempt:
     """Return an attempt that ended, as its result tells it."""
-    code, message = ("", "") if result.error is None else (str(result.error.code), result.error.message)
-    if result.error is not None and (reason := own_reason(result.output)):
-        message = f"{message} ({reason})" if message else reason
-    how = result.attempt, str(result.status), result.worker_id, result.completed_at, code, message
+    code = "" if result.error is None else str(result.error.code)
+    how = result.attempt, str(result.status), result.worker_id, result.completed_at, code, message_of(result)
     started = began(code, result.started_at)
     return EndedAttempt(*how, frozen_s=result.frozen_s or 0.0, started=started, wrote=bool(result.log))
 

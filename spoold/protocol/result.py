@@ -144,12 +144,17 @@ def own_reason(output: Any) -> str:
     return f"{code}: {reason}" if isinstance(code, str) else reason
 
 
-def why_ended(result: Result) -> str:
-    """Return why an attempt did not end well: the code, the message, and the reason that it gives by itself; '' for
-    one that did.
-    """
+def message_of(result: Result) -> str:
+    """Return the message of an attempt's error, with the reason that it gives by itself; '' for a success."""
     if result.error is None:
         return ""
     message, reason = result.error.message, own_reason(result.output)
-    said = f"{message} ({reason})" if message and reason else message or reason
+    return f"{message} ({reason})" if message and reason else message or reason
+
+
+def why_ended(result: Result) -> str:
+    """As `message_of`, with the code of the error before it."""
+    if result.error is None:
+        return ""
+    said = message_of(result)
     return f"{result.error.code}: {said}" if said else str(result.error.code)

@@ -104,20 +104,27 @@ def test_it_ends_well_and_says_so(tree: Path, scratch: Path) -> None:
     assert kept == ["cautions", "measure-001-a", "measure-002-b-c", "measure-003-b-no", "report", "twins"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_ended_in_the_middle_it_leaves_nothing_running(tree: Path, scratch: Path, number: int) -> None:
-    demo = start(scratch, str(tree))
+def end_in_the_middle(
+    demo: subprocess.Popen[str], begun: str, number: int, scratch: Path, within_s: float = WITHIN_S
+) -> None:
+    """End a demonstration by a signal once it has told a line with `begun`: nothing of it lives on."""
     assert demo.stdout is not None
-    assert any("tasks submitted" in line for line in demo.stdout)
+    assert any(begun in line for line in demo.stdout)
     processes = of(scratch)
     assert len(processes) > 3  # the demonstration does not count itself: a master, three workers, what they started
     demo.send_signal(number)
-    demo.communicate(timeout=WITHIN_S)
+    demo.communicate(timeout=within_s)
     assert demo.returncode == (130 if number == signal.SIGINT else -number)
-    psutil.wait_procs(processes, timeout=WITHIN_S)
+    psutil.wait_procs(processes, timeout=within_s)
     assert not of(scratch)
     if number == signal.SIGINT:
         assert not list(scratch.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_ended_in_the_middle_it_leaves_nothing_running(tree: Path, scratch: Path, number: int) -> None:
+    demo = start(scratch, str(tree))
+    end_in_the_middle(demo, "tasks submitted", number, scratch)
 
 
 @pytest.mark.parametrize(("make", "why"), [(False, "does not exist"), (True, "has no Python files")])

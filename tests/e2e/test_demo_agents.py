@@ -10,13 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from spoold.protocol.result import Result
 from spoold.protocol.settings import Settings
 from spoold.rules.entry import batch
-from tests.e2e.test_demo import of, scratch, start
+from tests.e2e.test_demo import end_in_the_middle, of, scratch, start
 from tools.demonstration.agents import installing
 from tools.demonstration.agents.claims import Story, prove
 from tools.demonstration.agents.installing import find
@@ -53,17 +52,7 @@ def test_it_ends_well_and_says_so(scratch: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_ended_in_the_middle_it_leaves_nothing_running(scratch: Path, number: int) -> None:
     demo = start(scratch, "agents", "--cli", "generic", "--edits", "4")
-    assert demo.stdout is not None
-    assert any("joined" in line for line in demo.stdout)
-    processes = of(scratch)
-    assert len(processes) > 3
-    demo.send_signal(number)
-    demo.communicate(timeout=WITHIN_S)
-    assert demo.returncode == (130 if number == signal.SIGINT else -number)
-    psutil.wait_procs(processes, timeout=WITHIN_S)
-    assert not of(scratch)
-    if number == signal.SIGINT:
-        assert not list(scratch.iterdir())
+    end_in_the_middle(demo, "joined", number, scratch, WITHIN_S)
 
 
 def test_a_number_of_edits_that_has_no_room_for_the_story_is_refused(scratch: Path) -> None:

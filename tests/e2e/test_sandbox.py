@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.agents.sandbox.stage import prepared_for_bwrap
+from tests.agents.sandbox.stage import prepared
 from tests.e2e.pool import SETTINGS, Pool, processes, wait_for
 
 PROGRAM = """
@@ -33,7 +33,7 @@ sys.exit(code)
 @pytest.fixture
 def pool(make_pool: Callable[..., Pool]) -> Iterator[Pool]:
     """A pool whose worker runs such programs."""
-    if reason := prepared_for_bwrap():
+    if reason := prepared("bwrap", "bubblewrap"):
         pytest.skip(reason)
     pool = make_pool(SETTINGS)
     pool.master()

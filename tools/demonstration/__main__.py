@@ -33,7 +33,7 @@ from tools.demonstration.dag import TWINS, NoSources, Sources, build, find_sourc
 from tools.demonstration.ledger import Attempt, read_attempts, timeline
 from tools.demonstration.proof import Claim, prove
 from tools.demonstration.screen import Screen
-from tools.demonstration.stage import perform, show, statuses, terminal
+from tools.demonstration.stage import judge, perform, statuses, terminal
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 FILES = 200
@@ -121,14 +121,7 @@ class Demonstration:
             Claim(f"fsck ends with status {fsck.returncode}", fsck.returncode == 0),
             Claim(f"{statuses(ended)} when asked to leave", not any(ended.values())),
         ]
-        for claim in claims:
-            show(console, claim.sentence, holds=claim.holds)
-        good = all(claim.holds for claim in claims)
-        verdict = "all claims hold" if good else "NOT ALL CLAIMS HOLD"
-        console.print(
-            f"\n{verdict}, after {took_s:.1f} s and {len(attempts)} attempts of {len(ids)} tasks", style="bold"
-        )
-        return good
+        return judge(console, claims, took_s, f"{len(attempts)} attempts of {len(ids)} tasks")
 
     def _look(self, spool: Spool) -> Snapshot:
         """How the cluster stands, as `spool status` has it."""

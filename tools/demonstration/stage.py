@@ -16,6 +16,7 @@ from rich.console import Console
 
 from spoold import SpoolError
 from tools.demonstration.cluster import Cluster, Trouble
+from tools.demonstration.proof import Claim
 
 WIDTH = 118
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -71,10 +72,15 @@ def perform(make: Callable[[], C], play: Callable[[C], bool], *, keep: bool) -> 
                 cluster.remove()
 
 
-def show(console: Console, sentence: str, *, holds: bool) -> None:
-    """Print a claim."""
-    mark, style = ("ok       ", "green") if holds else ("NOT TRUE ", "bold red")
-    console.print(f"{mark} {sentence}", style=style, markup=False)
+def judge(console: Console, claims: list[Claim], took_s: float, what: str) -> bool:
+    """Print the claims, and the verdict on what was played; returns whether all of them hold."""
+    for claim in claims:
+        mark, style = ("ok       ", "green") if claim.holds else ("NOT TRUE ", "bold red")
+        console.print(f"{mark} {claim.sentence}", style=style, markup=False)
+    good = all(claim.holds for claim in claims)
+    verdict = "all claims hold" if good else "NOT ALL CLAIMS HOLD"
+    console.print(f"\n{verdict}, after {took_s:.1f} s and {what}", style="bold", markup=False)
+    return good
 
 
 def statuses(ended: dict[str, int]) -> str:

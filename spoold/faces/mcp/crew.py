@@ -55,10 +55,14 @@ class Crew:
         self._hands = [hand for hand in self._hands if hand.process.poll() is None]
         return list(self._hands)
 
-    def start(self, count: int, kind: str, slots: int) -> list[Hand]:
-        """Start so many more. Errors: SpoolError, with none started, where that would be too many; OSError."""
+    def require(self) -> None:
+        """Errors: SpoolError where this server starts no workers."""
         if not self.most:
             raise SpoolError(OFF)
+
+    def start(self, count: int, kind: str, slots: int) -> list[Hand]:
+        """Start so many more. Errors: SpoolError, with none started, where that would be too many; OSError."""
+        self.require()
         here = len(self.living())
         if here + count > self.most:
             raise SpoolError(

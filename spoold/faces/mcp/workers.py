@@ -77,6 +77,7 @@ async def scale(session: Session, arguments: ScaleWorkers, notify: Notify) -> Sc
 
     def act() -> tuple[int, list[Hand]]:
         with session.crew.changing:
+            session.crew.require()
             staying, new = _staying(session, arguments.task_type), list[Hand]()
             if len(staying) > arguments.target:
                 _drain(session, staying, len(staying) - arguments.target)
@@ -84,8 +85,6 @@ async def scale(session: Session, arguments: ScaleWorkers, notify: Notify) -> Sc
                 back = _take_back(session, arguments.task_type, arguments.target - len(staying))
                 missing = arguments.target - len(staying) - back
                 new = session.crew.start(missing, arguments.task_type or "", arguments.slots) if missing else []
-            elif not session.crew.most:
-                session.crew.start(1, "", 1)  # says that this server starts none
             return arguments.target, new
 
     return await _scaled(session, act, arguments.timeout, notify)

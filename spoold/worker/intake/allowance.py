@@ -119,7 +119,7 @@ class Allowance:
     def lets_back(self, lane: Lane, others: Collection[Lane]) -> bool:
         """Whether a task that has lent its units may go on beside these; one that is alone always may."""
         for name, units in self.uses(lane).items():
-            limit, used = self._own(name), sum(self.uses(other).get(name, 0) for other in others)
+            limit, used = self._own(name), self._used(name, others)
             if limit is not None and limit.max is not None and used and used + units > limit.max:
                 return False
         return True
@@ -161,7 +161,7 @@ class Allowance:
         if not idle:
             return "its worker has no slot free for it"
         for name, units in self.uses(lane).items():
-            if not self.has_room(name, units, sum(self.uses(other).get(name, 0) for other in others)):
+            if not self.has_room(name, units, self._used(name, others)):
                 return f"its worker has nothing left of limit {name}"
         self.hear(control.list_requests(self._store.fs))
         return self.shut(lane)
@@ -227,6 +227,9 @@ class Allowance:
                     end = control.quota_end(self._store, request, end)
                 self._ends[request] = end
         return self._ends.get(request)
+
+    def _used(self, name: str, others: Collection[Lane]) -> int:
+        return sum(self.uses(other).get(name, 0) for other in others)
 
     def _own(self, name: str) -> LimitSettings | None:
         limit = self._store.settings.limits.get(name)

@@ -28,18 +28,18 @@ class Crowding:
 
     def take(self, lane: Lane) -> None:
         """Count a task that runs here, or is about to."""
-        if lane.run == "handler" and lane.type in self.bounds:
+        if self._most(lane) is not None:
             self._count[lane.type] += 1
 
     def lets(self, lane: Lane) -> bool:
         """Whether one more task of the lane may run."""
-        most = self.bounds.get(lane.type) if lane.run == "handler" else None
+        most = self._most(lane)
         return most is None or self._count[lane.type] < most
 
     def full(self, lane: Lane, others: Iterable[Lane]) -> bool:
         """Whether so many of these others are of its type that it may not run beside them."""
-        most = self.bounds.get(lane.type) if lane.run == "handler" else None
-        return most is not None and sum((one.run, one.type) == ("handler", lane.type) for one in others) >= most
+        most = self._most(lane)
+        return most is not None and sum((one.run, one.type) == (lane.run, lane.type) for one in others) >= most
 
     def shuns(self) -> dict[str, str]:
         """The types that are left to others for now, with the reason, by the count of the last step."""
@@ -48,3 +48,7 @@ class Crowding:
             for kind, count in self._count.items()
             if count >= self.bounds[kind]
         }
+
+    def _most(self, lane: Lane) -> int | None:
+        """Return how many tasks of the lane's type may run here; None for any number."""
+        return self.bounds.get(lane.type) if lane.run == "handler" else None

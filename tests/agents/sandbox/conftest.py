@@ -10,14 +10,14 @@ from collections.abc import Iterator
 import pytest
 
 from spoold.agents.sandbox.policy import Sandbox
-from tests.agents.sandbox.container import Container, prepared_for_podman
-from tests.agents.sandbox.stage import NOBODY, Stage, prepared_for_bwrap, runs_with_system_python
+from tests.agents.sandbox.container import PACKAGES, Container
+from tests.agents.sandbox.stage import NOBODY, Stage, prepared, runs_with_system_python
 
 
 @pytest.fixture(scope="session")
 def bubblewrap() -> None:
     """Bubblewrap, and what the scripts need."""
-    if reason := prepared_for_bwrap():
+    if reason := prepared("bwrap", "bubblewrap"):
         pytest.skip(reason)
     if not runs_with_system_python():
         pytest.skip("the scripts need /usr/bin/python3")
@@ -26,7 +26,7 @@ def bubblewrap() -> None:
 @pytest.fixture(scope="session")
 def container() -> Iterator[Container]:
     """Podman, and an image for it."""
-    if reason := prepared_for_podman():
+    if reason := prepared("podman", *PACKAGES):
         pytest.skip(reason)
     made = Container()
     try:

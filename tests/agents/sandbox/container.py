@@ -20,21 +20,6 @@ PACKAGES = ("podman", "runc")
 WITHIN_S = 120
 
 
-def prepared_for_podman() -> str:
-    """Install podman where that can be done; '' if it is there then, else why not."""
-    if shutil.which("podman"):
-        return ""
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        return "podman is not installed; as root on Debian: apt-get install podman runc"
-    environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    install = ["install", "-y", "-qq", "--no-install-recommends", *PACKAGES]
-    for command in (install, ["update", "-qq"], install):
-        subprocess.run(["apt-get", *command], env=environ, capture_output=True, check=False, timeout=300)
-        if shutil.which("podman"):
-            return ""
-    return "apt-get could not install podman"
-
-
 class Container:
     """A store with one image. environ: where podman finds it; shown: what else a container is to be shown."""
 

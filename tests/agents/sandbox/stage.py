@@ -19,22 +19,19 @@ KEY = "-----a private key, not really-----"
 NOBODY = 65534
 
 
-def prepared_for_bwrap() -> str:
-    """Install bubblewrap where that can be done; '' if it is there then, else why not."""
-    if shutil.which("bwrap"):
+def prepared(program: str, *packages: str) -> str:
+    """Install a program where that can be done; '' if it is there then, else why not."""
+    if shutil.which(program):
         return ""
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        return "bubblewrap is not installed; as root on Debian: apt-get install bubblewrap"
-    for command in (
-        ["install", "-y", "-qq", "bubblewrap"],
-        ["update", "-qq"],
-        ["install", "-y", "-qq", "bubblewrap"],
-    ):
-        environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        return f"{program} is not installed; as root on Debian: apt-get install {' '.join(packages)}"
+    environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    install = ["install", "-y", "-qq", "--no-install-recommends", *packages]
+    for command in (install, ["update", "-qq"], install):
         subprocess.run(["apt-get", *command], env=environ, capture_output=True, check=False, timeout=300)
-        if shutil.which("bwrap"):
+        if shutil.which(program):
             return ""
-    return "apt-get could not install bubblewrap"
+    return f"apt-get could not install {' '.join(packages)}"
 
 
 class Stage:

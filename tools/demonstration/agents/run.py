@@ -39,7 +39,7 @@ from tools.demonstration.cluster import LAPTOPS, Trouble, laptop_of
 from tools.demonstration.ledger import read_attempts
 from tools.demonstration.proof import Claim
 from tools.demonstration.screen import Screen
-from tools.demonstration.stage import perform, show, statuses, terminal
+from tools.demonstration.stage import judge, perform, statuses, terminal
 
 EDITS, EDITS_MAX = 12, 90
 PLAN = "demo"
@@ -139,13 +139,8 @@ class Demonstration:
             Claim(f"fsck ends with status {fsck.returncode}", fsck.returncode == 0),
             Claim(f"{statuses(left)} when asked to leave", not any(left.values())),
         ]
-        for claim in claims:
-            show(console, claim.sentence, holds=claim.holds)
-        good = all(claim.holds for claim in claims)
-        verdict = "all claims hold" if good else "NOT ALL CLAIMS HOLD"
         many = f"{len(story.attempts)} attempts of {len(story.results)} tasks by {self.cli.said}"
-        console.print(f"\n{verdict}, after {took_s:.1f} s and {many}", style="bold", markup=False)
-        return good
+        return judge(console, claims, took_s, many)
 
     def _await(self, what: str, within_s: float, condition: Callable[[], bool]) -> None:
         until = time.monotonic() + within_s
