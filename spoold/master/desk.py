@@ -70,11 +70,9 @@ class Desk:
 
     ledger: the records of earlier attempts, if this step asked for them. recorded: results, by name, that this leader
     wrote for moves that it has not made. damaged: tokens that could not be read, and since when (monotonic, s), over
-    all epochs. request_ends: when requests end by themselves (s since 1970, the pool's clock), as `endings` read
-    them. book: what the budgets have spent and reserved; breakers: the failures in a row, by type. ruled_by: the
-    settings by which waiting tasks are grouped.
-    breathe: call it between one item and the next of a long loop, to keep the token of leadership; it raises OSError,
-    DoorShut.
+    all epochs. request_ends: when requests end by themselves (s since 1970, the pool's clock). book: what the budgets
+    have spent and reserved; breakers: the failures in a row, by type. ruled_by: what groups waiting tasks.
+    breathe: call it between the items of a long loop, to keep the token of leadership; it raises OSError, DoorShut.
     """
 
     store: Store
@@ -228,14 +226,18 @@ class Desk:
             self.report.notice(refusal(self.store.fs, f"task {task_id}", moved))
         return bool(moved)
 
-    def record(self, name: TaskName, error: Error, status: Status, ran: Ran | None = None) -> EndedName:
+    def record(self, src: str, name: TaskName, said: tuple[Status, Error], ran: Ran | None) -> EndedName | None:
         """Write the leader's own result for an attempt that no worker can report; only once. Errors: OSError.
 
-        It is written anew if the move that it was for was not made, and another move follows now.
+        It is written anew if the move that it was for was not made, and another move follows now. None: it was made
+        after all, for the task has left src.
         ran: when a dead worker's attempt began, and for how long (s) it ran, as far as that was seen.
         """
+        status, error = said
         ended = name.ended(skipper(self.store.writer) if status is Status.SKIPPED else self.store.writer)
-        if self.recorded.get(ended.encode()) != (status, error):
+        if (before := self.recorded.get(ended.encode())) != said:
+            if before is not None and not absence.stands(self.store.fs, src):
+                return None
             lane, rejected = self.learned.lanes.get(key(name.id), ""), error.code is Code.REJECTED
             result = Result(
                 task_id=name.id,
@@ -254,11 +256,11 @@ class Desk:
             )
             if name.attempt > 1:
                 self.ledger = self.ledger or Ledger(self.store.fs)
-                own, before = total_of([result]), self.ledger.total_before(name.id, name.attempt)
-                result = result.model_copy(update={"total": plus(before, own) if before and own else own})
+                own, earlier = total_of([result]), self.ledger.total_before(name.id, name.attempt)
+                result = result.model_copy(update={"total": plus(earlier, own) if earlier and own else own})
             path, data = layout.join(layout.RESULTS, ended.encode()), codec.dump(result)
             self.report.notice(*write_record(self.store, path, data, durable=self.store.durable))
-            self.recorded[ended.encode()] = (status, error)
+            self.recorded[ended.encode()] = said
         return ended
 
     def fail(self, place: Place, name: TaskName, error: Error, status: Status, ran: Ran | None = None) -> bool:
@@ -267,12 +269,13 @@ class Desk:
         ran: as `record`.
         """
         try:
-            ended = self.record(name, error, status, ran)
+            ended = self.record(place.path, name, (status, error), ran)
         except OSError as trouble:
             self.tell(place.path, trouble)
             return False
-        moved = self.store.move(Mover.LEADER, "FAILED", place.path, layout.join(layout.FAILED, ended.encode()))
-        if not self.went(moved, name.id):
+        dst = layout.join(layout.FAILED, ended.encode()) if ended else ""
+        moved = self.store.move(Mover.LEADER, "FAILED", place.path, dst) if ended else Moved(Fate.LOST)
+        if ended is None or not self.went(moved, name.id):
             if moved.fate is Fate.LOST and key(name.id) in self.backlog:
                 self.doubt(key(name.id))
             return False

@@ -87,6 +87,7 @@ class Master:
         report = Reporting(self._snapshots)
         books = self._feed, self._budgets, self._breakers
         self._duties = Duties(self.leadership, self.host, self._relist, report, *books)
+        self._doors_at: float | None = None
         self._relist_at: float | None = None
 
     @property
@@ -176,7 +177,7 @@ class Master:
         takeover.take_over(desk)
         placing.reject_copies(desk)
         # The leader before may have made one last move after this: list waiting/ again once its lease is over.
-        self._relist_at = now.monotonic + beat.dead_after_s
+        self._doors_at = self._relist_at = now.monotonic + beat.dead_after_s
         self._journal.note("LEADING", holder=self.store.writer, waiting=len(desk.backlog))
         self._desk = desk
         return desk
@@ -228,14 +229,16 @@ class Master:
         return LeaderStep(step.busy, now if left else due, leading=True, rest_s=rest_s)
 
     def _relist(self, desk: Desk) -> None:
-        if self._relist_at is not None and desk.step.now.monotonic >= self._relist_at:
+        now = desk.step.now.monotonic
+        if self._doors_at is not None and now >= self._doors_at:
             self._restore()
             doors.shut_others(desk)
             doors.look_behind(desk)
+            self._doors_at = now + relisting.EVERY_S
+        if self._relist_at is not None and now >= self._relist_at:
             relisting.relist(desk)
             placing.reject_copies(desk)
-            spent_s = self.store.clock.monotonic() - desk.step.now.monotonic
-            self._relist_at = desk.step.now.monotonic + max(relisting.EVERY_S, spent_s / relisting.SHARE)
+            self._relist_at = now + relisting.rest_s(self.store.clock.monotonic() - now)
 
     def _breathe(self) -> None:
         """Renew token and beat within a long step. Errors: OSError, DoorShut when this master no longer leads."""

@@ -181,10 +181,12 @@ def _take_back(desk: Desk, place: Place, name: TaskName, worker: str, ran: Ran |
         return
     assert verdict.error is not None
     try:
-        recorded = desk.record(name, verdict.error, outcome.status, ran)
+        recorded = desk.record(place.path, name, (outcome.status, verdict.error), ran)
     except OSError as error:
         desk.tell(place.path, error)
         return
+    if recorded is None:
+        return  # the next step lists where it is
     back = layout.join(layout.RETURNED, verdict.name.encode_returned(desk.store.writer))
     if desk.went(desk.store.move(Mover.LEADER, "RETURNED", place.path, back), name.id):
         desk.recorded.pop(recorded.encode(), None)

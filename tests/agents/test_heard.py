@@ -113,7 +113,7 @@ def test_what_stands_in_the_way(said: list[Event], turn: Turn, ended: Trouble | 
     ("trouble", "limit", "code", "more"),
     [
         (replace(QUOTA, until=None), "a", 75, {"quota": {"limit": "a"}}),
-        (replace(QUOTA, until=160.0), "a", 75, {"quota": {"limit": "a", "until": "1970-01-01T00:02:40+00:00"}}),
+        (replace(QUOTA, until=160.0), "a", 75, {"quota": {"limit": "a", "until": "1970-01-01T00:02:40.000+00:00"}}),
         (replace(QUOTA, until=160.0), "", 75, {"retry_after_s": 60.0}),
         (replace(QUOTA, until=None), "", 75, {"retry_after_s": 300.0}),
         (replace(QUOTA, until=3.0), "", 75, {"retry_after_s": 5.0}),

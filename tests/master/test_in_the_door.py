@@ -8,6 +8,8 @@ import pytest
 from spoold.client.fsck import check
 from spoold.client.inquiry import explain
 from spoold.client.status import status
+from spoold.master import relisting
+from spoold.master.desk import Desk
 from spoold.store.store import Store, open_store
 from spoold.system.host import FakeHost
 from tests.support.cluster import Cluster
@@ -199,3 +201,32 @@ def test_fsck_does_not_say_that_a_leader_finishes_what_is_no_file(kind: str) -> 
     assert (found.severity, found.paths) == ("warning", (f"{door(made)}/{NAMES[0]}",))
     assert found.problem.startswith("no drop: not a regular file but a")
     assert found.mend == "a leader rejects it, or move it"
+
+
+def test_what_comes_in_late_is_seen_also_after_a_listing_that_took_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A share that stood still while waiting/ was listed says nothing about the next listing."""
+    made = Cluster("[heartbeat]\ninterval_s = 1\nmisses = 2\n", remote=True)
+    made.master("m1")
+    made.settle()
+    relist = relisting.relist
+
+    def stands_still(desk: Desk) -> None:
+        made.pass_time(1.5)
+        relist(desk)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(relisting, "relist", stands_still)
+        made.advance(20)
+    fs, drop = made.nodes["m1"].fs, "hbv60kgwdt.named.json"
+    fs.fail("rename", f"pending/{drop}", errno.EIO, "late")
+    made.submit(drop, '{"id": "named", "command": ["work"]}')
+    while not fs.waiting:
+        made.advance(1)
+    fs.hang("read", f"pending/{drop}", fs.deliver)  # it had just listed its door
+    made.advance(40)
+    assert admitted(made) == 1
+
+
+@pytest.mark.parametrize(("spent_s", "rest_s"), [(0.0, 30.0), (1.0, 100.0), (14.0, 600.0)])
+def test_a_listing_takes_a_share_of_the_time_but_is_never_put_off_for_hours(spent_s: float, rest_s: float) -> None:
+    assert relisting.rest_s(spent_s) == rest_s

@@ -2,6 +2,7 @@
 
 import errno
 import json
+from typing import Literal
 
 import pytest
 
@@ -272,6 +273,25 @@ def test_a_cancel_that_could_not_be_carried_out_stands() -> None:
     made.settle()
     assert made.state("b") == "failed"
     assert made.fs.list("control") == []
+
+
+@pytest.mark.parametrize("how", ["done", "refused"])
+def test_a_record_is_not_replaced_once_the_move_was_made_that_it_is_for(how: Literal["done", "refused"]) -> None:
+    """What depends on a cancelled task is to fail in the same step: what was committed keeps its record."""
+    made = cluster("busy", "z")
+    made.submit("a.json", json.dumps({"id": "a", "command": ["work"], "dependencies": ["z"]}))
+    made.settle()
+    ask(made, "cancel", "a")
+    ask(made, "cancel", "z")
+    fs = made.nodes["m1"].fs
+    fs.fail("rename", "waiting/", errno.EIO, how)
+    fs.fail("list", "waiting/", errno.EIO)
+    made.step("m1")
+    made.settle()
+    token = made.find("a")
+    assert (token.state, made.state("z")) == ("failed", "failed")
+    assert token.result is not None
+    assert token.result["error"]["code"] == ("CANCELLED" if how == "done" else "DEPENDENCY_FAILED")
 
 
 def test_resume_of_one_type_lifts_that_pause_alone_and_resume_all_lifts_everything() -> None:
