@@ -69,8 +69,10 @@ def test_what_only_the_file_says_is_set_all_the_same(root: Path, run: Run) -> No
     assert run("config", "set", "limits.api.max", "5").lines[0].startswith("change 1.")
     assert run("config", "set", "limits.api.max", "5").lines == nothing
     assert run("config", "unset", "limits.api.max").lines[0].startswith("change 2."), "the file may be edited later"
-    assert run("config", "unset", "limits.api.max").lines == nothing
+    assert run("config", "unset", "limits.api.max").lines == nothing, "the file says it"
     assert run("config", "unset", "retry.max", "limits").lines == nothing
+    assert run("config", "unset", "retry.max").lines == nothing
+    assert run("config", "unset", "limits.apy").lines == ["nothing to change: limits.apy is not set"]
     (root / "spool.toml").write_text("[limits.api]\nmax = 4\n")
     [shown] = [line for line in run("config", "show", "limits").lines if line.startswith("limits.api.max")]
     assert shown.split()[1:] == ["4", "spool.toml"]

@@ -2,7 +2,7 @@
 
 Laws: so many failures in a row open the breaker; while the checkpoints of a leader show it open, that leader has
 sent one task of the type at a time, until the first has succeeded; after one that it sent has failed, it sends no
-other for `open_s`; attempts that say nothing count nowhere; no failure counts twice.
+other for `open_s`, which ends at a date; attempts that say nothing count nowhere; no failure counts twice.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class BreakerLaws(Laws):
         self.sent[mine, name.attempt] = self.term, now
         if self.well or self.opened == float("inf"):
             return
-        if now < self.put_off.get(self.term, 0.0):
+        if now < self.put_off.get(self.term, 0.0) and self.one_date:
             raise Broken(f"breaker: {name.id} is made ready at {now:.3f} s, and the last one that tried has failed")
         tried = [task for task, number in self.sent if task != mine and self._tries(task, number)]
         if tried:

@@ -44,7 +44,7 @@ class Asked:
 class Laws:
     """Polling at every change. limits: how many of a type may be claimed at once; by_lock: the spool claims by lock.
 
-    able: the machine that has every program, '' where none is sure to take tasks.
+    able: the machine that has every program, '' where none is sure to take tasks. one_date: the pool's never changes.
     """
 
     scheduler: Scheduler
@@ -59,6 +59,7 @@ class Laws:
     counts: Counter[str] = field(default_factory=Counter)
     moves: int = 0
     able: str = ""
+    one_date: bool = True
     check_locks: Callable[[Laws, Asked], None] = lambda laws, asked: None
     since: dict[str, float] = field(default_factory=dict)
     journals: Journals = field(default_factory=Journals)

@@ -101,10 +101,11 @@ class Universe:
         self.deciders = [
             Decider(self.scheduler, self.server, self.weather, self.laws, n) for n in range(deciders.DECIDERS)
         ]
-        self.client.timely = "clock" not in self.weather.blows and self._disagree()
+        self.laws.one_date = "clock" not in self.weather.blows and self._disagree()
+        self.client.timely = self.laws.one_date
 
     def _disagree(self) -> bool:
-        """Whether each machine has a date of its own: two that agree would outvote the server."""
+        """Whether each machine has a date of its own: two that agree outvote the server until one of them goes."""
         skews = sorted([0.0, *(machine.clocks.skew for machine in self.machines)])
         return all(later - earlier > 2 * EQUAL_S for earlier, later in pairwise(skews))
 

@@ -164,11 +164,18 @@ def _change(ctx: typer.Context, action: str, words: list[str], reason: str, wait
             holds = f"{key} is not set" if now is None else f"{key} = {_toml(now)}"
             print_line(f"{holds} (was {'not set' if was is None else _toml(was)})")
     else:
-        print_line("nothing to change: the settings are so already")
+        print_line(f"nothing to change: {_unset(unset, before)}")
     if revision and not wait:
         remark(f"nodes go by it within {within_s:g} s; `spool config show` says which do")
     if wait and revision:
         _tell(holders, late, within_s)
+
+
+def _unset(unset: list[str], before: Iterable[Setting]) -> str:
+    """Say why there is nothing to change. unset: the keys that were to be unset; none when some were to be set."""
+    known = {each.key for each in before}
+    strange = [key for key in unset if not any(f"{one}.".startswith(f"{key}.") for one in known)]
+    return f"{strange[0]} is not set" if strange and len(unset) == 1 else "the settings are so already"
 
 
 def _tell(holders: list[Holder], late: list[Holder], within_s: float) -> None:
