@@ -46,7 +46,7 @@ class Breakers:
             feed.join(desk, self)
         self.book.reading = bool(self._rules) and not feed.caught_up(desk)
         for kind, row in list(self.book.rows.items()):
-            self._put(kind, row.under(self._rules.get(kind)))
+            self._put(kind, row.under(self._rules.get(kind), self._wall()))
 
     def take(self, attempt: EndedAttempt) -> None:
         """Take in one attempt."""

@@ -50,10 +50,17 @@ def test_the_one_that_tries_closes_it_or_opens_it_anew() -> None:
 
 def test_a_rule_that_allows_more_failures_than_there_were_closes_it() -> None:
     opened = row_after(False, False, False)
-    assert opened.under(BreakerSettings(failures=4)) is CLOSED
-    assert opened.under(RULE) is opened
-    assert opened.under(None) is CLOSED
-    assert Row(1, None, "a.1").under(RULE) == Row(1, None, "a.1")
+    assert opened.under(BreakerSettings(failures=4), NOW + 5) is CLOSED
+    assert opened.under(RULE, NOW + 5) is opened
+    assert opened.under(None, NOW + 5) is CLOSED
+    assert Row(1, None, "a.1").under(RULE, NOW) == Row(1, None, "a.1")
+
+
+def test_none_is_open_for_longer_than_the_setting_says_though_the_date_goes_back() -> None:
+    opened = row_after(False, False, False)
+    assert opened.under(RULE, NOW - 7200).until == NOW - 7200 + 60
+    assert opened.under(BreakerSettings(failures=3, open_s=5), NOW + 2).until == NOW + 2 + 5
+    assert opened.under(RULE, NOW + 7200) is opened
 
 
 @pytest.mark.parametrize("code", sorted(Code))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spoold.protocol.result import Code, Status
@@ -42,9 +42,14 @@ class Row:
         opens = self.until is not None or failures >= rule.failures
         return Row(failures, now + rule.open_s if opens else None, last)
 
-    def under(self, rule: BreakerSettings | None) -> Row:
-        """The row once this is the rule: a breaker that allows more failures than there were is closed."""
-        return CLOSED if rule is None or (self.until is not None and self.failures < rule.failures) else self
+    def under(self, rule: BreakerSettings | None, now: float) -> Row:
+        """The row once this is the rule: a breaker that allows more failures than there were is closed, and none is
+        open for more than `open_s` from now, though the clock was set back.
+        """
+        if rule is None or (self.until is not None and self.failures < rule.failures):
+            return CLOSED
+        over = self.until is not None and self.until > now + rule.open_s
+        return replace(self, until=now + rule.open_s) if over else self
 
 
 CLOSED = Row()

@@ -52,7 +52,7 @@ class Breaking:
         """Return the types that this worker leaves to others now, as `matching.shuns` reads it, with the reason."""
         now = self._store.clock.monotonic()
         for kind, row in list(self._rows.items()):
-            self._put(kind, row, row.under(self._store.settings.of(kind).breaker))
+            self._put(kind, row, row.under(self._store.settings.of(kind).breaker, now))
         return {
             f"{TYPE}{kind}": f"{amount(row.failures, 'failure')} in a row here, last: {row.last}; it takes one again "
             f"at {stamp(self._store.common.wall() + row.until - now)}"
