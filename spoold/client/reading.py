@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -20,6 +21,7 @@ import orjson
 from spoold.client.connection import Connection
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
+from spoold.protocol.names import key
 
 if TYPE_CHECKING:
     from spoold.client.agents import Offered, Served
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from spoold.protocol.event import Event
     from spoold.protocol.snapshot import Snapshot as Status
     from spoold.rules.answers.case import Explanation
+    from spoold.rules.answers.story import Chapter
     from spoold.store.locate import Located
 
 T = TypeVar("T")
@@ -180,18 +183,37 @@ class Reading(Connection):
             found = reader.read()
         return Page(found, orjson.dumps(reader.offsets).decode())
 
-    def iter_events(self, *, follow: bool = False, sleep: Callable[[float], None] = time.sleep) -> Iterator[Event]:
-        """Yield all events so far, by their writers' clocks; with follow, then new ones, until `sleep` raises."""
-        from spoold.store.journal import Reader
+    def iter_events(
+        self,
+        *,
+        follow: bool = False,
+        task: str = "",
+        since: datetime | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> Iterator[Event]:
+        """Yield all events so far, by their writers' clocks; with follow, then new ones, until `sleep` raises.
 
-        reader = Reader(self.store.fs)
+        task: only those of the task with this id; since: only those that are not older, as far as their stamps tell.
+        """
+        from spoold.store.journal import Reader, is_older
+
+        reader = Reader(self.store.fs, about=task)
         while True:
             with self.reaching():
                 events = reader.read()
-            yield from events
+            for event in events:
+                if (not task or key(event.task or "") == key(task)) and not (since and is_older(event, since)):
+                    yield event
             if not follow:
                 return
             sleep(EVENTS_EVERY_S)
+
+    def history(self, task_id: str) -> tuple[Located, list[Chapter]]:
+        """Return a task, and everything that happened to it, in its order. Errors: NotFound."""
+        from spoold.client.history import history
+
+        with self.reaching():
+            return history(self.store, task_id)
 
     def watch(
         self, *, every_s: float = WATCH_EVERY_S, sleep: Callable[[float], None] = time.sleep

@@ -89,6 +89,7 @@ class Master:
         self._duties = Duties(self.leadership, self.host, self._relist, report, *books)
         self._doors_at: float | None = None
         self._relist_at: float | None = None
+        self._relisted_s = 0.0
 
     @property
     def leading(self) -> bool:
@@ -238,7 +239,8 @@ class Master:
         if self._relist_at is not None and now >= self._relist_at:
             relisting.relist(desk)
             placing.reject_copies(desk)
-            self._relist_at = now + relisting.rest_s(self.store.clock.monotonic() - now)
+            before_s, self._relisted_s = self._relisted_s, self.store.clock.monotonic() - now
+            self._relist_at = now + relisting.rest_s(self._relisted_s, before_s)
 
     def _breathe(self) -> None:
         """Renew token and beat within a long step. Errors: OSError, DoorShut when this master no longer leads."""

@@ -21,9 +21,8 @@ from spoold.rules.scheduling.entry import Entry
 from spoold.store.absence import names_in, stands
 from spoold.store.lane_moves import list_lanes
 
-# waiting/ is listed anew this often (s), but not for more than this share of the leader's time, unless that would let
-# it rest for longer than so long (s): a share that fell silent meanwhile says nothing about the next listing.
-EVERY_S, SHARE, MOST_S = 30.0, 0.01, 600.0
+# waiting/ is listed anew this often (s), but never for more than this share of the leader's time.
+EVERY_S, SHARE = 30.0, 0.01
 VANISHED_AFTER = 3
 # After so many names of a long listing, the leader renews its token and its beat.
 BREATHE_EVERY = 10_000
@@ -32,9 +31,11 @@ BREATHE_EVERY = 10_000
 Waiting = dict[str, set[str]]
 
 
-def rest_s(spent_s: float) -> float:
-    """How long to wait (s) from the beginning of a listing that took so long to the next one."""
-    return max(EVERY_S, min(spent_s / SHARE, MOST_S))
+def rest_s(spent_s: float, before_s: float) -> float:
+    """How long to wait (s) from the beginning of a listing to the next one. spent_s: how long it took; before_s: how
+    long the one before it took. The shorter counts: a share that fell silent says nothing about the next listing.
+    """
+    return max(EVERY_S, min(spent_s, before_s) / SHARE)
 
 
 def list_waiting(desk: Desk) -> Waiting:

@@ -35,3 +35,8 @@ def length(seconds: float) -> str:
             rest = whole % size // smaller
             return f"{whole // size:,} {unit}{f' {rest} {sub}' if rest else ''}"
     return f"{whole} s"
+
+
+def precise(seconds: float) -> str:
+    """A length of time as `length`, a short one with its tenths."""
+    return f"{seconds:.1f} s" if 0 <= seconds < 10 else length(seconds)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -93,11 +94,13 @@ class Journal:
 class Reader:
     """Follows all journals of a spool; each `read` returns the events since the last one.
 
-    offsets: how much (bytes) of each file was read; None: start at the beginning.
+    offsets: how much (bytes) of each file was read; None: start at the beginning. about: an id that a line must
+    contain to be parsed at all, '' for every line.
     """
 
-    def __init__(self, fs: FileSystem, offsets: Mapping[str, int] | None = None) -> None:
+    def __init__(self, fs: FileSystem, offsets: Mapping[str, int] | None = None, *, about: str = "") -> None:
         self._fs = fs
+        self._about = about.lower().encode()
         self.offsets: dict[str, int] = dict(offsets or {})
 
     def read(self) -> list[Event]:
@@ -117,12 +120,23 @@ class Reader:
                 continue
             end = data.rfind(b"\n") + 1
             self.offsets[name] = start + end
-            events.extend(_parse(data[:end]))
+            events.extend(_parse(data[:end], self._about))
         return sorted(events, key=lambda event: (event.at, event.writer, event.seq))
 
 
-def _parse(data: bytes) -> Iterator[Event]:
+def is_older(event: Event, moment: datetime) -> bool:
+    """Whether the stamp of an event says that it is older; one without a stamp is not."""
+    try:
+        at = datetime.fromisoformat(event.at)
+    except ValueError:
+        return False
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)) < moment
+
+
+def _parse(data: bytes, about: bytes) -> Iterator[Event]:
     for line in dict.fromkeys(data.splitlines()):
+        if about and about not in line.lower():
+            continue
         try:
             yield Event.model_validate(orjson.loads(line))
         except ValueError:

@@ -29,6 +29,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "wait": ("wait", "known", "--timeout", "0.1"),
     "cancel": ("cancel", "known"),
     "retry": ("retry", "known"),
+    "history": ("history", "known"),
     "events": ("events",),
     "workers": ("workers",),
     "drain": ("drain", "--all"),

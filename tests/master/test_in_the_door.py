@@ -227,6 +227,10 @@ def test_what_comes_in_late_is_seen_also_after_a_listing_that_took_long(monkeypa
     assert admitted(made) == 1
 
 
-@pytest.mark.parametrize(("spent_s", "rest_s"), [(0.0, 30.0), (1.0, 100.0), (14.0, 600.0)])
-def test_a_listing_takes_a_share_of_the_time_but_is_never_put_off_for_hours(spent_s: float, rest_s: float) -> None:
-    assert relisting.rest_s(spent_s) == rest_s
+@pytest.mark.parametrize(
+    ("spent_s", "before_s", "rest_s"), [(0.0, 0.0, 30.0), (1.0, 1.5, 100.0), (180.0, 1.0, 100.0), (9.0, 0.0, 30.0)]
+)
+def test_a_listing_takes_a_share_of_the_time_by_the_shorter_of_two(
+    spent_s: float, before_s: float, rest_s: float
+) -> None:
+    assert relisting.rest_s(spent_s, before_s) == rest_s

@@ -46,6 +46,7 @@ VERBS = {
     "reject": "asks",
     "ask": "ask",
     "checkpoint": "checkpoint",
+    "history": "history",
     "events": "events",
     "workers": "workers",
     "drain": "drain",

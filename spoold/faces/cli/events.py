@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spoold.faces.cli import completing, output, streams
+from spoold.faces.cli import completing, output, streams, values
 from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
     from spoold.protocol.event import Event
 
 EPILOG = """Example: spool events -f
+
+Example: spool events --since 10m
 
 Example: spool events --task review-3f9a --json"""
 
@@ -34,15 +36,18 @@ def events(
         str | None,
         typer.Option("--task", metavar="ID", help="Only the events of this task.", autocompletion=completing.ids),
     ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Only newer ones: 90s, 2h, 1d ago, or a moment with its zone."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
 ) -> None:
     """Print the events.
 
-    All journals together, by the clocks of their writers."""
+    All journals together, by the clocks of their writers. `spool history` tells those of one task as a story."""
+    begin = values.past(since, "--since") if since is not None else None
     with session(ctx).spool() as spool:
-        for event in spool.iter_events(follow=follow, sleep=streams.sleep):
-            if task is not None and (event.task or "").lower() != task.lower():
-                continue
+        for event in spool.iter_events(follow=follow, task=task or "", since=begin, sleep=streams.sleep):
             if as_json:
                 output.print_json(event.model_dump(mode="json", exclude_none=True), compact=True)
             else:

@@ -14,7 +14,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from spoold.protocol import codec
@@ -44,6 +44,18 @@ def moment(text: str, option: str) -> datetime:
         if found.utcoffset() is not None:
             return found
     raise BadFile(option, "", f"{text!r} is no moment with a zone.", "write it as in 2026-01-31T18:00:00Z.")
+
+
+def past(text: str, option: str) -> datetime:
+    """Return '90s' or '2h' as the moment so long ago, and a moment as `moment` does. Errors: BadFile."""
+    if _DURATION.fullmatch(text.strip().lower()):
+        with suppress(OverflowError):
+            return datetime.now(UTC) - timedelta(seconds=duration(text, option))
+    try:
+        return moment(text, option)
+    except BadFile as error:
+        mend = "write how long ago, such as 90s, 5m, 2h, 1d, or a moment as in 2026-01-31T18:00:00Z."
+        raise BadFile(option, "", f"{text!r} is no time.", mend) from error
 
 
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:

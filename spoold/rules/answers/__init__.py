@@ -5,6 +5,7 @@
     failed      why it failed, and what would help
     takers      the workers' side of that: which of them could take it
     starters    the command that starts a worker which could
+    story       everything that happened to one task, in words
     selection   which tasks are meant by state, type and batch
 
 Law: pure; an answer comes from the rules that decide, never from a copy of them.

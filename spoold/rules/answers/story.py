@@ -1,0 +1,147 @@
+"""The story of one task: each event of it as a sentence, and from its results what the journals have lost.
+
+Law: journals are for people, and no state is derived from them. The attempts are told in their order, and within one
+its moves in theirs, whatever the clocks of the writers say. An attempt whose end stands in no journal is told from
+its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from spoold.protocol.amount import precise
+from spoold.protocol.event import Event
+from spoold.protocol.names import key
+from spoold.protocol.result import Result, Status, message_of
+
+# How an attempt ends, and ENDED for one of which only its result tells.
+ENDS = {
+    "COMPLETED": "completed",
+    "FAILED": "failed",
+    "SKIPPED": "skipped",
+    "RETURNED": "attempt {attempt} ended without success",
+    "ENDED": "attempt {attempt} ended without success",
+}
+# The order of the moves within one attempt. What is not here stands where its time puts it.
+_PHASES = {"ADMITTED": 0, "RETRIED": 0, "REDONE": 0, "WAITING": 0, "READY": 1, "CLAIMED": 2, "STARTED": 3}
+_PHASES |= dict.fromkeys(ENDS, 4) | {"ARCHIVED": 5}
+# A sentence for each event, and the details that follow it, each with the words before it.
+WORDS: dict[str, tuple[str, dict[str, str]]] = {
+    "ADMITTED": ("admitted", {"drop": " from "}),
+    "ANSWERED": ("answered", {"by": " by ", "answer": ": ", "reason": "; "}),
+    "APPROVAL_ASKED": ("people are asked for an approval", {"question": ": "}),
+    "APPROVAL_EXPIRED": ("nobody has answered in time", {}),
+    "APPROVED": ("approved", {"by": " by ", "reason": ": "}),
+    "ARCHIVED": ("archived", {}),
+    "CLAIMED": ("claimed by {writer}", {}),
+    "DUPLICATE": ("submitted again with the same content, which changes nothing", {"drop": ": "}),
+    "FENCED": ("taken away from {writer}: what attempt {attempt} did there does not count", {}),
+    "FILES_OVERLAP": ("changed files that another task changed, too", {}),
+    "FROZEN": ("stands still, since {writer} does not reach the share", {}),
+    "HELD": ("taken back from the workers: a gate has closed, or more urgent work has come", {}),
+    "IGNORED": ("a request about it was ignored", {"why": ": "}),
+    "READY": ("ready for a worker", {}),
+    "REDONE": ("sent back by `spool reject --redo`", {}),
+    "REJECTED": ("a second task with this id was set aside", {"problem": ": "}),
+    "RESUMED": ("goes on on {writer}", {}),
+    "RETRIED": ("taken up again by `spool retry`", {}),
+    "STARTED": ("started on {writer}", {}),
+    "UNITS_BACK": ("has the units back that it had lent", {}),
+    "UNITS_LENT": ("lends its units while it waits for its children", {}),
+    "UNREAD": ("cannot be read", {"problem": ": "}),
+    "VANISHED": ("gone: its file is nowhere", {"where": "; it was "}),
+    "WAITING": ("waits to be tried again", {}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """One thing that happened. at: RFC 3339, by the clock of `writer`; attempt: None where it concerns none.
+
+    text: a sentence for people; source: `journal`, or `result` where only that tells of it.
+    """
+
+    at: str
+    writer: str
+    event: str
+    attempt: int | None
+    text: str
+    source: str = "journal"
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+def tell(task_id: str, events: Iterable[Event], attempts: Iterable[Result]) -> list[Chapter]:
+    """Return the story of a task. events: of any tasks; attempts: results of this one."""
+    mine = {_same(event): event for event in sorted(events, key=_clock, reverse=True) if _about(event, task_id)}
+    told = [_chapter(event) for event in reversed(mine.values())]
+    ended = {chapter.attempt for chapter in told if chapter.event in ENDS}
+    told += [_from_result(result) for result in attempts if result.attempt not in ended]
+    return _in_order(sorted(told, key=lambda chapter: chapter.at))
+
+
+def _about(event: Event, task_id: str) -> bool:
+    return event.task is not None and key(event.task) == key(task_id)
+
+
+def _clock(event: Event) -> tuple[str, str, int]:
+    return event.at, event.writer, event.seq
+
+
+def _same(event: Event) -> tuple[object, ...]:
+    """What makes two events one: each new leader notes a request that still stands again."""
+    if event.event in ("ASKED", "APPROVED", "ANSWERED", "REDO"):
+        return event.event, repr(event.detail)
+    return _clock(event)
+
+
+def _in_order(told: list[Chapter]) -> list[Chapter]:
+    """Sort by attempt and phase, which no clock can confuse; all else comes after what came before it in time."""
+    place = (0, 0)
+    places = []
+    for chapter in told:
+        phase = _PHASES.get(chapter.event)
+        if phase is not None and chapter.attempt is not None:
+            place = (chapter.attempt, phase)
+        places.append(place)
+    return [told[number] for number in sorted(range(len(told)), key=places.__getitem__)]
+
+
+def _chapter(event: Event) -> Chapter:
+    detail = dict(event.detail) if isinstance(event.detail, Mapping) else {}
+    return Chapter(event.at, event.writer, event.event, event.attempt, _words(event, detail), detail=detail)
+
+
+def _words(event: Event, detail: dict[str, Any]) -> str:
+    if event.event in ENDS:
+        took_s, worker = detail.get("duration_s"), detail.get("worker")
+        said = f"worker {worker} died or was cut off" if worker else detail.get("message")
+        return _end(event.event, event.attempt, took_s, _why(said, detail.get("code")))
+    if event.event == "ASKED":
+        return f"{detail.get('request', 'something')} was asked for{_more(detail, {'by': ' by ', 'reason': ': '})}"
+    if event.event in WORDS:
+        words, more = WORDS[event.event]
+        return words.format(writer=event.writer, attempt=event.attempt) + _more(detail, more)
+    more = {name: f"{', ' if number else ': '}{name} " for number, name in enumerate(detail)}
+    return event.event.lower().replace("_", " ") + _more(detail, more)
+
+
+def _more(detail: dict[str, Any], words: dict[str, str]) -> str:
+    return "".join(f"{before}{detail[name]}" for name, before in words.items() if detail.get(name) not in (None, ""))
+
+
+def _end(event: str, attempt: int | None, took_s: object, why: str) -> str:
+    took = f" after {precise(took_s)}" if isinstance(took_s, int | float) else ""
+    return f"{ENDS[event].format(attempt=attempt)}{took}{why}"
+
+
+def _why(said: object, code: object) -> str:
+    return f": {said}{f' ({code})' if code else ''}" if said else f": {code}" if code else ""
+
+
+def _from_result(result: Result) -> Chapter:
+    event = "COMPLETED" if result.status == Status.SUCCESS else "ENDED"
+    why = _why(message_of(result), result.error.code if result.error is not None else "")
+    text = _end(event, result.attempt, result.duration_s, why)
+    return Chapter(result.completed_at, result.worker_id, event, result.attempt, text, source="result")
