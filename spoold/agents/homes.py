@@ -1,4 +1,4 @@
-"""Files of ours in an agent's home, which is the agent's to write: no link in there is followed.
+"""Files of ours in an agent's home, which is the agent's to write: no link in there leads out of its folder.
 
 Law: what an earlier attempt left in the place of a file or folder of ours is replaced by ours, and what it names is
 neither written nor read.
@@ -8,6 +8,7 @@ Touches: files.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from contextlib import suppress
@@ -38,8 +39,9 @@ def put(home: str, path: str, text: str) -> None:
 
 
 def opened(home: str, path: str) -> int:
-    """Open a file below a home for reading; returns its descriptor. Errors: OSError, ValueError as for `put`."""
-    return Beneath(home).at(_below(home, path), lambda name, above: os.open(name, _READ, dir_fd=above))
+    """Open a file below a home for reading; returns its descriptor. Its name may be a link to a file beside it, as
+    that of a program's newest log is. Errors: OSError, ValueError as for `put`."""
+    return Beneath(home).at(_below(home, path), _open)
 
 
 def session_of(home: str) -> str:
@@ -60,6 +62,16 @@ def forget(home: str) -> None:
     shutil.rmtree(home, ignore_errors=True)
     with suppress(OSError):
         os.unlink(_note(home))
+
+
+def _open(name: str, above: int | None) -> int:
+    try:
+        return os.open(name, _READ, dir_fd=above)
+    except OSError as error:
+        beside = os.readlink(name, dir_fd=above) if error.errno == errno.ELOOP else "/"
+        if "/" in beside or beside in (".", ".."):
+            raise
+    return os.open(os.path.join(os.path.dirname(name), beside), _READ, dir_fd=above)
 
 
 def _note(home: str) -> str:

@@ -66,7 +66,7 @@ class Program:
         self._lines: queue.Queue[tuple[Source, str]] = queue.Queue(LINES_MAX)
         self._errors: deque[str] = deque(maxlen=ERRORS_MAX)
         self._ended_at: float | None = None
-        self._homes, self._logs = logs, {path: _size(home, path) for path, home in logs.items()}
+        self._homes, self._logs = logs, {path: _end(home, path) for path, home in logs.items()}
         self._look_at = 0.0
         if stdin:
             _begin(self._feed, stdin.encode("utf-8", "surrogateescape"))
@@ -156,13 +156,14 @@ class Program:
             return []
         self._look_at = now + LOGS_S
         found: list[tuple[Source, str]] = []
-        for path, offset in self._logs.items():
+        for path, (number, offset) in self._logs.items():
             with suppress(OSError, ValueError), open(homes.opened(self._homes[path], path), "rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                file.seek(offset if size >= offset else 0)  # a shorter one was begun anew
+                about = os.fstat(file.fileno())
+                # another file, or a shorter one, was begun anew
+                file.seek(offset if about.st_ino == number and about.st_size >= offset else 0)
                 data = file.read(LOG_CHUNK)
                 whole = data[: data.rfind(b"\n") + 1] if len(data) < LOG_CHUNK else data
-                self._logs[path] = file.tell() - len(data) + len(whole)
+                self._logs[path] = (about.st_ino, file.tell() - len(data) + len(whole))
                 found += [("log", line) for line in whole.decode("utf-8", "replace").splitlines()]
         return found
 
@@ -179,7 +180,9 @@ def _children() -> list[psutil.Process]:
     return []
 
 
-def _size(home: str, path: str) -> int:
+def _end(home: str, path: str) -> tuple[int, int]:
+    """Return the inode of a log and its size in bytes; (0, 0) where there is none."""
     with suppress(OSError, ValueError), open(homes.opened(home, path), "rb") as file:
-        return os.fstat(file.fileno()).st_size
-    return 0
+        about = os.fstat(file.fileno())
+        return about.st_ino, about.st_size
+    return 0, 0

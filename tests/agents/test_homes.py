@@ -51,6 +51,23 @@ def test_a_log_that_is_one_is_read(tmp_path: Path) -> None:
         assert file.read() == "waits"
 
 
+def test_a_link_to_the_log_beside_it_is_the_log(tmp_path: Path) -> None:
+    (tmp_path / "s-1.txt").write_text("waits")
+    (tmp_path / "latest").symlink_to("s-1.txt")
+    with open(homes.opened(str(tmp_path), str(tmp_path / "latest")), encoding="utf-8") as file:
+        assert file.read() == "waits"
+    (tmp_path / "secret").write_text("x")
+    home = tmp_path / "home"
+    home.mkdir()
+    for target in ("../secret", str(tmp_path / "secret"), ".", "again"):
+        (home / "again").unlink(missing_ok=True)
+        (home / "again").symlink_to("../secret")
+        (home / "latest").unlink(missing_ok=True)
+        (home / "latest").symlink_to(target)
+        with pytest.raises(OSError, match=r"Too many levels|Is a directory"):
+            os.close(homes.opened(str(home), str(home / "latest")))
+
+
 @pytest.mark.parametrize("path", ["/etc/passwd", "..", "."])
 def test_what_is_not_below_a_home_is_refused(tmp_path: Path, path: str) -> None:
     with pytest.raises(ValueError, match="is not below"):
