@@ -8,7 +8,8 @@
     later             75: a quota is used up, or it was told to slow down; costs nothing
 
 Law: pure. Reported is not accepted: `done` needs an end without trouble, and every condition. A quota costs the task
-nothing, and names its limit where the profile has one.
+nothing, and neither does a rate that the agent did not get over by itself. Both name the limit of the profile, so
+that no other agent asks in vain.
 """
 
 from __future__ import annotations
@@ -88,11 +89,14 @@ def end_of_trouble(trouble: Trouble, limit: str, now: float) -> End:
 
 def _later(trouble: Trouble, limit: str, now: float, why: tuple[str, ...]) -> End:
     usual = QUOTA_S if trouble.fault == "quota" else RATE_S
-    rest_s = usual if trouble.until is None else min(max(trouble.until - now, LEAST_S), MOST_S)
-    if trouble.fault == "rate" or not limit:
+    # When a program itself would try again says little: it has tried in vain until now.
+    least = LEAST_S if trouble.final else usual
+    rest_s = usual if trouble.until is None else min(max(trouble.until - now, least), MOST_S)
+    if not limit:
         return End("later", EXIT["later"], why, {"retry_after_s": round(rest_s, 3)})
     until = datetime.fromtimestamp(now + rest_s, UTC).isoformat(timespec="milliseconds")
-    said: dict[str, Any] = {"limit": limit} if trouble.until is None else {"limit": limit, "until": until}
+    unknown = trouble.fault == "quota" and trouble.until is None
+    said: dict[str, Any] = {"limit": limit} if unknown else {"limit": limit, "until": until}
     return End("later", EXIT["later"], why, {"quota": said})
 
 

@@ -46,12 +46,12 @@ log = logging.getLogger("spoold")
 class Profile(Strict):
     """How an agent is started on this machine, and what its tasks may choose. Times in seconds.
 
-    limit: the limit of spool.toml that a spent quota closes. start_timeout: until its first word; idle_timeout: the
-    longest silence; accept_timeout: for each command that judges its work; ask_timeout: how long a question waits for
-    a person, 0 for not at all. concurrent: how many run on this worker at once. accept, success_if, must_change: what
-    its work must hold, beside what the task says. then: "merge" has accepted work merged. check: the command that
-    tells whether it starts here, instead of `PROGRAM --version`. allow_accept, allow_models, allow_repos: what a task
-    may choose.
+    limit: the limit of spool.toml that a spent quota, or a rate, closes. start_timeout: until its first word;
+    idle_timeout: the longest silence; accept_timeout: for each command that judges its work; ask_timeout: how long a
+    question waits for a person, 0 for not at all. concurrent: how many run on this worker at once. accept,
+    success_if, must_change: what its work must hold, beside what the task says. then: "merge" has accepted work
+    merged. check: the command that tells whether it starts here, instead of `PROGRAM --version`. allow_accept,
+    allow_models, allow_repos: what a task may choose.
     """
 
     cli: str

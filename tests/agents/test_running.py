@@ -107,7 +107,7 @@ def test_what_is_no_success(tmp_path: Path, script: str, code: int, outcome: str
     assert reason in ended.result["reasons"][0]
 
 
-def test_a_spent_quota_names_the_limit_of_the_profile(tmp_path: Path) -> None:
+def test_a_spent_quota_and_a_rate_name_the_limit_of_the_profile(tmp_path: Path) -> None:
     script = """print('SPOOL:FAILED {"reason": "spent", "fault": "quota", "retry_after_s": 900}')"""
     before = time.time()
     ended = Desk(tmp_path, script, {"limit": "anthropic"}).run(prompt="x")
@@ -120,8 +120,9 @@ def test_a_spent_quota_names_the_limit_of_the_profile(tmp_path: Path) -> None:
     assert (ended.code, ended.result["retry_after_s"]) == (75, pytest.approx(900, abs=5))
     slow = """print('SPOOL:FAILED {"reason": "slower", "fault": "rate"}')"""
     ended = Desk(tmp_path, slow, {"limit": "anthropic"}).run(prompt="x")
+    assert (ended.code, ended.result["quota"]["limit"]) == (75, "anthropic"), "so that no other agent asks in vain"
+    ended = Desk(tmp_path, slow).run(prompt="x")
     assert (ended.code, ended.result["retry_after_s"]) == (75, 30)
-    assert "quota" not in ended.result
 
 
 def test_an_agent_that_stays_after_a_spent_quota_is_ended(tmp_path: Path) -> None:
