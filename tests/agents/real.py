@@ -20,6 +20,7 @@ from pathlib import Path
 
 from tests.agents import playing
 from tests.agents.expected import OUTCOMES, complaints, outcome, usage
+from tests.agents.fakemodel_dialects import TOKENS_CACHED, TOKENS_IN, TOKENS_OUT
 
 MARK = "the-last-word-of-it"
 
@@ -109,6 +110,15 @@ def plugin(cli: str, place: Path) -> list[str]:
     return [] if loaded == (cli == "opencode") else [f"the plugin of the repository was loaded: {loaded}"]
 
 
+def counted(cli: str, place: Path) -> list[str]:
+    """The model is asked nothing of which no tokens are reported."""
+    played = playing.play(cli, "write", place)
+    events, reader = playing.again(cli, played)
+    asked = tuple(played.requests * one for one in (TOKENS_IN - TOKENS_CACHED, TOKENS_OUT, TOKENS_CACHED))
+    spent = usage(reader, events)
+    return [] if spent == asked else [f"the model counts {asked} tokens, and it reports {spent}"]
+
+
 def hangs(cli: str, place: Path) -> list[str]:
     """A model that says nothing: no event comes, so that the idle timeout of a profile ends it."""
     played = playing.play(cli, "hang", place, limit=15.0)
@@ -124,7 +134,7 @@ CHECKS |= {
     "trapped": trapped,
     "plugin": plugin,
 }
-CHECKS |= {"hangs": hangs}
+CHECKS |= {"counted": counted, "hangs": hangs}
 
 
 def main(arguments: list[str]) -> int:

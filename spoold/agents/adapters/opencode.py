@@ -26,6 +26,8 @@ export const SpoolStatus = async () => ({
 """
 # opencode installs a package into a folder with plugins before it loads them, unless the lock file there names it.
 LOCK = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
+# Without a title it asks the model for one, and reports no tokens of that.
+TITLE = "a task of spoold"
 QUIET = ("AUTOUPDATE", "CLAUDE_CODE", "DEFAULT_PLUGINS", "LSP_DOWNLOAD", "MODELS_FETCH", "PROJECT_CONFIG", "SHARE")
 
 
@@ -68,7 +70,7 @@ class OpenCode:
             env["OPENCODE_EXPERIMENTAL_OUTPUT_TOKEN_MAX"] = str(errand.max_tokens)
         argv = [*(errand.command or (self.program,)), "run", "--format", "json"]
         argv += ["-m", model] if model else []
-        argv += ["-s", errand.session] if errand.session else []
+        argv += ["-s", errand.session] if errand.session else ["--title", TITLE]
         return Start((*argv, *errand.args), errand.prompt, env | dict(errand.env), files, (log,))
 
     def read(self, line: str, now: float) -> list[Event]:

@@ -129,6 +129,12 @@ def test_gemini_knows_them_only_together_with_a_model() -> None:
     assert playing.adapter("gemini").by_model == ("max_tokens", "temperature")
 
 
+def test_opencode_asks_no_model_for_a_title() -> None:
+    first, later = (playing.adapter("opencode").start(errand(session=session)) for session in ("", "s-1"))
+    assert "--title" in first.argv
+    assert "--title" not in later.argv
+
+
 def test_opencode_is_told_that_an_unknown_model_takes_a_temperature() -> None:
     env = {"OPENAI_BASE_URL": "http://h/v1", "OPENAI_API_KEY": "k"}
     start = playing.adapter("opencode").start(errand(model="a/b", temperature=0.0, env=env))
