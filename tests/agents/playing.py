@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from spoold.agents import homes
 from spoold.agents.adapters.adapter import Adapter, Errand, Event, Start
 from tests.agents.fakemodel import SCRIPTS, FakeModel
 
@@ -108,7 +109,7 @@ def play(
             (str(program(cli)),),
             keys(cli, model.url),
         )
-        played = _run(reader, reader.start(errand), str(workspace), limit)
+        played = _run(reader, reader.start(errand), errand, limit)
         played.asked, played.requests = model.prompts(), len(model.asked)
     tracked = ("made.txt", "TRAPPED")
     played.made = sorted(name for name in tracked if (workspace / name).exists())
@@ -116,7 +117,7 @@ def play(
     return played
 
 
-def _run(reader: Adapter, start: Start, workspace: str, limit: float) -> Played:
+def _run(reader: Adapter, start: Start, errand: Errand, limit: float) -> Played:
     for name, text in start.files.items():
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(text, encoding="utf-8")
@@ -126,7 +127,7 @@ def _run(reader: Adapter, start: Start, workspace: str, limit: float) -> Played:
     logs = {Path(name): Path(name).stat().st_size if Path(name).exists() else 0 for name in start.logs}
     with subprocess.Popen(
         start.argv,
-        cwd=workspace,
+        cwd=errand.workspace,
         env=env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -145,7 +146,7 @@ def _run(reader: Adapter, start: Start, workspace: str, limit: float) -> Played:
         for thread in threads:
             thread.start()
         while process.poll() is None and not played.stopped:
-            _follow(logs, played, reader, lock)
+            _follow(logs, errand.home, played, reader, lock)
             time.sleep(0.05)
             if time.monotonic() - began > limit:
                 played.stopped = "limit"
@@ -157,7 +158,7 @@ def _run(reader: Adapter, start: Start, workspace: str, limit: float) -> Played:
         played.code = process.wait()
         for thread in threads:
             thread.join(5)
-    _follow(logs, played, reader, lock)
+    _follow(logs, errand.home, played, reader, lock)
     played.stopped = played.stopped if played.code < 0 else ""
     played.seconds = round(time.monotonic() - began, 1)
     return played
@@ -187,11 +188,13 @@ def _drain(stream: IO[str], kind: str, played: Played, reader: Adapter, lock: th
             played.events += read(line.rstrip("\n"), time.time())
 
 
-def _follow(logs: Mapping[Path, int], played: Played, reader: Adapter, lock: threading.Lock) -> None:
+def _follow(logs: Mapping[Path, int], home: str, played: Played, reader: Adapter, lock: threading.Lock) -> None:
     for path, skipped in logs.items():
-        if not path.exists():
+        try:
+            with open(homes.opened(home, str(path)), "rb") as file:  # as in an attempt: not every link counts
+                whole = file.read()[skipped:]
+        except OSError:
             continue
-        whole = path.read_bytes()[skipped:]
         text = whole[: whole.rfind(b"\n") + 1].decode("utf-8", "replace")
         fresh = text[len(played.log) :]
         with lock:
