@@ -209,7 +209,7 @@ def _handler(name: str, profile: Profile, redact: Any) -> dict[str, Any]:
     program = profile.program
     about = {"agent": profile.cli, "model": profile.model, "recorded": finding.make(profile.cli).recorded}
     sets = [value for value in VALUES if getattr(profile, value) not in ("", None)]
-    about |= {"takes": " ".join(takes(profile)), "sets": " ".join(sets)}
+    about |= {"takes": " ".join(takes(profile)), "sets": " ".join(sets), "limit": profile.limit}
     for value in set(sets) - set(takes(profile)):
         log.warning(
             "the agent %s (%s) cannot be given %s, so what [agents.%s] says of it does not count",

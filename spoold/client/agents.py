@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spoold.protocol.heartbeat import Capabilities, Heartbeat
-    from spoold.protocol.settings import TypeSettings
+    from spoold.protocol.settings import Settings, TypeSettings
     from spoold.store.store import Store
     from spoold.system.clock import Clock
     from spoold.system.host import Host
@@ -23,7 +23,8 @@ class Offered:
     """One profile on one worker. cli: the agent behind it; version: that was found there, '' for not known; recorded:
     of which version its output is known; ok: whether it was found to start; trouble: why it takes no task just now,
     '' where it does; running: how many tasks of the profile run there; drops: what the profile or the type's settings
-    say, such as max_tokens, and this agent cannot be given.
+    say, such as max_tokens, and this agent cannot be given; limit: that of the profile; gap: why a spent quota does
+    not keep its tasks back all the same, '' where it does.
     """
 
     agent: str
@@ -36,6 +37,8 @@ class Offered:
     ok: bool
     trouble: str
     drops: tuple[str, ...]
+    limit: str
+    gap: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,9 @@ def list_agents(store: Store, host: Host, clock: Clock) -> list[Offered]:
                 model, version, recorded = (about.get(name, "") for name in ("model", "version", "recorded"))
                 words = (about["agent"], model, version, recorded)
                 drops = _drops(about, store.settings.of(kind))
-                found.append(Offered(kind, beat.node, *words, running, kind not in can.lacks, trouble, drops))
+                limit = about.get("limit", "")
+                held = (limit, _gap(kind, limit, store.settings))
+                found.append(Offered(kind, beat.node, *words, running, kind not in can.lacks, trouble, drops, *held))
     return sorted(found, key=lambda one: (one.agent, one.worker))
 
 
@@ -90,3 +95,15 @@ def _drops(about: Mapping[str, str], kind: TypeSettings) -> tuple[str, ...]:
     said = {"model": kind.model, "max_tokens": kind.max_tokens, "temperature": kind.temperature}
     wanted = {*about.get("sets", "").split(), *(name for name, value in said.items() if value is not None)}
     return tuple(sorted(wanted.difference(about["takes"].split())))
+
+
+def _gap(kind: str, limit: str, settings: Settings) -> str:
+    """Return why a quota of a limit does not keep the tasks of a type back; '' where it does, or for no limit."""
+    if not limit:
+        return ""
+    if limit not in settings.limits:
+        return f"its limit {limit} is not in spool.toml, so a spent quota closes nothing: add [limits.{limit}]"
+    if limit in settings.of(kind).uses:
+        return ""
+    why = f"its type does not use its limit {limit}, so a spent quota keeps none of its tasks back"
+    return f'{why}: add uses = ["{limit}"] to [types.{kind}] of spool.toml'

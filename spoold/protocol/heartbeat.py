@@ -14,6 +14,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from spoold.protocol.errors import WrongValue
 from spoold.protocol.result import Total
 
+# Why a type is lacking whose handler's check runs for the first time.
+UNCHECKED = "its check is not over yet"
 # An amount of a machine, in any unit; room on a share, which some servers report as 2^63 bytes; a process id of
 # Linux; a count over years, as `rules.attempts.accounts` sums it; the range in which a clock can be set, either way.
 AMOUNT_MAX, ROOM_MAX_MB, PID_MAX, COUNT_MAX, CLOCK_MAX_S = 10**9, 10**15, (1 << 31) - 1, 1 << 53, 10**11

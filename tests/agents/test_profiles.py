@@ -39,6 +39,7 @@ def test_a_profile_is_a_handler_that_finds_it_again() -> None:
     assert (found["max_concurrent"], found["needs"]) == (3, ["agent"])
     about = {"agent": "generic", "model": "m-1", "recorded": "its own line protocol", "takes": "", "sets": "model"}
     assert found["about"] == about
+    assert handler({**said, "limit": "big"})["about"] == {**about, "limit": "big"}
     assert found["env"]["A"] == "b"
     name, profile = read_back(found["env"][VARIABLE])
     assert (name, profile.model, profile.max_turns, profile.env) == ("coder", "m-1", 5, {"A": "b"})

@@ -167,6 +167,18 @@ def test_the_profiles_of_all_workers_are_listed(pool: Pool) -> None:
     assert "generic cannot be given temperature" in pool.cli("agents")
 
 
+def test_a_limit_that_holds_no_task_back_is_told(pool: Pool) -> None:
+    pool.path("w.toml").write_text('[agents.coder]\ncli = "generic"\ncommand = ["true"]\nlimit = "big"\n')
+    pool.master()
+    pool.worker("w", "--config", str(pool.path("w.toml")))
+    pool.ready("w")
+    assert "add [limits.big]" in pool.json("agents")[0]["gap"]
+    pool.cli("config", "set", "limits.big.max", "3")
+    assert 'add uses = ["big"] to [types.coder]' in " ".join(pool.cli("agents").split())
+    pool.cli("config", "set", "types.coder.uses", '["big"]')
+    assert (pool.json("agents")[0]["limit"], pool.json("agents")[0]["gap"]) == ("big", "")
+
+
 def test_the_verb_makes_the_task_and_prints_the_words(pool: Pool) -> None:
     seen = begin(pool)
     submit(pool, {"id": "held", "agent": "coder", "prompt": "x", "hold": "later"})

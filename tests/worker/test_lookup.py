@@ -223,7 +223,9 @@ def test_a_check_that_fails_is_the_lack_and_one_that_succeeds_says_the_version(t
     assert looking.versions() == {}, "what it said no longer holds"
 
 
-def test_nothing_is_offered_before_its_check_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_offered_before_its_check_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     gate = threading.Event()
 
     def slow(*_: object) -> tuple[bool, str]:
@@ -232,6 +234,7 @@ def test_nothing_is_offered_before_its_check_is_over(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(lookup, "tried", slow)
     monkeypatch.setattr(lookup, "FIRST_WITHIN_S", 0.01)
+    caplog.set_level("INFO", "spoold")
     looking, _ = checked(tmp_path)
     can = Capabilities(cpus=1, mem_mb=1, handlers=("review",), about={"review": {"agent": "codex"}})
     offering = Offering(can, looking)
@@ -242,6 +245,10 @@ def test_nothing_is_offered_before_its_check_is_over(tmp_path: Path, monkeypatch
     assert (offering.now.handlers, offering.now.lacks) == (("review",), {})
     assert offering.now.about == {"review": {"agent": "codex", "version": "9"}}
     assert not offering.look({})
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
+        ("INFO", "no task of type review is taken yet: its check is not over yet"),
+        ("INFO", "tasks of type review are taken"),
+    ], "every start with an agent is like that: nothing is wrong"
 
 
 def test_a_check_is_made_only_where_nothing_else_is_missing(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import typer
 
 from spoold.faces.cli.output import JsonOption, one_line, print_json, print_prose, print_table, sentence
 from spoold.faces.cli.session import session
+from spoold.protocol.heartbeat import UNCHECKED
 
 EPILOG = """Example: spool agents
 
@@ -43,7 +44,7 @@ def agents(ctx: typer.Context, as_json: JsonOption = False) -> None:
                 one_line(one.version, 20) or "-",
                 one_line(one.model, 40) or "-",
                 one.worker,
-                "ok" if one.ok else "not ok",
+                "ok" if one.ok else "runs" if one.trouble == UNCHECKED else "not ok",
                 str(one.running),
             )
             for one in found
@@ -52,6 +53,8 @@ def agents(ctx: typer.Context, as_json: JsonOption = False) -> None:
         for one in found:
             if one.trouble:
                 print_prose(f"{one.agent} on {one.worker}: {sentence(one.trouble)}", "  ")
+            if one.gap:
+                print_prose(f"{one.agent} on {one.worker}: {one.gap}", "  ")
             if one.drops:
                 names = ", ".join(one.drops)
                 print_prose(

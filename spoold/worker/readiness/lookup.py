@@ -16,6 +16,7 @@ import stat
 import threading
 from collections.abc import Mapping, Sequence
 
+from spoold.protocol.heartbeat import UNCHECKED
 from spoold.runner import seeking
 from spoold.runner.trying import tried
 from spoold.system.clock import Clock
@@ -28,7 +29,6 @@ from spoold.worker.handlers.secrets import Secrets
 EVERY_S, FIRST_WITHIN_S = 30.0, 2.0
 # For how long (s) a check that succeeded is not made again.
 HOLDS_S = 3600.0
-_UNCHECKED = "its check is not over yet"
 _HEAD = 256  # bytes: the kernel reads no longer interpreter line
 
 
@@ -44,7 +44,7 @@ class Lookup:
         self._path = config.python.path
         self._base = base
         self._clock = clock
-        self._found = {kind: _UNCHECKED for kind, handler in self._handlers.items() if handler.check}
+        self._found = {kind: UNCHECKED for kind, handler in self._handlers.items() if handler.check}
         # What each check said of a version, and when it succeeded.
         self._checked: dict[str, tuple[str, float]] = {}
         self._thread: threading.Thread | None = None

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from spoold.protocol.heartbeat import Capabilities
+from spoold.protocol.heartbeat import UNCHECKED, Capabilities
 
 log = logging.getLogger("spoold")
 
@@ -60,9 +60,13 @@ class Offering:
         if lacks == self.now.lacks and dict(shuns) == self.now.shuns and about == self.now.about:
             return False
         for kind in sorted(lacks.keys() - self.now.lacks.keys()):
+            if lacks[kind] == UNCHECKED:
+                log.info("no task of type %s is taken yet: %s", kind, UNCHECKED)
+                continue
             log.warning("no task of type %s is taken here: %s; this is looked at again every 30 s", kind, lacks[kind])
         for kind in sorted(self.now.lacks.keys() - lacks.keys()):
-            log.info("tasks of type %s are taken again", kind)
+            again = "" if self.now.lacks[kind] == UNCHECKED else " again"
+            log.info("tasks of type %s are taken%s", kind, again)
         handlers = tuple(kind for kind in self._all.handlers if kind not in lacks)
         self.now = self._all.model_copy(
             update={"handlers": handlers, "lacks": lacks, "shuns": dict(shuns), "about": about}
