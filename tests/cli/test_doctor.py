@@ -65,6 +65,7 @@ def test_agents_are_tried_as_their_worker_would_start_them(tmp_path: Path, monke
     result = spool(tmp_path, "doctor", "--agents", "--config", str(file))
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[1].split() == ["coder", "codex", "0.169.0", "ok", f"{tmp_path}/codex"]
+    assert result.stderr == "coder: starts codex to see whether it runs\n"
     file.write_text(
         '[agents.coder]\ncli = "codex"\nsecrets = ["KEY"]\n[agents.other]\ncli = "qwen"\n'
         f'[secrets]\nKEY = {{file = "{tmp_path}/none"}}\n'

@@ -158,7 +158,7 @@ def _tried(config: WorkerConfig) -> list[Tried]:
         if VARIABLE not in handler.env:
             continue
         name, profile = read_back(handler.env[VARIABLE])
-        remark(f"{name}: {profile.cli}")
+        remark(f"{name}: starts {profile.cli} to see whether it runs")
         tried = try_out(name, profile, base)
         if tried.verdict == "ok" and (why := secrets.lacking(handler.secrets)) is not None:
             fix = "see that its source, under [secrets] of the worker's file, is there and the worker may read it"
