@@ -24,9 +24,11 @@ USAGE_LIMIT = "You've hit your usage limit. Upgrade to Pro, or try again at 12:1
 
 @dataclass(frozen=True)
 class Script:
-    """What the model does. call: the tool that it calls first: write, outside (a file outside of the workspace) or
-    shell; status: of an error, which is given `times` times (0: for ever); code, message: what the
-    error says; resets_in: s until a quota opens, as some providers say it in a field."""
+    """What the model does. call: the tool that it calls first: write, outside (a file outside of the workspace),
+    shell, or terminal (a command that asks at the terminal); status: of an error, which is given `times` times (0:
+    for ever); code, message: what the error says; resets_in: s until a quota opens, as some providers say it in a
+    field.
+    """
 
     text: str = "All of it is done."
     call: str = ""
@@ -45,6 +47,7 @@ SCRIPTS: dict[str, Script] = {
     "write": Script(call="write"),
     "outside": Script(call="outside"),
     "shell": Script(call="shell"),
+    "terminal": Script(call="terminal"),
     "retry_after": Script(
         status=429, code="rate_limit_exceeded", message="Rate limit reached.", headers={"retry-after": "3600"}
     ),
@@ -132,6 +135,8 @@ class FakeModel:
 def call(kind: str, tools: dict[str, set[str]], workspace: str) -> tuple[str, dict[str, Any]] | None:
     """A call of one of the tools that were offered (name → its parameters), as a model would choose it; None where
     none of them can write."""
+    if kind == "terminal":
+        return call_of_shell("printf 'Go on? ' && read answer </dev/tty", "asks at the terminal", tools)
     path = f"{workspace}-outside/made.txt" if kind == "outside" else f"{workspace}/made.txt"
     writers = [name for name in ("write", "write_file", "Write") if name in tools and kind != "shell"]
     if writers:

@@ -119,6 +119,12 @@ def counted(cli: str, place: Path) -> list[str]:
     return [] if spent == asked else [f"the model counts {asked} tokens, and it reports {spent}"]
 
 
+def terminal(cli: str, place: Path) -> list[str]:
+    """A command that asks at the terminal gets none, and so holds nothing up."""
+    played = playing.play(cli, "terminal", place)
+    return [] if not played.stopped and played.requests > 1 else [f"it waits: {played.code}, {played.stopped}"]
+
+
 def hangs(cli: str, place: Path) -> list[str]:
     """A model that says nothing: no event comes, so that the idle timeout of a profile ends it."""
     played = playing.play(cli, "hang", place, limit=15.0)
@@ -134,7 +140,7 @@ CHECKS |= {
     "trapped": trapped,
     "plugin": plugin,
 }
-CHECKS |= {"counted": counted, "hangs": hangs}
+CHECKS |= {"counted": counted, "terminal": terminal, "hangs": hangs}
 
 
 def main(arguments: list[str]) -> int:

@@ -24,7 +24,8 @@ SETTINGS = {
     "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False, "enableAutoSkill": False},
     "privacy": {"usageStatisticsEnabled": False},
     "security": {"auth": {"selectedType": "openai"}},
-    "tools": {"approvalMode": "yolo"},
+    # With a terminal of its own, a command that asks there waits for an answer that nobody gives.
+    "tools": {"approvalMode": "yolo", "shell": {"enableInteractiveShell": False}},
 }
 _LINE = re.compile(
     r"^(\S+Z) \[(?:WARN|ERROR|INFO)\] \[(RETRY|OPENAI_ERROR|[A-Z_]*ERROR)\](?: \[trace_id=[^\]]*\])? (.*)"

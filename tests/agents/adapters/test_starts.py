@@ -129,6 +129,12 @@ def test_gemini_knows_them_only_together_with_a_model() -> None:
     assert playing.adapter("gemini").by_model == ("max_tokens", "temperature")
 
 
+def test_qwen_gives_its_commands_no_terminal() -> None:
+    start = playing.adapter("qwen").start(errand())
+    settings = json.loads(start.files[start.env["QWEN_CODE_SYSTEM_SETTINGS_PATH"]])
+    assert settings["tools"]["shell"] == {"enableInteractiveShell": False}, "nobody is there to answer"
+
+
 def test_opencode_asks_no_model_for_a_title() -> None:
     first, later = (playing.adapter("opencode").start(errand(session=session)) for session in ("", "s-1"))
     assert "--title" in first.argv
