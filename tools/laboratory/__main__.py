@@ -56,7 +56,8 @@ def main() -> int:
 def _carry_out(options: argparse.Namespace, command: list[str]) -> int:
     if options.verb == "up":
         image = systemd_image.image() if options.systemd else None
-        lab = Lab(options.name, PROTOCOLS[options.protocol], options.laptops, options.options, options.bound, image)
+        protocol, sizes = PROTOCOLS[options.protocol], (options.memory, options.disk)
+        lab = Lab(options.name, protocol, options.laptops, options.options, options.bound, image, *sizes)
         lab.up()
         print(f"{', '.join(lab.guests)} are up; the share is /mnt/share over {options.protocol} on each laptop")
         return 0
@@ -132,6 +133,8 @@ def _parse() -> tuple[argparse.Namespace, list[str]]:
     up.add_argument("--options", default="", help="more mount options, separated by commas")
     up.add_argument("--laptops", type=int, default=3)
     up.add_argument("--systemd", action="store_true", help="laptops with a Debian of their own, run by systemd")
+    up.add_argument("--memory", type=int, metavar="MB", help="of each laptop")
+    up.add_argument("--disk", type=int, default=0, metavar="MB", help="of each laptop's own, at /srv/disk; 0: none")
     up.add_argument("--bound", type=float, default=BOUND_S, help="seconds after which it ends by itself")
     run = verbs.add_parser("exec", help="run a command in a guest: exec laptop1 -- ls /mnt/share")
     run.add_argument("guest")

@@ -24,13 +24,17 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 SPOOL_COMMAND = str(Path(sys.executable).with_name("spool"))
 SERVER_NUMBER, FIRST_LAPTOP = 2, 11
 DISK_MB = 3072
+# Of a laptop; one with systemd has more to run.
+MEMORY_MB, SYSTEMD_MEMORY_MB = 256, 512
 BOUND_S = 4 * 3600
 
 
 class Lab:
     """A lab by its name; `up` makes it, `Lab.find` finds one that another command made.
 
-    With an image, the laptops are machines of their own that systemd runs (see `systemd_image`).
+    With an image, the laptops are machines of their own that systemd runs (see `systemd_image`). memory_mb: of each
+    laptop; None for what spoold and small commands need. disk_mb: of a disk of each laptop's own, at /srv/disk, which
+    outlives a power cut; 0 for none.
     """
 
     def __init__(
@@ -41,21 +45,24 @@ class Lab:
         options: str = "",
         bound_s: float = BOUND_S,
         image: Path | None = None,
+        memory_mb: int | None = None,
+        disk_mb: int = 0,
     ) -> None:
         self.name = name
         self.protocol = protocol
         self.options = options
         self.bound_s = bound_s
         self.image = image
+        self.memory_mb = memory_mb or (MEMORY_MB if image is None else SYSTEMD_MEMORY_MB)
+        self.disk_mb = disk_mb
         self.folder = folder_of(name)
         self.network = Network(f"spoold-{name}")
-        self.guests = {"server": Guest("server", "server", SERVER_NUMBER, self.network, self.folder, disk=self._disk)}
+        common = (self.network, self.folder)
+        self.guests = {"server": Guest("server", "server", SERVER_NUMBER, *common, disk=self.folder / "server.ext4")}
         for number in range(laptops):
             laptop = f"laptop{number + 1}"
-            memory_mb = 256 if image is None else 512
-            self.guests[laptop] = Guest(
-                laptop, "laptop", FIRST_LAPTOP + number, self.network, self.folder, memory_mb, image=image
-            )
+            disk = self.folder / f"{laptop}.ext4" if disk_mb else None
+            self.guests[laptop] = Guest(laptop, "laptop", FIRST_LAPTOP + number, *common, self.memory_mb, disk, image)
 
     @classmethod
     def find(cls, name: str) -> Lab:
@@ -65,11 +72,8 @@ class Lab:
         except FileNotFoundError:
             raise SystemExit(f"netlab: there is no lab called {name}; `tools/netlab up` makes one") from None
         image = Path(kept["image"]) if kept["image"] else None
-        return cls(name, PROTOCOLS[kept["protocol"]], kept["laptops"], kept["options"], kept["bound_s"], image)
-
-    @property
-    def _disk(self) -> Path:
-        return self.folder / "server.ext4"
+        protocol, sizes = PROTOCOLS[kept["protocol"]], (kept["memory_mb"], kept["disk_mb"])
+        return cls(name, protocol, kept["laptops"], kept["options"], kept["bound_s"], image, *sizes)
 
     @property
     def laptops(self) -> list[str]:
@@ -93,13 +97,15 @@ class Lab:
             "options": self.options,
             "bound_s": self.bound_s,
             "image": str(self.image) if self.image else None,
+            "memory_mb": self.memory_mb,
+            "disk_mb": self.disk_mb,
         }
         (self.folder / "lab.json").write_text(json.dumps(kept))
         try:
             self.network.make()
-            with self._disk.open("wb") as disk:
-                disk.truncate(DISK_MB << 20)
-            subprocess.run(["/usr/sbin/mkfs.ext4", "-q", "-F", str(self._disk)], check=True, capture_output=True)
+            for guest in self.guests.values():
+                if guest.disk is not None:
+                    _make_disk(guest.disk, DISK_MB if guest.role == "server" else self.disk_mb)
             for guest in self.guests.values():
                 guest.boot(self.bound_s)
             for name in self.guests:
@@ -154,6 +160,12 @@ class Lab:
                     f"--- console of {guest.name}\n{guest.console.read_text(errors='replace')[-2000:]}",
                     file=sys.stderr,
                 )
+
+
+def _make_disk(path: Path, size_mb: int) -> None:
+    with path.open("wb") as disk:
+        disk.truncate(size_mb << 20)
+    subprocess.run(["/usr/sbin/mkfs.ext4", "-q", "-F", str(path)], check=True, capture_output=True)
 
 
 def folder_of(name: str) -> Path:

@@ -67,7 +67,7 @@ class Network:
 
     def connect(self, address: str, port: int, timeout: float) -> socket.socket:
         """A connection from inside the namespace, usable from outside. Errors: OSError."""
-        with self._inside():
+        with self.inside():
             made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
             made.settimeout(timeout)
@@ -79,13 +79,13 @@ class Network:
 
     def tapped(self, guest: str) -> socket.socket:
         """All packets on the guest's storage cable, both ways, from now on. Errors: OSError."""
-        with self._inside():
+        with self.inside():
             made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_EVERY_PROTOCOL))
             made.bind((f"s-{guest}", 0))
         return made
 
     @contextlib.contextmanager
-    def _inside(self) -> Iterator[None]:
+    def inside(self) -> Iterator[None]:
         """A socket belongs to the namespace that its thread was in when it was made; only this thread goes there."""
         setns = ctypes.CDLL(None, use_errno=True).setns
         with open("/proc/thread-self/ns/net") as home, open(f"/run/netns/{self.name}") as there:
