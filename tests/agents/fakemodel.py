@@ -80,21 +80,23 @@ class _Server(ThreadingHTTPServer):
 
 
 class FakeModel:
-    """The server of one script, while its `with` lasts. asked: each request that it got, as (path, body)."""
+    """The server of one script, while its `with` lasts. asked: each request that it got, as (path, body); host: the
+    address at which it listens."""
 
-    def __init__(self, script: Script, workspace: str = "/", port: int = 0) -> None:
+    def __init__(self, script: Script, workspace: str = "/", port: int = 0, host: str = "127.0.0.1") -> None:
         self.script, self.workspace = script, workspace
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.refused = 0
         self.released = threading.Event()
-        self._server = _Server(("127.0.0.1", port), _handler(self))
+        self._server = _Server((host, port), _handler(self))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
     @property
     def url(self) -> str:
         """Its address without a path."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        host, port = self._server.server_address[:2]
+        return f"http://{host!s}:{port}"
 
     def __enter__(self) -> "FakeModel":
         self._thread.start()

@@ -13,8 +13,9 @@ With `up --systemd` the laptops have a disk of their own instead, a Debian that 
 The rooms: `needs` (packages, and what is missing), `network`, `guests` and `guest/` (one kernel, and what runs in
 it), `registers` (processors that are younger than that kernel), `channel` (the host's end of an agent), `lab` (all of
 it together, on disk, so that the next command finds it), `protocols`, `figures` and `wire` (what clients asked),
-`verdicts` (what the doctor says of mounts), `matrix/` (`netlab test`), `systemd_image` (the disk of a laptop with
-systemd), `systemd_laptop`, `systemd_boot`, `systemd_service` and `systemd_checks` (`test-systemd`).
+`verdicts` (what the doctor says of mounts), `matrix/` (`netlab test`), `agents/` (`test-agents`), `systemd_image`
+(the disk of a laptop with systemd), `systemd_laptop`, `systemd_boot`, `systemd_service` and `systemd_checks`
+(`test-systemd`).
 
 Law: nothing outside the lab's namespace and its one folder is changed, and `down` leaves neither behind. Only the
 disk of a laptop with systemd stays, in the user's cache.

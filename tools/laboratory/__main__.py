@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tools.laboratory import needs, systemd_checks, systemd_image, verdicts
+from tools.laboratory.agents import command as command_of_agents
 from tools.laboratory.channel import Failed
 from tools.laboratory.figures import measure
 from tools.laboratory.lab import BOUND_S, Lab
@@ -45,6 +46,8 @@ def main() -> int:
             return _measure(options)
         if options.verb == "test-doctor":
             return 0 if verdicts.carry_out(options.name, options.protocol or list(PROTOCOLS)) else 1
+        if options.verb == "test-agents":
+            return 0 if command_of_agents.carry_out(options) else 1
         if options.verb == "test-systemd":
             return 1 if systemd_checks.carry_out(options.name, options.only, options.part) else 0
         return _carry_out(options, command)
@@ -156,6 +159,7 @@ def _parse() -> tuple[argparse.Namespace, list[str]]:
     systemd = verbs.add_parser("test-systemd", help="the shipped units under a real systemd, as a table")
     systemd.add_argument("--only", default="", metavar="PART", help="checks with this in their name, after set_up")
     systemd.add_argument("--part", type=part, default=Part(), metavar="I/N", help="every Nth check, from the Ith on")
+    command_of_agents.add(verbs)
     doctor = verbs.add_parser("test-doctor", help="what the doctor says of each protocol, and of unsafe mounts")
     doctor.add_argument("--protocol", action="append", choices=PROTOCOLS, help="only this one; may be repeated")
     figures = verbs.add_parser("measure", help="round trips per task and when idle, and delays")

@@ -24,6 +24,7 @@ _COUNT = re.compile(r"Add (\d+) features")
 _AGENTS = re.compile(r"Use one of: (.+)\.")
 _EDIT = re.compile(r"Edit f(\d+): ")
 _MERGE = re.compile(r"Run: git merge ([0-9a-f]{40})")
+_TELLS = f"Say so in the last line of {CHANGES}."
 _MARKS = r"/^<<<<<<< /d; /^=======$/d; /^>>>>>>> /d"
 
 
@@ -56,8 +57,9 @@ def think(prompt: str) -> Thought | None:
         return Thought("Both lines are kept.", line)
     if found := _COUNT.search(prompt):
         return Thought("\n".join(json.dumps(task) for task in plan(int(found[1]), prompt)))
-    if found := _EDIT.search(prompt):
-        return _edit(int(found[1]), tells=CHANGES in prompt)
+    if edits := _EDIT.findall(prompt):
+        # The last one: some agents begin with the files and the last commits of the repository.
+        return _edit(int(edits[-1]), tells=_TELLS in prompt)
     return None
 
 
@@ -71,7 +73,7 @@ def plan(count: int, prompt: str) -> Iterator[dict[str, Any]]:
         group = range(first, min(first + size, count + 1))
         ids = [f"{start}-{feature(number)}" for number in group]
         for number, task_id in zip(group, ids, strict=True):
-            tells = f" Say so in the last line of {CHANGES}." if number in (1, count) else ""
+            tells = f" {_TELLS}" if number in (1, count) else ""
             # What tells of itself in the same line as another one begins early, so that it does not see the other.
             early = {"priority": "high"} if tells else {}
             name = feature(number)

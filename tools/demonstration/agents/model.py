@@ -23,8 +23,8 @@ CLOSED_S, SLOW_S = 8, 60
 class Model(FakeModel):
     """slow: the edit that takes long when it is first asked for; spent: the one whose quota is used up at first."""
 
-    def __init__(self, slow: str, spent: str) -> None:
-        super().__init__(Script())
+    def __init__(self, slow: str, spent: str, host: str = "127.0.0.1") -> None:
+        super().__init__(Script(), host=host)
         self.slow, self.spent = slow, spent
         self.reached = threading.Event()
         self.refusals = 0

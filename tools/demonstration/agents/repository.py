@@ -66,6 +66,14 @@ class Repository:
         _git("commit", "-q", "-m", "An application without features", cwd=self._clone)
         _git("push", "-q", "origin", "main", cwd=self._clone)
 
+    def take(self, other: Path) -> None:
+        """Take over all that another copy of it has by now."""
+        _git("fetch", "-q", "--prune", str(other), "+refs/*:refs/*", cwd=self.path)
+
+    def has(self, commit: str) -> bool:
+        """Whether a commit is in main."""
+        return bool(_git("branch", "--list", "main", "--contains", commit, cwd=self.path).strip())
+
     def first_parents(self) -> list[str]:
         """The commits of main, each that was once its tip, oldest first."""
         return _git("rev-list", "--first-parent", "--reverse", "main", cwd=self.path).split()
