@@ -40,6 +40,11 @@ class Opened:
     env: Mapping[str, str] = field(default_factory=dict)
     borrowed: str = ""
 
+    @property
+    def git(self) -> str:
+        """The git directory of a repository that is this attempt's own, '' for none."""
+        return os.path.join(self.directory, ".git") if self.borrowed else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Saved:

@@ -192,6 +192,7 @@ class Attempt:
             args=profile.args,
             command=profile.command,
             env=_for_adapter(scene.env, profile.env),
+            git=opened.git,
         )
 
     def _turns(self, errand: Errand, scene: Scene) -> Trouble | None:

@@ -25,13 +25,14 @@ USAGE_LIMIT = "You've hit your usage limit. Upgrade to Pro, or try again at 12:1
 @dataclass(frozen=True)
 class Script:
     """What the model does. call: the tool that it calls first: write, outside (a file outside of the workspace),
-    shell, or terminal (a command that asks at the terminal); status: of an error, which is given `times` times (0:
-    for ever); code, message: what the error says; resets_in: s until a quota opens, as some providers say it in a
-    field.
+    shell, or terminal (a command that asks at the terminal); line: what the shell is to run, '' for the making of a
+    file; status: of an error, which is given `times` times (0: for ever); code, message: what the error says;
+    resets_in: s until a quota opens, as some providers say it in a field.
     """
 
     text: str = "All of it is done."
     call: str = ""
+    line: str = ""
     status: int = 200
     code: str = ""
     message: str = ""
@@ -48,6 +49,7 @@ SCRIPTS: dict[str, Script] = {
     "outside": Script(call="outside"),
     "shell": Script(call="shell"),
     "terminal": Script(call="terminal"),
+    "merge": Script(call="shell", line="git merge -q side; git add -A && git commit -q --no-edit && touch made.txt"),
     "retry_after": Script(
         status=429, code="rate_limit_exceeded", message="Rate limit reached.", headers={"retry-after": "3600"}
     ),
@@ -129,7 +131,8 @@ class FakeModel:
         if not tools:  # a request beside the work: a title, a summary
             return Reply(text="A title")
         if script.call and not dialect.is_after_tool(body):
-            chosen = call(script.call, tools, self.workspace)
+            line = script.line
+            chosen = call_of_shell(line, "works", tools) if line else call(script.call, tools, self.workspace)
             return Reply(call=chosen) if chosen else Reply(text="I have no tool for that.")
         return Reply(text=script.text, refuses=script.refuses)
 

@@ -90,6 +90,7 @@ def play(
     limit: float = 60.0,
     args: Sequence[str] = (),
     max_turns: int | None = None,
+    git: str = "",
 ) -> Played:
     """One attempt in `place`, which may have been used before. It is ended after `limit` s, or by a final error."""
     workspace, home = place / "workspace", place / "home"
@@ -108,6 +109,7 @@ def play(
             args,
             (str(program(cli)),),
             keys(cli, model.url),
+            git=git,
         )
         played = _run(reader, reader.start(errand), errand, limit)
         played.asked, played.requests = model.prompts(), len(model.asked)

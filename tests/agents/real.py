@@ -96,6 +96,27 @@ def trapped(cli: str, place: Path) -> list[str]:
     return wrong if "made.txt" in played.made else [*wrong, f"it did not do its work: {played.err[-300:]}"]
 
 
+def merges(cli: str, place: Path) -> list[str]:
+    """It merges and commits in a repository of its own, as the resolving of a conflict asks for."""
+    workspace = place / "workspace"
+    workspace.mkdir(parents=True)
+    said = (
+        ("init", "-q", "-b", "main"),
+        ("config", "user.name", "ada"),
+        ("config", "user.email", "ada@example.org"),
+        ("commit", "-q", "--allow-empty", "-m", "first"),
+        ("checkout", "-q", "-b", "side"),
+        ("commit", "-q", "--allow-empty", "-m", "theirs"),
+        ("checkout", "-q", "main"),
+        ("commit", "-q", "--allow-empty", "-m", "ours"),
+    )
+    for words in said:
+        subprocess.run(["git", *words], cwd=workspace, check=True)
+    played = playing.play(cli, "merge", place, git=str(workspace / ".git"))
+    told = subprocess.run(["git", "log", "--format=%s"], cwd=workspace, check=True, capture_output=True, text=True)
+    return [] if "theirs" in told.stdout.split() else [f"it has not merged: {played.out[-300:]}"]
+
+
 def plugin(cli: str, place: Path) -> list[str]:
     """opencode 1.18 loads plugins of the repository in spite of all its settings: the guide says so. If it no longer
     does, the guide is to be changed."""
@@ -138,6 +159,7 @@ CHECKS |= {
     "dash_prompt": dash_prompt,
     "resumed": resumed,
     "trapped": trapped,
+    "merges": merges,
     "plugin": plugin,
 }
 CHECKS |= {"counted": counted, "terminal": terminal, "hangs": hangs}

@@ -20,7 +20,8 @@ Counting = Literal["sum", "last"]
 class Errand:
     """What an agent shall do. prompt: its text, up to some MiB; workspace: where it works; home: an empty private
     folder for settings and sessions, kept with the workspace; session: the one to resume, '' for a new one;
-    max_tokens: of one answer of the model."""
+    max_tokens: of one answer of the model; git: the git directory of a repository that is this attempt's own, in
+    which the agent may commit, '' for none."""
 
     prompt: str
     workspace: str
@@ -33,6 +34,7 @@ class Errand:
     env: Mapping[str, str] = field(default_factory=dict)
     max_tokens: int | None = None
     temperature: float | None = None
+    git: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """codex: `codex exec --json`, without a settings file: all that it needs stands on its command line.
 
 Its home must not lie in the folder for temporary files: its sandbox then has no helper program, and no command runs.
-So it gets a folder of its own for those. A time of day in its texts has no zone, and is in the machine's.
+So it gets a folder of its own for those. That sandbox keeps `.git` from it, also in a repository that was made for
+this attempt alone: there it is told that it may write, or it could resolve no conflict. A time of day in its texts
+has no zone, and is in the machine's.
 
 Law: nobody is asked. A repository's settings, rules and MCP servers are not loaded.
 """
@@ -55,6 +57,8 @@ class Codex:
             provider = {"name": "spool", "base_url": base, "env_key": "OPENAI_API_KEY", "wire_api": "responses"}
             inline = ",".join(f"{key}={json.dumps(value)}" for key, value in provider.items())
             settings += ['model_provider="spool"', f"model_providers.spool={{{inline}}}"]
+        if errand.git:
+            settings.append(f"sandbox_workspace_write.writable_roots={json.dumps([errand.git])}")
         for setting in settings:
             argv += ["-c", setting]
         argv += ["-m", errand.model] if errand.model else []

@@ -85,6 +85,14 @@ def test_codex_gets_settings_that_are_toml() -> None:
     assert start.argv[-1] == "-"
 
 
+def test_codex_may_commit_in_a_repository_of_its_own_and_in_no_other() -> None:
+    codex = playing.adapter("codex")
+    setting = 'sandbox_workspace_write.writable_roots=["/w/.git"]'
+    for session in ("", "s-1"):
+        assert setting in codex.start(errand(git="/w/.git", session=session)).argv
+    assert not [word for word in codex.start(errand()).argv if "writable_roots" in word]
+
+
 def test_qwen_is_never_told_to_wait_for_ever() -> None:
     assert "QWEN_CODE_UNATTENDED_RETRY" not in playing.adapter("qwen").start(errand()).env
 
