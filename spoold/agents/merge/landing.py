@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed, commit_of, is_ancestor
+from spoold.agents.workspace.git import Git, commit_of, is_ancestor
 from spoold.agents.workspace.mirror import HEADS, Mirror, WorkspaceFailed, said
 from spoold.agents.workspace.publishing import standing
+from spoold.agents.workspace.pushing import push
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +46,8 @@ class Branch:
         if not is_ancestor(git, tip, commit):
             raise WorkspaceFailed(f"{commit} does not contain {tip}: this would undo what is in {self.name}.")
         ref, words = f"refs/heads/{self.name}", ("push", "--porcelain", "--no-verify", "--quiet")
-        why = ""
-        try:
-            lease = f"--force-with-lease={ref}:{tip}"
-            done = git.ask(*words, lease, "--", self.mirror.repo, f"{commit}:{ref}", within_s=REMOTE_S)
-            if done.code:
-                why = said(GitFailed(words, done.code, f"{done.errors}\n{done.out}"))
-        except GitFailed as failed:
-            why = said(failed)
+        failed = push(git, self.mirror.repo, ref, *words, f"--force-with-lease={ref}:{tip}", f"{commit}:{ref}")
+        why = "" if failed is None else said(failed)
         found = self.tip()
         if found == commit or self._holds(commit):
             return True

@@ -11,6 +11,7 @@
     workspace    one attempt's workspace: open, save, close
     saved        what a save gave the remote
     attempt      the workspace of the attempt that runs in this process
+    pushing      one push, also past the lock of a machine that died while it pushed
     publishing   how a commit gets its reference on the remote, and which reference is the newest
     retention    which workspaces may go: only what the remote has
     showing      what `spool workspace` shows

@@ -15,6 +15,7 @@ import re
 from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed
 from spoold.agents.workspace.mirror import WorkspaceFailed, said
 from spoold.agents.workspace.places import encoded
+from spoold.agents.workspace.pushing import failure, push
 
 TOP = "refs/spool/"
 _ATTEMPT = re.compile(r"([1-9][0-9]{0,8})(?:\.([1-9][0-9]{0,3}))?")
@@ -36,7 +37,7 @@ def publish(git: Git, repo: str, commit: str, task: str, attempt: int, own: tupl
     names = [f"{prefix(task)}{attempt}{'' if life == 1 else f'.{life}'}" for life in range(1, _LIVES)]
     for name, expected in [(ref, was)] * bool(ref) + [(name, "") for name in names]:
         words = ("push", "--porcelain", "--no-verify", "--quiet", f"--force-with-lease={name}:{expected}")
-        failed = _failure(git, *words, "--", repo, f"{commit}:{name}")
+        failed = push(git, repo, name, *words, f"{commit}:{name}")
         stands = None if failed is None else standing(git, repo, [name]).get(name)
         if failed is None or stands == commit:
             return name
@@ -55,17 +56,9 @@ def check(git: Git, repo: str, commit: str, task: str, attempt: int) -> None:
     if repo.startswith("/") and folder is not None and not os.access(f"{folder}/objects", os.W_OK):
         failed: GitFailed | None = GitFailed(("push",), 1, f"{folder}/objects may not be written by this user")
     else:
-        failed = _failure(git, "push", "--dry-run", "--quiet", "--no-verify", "--", repo, f"+{commit}:{name}")
+        failed = failure(git, "push", "--dry-run", "--quiet", "--no-verify", "--", repo, f"+{commit}:{name}")
     if failed is not None:
         raise _unwritable(repo, task, name, failed)
-
-
-def _failure(git: Git, *words: str) -> GitFailed | None:
-    try:
-        done = git.ask(*words, within_s=REMOTE_S)
-    except GitFailed as failed:
-        return failed
-    return None if done.code == 0 else GitFailed(words, done.code, f"{done.errors}\n{done.out}")
 
 
 def _unwritable(repo: str, task: str, name: str, failed: GitFailed) -> WorkspaceFailed:
