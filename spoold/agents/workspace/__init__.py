@@ -4,6 +4,7 @@
     git          runs git, such that no repository's own settings run anything
     places       where everything lies: mirrors, and one folder for each attempt with its record
     mirror       one mirror of each repository on this host, and its lock
+    surviving    what a mirror has lost in a power cut, and how it gets that again
     commits      what an agent committed by itself, read without its settings
     checkout     how a workspace gets its files
     setting_up   runs the lines of its setup

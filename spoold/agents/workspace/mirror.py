@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from spoold.agents.workspace import surviving
 from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed, commit_of
 from spoold.agents.workspace.places import Places, holding
 from spoold.protocol.errors import SpoolError
@@ -25,10 +26,13 @@ HEADS = "refs/remotes/origin/"
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # Agents in worktrees of the mirror take locks of it without ours; they hold them for less than this (s).
 _STALE_S = 30.0
-_MADE = "made"
+# In it stands during which start of the machine the mirror was looked over last.
+_MADE, _LOST = "made", "lost"
 _SETTINGS = """[core]
 \trepositoryformatversion = 0
 \tbare = true
+\tfsync = committed,reference
+\tfsyncMethod = batch
 [gc]
 \tauto = 0
 \tpruneExpire = never
@@ -78,11 +82,10 @@ class Mirror:
                 shutil.rmtree(self.directory, ignore_errors=True)  # half made: nobody borrows from it yet
                 os.mkdir(self.directory, mode=0o700)
                 git("init", "--quiet", "--bare", "--template=")
-                os.close(os.open(mark, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-            with open(os.path.join(self.directory, "config.new"), "w", encoding="utf-8") as file:
-                file.write(_SETTINGS)
-            os.replace(os.path.join(self.directory, "config.new"), os.path.join(self.directory, "config"))
+                _write(mark, surviving.this_start())
+            _write(os.path.join(self.directory, "config"), _SETTINGS)
             self._sweep()
+            self._look_over(git, mark)
             yield git
 
     def fetch(self, git: Git, more: Sequence[str] = ()) -> None:
@@ -120,6 +123,22 @@ class Mirror:
             f"{self.repo} has no branch, tag or commit {base}. Fix: name one of those it has: {known}."
         )
 
+    def _look_over(self, git: Git, mark: str) -> None:
+        """After a start of the machine, get again what its disk had lost. Errors: OSError, GitFailed."""
+        with open(mark, encoding="utf-8") as file:
+            known = file.read()
+        if known == surviving.this_start():
+            return
+        torn = surviving.torn(self.directory)
+        if torn or known == _LOST:
+            _write(mark, _LOST)  # until it is whole again, also if this process dies
+            for path in torn:
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+            git("init", "--quiet", "--bare", "--template=")  # brings HEAD again, and touches nothing that is there
+            surviving.forget_and_fetch(git, self.repo, HEADS)
+        _write(mark, surviving.this_start())
+
     def _sweep(self) -> None:
         """Remove lock files that a killed command left; nobody else can have made them, but agents in worktrees."""
         while left := self._lock_files():
@@ -136,6 +155,14 @@ class Mirror:
         for folder, _, names in os.walk(os.path.join(self.directory, "refs")):
             found += [os.path.join(folder, name) for name in names if name.endswith(".lock")]
         return found
+
+
+def _write(path: str, text: str) -> None:
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(f"{path}.new", path)
 
 
 def _age_s(path: str) -> float:
