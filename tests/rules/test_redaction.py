@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from urllib.parse import quote, quote_plus
+from xml.sax.saxutils import escape
 
 import pytest
 from hypothesis import example, given
@@ -23,6 +25,7 @@ from spoold.rules.redaction.spellings import spellings
 from spoold.rules.redaction.sweep import CONTEXT
 
 SECRET = 'p/a+ss "wörd"\\ <x>&1\'2'
+SIGNS = "a'b\"c\\d$e`f&g<h>i=j k%l!m~n*o/p+q#r;s|t(u)v^w@x,y"
 LONG = "".join(f"{number:03d}-abc/XYZ+" for number in range(12))
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIabc+/=\nsecond\n-----END RSA PRIVATE KEY-----"
 TOKEN = "ghp_" + "a1B2" * 9
@@ -59,7 +62,31 @@ ENCODERS: dict[str, Callable[[str], str]] = {
     "repr": lambda value: repr(value)[1:-1],
     "repr of bytes": lambda value: repr(value.encode())[2:-1],
     "shell": lambda value: shlex.quote(value)[1:-1] if shlex.quote(value) != value else value,
+    "shell, in double quotes": lambda value: re.sub(r'([\\"$`])', r"\\\1", value),
+    "shell, after $": lambda value: value.replace("\\", "\\\\").replace("'", "\\'"),
+    "repr within a text with both quotes": lambda value: repr(value + "'\"")[1:-4],
+    "repr in ASCII": lambda value: ascii(value)[1:-1],
     "HTML": html.escape,
+    "HTML of Jinja": lambda value: html.escape(value).replace("&quot;", "&#34;").replace("&#x27;", "&#39;"),
+    "HTML of jq": lambda value: html.escape(value).replace("&#x27;", "&apos;"),
+    "text of XML": escape,
+    "attribute of XML": lambda value: escape(value, {'"': "&quot;"}),
+    "encodeURIComponent": lambda value: quote(value, safe="!*'()"),
+    "encodeURI": lambda value: quote(value, safe="!*'();/?:@&=+$,#"),
+    "form of a browser": lambda value: quote_plus(value, safe="*").replace("~", "%7E"),
+    "every sign of a URL": lambda value: "".join(
+        chr(byte) if chr(byte).isalnum() and byte < 128 else f"%{byte:02X}" for byte in value.encode()
+    ),
+    "JSON of Jinja": lambda value: (
+        json.dumps(value)[1:-1]
+        .replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+        .replace("&", "\\u0026")
+        .replace("'", "\\u0027")
+    ),
+    "shell in JSON": lambda value: json.dumps(re.sub(r'([\\"$`])', r"\\\1", value), ensure_ascii=False)[1:-1],
+    "CSV": lambda value: value.replace('"', '""'),
+    "YAML, SQL": lambda value: value.replace("'", "''"),
 }
 PLAIN = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x24F, exclude_characters="[]\x7f"), min_size=6)
 VALUES = PLAIN.filter(lambda text: text == text.strip() and len(text) >= 6)
@@ -69,10 +96,23 @@ VALUES = PLAIN.filter(lambda text: text == text.strip() and len(text) >= 6)
 @given(VALUES)
 @example(SECRET)
 @example(LONG)
+@example(SIGNS)
 def test_a_secret_is_masked_as_whatever_encoding_writes_it(encoder: str, value: str) -> None:
     written = ENCODERS[encoder](value)
     assert Mask({"S": value}, tokens=False).text(f"<{written}>").startswith("<[redacted:S]")
     assert written not in Mask({"S": value}, tokens=False).text(f"<{written}>")
+    assert Mask({"S": value}, tokens=False).value({"a": [f"<{written}>"]})["a"][0].startswith("<[redacted:S]")
+
+
+def test_a_secret_is_masked_as_printf_of_bash_writes_it() -> None:
+    bare = r"a\'b\"c\\d\$e\`f\&g\<h\>i=j\ k%l\!m~n\*o/p+q#r\;s\|t\(u\)v^w@x\,y"
+    assert Mask({"S": SIGNS}, tokens=False).text(f"<{bare}>") == "<[redacted:S]>"
+
+
+def test_a_long_secret_is_masked_in_lines_of_hex() -> None:
+    code = LONG.encode().hex()
+    lines = "\n".join(code[at : at + 60] for at in range(0, len(code), 60))  # as `xxd -p` writes it
+    assert Mask({"S": LONG}, tokens=False).text(f"{lines}\n") == "[redacted:S]\n"
 
 
 def test_a_line_of_a_secret_is_masked_too_if_it_is_long_enough() -> None:

@@ -83,8 +83,10 @@ class Mask:
         return _decoded(stream.feed(data[border:]) + stream.end())
 
     def value(self, value: Any) -> Any:
-        """Return a value of JSON, masked: the same one, if there is nothing to mask."""
-        if self._harmless(codec.dump(value)):
+        """Return a value of JSON, masked: the same one, if nothing in it is to be masked or escaped."""
+        data = codec.dump(value)
+        # A backslash stands for another character, so what is masked may be written otherwise here than in a text.
+        if b"\\" not in data and self._harmless(data):
             return value
         holder = [value]
         todo: list[tuple[Any, Any]] = [(holder, 0)]

@@ -9,27 +9,54 @@ from __future__ import annotations
 import base64
 import json
 import re
+import string
+from itertools import product
 
 # A value, or a line of it, below so many bytes is too likely to be a part of plain text.
 SHORTEST, SHORTEST_LINE = 6, 16
-# Where programs break lines of base64: `base64`, and PEM.
-_WIDTHS = (76, 64)
+# Where programs break lines of base64 (`base64`, and PEM), and `xxd -p` those of hex.
+_WIDTHS, _HEX_WIDTH = (76, 64), 60
 _BREAKS = (b"\n", b"\r\n", b"\\n", b"\\r\\n")
-_PLAIN = re.compile(rb"[A-Za-z0-9_.~-]")
-_PLAIN_IN_PATH = re.compile(rb"[A-Za-z0-9_.~/-]")
-_HTML = {b"<": b"&lt;", b">": b"&gt;", b'"': b"&quot;", b"'": b"&#x27;"}
+# What stays in a URL as it is, besides letters and digits: nothing; RFC 3986, also in a path; PHP; forms of browsers
+# and of Java; encodeURIComponent; encodeURI; escape; a password and a path in the URL of a browser.
+_KEPT = ("", "_.~-", "_.~-/", "_.-", "_.-*", "_.~-!*'()", "_.~-!*'();/?:@&=+$,#", "@*_+-./")
+_KEPT_IN_URLS = ("%_.~-!*'()&$+,", "%_.~-!*'()&$+,/:;=@[]|^")
+# What HTML and XML write for the signs that only some programs escape.
+_SIGNS = {
+    '"': ("&quot;", "&#34;", '"'),
+    "'": ("&#x27;", "&#39;", "&#039;", "&apos;", "'"),
+    ">": ("&gt;", ">"),
+}
+# What some templates escape besides.
+_TEMPLATES = (("=", "&#x3D;"), ("`", "&#x60;")), (("=", "&#x3D;"), ("`", "&#x60;"), ("/", "&#x2F;"))
+_IN_DOUBLE_QUOTES = re.compile(r'([\\"$`])')
+_BARE = (re.compile(r"([^\w\n\x80-\U0010ffff@%+=:./~^#-])"), re.compile(r"([^\w\n\x80-\U0010ffff@%+:./-])"))
 
 
 def spellings(value: str) -> frozenset[bytes]:
     """Return all spellings of a value."""
     raw = value.encode()
-    found = {raw, raw.strip(), raw.hex().encode(), raw.hex().upper().encode()}
-    found |= _base64(raw) | _urls(raw) | _escaped(value) | _quoted(raw)
+    found = {raw, raw.strip()} | _hex(raw) | _base64(raw) | _urls(raw) | _texts(value)
     for line in raw.splitlines() if b"\n" in raw.strip() else ():
         # The frame of a key in PEM is the same for all of them.
         if len(line.strip()) >= SHORTEST_LINE and not line.startswith(b"-----"):
-            found |= {line.strip()} | _escaped(line.strip().decode())
+            found |= {line.strip()} | _texts(line.strip().decode())
     return frozenset(spelled for spelled in found if len(spelled) >= SHORTEST)
+
+
+def _texts(value: str) -> set[bytes]:
+    """As a text that stays readable, also inside a string of JSON."""
+    found = _escaped(value) | _quoted(value) | _html(value)
+    found |= {json.dumps(text, ensure_ascii=False)[1:-1] for text in found}
+    return {text.encode() for text in found}
+
+
+def _hex(raw: bytes) -> set[bytes]:
+    code = raw.hex().encode()
+    found = {code, code.upper()}
+    if len(code) > _HEX_WIDTH:
+        found.add(b"\n".join(code[at : at + _HEX_WIDTH] for at in range(0, len(code), _HEX_WIDTH)))
+    return found
 
 
 def _base64(raw: bytes) -> set[bytes]:
@@ -48,27 +75,55 @@ def _base64(raw: bytes) -> set[bytes]:
 
 def _urls(raw: bytes) -> set[bytes]:
     found = set()
-    for plain in (_PLAIN, _PLAIN_IN_PATH):
-        for form in ("%%%02X", "%%%02x"):
-            signs = (bytes([byte]) for byte in raw)
-            code = b"".join(sign if plain.match(sign) else (form % ord(sign)).encode() for sign in signs)
-            found |= {code, code.replace(b"%20", b"+")}
+    for kept, form in product((*_KEPT, *_KEPT_IN_URLS), ("%%%02X", "%%%02x")):
+        plain = (string.ascii_letters + string.digits + kept).encode()
+        written = {byte: bytes([byte]) if byte in plain else (form % byte).encode() for byte in set(raw)}
+        code = b"".join(map(written.__getitem__, raw))
+        found |= {code, code.replace(b"%20", b"+")}
     return found
 
 
-def _escaped(value: str) -> set[bytes]:
-    """As JSON writes it, also inside a string of JSON in a string of JSON; and as Python does."""
+def _escaped(value: str) -> set[str]:
+    """As JSON writes it, also inside a string of JSON; and as Python does."""
     found = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
     found |= {text.replace("/", "\\/") for text in found}
+    # Go, and Jinja, which also escapes a quote.
     found |= {text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026") for text in found}
-    found |= {json.dumps(text)[1:-1] for text in found}
-    found |= {repr(value)[1:-1], repr(value.encode())[2:-1]}
-    return {text.encode() for text in found}
+    found |= {text.replace("'", "\\u0027") for text in found}
+    # Which quotes Python escapes depends on the text around the value.
+    for written in (repr(value), repr(value.encode()).removeprefix("b"), ascii(value)):
+        found.add(written[1:-1])
+    return found | {repr(value + "'\"")[1:-4], repr(value.encode() + b"'\"")[2:-4]}
 
 
-def _quoted(raw: bytes) -> set[bytes]:
-    """As a shell writes it in quotes, and as HTML does."""
-    html = raw.replace(b"&", b"&amp;")
-    for sign, code in _HTML.items():
-        html = html.replace(sign, code)
-    return {raw.replace(b"'", b"'\\''"), raw.replace(b"'", b"'\"'\"'"), html, html.replace(b"&#x27;", b"&#39;")}
+def _quoted(value: str) -> set[str]:
+    """As a shell writes it: in single or double quotes, after $, and bare; and as CSV, SQL and YAML double quotes."""
+    found = {value.replace("'", "'\\''"), value.replace("'", "'\"'\"'"), _IN_DOUBLE_QUOTES.sub(r"\\\1", value)}
+    found |= {_in_dollar_quotes(value), value.replace('"', '""'), value.replace("'", "''")}
+    for special in _BARE:
+        bare = special.sub(r"\\\1", value)
+        found.add(f"\\{bare}" if value.startswith(("#", "~")) and not bare.startswith("\\") else bare)
+    return found
+
+
+def _in_dollar_quotes(value: str) -> str:
+    text = value.replace("\\", "\\\\").replace("'", "\\'")
+    return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+
+
+def _html(value: str) -> set[str]:
+    """As HTML and XML write it, in a text and in an attribute."""
+    text = value.replace("&", "&amp;").replace("<", "&lt;")
+    found = set()
+    for codes in product(*_SIGNS.values()):
+        made = text
+        for sign, code in zip(_SIGNS, codes, strict=True):
+            made = made.replace(sign, code)
+        found.add(made)
+    for also in _TEMPLATES:
+        for quote in ("&#x27;", "&#39;"):
+            made = text.replace('"', "&quot;").replace(">", "&gt;")
+            for sign, code in also:
+                made = made.replace(sign, code)
+            found.add(made.replace("'", quote))
+    return found
