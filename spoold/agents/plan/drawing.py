@@ -1,16 +1,18 @@
 """A plan as a tree of lines: each task once, below the last of those that it comes after, with what it does.
 
-Law: pure. Whatever a task would run (a command, what has to hold after it) is in the drawing, since a person decides
-by it. Text of the plan is not made harmless here, but where it is printed.
+Law: pure. Whatever a task would run (a command with what it reads and its variables, the input of a handler, what has
+to hold after it) is in the drawing, since a person decides by it. Text of the plan is not made harmless here, but where it is printed.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spoold.protocol.amount import amount, some
+from spoold.protocol.approval import Approval
 from spoold.protocol.names import key
 from spoold.protocol.task import Task
 
@@ -18,15 +20,17 @@ WORDS_MAX = 100
 NAMED_MAX = 6
 # Deeper tasks are not moved further to the right.
 DEPTH_MAX = 12
+# Fields of an input that have a line of their own, or decide nothing about what is run.
+_SHOWN = frozenset({"prompt", "prompt_file", "accept", "success_if", "workspace", "repo", "into", "must_change", "tasks"})
 
 
 class Plan:
     """The tasks of a plan, with the ids under which they will be submitted. steps: how many run one after the other
-    at least; widest: how many of them may run at the same time.
+    at least; widest: how many of them may run at the same time. batch: of the plan; a task in another one says so.
     """
 
-    def __init__(self, ids: Sequence[str], tasks: Sequence[Task]) -> None:
-        self.ids, self.tasks = tuple(ids), tuple(tasks)
+    def __init__(self, ids: Sequence[str], tasks: Sequence[Task], batch: str | None = None) -> None:
+        self.ids, self.tasks, self._batch = tuple(ids), tuple(tasks), batch
         self._number = {key(one): index for index, one in enumerate(ids)}
         self._parents = [self._of_plan((*t.dependencies, *t.after_any, *t.after_failed)) for t in tasks]
         self._step = self._steps()
@@ -86,7 +90,8 @@ class Plan:
         if also:
             said.append(f"{'also ' if under is not None else ''}after {some(also, NAMED_MAX)}")
         head = f"{indent}{self.ids[number]} ({'; '.join(said)})"
-        return [head, *(f"{indent}    {line}" for line in told(task))]
+        other = [f"batch: {task.batch}"] if self._batch and task.batch and task.batch != self._batch else []
+        return [head, *(f"{indent}    {line}" for line in [*told(task), *other])]
 
     def _rank(self, number: int) -> tuple[int, int]:
         return self._step[number], -number
@@ -107,17 +112,39 @@ def told(task: Task) -> list[str]:
     place: Any = said.get("workspace")
     rows = {
         "": task.command or task.python or _cut(said.get("prompt") or task.name),
+        "arguments": _values(task.args or task.kwargs or task.calls),
+        "reads": task.stdin,
+        "variables": [f"{name}={value}" for name, value in task.env.items()],
+        "starts in": task.cwd,
         "prompt of the file": said.get("prompt_file"),
         "accept": said.get("accept"),
         "succeeds if": command,
         "in": place.get("repo") if isinstance(place, Mapping) else said.get("repo"),
         "into": said.get("into"),
+        "input": _values(_rest(task.input)),
         "locks": [*task.locks.write, *task.locks.read],
         "makes": task.artifacts,
-        "asks": task.approval.ask if task.approval is not None else None,
+        "asks": _asked(task.approval) if task.approval is not None else None,
         "held": task.hold,
+        "child of": task.parent,
     }
     return [f"{name}: {words}" if name else words for name, value in rows.items() if (words := _words(value))]
+
+
+def _rest(said: Any) -> Any:
+    """Return what is said to a handler or an agent besides what the other lines show."""
+    return {name: value for name, value in said.items() if name not in _SHOWN} if isinstance(said, Mapping) else said
+
+
+def _values(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if value else ""
+
+
+def _asked(approval: Approval) -> str:
+    """Return the question, and what follows where nobody answers, unless that is a no."""
+    if approval.expires_s is None or approval.on_expire == "reject":
+        return approval.ask
+    return f"{approval.ask} (without an answer within {approval.expires_s:g} s: {approval.on_expire})"
 
 
 def _cut(text: Any) -> str:

@@ -49,7 +49,7 @@ def propose(spool: SpoolClient, task_id: str, words: str, environ: Mapping[str, 
         return Proposal(task_id, kept, faults)
     tasks = list(answer.objects.values())
     drops = spool.drafted_many(tasks, file=file)
-    plan = Plan([one for drop in drops for one in drop.ids], judging.tasks_of(answer, file))
+    plan = Plan([one for drop in drops for one in drop.ids], judging.tasks_of(answer, file), task_id)
     lacking = judging.unserved(plan.tasks, served)
     return Proposal(task_id, kept, (), tasks, plan, lacking, drops)
 

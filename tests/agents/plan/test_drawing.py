@@ -62,6 +62,39 @@ def test_all_that_a_task_would_run_is_told() -> None:
     assert plan(by_file).lines() == ["m (coder)", "    prompt of the file: todo.md"]
 
 
+def test_what_a_command_reads_and_what_a_handler_gets_is_told() -> None:
+    command = {"id": "c", "command": ["sh"], "stdin": "rm -r x\nls", "env": {"PATH": "/evil"}, "cwd": "/etc"}
+    assert plan(command).lines() == [
+        "c (command)",
+        "    sh",
+        "    reads: rm -r x ls",
+        "    variables: PATH=/evil",
+        "    starts in: /etc",
+    ]
+    assert plan({"id": "p", "python": "os:system", "calls": [["rm -r x"]]}).lines()[2:] == [
+        '    arguments: [["rm -r x"]]'
+    ]
+    assert plan({"id": "q", "python": "os:system", "kwargs": {"command": "rm"}}).lines()[2:] == [
+        '    arguments: {"command": "rm"}'
+    ]
+    deploy = {"id": "d", "type": "deploy", "input": {"target": "production"}}
+    assert plan(deploy).lines() == ["d (deploy)", '    input: {"target": "production"}']
+    assert plan(coder("a", model="big")).lines()[2:] == ['    input: {"model": "big"}']
+    assert plan({"id": "e", "type": "deploy", "input": ["x"]}).lines()[1:] == ['    input: ["x"]']
+
+
+def test_whose_child_a_task_would_be_in_which_batch_and_what_silence_means_is_told() -> None:
+    asks = {"ask": "Sure?", "expires_s": 1, "on_expire": "approve"}
+    task = coder("a", parent="other", batch="theirs", approval=asks)
+    made = Plan(["a"], [Task.model_validate(task)], "own")
+    assert made.lines()[2:] == [
+        "    asks: Sure? (without an answer within 1 s: approve)",
+        "    child of: other",
+        "    batch: theirs",
+    ]
+    assert Plan(["a"], [Task.model_validate(coder("a", batch="own"))], "own").lines()[2:] == []
+
+
 def test_other_conditions_are_said_in_words() -> None:
     tasks = (coder("a"), coder("b", after_any=["a"]), coder("c", after_failed=["a"]), coder("d", after_batch="x"))
     heads = [line for line in plan(*tasks).lines() if line.endswith(")")]
