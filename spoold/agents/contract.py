@@ -115,7 +115,9 @@ class Contract:
         """Leave the result; a longer one loses the beginning of the agent's words. Errors: OSError."""
         data = codec.dump(dict(said))
         if len(data) > RESULT_MAX:
-            short = {**said, "text": str(said.get("text", ""))[-SHORT:], "reasons": _shorter(said.get("reasons"))}
+            text = str(said.get("text", ""))
+            short = {**said, "text": text[-SHORT:], "reasons": _shorter(said.get("reasons"))}
+            short |= {"text_cut": True} if len(text) > SHORT else {}
             data = codec.dump({**short, "changed_files": list(said.get("changed_files", ()))[:1000], "checks": []})
         _write(self._environ.get("SPOOL_RESULT_FILE", ""), data)
 

@@ -131,6 +131,7 @@ def result_of(
         "outcome": end.outcome,
         **({"code": "NOT_ACCEPTED"} if end.outcome == "not_accepted" else {}),
         "text": heard.text,
+        **({"text_cut": True} if heard.cut else {}),
         "session": heard.session,
         "reasons": list(end.reasons),
         "changed_files": list(changed),

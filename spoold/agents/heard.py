@@ -36,6 +36,7 @@ class Heard:
     seen: bool = False
     _used: list[Usage] = field(default_factory=list)
     _kept: int = 0
+    _lost: bool = False
 
     def take(self, event: Event) -> None:
         """Take in one event."""
@@ -61,7 +62,12 @@ class Heard:
     @property
     def text(self) -> str:
         """The words with which it ended, or else all its words."""
-        return (self.answer or "\n".join(self.words))[-TEXT_MAX:]
+        return self._said()[-TEXT_MAX:]
+
+    @property
+    def cut(self) -> bool:
+        """Whether it said more than that: the beginning is lost."""
+        return (self._lost and not self.answer) or len(self._said()) > TEXT_MAX
 
     @property
     def last(self) -> str:
@@ -74,11 +80,15 @@ class Heard:
         """What it used, as far as it said so."""
         return total(self._used) if self._used else None
 
+    def _said(self) -> str:
+        return self.answer or "\n".join(self.words)
+
     def _say(self, text: str) -> None:
         self.words.append(text)
         self._kept += len(text)
         while self._kept > 2 * TEXT_MAX and len(self.words) > 1:
             self._kept -= len(self.words.pop(0))
+            self._lost = True
 
     def _judge(self, event: Event) -> None:
         """Take in a trouble; progress after a lesser one means that it went on."""

@@ -67,6 +67,8 @@ def test_the_answer_comes_before_all_other_words() -> None:
     assert heard().last == ""
     many = heard(*(Event(text="x" * 1000) for _ in range(3000)))
     assert len(many.text) == TEXT_MAX
+    assert (many.cut, heard(Event(text="a")).cut) == (True, False)
+    assert heard(Event(text="x" * (TEXT_MAX + 1), done=True)).cut
     assert len(many.words) < 2200, "the beginning is forgotten"
 
 

@@ -132,6 +132,17 @@ def test_a_plan_with_a_fault_is_named_and_kept_and_nothing_of_it_submitted(pool:
     )
 
 
+def test_a_plan_of_which_the_beginning_was_not_kept_is_no_plan(pool: Pool) -> None:
+    seen = begin(pool)
+    lines = [json.dumps(coder(f"t{number:03d}")) for number in range(600)]
+    # The end that is kept begins with a whole line, so nothing else shows that there was more.
+    answer(seen, *(f"{line:<2047}" for line in lines))
+    shown = pool.run("plan", "x", "--id", "p1", "--yes")
+    assert (shown.returncode, ids(pool)) == (1, {"p1"}), shown.stderr
+    assert "the answer of p1 is so long that its beginning was not kept. Plan less." in shown.stderr
+    assert pool.json("result", "p1")["output"]["text_cut"] is True
+
+
 def test_a_plan_waits_for_its_approval(make_pool: MakePool) -> None:
     pool = make_pool()
     seen = begin(pool)

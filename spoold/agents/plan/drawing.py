@@ -1,7 +1,8 @@
 """A plan as a tree of lines: each task once, below the last of those that it comes after, with what it does.
 
 Law: pure. Whatever a task would run (a command with what it reads and its variables, the input of a handler, what has
-to hold after it) is in the drawing, since a person decides by it. Text of the plan is not made harmless here, but where it is printed.
+to hold after it) is in the drawing, since a person decides by it. Text of the plan is not made harmless here, but
+where it is printed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ NAMED_MAX = 6
 # Deeper tasks are not moved further to the right.
 DEPTH_MAX = 12
 # Fields of an input that have a line of their own, or decide nothing about what is run.
-_SHOWN = frozenset({"prompt", "prompt_file", "accept", "success_if", "workspace", "repo", "into", "must_change", "tasks"})
+_SHOWN = frozenset(
+    {"prompt", "prompt_file", "accept", "success_if", "workspace", "repo", "into", "must_change", "tasks"}
+)
 
 
 class Plan:

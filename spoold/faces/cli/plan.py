@@ -135,7 +135,9 @@ def _asked(spool: SpoolClient, feature: str, agent: str, task_id: str | None, pl
 
 
 def _answer(spool: SpoolClient, task_id: str) -> tuple[str, str]:
-    """Wait for the planner; returns the id of its task, and its words. Errors: typer.Exit where it failed."""
+    """Wait for the planner; returns the id of its task, and its words. Errors: typer.Exit where it failed, or a
+    part of them is lost.
+    """
     from spoold.faces.cli.progress import wait_with_bar
     from spoold.faces.cli.wait import report_failures
 
@@ -146,6 +148,10 @@ def _answer(spool: SpoolClient, task_id: str) -> tuple[str, str]:
         raise typer.Exit(TASK_FAILED)
     said = results[whole].output
     words = said.get("text") if isinstance(said, dict) else said
+    if isinstance(said, dict) and said.get("text_cut"):
+        output.remark(f"spool: the answer of {whole} is so long that its beginning was not kept. Plan less.")
+        output.remark("spool: nothing was submitted")
+        raise typer.Exit(TASK_FAILED)
     return whole, words if isinstance(words, str) else ""
 
 
