@@ -35,6 +35,7 @@
     origins      the tasks with which a dependency failure began
     status       the picture of the cluster, also without a leader
     counted      the picture without a leader, made by listing
+    measuring    what monitoring measures: the last snapshot, heartbeats, the oldest ready tasks, room
     batches      the progress of one batch
     budgets      what is spent, reserved and left of each budget, and raises
     living       the nodes that are alive, by their process or by a new beat

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from spoold.client.configuring import Holder, Setting
     from spoold.client.families import Branch
     from spoold.client.listing import Row
+    from spoold.client.measuring import Figures
     from spoold.client.status import Roster
     from spoold.protocol.event import Event
     from spoold.protocol.snapshot import Snapshot as Status
@@ -74,6 +75,13 @@ class Reading(Connection):
 
         with self.reaching():
             return with_pauses(self.store, status(self.store, SystemHost(), self.store.clock, plainly=True))
+
+    def measure(self) -> Figures:
+        """Return what monitoring measures, as it stands on disk: it never waits to find out who lives."""
+        from spoold.client.measuring import measure
+
+        with self.reaching():
+            return measure(self.store)
 
     def roster(self) -> Roster:
         """The nodes, as their own heartbeats show them; silent ones are called dead. Errors: Unavailable."""
@@ -182,6 +190,15 @@ class Reading(Connection):
         with self.reaching():
             found = reader.read()
         return Page(found, orjson.dumps(reader.offsets).decode())
+
+    def events_from_now(self) -> str:
+        """Return the cursor with which `events` begins at this moment, without reading what was before."""
+        from spoold.store.journal import Reader
+
+        reader = Reader(self.store.fs)
+        with self.reaching():
+            reader.skip()
+        return orjson.dumps(reader.offsets).decode()
 
     def iter_events(
         self,

@@ -2,6 +2,7 @@
 
     cli/        the `spool` command
     mcp/        a server for coding agents, over the Model Context Protocol
+    metrics/    figures for Prometheus: as text, as a file, over HTTP
 
 Law: a face asks `spoold.client` and nothing below it, except for the verbs that run or repair a spool.
 """

@@ -6,6 +6,7 @@ says so in its heartbeat.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -102,6 +103,12 @@ class Reader:
         self._fs = fs
         self._about = about.lower().encode()
         self.offsets: dict[str, int] = dict(offsets or {})
+
+    def skip(self) -> None:
+        """Pass over all that is written so far. Errors: OSError."""
+        for name in filter(parse_events, self._fs.list(layout.EVENTS)):
+            with contextlib.suppress(FileNotFoundError):
+                self.offsets[name] = self._fs.stat(layout.join(layout.EVENTS, name)).size
 
     def read(self) -> list[Event]:
         """New events, by their writers' clocks. Errors: OSError. An unfinished line waits for its end. A line that

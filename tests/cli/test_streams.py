@@ -21,6 +21,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "agents": ("agents",),
     "plan": ("plan", "--help"),
     "status": ("status",),
+    "metrics": ("metrics",),
     "ls": ("ls", "--json"),
     "show": ("show", "known"),
     "explain": ("explain", "known"),

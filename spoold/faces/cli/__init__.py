@@ -12,6 +12,7 @@
     completing the words that a shell offers at Tab
     shells     the scripts by which a shell asks for them
     nodes      a worker as a row of a table
+    local_file a file on this machine, replaced as a whole
     gates      what keeps tasks waiting, in lines
     drafting   the options that make up a task, shared by the verbs that submit
     progress   waiting, with a bar on a terminal

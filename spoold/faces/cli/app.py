@@ -30,6 +30,7 @@ VERBS = {
     "agents": "agents",
     "plan": "plan",
     "status": "status",
+    "metrics": "metrics",
     "ls": "ls",
     "show": "show",
     "explain": "explain",

@@ -1,0 +1,17 @@
+"""`spool metrics`: a spool as Prometheus reads it, as text, as a file for node_exporter, or over HTTP.
+
+    families    every name that is exposed: its type, what it means, its labels
+    gauges      the leader's snapshot, the heartbeats and the share, as samples
+    attempts    the journals since a server began, as counters and histograms
+    exposition  samples as text, in Prometheus' format 0.0.4
+    page        one look for however many readers, and none more often than every few seconds
+    serving     the page over HTTP
+
+The text is written by `exposition`, and prometheus_client is not used: its registry keeps values between scrapes, and
+all values here are made anew from what is on disk. The format has three kinds of lines. In the tests `promtool check
+metrics` and a real Prometheus read it. So `--textfile` in a timer of a laptop needs no further package.
+
+Law: looks and never writes to the share. No label names a task, a batch, a user or a path, and every label has a
+bounded number of values. Times are time stamps, never ages: an age would go on being young where nobody looks. The
+room asks `spoold.client` and nothing below it, and no other room imports it but the verb.
+"""
