@@ -9,6 +9,7 @@
     values     values from a command line: 5m, cpu=2,mem=4G, K=V
     choosing   the tasks that a verb is for: ids, or --batch, --type and --state
     screen     a picture as lines and tables, laid out with or without rich
+    webpage    a picture as one HTML file
     completing the words that a shell offers at Tab
     shells     the scripts by which a shell asks for them
     nodes      a worker as a row of a table

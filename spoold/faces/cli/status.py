@@ -9,7 +9,7 @@ Touches: the clock, the terminal.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import typer
 
@@ -19,6 +19,7 @@ from spoold.faces.cli.output import JsonOption, one_line, print_json, sentence, 
 from spoold.faces.cli.screen import Block, Line, Table
 from spoold.faces.cli.session import session
 from spoold.protocol.amount import amount, figure, length
+from spoold.protocol.errors import SpoolError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,6 +34,7 @@ T = TypeVar("T")
 Blocks = Callable[[T], Sequence[Block]]
 
 WATCH_EVERY_S = 0.5
+PAGE_EVERY_S = 5.0
 _COLOURS = {
     "failed": "red",
     "rejected": "red",
@@ -45,7 +47,9 @@ _COLOURS = {
 
 EPILOG = """Example: spool status --watch
 
-Example: spool status --batch nightly --watch"""
+Example: spool status --batch nightly --watch
+
+Example: spool status --html status.html --watch"""
 
 
 def register(app: typer.Typer) -> None:
@@ -65,6 +69,15 @@ def status(
             autocompletion=completing.batches,
         ),
     ] = None,
+    html: Annotated[
+        str | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            show_default=False,
+            help="Write it to this local file, as a page without scripts; with --watch again every 5 s.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the number of tasks in each state, the leader, and the workers with their tasks.
@@ -72,20 +85,47 @@ def status(
     The figures are the leader's own, up to 0.3 s old on a local disk and some seconds on a share. Without a leader
     they are counted now, and a warning says so. Those of a batch are always counted now, without archived tasks.
     """
+    if html is not None and as_json:
+        raise SpoolError("--html and --json exclude each other. Fix: run the verb twice.")
     with session(ctx).spool() as spool, spool.reaching():
+        file = None if html is None else _File(html, session(ctx).directory(), f"spool {spool.store.marker.spool_id}")
         if batch is None:
-            _show(spool.picture, blocks, watch=watch, as_json=as_json)
+            _show(spool.picture, blocks, watch=watch, as_json=as_json, file=file)
         else:
             from spoold.client.batches import Batch
 
-            _show(Batch(spool.store, batch).look, blocks_of_batch, watch=watch, as_json=as_json)
+            _show(Batch(spool.store, batch).look, blocks_of_batch, watch=watch, as_json=as_json, file=file)
 
 
-def _show(look: Callable[[], T], blocks: Blocks[T], *, watch: bool, as_json: bool) -> None:
-    """Show one look, or with watch repeated looks: as one JSON line each, or as a screen that stays in place."""
+class _File(NamedTuple):
+    """A local file that shows a picture as a page. spool: the spool's directory."""
+
+    path: str
+    spool: str
+    title: str
+
+    def write(self, shown: Sequence[Block], *, again: bool) -> None:
+        """Replace the page. again: it will be replaced in PAGE_EVERY_S."""
+        from datetime import UTC, datetime
+
+        from spoold.faces.cli import local_file
+        from spoold.faces.cli.webpage import page
+
+        made = datetime.now(UTC).isoformat(" ", "seconds")
+        text = page(shown, self.title, made, PAGE_EVERY_S if again else None)
+        local_file.replace(self.path, text, spool=self.spool, option="--html")
+
+
+def _show(look: Callable[[], T], blocks: Blocks[T], *, watch: bool, as_json: bool, file: _File | None = None) -> None:
+    """Show one look, or with watch repeated looks: in a file, as one JSON line each, or as a screen in its place."""
     import sys
     import time
 
+    while file is not None:
+        file.write(blocks(look()), again=watch)
+        if not watch:
+            return
+        time.sleep(PAGE_EVERY_S)
     if watch and not as_json and sys.stdout.isatty():
         screen.watch(blocks(picture) for picture in _looks(look))
         return
