@@ -168,11 +168,13 @@ def test_the_profiles_of_all_workers_are_listed(pool: Pool) -> None:
 
 
 def test_a_limit_that_holds_no_task_back_is_told(pool: Pool) -> None:
-    pool.path("w.toml").write_text('[agents.coder]\ncli = "generic"\ncommand = ["true"]\nlimit = "big"\n')
+    slow = 'cli = "generic"\ncommand = ["true"]\ncheck = ["sleep", "40"]\n'
+    pool.path("w.toml").write_text(f'[agents.coder]\n{slow}limit = "big"\n')
     pool.master()
     pool.worker("w", "--config", str(pool.path("w.toml")))
     pool.ready("w")
     assert "add [limits.big]" in pool.json("agents")[0]["gap"]
+    assert "not yet" in pool.cli("agents"), "its check still runs"
     pool.cli("config", "set", "limits.big.max", "3")
     assert 'add uses = ["big"] to [types.coder]' in " ".join(pool.cli("agents").split())
     pool.cli("config", "set", "types.coder.uses", '["big"]')

@@ -44,7 +44,7 @@ def agents(ctx: typer.Context, as_json: JsonOption = False) -> None:
                 one_line(one.version, 20) or "-",
                 one_line(one.model, 40) or "-",
                 one.worker,
-                "ok" if one.ok else "runs" if one.trouble == UNCHECKED else "not ok",
+                "ok" if one.ok else "not yet" if one.trouble == UNCHECKED else "not ok",
                 str(one.running),
             )
             for one in found
