@@ -289,6 +289,19 @@ def test_a_person_answers(agent: Caller, pool: Pool) -> None:
     assert (rejected["answered"], rejected["rejected"], rejected["reason"]) == (True, True, "not now")
 
 
+def test_the_answer_to_one_question_is_none_to_another(agent: Caller, pool: Pool) -> None:
+    name, question = fresh("key"), fresh("Which colour?")
+    asked = agent.call("ask_human", question=question, choices=["red", "blue"], timeout=0, idempotencyKey=name)
+    wait_for(lambda: question in pool.cli("asks"), "people see it")
+    pool.cli("approve", asked["questionId"], "--answer", "blue")
+    again = agent.call("ask_human", question=question, choices=["red", "blue"], idempotencyKey=name)
+    assert (again["questionId"], again["answer"]) == (asked["questionId"], "blue")
+    error = agent.refused("ask_human", question="Delete all of it?", timeout=0, idempotencyKey=name)
+    assert f"idempotencyKey: it was used for another question, {asked['questionId']}" in error
+    assert "which differs" in agent.refused("ask_human", question=question, choices=["yes"], idempotencyKey=name)
+    agent.call("ask_human", question=fresh("Sure?"), timeout=0)
+
+
 def test_the_pool_is_shown(agent: Caller) -> None:
     found = agent.call("get_status")
     assert found["orchestrator_running"]

@@ -22,7 +22,7 @@ from spoold.faces.mcp.session import Session
 from spoold.faces.mcp.submitting import submit
 from spoold.faces.mcp.tool import Answer, Notify, Tool
 from spoold.faces.mcp.waits import NO_SLOT, NOTIFY_EVERY_S, SLOT_WITHIN_S
-from spoold.protocol.errors import BadFile, NotFound
+from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.lifecycle import ENDED
 from spoold.protocol.names import key
 
@@ -113,10 +113,18 @@ def _asked(session: Session, arguments: AskHuman) -> str:
         return arguments.questionId
     if not arguments.question:
         raise BadFile("ask_human", "question", "is missing.", "say what people are asked, or give a questionId.")
-    again = arguments.idempotencyKey or arguments.question
+    again, asked = arguments.idempotencyKey or arguments.question, (arguments.question, *arguments.choices)
     if again not in session.asked:
-        session.asked[again] = _put(session, arguments)
-    return session.asked[again]
+        session.asked[again] = asked, _put(session, arguments)
+    before, name = session.asked[again]
+    # A call that waits on may leave the choices out.
+    if asked not in (before, before[:1]):
+        which = "idempotencyKey" if arguments.idempotencyKey else "question"
+        raise SpoolError(
+            f"{which}: it was used for another question, {name}, which differs in its words or its choices. "
+            f"Fix: use another {which}, or the same arguments."
+        )
+    return name
 
 
 def _put(session: Session, arguments: AskHuman) -> str:

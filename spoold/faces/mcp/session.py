@@ -44,7 +44,8 @@ class Session:
         self.crew = Crew(spool.directory, spawn, worker_config)
         self.slot = Slot()
         self.reserved: set[str] = set()
-        self.asked: dict[str, str] = {}  # question → its name, for a call that asks it again
+        # A key or a question → its words with its choices, and its name: for a call that asks it again.
+        self.asked: dict[str, tuple[tuple[str, ...], str]] = {}
         self.reported: dict[str, Any] = {}
 
     @property
