@@ -24,7 +24,7 @@ from typing import Literal
 from spoold.agents import confined
 from spoold.agents.adapters import finding
 from spoold.agents.profiles import Profile
-from spoold.agents.program import Program
+from spoold.agents.program import Program, adopt_orphans
 from spoold.agents.sandbox.entering import entered
 from spoold.agents.sandbox.policy import NoSandbox, Scene
 from spoold.agents.sandbox.probing import probe
@@ -109,6 +109,7 @@ def _run(
     within_s: float,
 ) -> tuple[int | None, list[str], list[str]]:
     """Return exit code (None for one that had to be ended), stdout and stderr. Errors: OSError, NoSandbox."""
+    adopt_orphans()  # what a program leaves behind is ended, too
     top = os.path.realpath(tempfile.mkdtemp(prefix="spoold-trial-"))
     try:
         for part in ("work", "home"):

@@ -142,8 +142,10 @@ class Deciding(Connection):
     def _asked(self, task_id: str, question: str) -> tuple[Located, Requested]:
         """Return a task and its question, for an answer. Errors: NotFound, SpoolError."""
         from spoold.client import questions
+        from spoold.client.ancestors import adopt_task
 
-        inside = os.environ.get("SPOOL_TASK_ID")
+        # An agent may start its commands with a few variables only.
+        inside = os.environ.get("SPOOL_TASK_ID") or adopt_task(self.directory, dict(os.environ))
         if inside:
             raise SpoolError(f"this runs within task {inside}, and a task cannot answer: ask a person to do it.")
         (located,) = self._found(task_id)

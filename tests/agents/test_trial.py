@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from spoold.agents import confined
@@ -68,6 +72,27 @@ def test_one_that_does_not_start_is_told_with_its_last_words(tmp_path: Path, tex
     assert (found.verdict, found.why) == ("does not start", f"`qwen --version` does not start: {why}")
     (tmp_path / "qwen").write_text("#!/no/interpreter\n")
     assert tried(tmp_path, {"cli": "qwen"}).verdict == "does not start"
+
+
+def test_what_it_leaves_behind_is_ended(tmp_path: Path) -> None:
+    # As `spool doctor` calls it: in a process that nobody made the parent of orphans.
+    left = tmp_path / "left"
+    path = script(
+        tmp_path / "agent",
+        f"(setsid sh -c 'echo $$ > {left}; exec sleep 300' > /dev/null 2>&1 &)\n"
+        f"while ! test -s {left}; do sleep 0.02; done\necho 1.2.3",
+    )
+    told = (
+        "import os, sys; from spoold.agents.profiles import VARIABLE, expand, read_back\n"
+        "from spoold.agents.trial import try_out\n"
+        "said = {'cli': 'generic', 'command': [sys.argv[1]], 'check': [sys.argv[1]]}\n"
+        "handler = expand({'agents': {'coder': said}}, 'w.toml', {})['handlers']['coder']\n"
+        "print(try_out(*read_back(handler['env'][VARIABLE]), os.environ).verdict)"
+    )
+    done = subprocess.run([sys.executable, "-c", told, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout == "ok\n"
+    with suppress(psutil.NoSuchProcess):
+        assert psutil.Process(int(left.read_text())).status() == psutil.STATUS_ZOMBIE
 
 
 def test_a_generic_agent_is_started_only_with_its_own_check(tmp_path: Path) -> None:
