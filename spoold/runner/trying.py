@@ -1,6 +1,7 @@
 """runner/trying: a short command that tells whether a program starts here.
 
-Law: it never waits for ever, and its processes end with it. A command that cannot be started has failed.
+Law: it never waits for ever, and its processes end with it. A command that cannot be started has failed. Whatever it
+prints costs a bounded amount of memory, and a process that it left behind is not waited for.
 
 Touches: processes.
 """
@@ -8,13 +9,19 @@ Touches: processes.
 from __future__ import annotations
 
 import os
+import selectors
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 PATIENCE_S = 60.0
 WORDS_MAX = 400
+# So often (s) is looked whether it has ended. So much (bytes) of the end of its output is kept, however much it says.
+_LOOK_S, _PIECE = 0.05, 64 << 10
+# How long (s) the rest of its output is read, where something that it left behind goes on writing.
+_REST_S = 0.5
 
 
 def tried(argv: Sequence[str], env: Mapping[str, str], within_s: float = PATIENCE_S) -> tuple[bool, str]:
@@ -35,16 +42,41 @@ def tried(argv: Sequence[str], env: Mapping[str, str], within_s: float = PATIENC
         return False, f"its check {argv[0]} cannot be started: {error.strerror or error}"
     with process:
         try:
-            said, errors = process.communicate(timeout=within_s)
-        except subprocess.TimeoutExpired:
-            return False, f"its check did not end within {within_s:g} s"
+            said, errors = _heard(process, time.monotonic() + within_s)
         finally:
             # What it left behind would hold its pipes open.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
+    if said is None:
+        return False, f"its check did not end within {within_s:g} s"
     if process.returncode == 0:
         return True, _last(said)
     return False, _last(errors) or f"its check ended with exit code {process.returncode}"
+
+
+def _heard(process: subprocess.Popen[bytes], until: float) -> tuple[bytes | None, bytes]:
+    """Return the ends of stdout and stderr; None for the first if it runs on until then."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    ends = {process.stdout: b"", process.stderr: b""}
+    with selectors.DefaultSelector() as pipes:
+        for pipe in ends:
+            pipes.register(pipe, selectors.EVENT_READ, pipe)
+        while time.monotonic() < until:
+            over = process.poll() is not None
+            ready = pipes.select(0 if over else _LOOK_S) if pipes.get_map() else []
+            for found, _ in ready:
+                data = os.read(found.fd, _PIECE)
+                ends[found.data] = (ends[found.data] + data)[-_PIECE:]
+                if not data:
+                    pipes.unregister(found.fd)
+            if over:
+                if not ready:
+                    break
+                until = min(until, time.monotonic() + _REST_S)
+            elif not pipes.get_map():
+                time.sleep(_LOOK_S)  # it has closed both, and runs on
+    return (None if process.poll() is None else ends[process.stdout]), ends[process.stderr]
 
 
 def _last(said: bytes) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
+import psutil
 import pytest
 
 from spoold.runner.trying import tried
@@ -40,3 +42,30 @@ def test_one_that_hangs_is_ended_with_its_children() -> None:
     assert tried(["sh", "-c", line], ENV, 0.3) == (False, "its check did not end within 0.3 s")
     assert time.monotonic() - began < 30
     wait_for(lambda: not processes(f"sleep {mark}") or None, "the end of its processes")
+
+
+def test_what_it_prints_costs_little_memory() -> None:
+    before = psutil.Process().memory_info().rss
+    peak = 0
+
+    def watch() -> None:
+        nonlocal peak
+        while not over.is_set():
+            peak = max(peak, psutil.Process().memory_info().rss)
+            over.wait(0.02)
+
+    over = threading.Event()
+    watching = threading.Thread(target=watch)
+    watching.start()
+    assert tried(["sh", "-c", "yes | head -c 300000000; echo; echo 1.2"], ENV) == (True, "1.2")
+    over.set()
+    watching.join()
+    assert peak - before < 100 << 20
+
+
+def test_what_it_leaves_behind_is_not_waited_for() -> None:
+    begun = time.monotonic()
+    assert tried(["sh", "-c", "sleep 50.25 & echo 1.2"], ENV, within_s=40) == (True, "1.2")
+    assert tried(["sh", "-c", "echo 1.2; yes more & sleep 0.1"], ENV, within_s=40) == (True, "more")
+    assert time.monotonic() - begun < 20
+    wait_for(lambda: not processes("sleep 50.25"), "it has ended")
