@@ -146,9 +146,12 @@ class Attempt:
         if self._profile.then is None or not repo or not branch:
             return end
         contract = self._contract
-        merge = following.submit_merge(
-            contract.root, contract.task_id, contract.task, contract.name, str(repo), branch
-        )
+        try:
+            merge = following.submit_merge(
+                contract.root, contract.task_id, contract.task, contract.name, str(repo), branch
+            )
+        except following.IdTaken as taken:
+            return End("blocked", ending.EXIT["blocked"], (str(taken),))
         _say(f"{merge} merges it into {branch}")
         return replace(end, more={**end.more, "merge": merge})
 

@@ -65,6 +65,16 @@ def test_what_was_not_accepted_is_not_merged(tmp_path: Path) -> None:
     assert not dropped(tmp_path)
 
 
+def test_work_whose_merge_would_have_the_id_of_another_task_is_not_said_to_be_merged(tmp_path: Path) -> None:
+    made = desk(tmp_path)
+    assert spool("--spool", str(tmp_path / "s"), "submit", "--id", "t-merge", "--", "true").code == 0
+    ended = made.run(prompt="edit it")
+    assert (ended.code, ended.result["outcome"], "merge" in ended.result) == (65, "blocked", False), ended.said
+    assert "the merge would be the task t-merge, and that is another task" in ended.result["reasons"][0]
+    assert ended.result["workspace"]["ref"] in Remote.at(tmp_path).refs()
+    assert [one["command"] for one in dropped(tmp_path)] == [["true"]]
+
+
 def test_a_merge_that_cannot_be_submitted_fails_the_attempt_and_the_work_stays_pushed(tmp_path: Path) -> None:
     made = desk(tmp_path)
     made.env = {**made.env, "SPOOL_ROOT": str(tmp_path / "none")}
