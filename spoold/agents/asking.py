@@ -1,6 +1,7 @@
 """A question of an agent becomes one for people, as `spool ask` puts it; the slot is lent while it waits.
 
 Law: a question that nobody can be asked, or nobody answers in time, blocks the task, with the question as evidence.
+What a worker masks in an output is masked in a question, too.
 
 Touches: the clock.
 """
@@ -29,11 +30,17 @@ class _Stopped(BaseException):
     """No Exception: after one the slot would be waited for first."""
 
 
-def ask(root: str, asked: Mapping[str, Any], within_s: float, stopped: Callable[[], bool]) -> Told | Trouble:
+def ask(
+    root: str,
+    asked: Mapping[str, Any],
+    within_s: float,
+    stopped: Callable[[], bool],
+    clean: Callable[[str], str] = str,
+) -> Told | Trouble:
     """Return the answer to a question. root: the spool; asked: `text`, and `choices` if it has some; within_s: how
-    long it may wait, 0 for not at all; stopped: whether the attempt has to end.
+    long it may wait, 0 for not at all; stopped: whether the attempt has to end; clean: masks a text.
     """
-    text = str(asked.get("text") or "").strip()[:4000] or "it asked something, and did not say what"
+    text = clean(str(asked.get("text") or "").strip())[:4000] or "it asked something, and did not say what"
     if not root or not within_s:
         return Trouble("refusal", f"it asked: {text}")
 
@@ -43,7 +50,7 @@ def ask(root: str, asked: Mapping[str, Any], within_s: float, stopped: Callable[
         time.sleep(seconds)
 
     choices = asked.get("choices")
-    words = tuple(map(str, choices)) if isinstance(choices, list) else ()
+    words = tuple(dict.fromkeys(clean(str(one)) for one in choices)) if isinstance(choices, list) else ()
     try:
         from spoold.client.spool_client import SpoolClient
 

@@ -214,7 +214,7 @@ class Attempt:
             if trouble is not None or heard.asked is None or self._stopped():
                 return trouble
             question = str(heard.asked.get("text") or "")
-            answer = ask(self._contract.root, heard.asked, profile.ask_timeout, self._stopped)
+            answer = ask(self._contract.root, heard.asked, profile.ask_timeout, self._stopped, handoff.masking())
             if isinstance(answer, Trouble):
                 return answer
             told = prompting.answered(question, answer.text, answer.by)

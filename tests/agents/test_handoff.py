@@ -153,3 +153,14 @@ def test_a_task_of_no_batch_leaves_it_in_its_result(tmp_path: Path) -> None:
     made.env = {name: value for name, value in made.env.items() if name != "SPOOL_BATCH"}
     assert "handoff" in made.run(prompt="write").result
     assert not (tmp_path / "s" / "context").exists() or not list((tmp_path / "s" / "context").iterdir())
+
+
+def test_a_question_of_an_agent_is_masked_as_its_words_are(tmp_path: Path) -> None:
+    assert spool("init", str(tmp_path / "s")).code == 0
+    asks = f"""print('SPOOL:QUESTION {{"text": "Is {SECRET} right?", "choices": ["{SECRET}", "no"]}}')"""
+    env = {"SPOOL_ROOT": str(tmp_path / "s"), "KEY": SECRET}
+    ended = Desk(tmp_path, asks, {"secrets": ["KEY"], "ask_timeout": 0.5}, env=env).run(prompt="ask")
+    assert (ended.code, "Is [redacted:KEY] right?" in ended.result["reasons"][0]) == (65, True), ended.said
+    files = [file for file in (tmp_path / "s").rglob("*") if file.is_file()]
+    assert any(b"Is [redacted:KEY] right?" in file.read_bytes() for file in files), "people are asked"
+    assert not any(SECRET.encode() in file.read_bytes() for file in files)
