@@ -95,6 +95,14 @@ def test_it_is_masked_in_the_log_the_output_the_result_and_the_error(tmp_path: P
         assert secret.encode() not in found
 
 
+def test_the_beginning_of_a_secret_is_masked_where_the_program_was_killed_while_it_wrote(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    result = bench.end(kind="signaled", output=f"a {VALUE[:-2]}", exit_code=None, signal=9)
+    assert result["output"] == "a [redacted:A]"
+    assert bench.log() == b"a [redacted:A]"
+    assert VALUE[:-2].encode() not in everything(bench.cluster.fs)
+
+
 def test_a_result_file_and_a_returned_value_are_masked_text_by_text(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.put(

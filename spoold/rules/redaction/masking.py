@@ -71,16 +71,18 @@ class Mask:
         stream = self.stream()
         return _decoded(stream.feed(data) + stream.end(cut=cut))
 
-    def last(self, text: str, most: int) -> str:
-        """Return the end of a text, masked: what became of its last `most` bytes. Those before are only looked at."""
+    def last(self, text: str, most: int, *, cut: bool = False) -> str:
+        """Return the end of a text, masked: what became of its last `most` bytes. Those before are only looked at.
+        cut: its end is lost.
+        """
         data = text.encode("utf-8", "surrogatepass")
         stream, border = self.stream(), max(0, len(data) - most)
-        if not border and self._harmless(data):
+        if not border and not cut and self._harmless(data):
             return text
         while border < len(data) and data[border] & 0xC0 == 0x80:
             border += 1  # no character is cut in two
         stream.feed(data[:border])
-        return _decoded(stream.feed(data[border:]) + stream.end())
+        return _decoded(stream.feed(data[border:]) + stream.end(cut=cut))
 
     def value(self, value: Any) -> Any:
         """Return a value of JSON, masked: the same one, if nothing in it is to be masked or escaped."""

@@ -20,6 +20,7 @@ from spoold.store.store import Store
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.attempts.losses import REMEMBERED_S
+from spoold.worker.attempts.redacting import is_cut
 
 log = logging.getLogger("spoold")
 
@@ -79,7 +80,7 @@ class Logs:
             attempt.fetched += len(chunk)
             attempt.unlogged = attempt.redacting.feed(chunk)
         if not attempt.unlogged and attempt.ending is not None:
-            attempt.unlogged = attempt.redacting.end(cut=bool(attempt.ending.output_dropped))
+            attempt.unlogged = attempt.redacting.end(cut=is_cut(attempt.ending))
         return bool(attempt.unlogged)
 
     def remark(self, attempt: Attempt, text: str) -> None:

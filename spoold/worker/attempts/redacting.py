@@ -61,11 +61,11 @@ class Redacting:
         says = ending.message or ending.stdout or ending.value is not None or ending.output_dropped
         if not says or not self._masks:
             return ending
-        mask = self._mask()
+        mask, killed = self._mask(), ending.signal is not None  # while it wrote, perhaps
         return replace(
             ending,
             message=mask.text(ending.message, cut=len(ending.message) >= _CUT),
-            stdout=mask.last(ending.stdout, self._tail),
+            stdout=mask.last(ending.stdout, self._tail, cut=killed),
             tail=mask.last(ending.tail, self._tail) if ending.output_dropped else "",
             value=mask.value(ending.value),
         )
@@ -87,6 +87,11 @@ class Redacting:
             else:
                 self._made = _shared(self._redact.tokens, self._redact.patterns)
         return self._made
+
+
+def is_cut(ending: Ending) -> bool:
+    """Whether a part of what it wanted to say is lost: with the rest, or since it was killed while it wrote."""
+    return bool(ending.output_dropped) or ending.signal is not None
 
 
 NOTHING = Redacting({}, Redact(tokens=False), 0)
