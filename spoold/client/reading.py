@@ -179,16 +179,16 @@ class Reading(Connection):
         more = orjson.dumps(_place(some[limit - 1])).decode() if len(some) > limit else ""
         return Page(rows, more)
 
-    def events(self, cursor: str = "") -> Page[Event]:
+    def events(self, cursor: str = "", *, writers: Collection[str] | None = None) -> Page[Event]:
         """Return the events since the call that gave the cursor, or all, by the writers' clocks. No new cursor is ''.
 
-        Errors: BadFile for an unknown cursor.
+        writers: the nodes that may have written since, None for any. Errors: BadFile for an unknown cursor.
         """
         from spoold.store.journal import Reader
 
         reader = Reader(self.store.fs, _offsets(cursor))
         with self.reaching():
-            found = reader.read()
+            found = reader.read(writers)
         return Page(found, orjson.dumps(reader.offsets).decode())
 
     def events_from_now(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -110,14 +110,17 @@ class Reader:
             with contextlib.suppress(FileNotFoundError):
                 self.offsets[name] = self._fs.stat(layout.join(layout.EVENTS, name)).size
 
-    def read(self) -> list[Event]:
+    def read(self, writers: Collection[str] | None = None) -> list[Event]:
         """New events, by their writers' clocks. Errors: OSError. An unfinished line waits for its end. A line that
-        its writer repeated after a reported failure counts once.
+        its writer repeated after a reported failure counts once. writers: the nodes that may have written since, None
+        for any: of others only what was never read is opened, since journals stay for weeks after their nodes.
         """
         events: list[Event] = []
         segments = [name for name in map(parse_events, self._fs.list(layout.EVENTS)) if name is not None]
         for segment in sorted(segments, key=lambda name: (name.writer, name.segment)):
             name = segment.encode()
+            if writers is not None and name in self.offsets and segment.writer not in writers:
+                continue
             try:
                 start = self.offsets.get(name, 0)
                 data = self._fs.read(layout.join(layout.EVENTS, name), offset=start)

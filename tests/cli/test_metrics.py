@@ -22,6 +22,7 @@ from spoold.protocol.snapshot import Snapshot
 from tests.cli.command import leader, make
 from tests.cli.commands import spool, start
 from tests.cli.test_status import PICTURE
+from tests.e2e.pool import wait_for
 
 EVIL = "<script>alert(1)</script>\"'&\x1b[2J\u202e\n<img src=x onerror=alert(2)>"
 
@@ -181,8 +182,7 @@ def test_status_writes_the_page_once_or_again_and_again(root: Path, tmp_path: Pa
     file.unlink()
     watched = start("status", "--watch", "--html", str(file), root=root, stdout=subprocess.DEVNULL)
     try:
-        while not file.exists():
-            assert watched.poll() is None
+        wait_for(file.exists, "the page is written")
         assert 'http-equiv="refresh"' in file.read_text()
     finally:
         watched.send_signal(signal.SIGINT)

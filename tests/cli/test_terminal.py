@@ -158,6 +158,8 @@ def test_only_output_writes() -> None:
         ("screen.py", "print_exactly"),
         ("result.py", "print_exactly"),
         ("mcp.py", "print_exactly"),  # a configuration to paste
+        ("metrics.py", "print_exactly"),  # its labels are printable
+        ("local_file.py", "write"),  # a file, and no stream
         ("ask.py", "print_exactly"),  # an answer, as JSON or harmless
     }
 

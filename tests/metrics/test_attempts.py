@@ -136,3 +136,19 @@ def test_a_server_begins_at_the_end_of_the_journals(tmp_path: Path) -> None:
     reader = Reader(opened(root, "w-0002").fs)
     reader.skip()
     assert reader.read() == []
+
+
+def test_journals_of_nodes_that_have_left_are_read_once_and_not_opened_again(tmp_path: Path) -> None:
+    store = opened(make(tmp_path / "s"), "w-0001")
+    left, stays = Journal(store), Journal(opened(tmp_path / "s", "w-0002"))
+    reader = Reader(store.fs)
+    for journal in (left, stays):
+        journal.note("ONE")
+        journal.flush(last=True)
+    assert len(reader.read(writers=())) == 2  # none was ever read
+    for journal in (left, stays):
+        journal.note("TWO")
+        journal.flush(last=True)
+    assert [one.writer for one in reader.read(writers={"w-0002"})] == ["w-0002"]
+    assert [one.writer for one in reader.read(writers={"w-0001"})] == ["w-0001"]
+    assert reader.read() == []

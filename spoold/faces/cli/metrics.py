@@ -84,14 +84,17 @@ def _serve(spool: SpoolClient, address: str, port: int) -> None:
     from spoold.faces.metrics.gauges import samples
     from spoold.faces.metrics.page import Page
 
-    attempts, cursor = Attempts(), spool.events_from_now()
-    attempts.begin(spool.measure())
+    attempts, cursor, figures = Attempts(), spool.events_from_now(), spool.measure()
+    attempts.begin(figures)
+    known = set(figures.beats)
 
     def look() -> str:
-        nonlocal cursor
-        figures, new = spool.measure(), spool.events(cursor)
+        nonlocal cursor, known
+        figures = spool.measure()
+        # A node that has left since the last look wrote its last lines in between.
+        new = spool.events(cursor, writers=known | figures.beats.keys())
         attempts.take(new.items, figures)
-        cursor = new.cursor
+        cursor, known = new.cursor, {*figures.beats, *(event.writer for event in new.items)}
         return text_of({**samples(figures), **attempts.samples()})
 
     def say(url: str) -> None:

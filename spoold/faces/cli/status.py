@@ -104,14 +104,14 @@ class _File(NamedTuple):
     spool: str
     title: str
 
-    def write(self, shown: Sequence[Block], *, again: bool) -> None:
+    def show(self, shown: Sequence[Block], *, again: bool) -> None:
         """Replace the page. again: it will be replaced in PAGE_EVERY_S."""
         from datetime import UTC, datetime
 
         from spoold.faces.cli import local_file
         from spoold.faces.cli.webpage import page
 
-        made = datetime.now(UTC).isoformat(" ", "seconds")
+        made = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
         text = page(shown, self.title, made, PAGE_EVERY_S if again else None)
         local_file.replace(self.path, text, spool=self.spool, option="--html")
 
@@ -122,7 +122,7 @@ def _show(look: Callable[[], T], blocks: Blocks[T], *, watch: bool, as_json: boo
     import time
 
     while file is not None:
-        file.write(blocks(look()), again=watch)
+        file.show(blocks(look()), again=watch)
         if not watch:
             return
         time.sleep(PAGE_EVERY_S)
