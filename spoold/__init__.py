@@ -13,12 +13,13 @@ A map of the house:
     runner      runs a job under a supervisor: limits, output, and the end of all its processes; knows no spool
     store       protocol × system: open a spool, move a token, publish, journal, find, audit
     rules       what should happen: pure decisions, no file, no clock
+    pictures    graphs, timelines and reports as text: SVG, HTML, Mermaid, dot, Perfetto; pure as well
     system      the world behind ports: file system, clock, host, hints
     protocol    what is on disk: the twin of spool_layout.md
 
 Law: a room imports only rooms of lower floors, and none of its own floor; a test holds it so. The floors: faces;
-daemon, agents and task; worker, master, client and doctor; store and runner; rules and system; protocol. Importing
-spoold alone loads none of them but the version.
+daemon, agents and task; worker, master, client and doctor; store and runner; rules, pictures and system; protocol.
+Importing spoold alone loads none of them but the version.
 """
 
 from importlib import import_module

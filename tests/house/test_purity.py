@@ -1,4 +1,4 @@
-"""`protocol` and `rules` decide from what they are given: they see no file, no clock, no chance, no machine.
+"""`protocol`, `rules` and `pictures` work on what they are given: they see no file, no clock, no chance, no machine.
 
 import-linter cannot say this, since it does not look into the standard library; so the syntax trees are read here.
 The list is of what may be imported, not of what may not: a new impure module must not get in for want of a line.
@@ -10,7 +10,7 @@ import pytest
 
 from tests.house.sources import modules
 
-PURE_ROOMS = ("spoold/protocol/", "spoold/rules/")
+PURE_ROOMS = ("spoold/protocol/", "spoold/rules/", "spoold/pictures/")
 PURE_MODULES = frozenset(
     {"__future__", "abc", "base64", "bisect", "collections", "contextlib", "copy", "dataclasses", "datetime"}
     | {"difflib", "enum", "fnmatch", "functools", "graphlib", "hashlib", "heapq", "itertools", "json", "math"}
@@ -44,9 +44,9 @@ def impurities(tree: ast.AST) -> list[str]:
     return found
 
 
-def test_protocol_and_rules_are_pure() -> None:
+def test_protocol_rules_and_pictures_are_pure() -> None:
     rooms = [(path, tree) for path, _, tree in modules() if path.startswith(PURE_ROOMS)]
-    assert {path.split("/")[1] for path, _ in rooms} == {"protocol", "rules"}
+    assert {path.split("/")[1] for path, _ in rooms} == {"pictures", "protocol", "rules"}
     found = [f"{path}:{impurity}" for path, tree in rooms for impurity in impurities(tree)]
     assert not found, "move it to spoold/system, and pass its answer in as a value:\n" + "\n".join(found)
 
