@@ -19,7 +19,9 @@
     listing      the long form of a list of tasks
     info         everything that is known of one task
     inquiry      why a task is not running
-    history      everything that happened to a task
+    story        everything that happened to a task
+    scenes       the tasks of a batch, or all, for a picture
+    histories    the attempts of many tasks, also of those that run
     reservations what a person or a running task reserves, and who holds what
     context      what the tasks of a batch share: put, get, list
     steps        the steps of this task: save how far it has come, and go on from there

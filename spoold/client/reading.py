@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from spoold.client.listing import Row
     from spoold.client.measuring import Figures
     from spoold.client.status import Roster
+    from spoold.pictures.scene import Scene
     from spoold.protocol.event import Event
     from spoold.protocol.snapshot import Snapshot as Status
     from spoold.rules.answers.case import Explanation
@@ -151,6 +152,17 @@ class Reading(Connection):
         with self.reaching():
             return tree(self.store, task_id, archived=archived)
 
+    def scene(self, batch: str | None = None, *, archived: bool = True, tails: int = 0) -> Scene:
+        """Return what a picture shows: the tasks of a batch, or all, with what each waits for and all its attempts.
+
+        archived: those in the archive too; tails: of so many tasks that failed the end of the log. Reads every task
+        of the spool. Errors: NotFound where the batch has no task.
+        """
+        from spoold.client.scenes import scene_of
+
+        with self.reaching():
+            return scene_of(self.store, batch, archived=archived, tails=tails)
+
     def tasks(
         self,
         *,
@@ -227,7 +239,7 @@ class Reading(Connection):
 
     def history(self, task_id: str) -> tuple[Located, list[Chapter]]:
         """Return a task, and everything that happened to it, in its order. Errors: NotFound."""
-        from spoold.client.history import history
+        from spoold.client.story import history
 
         with self.reaching():
             return history(self.store, task_id)

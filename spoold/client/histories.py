@@ -1,0 +1,151 @@
+"""The attempts of many tasks: their records, and what heartbeats say of those that run.
+
+Law: looks and never touches. results/ is listed once, an archive directory once, the heartbeats are read once. A
+record is the truth for an attempt that ended; a heartbeat tells only of one that has no record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from spoold.client.info import text_in
+from spoold.pictures.scene import RUNNING, Attempt
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile
+from spoold.protocol.heartbeat import Heartbeat, Running
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import EndedName, key, parse_archived, parse_ended
+from spoold.protocol.result import Result, message_of
+from spoold.rules.attempts.figures import figures_in
+from spoold.store import beats
+from spoold.store.absence import names_shown
+from spoold.store.locate import Located
+from spoold.store.store import Store
+
+_Records = dict[str, list[tuple[EndedName, str]]]
+
+
+class Histories:
+    """One look at the attempts of some tasks. Errors of its methods: OSError."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._listed: dict[str, _Records] = {}
+
+    def records(self, located: Located) -> tuple[list[Result], Result | None]:
+        """Return the records of a task, oldest first, as `spool show` has them; and the one that counts for its end,
+        None while it has none, or where that cannot be read.
+        """
+        if located.state in (State.PENDING, State.REJECTED):
+            return [], None
+        directory = layout.bucket(located.id) if located.archived else layout.RESULTS
+        listed = self._records(directory).get(key(located.id), ())
+        found: list[Result] = []
+        counted = None
+        for counts, _, path in sorted((path == located.result, name.attempt, path) for name, path in listed):
+            with contextlib.suppress(OSError, BadFile):
+                found.append(codec.load_model(Result, self._store.fs.read(path), path))
+                counted = found[-1] if counts else None
+        return found, counted
+
+    def attempts(
+        self, located: Located, content: dict[str, Any], kind: str, records: Sequence[Result]
+    ) -> tuple[Attempt, ...]:
+        """Return all attempts of a task, also the one that runs. kind: its type; records: as read."""
+        made = [_ended(one, _said_model(one) or self._model(content, kind, one.worker_id)) for one in records]
+        ended = {(one.attempt, one.worker_id) for one in records}
+        if located.state is State.CLAIMED and (located.attempt, located.node) not in ended:
+            made.append(self._running(located, self._model(content, kind, located.node)))
+        return tuple(made)
+
+    def _running(self, located: Located, model: str) -> Attempt:
+        beat = self._beats.get(located.node)
+        run = _run_in(beat.running if beat is not None else (), located)
+        if run is None:
+            return Attempt(located.attempt, located.node, RUNNING, model=model)
+        figures, _ = figures_in(run.progress)
+        return Attempt(
+            located.attempt,
+            located.node,
+            RUNNING,
+            begin=moment(run.since),
+            tokens=figures.tokens_used,
+            cost_usd=figures.cost_usd,
+            model=model,
+        )
+
+    def _model(self, content: dict[str, Any], kind: str, worker: str) -> str:
+        """The model that a task names, else that of the profile of its worker, else that of its type's settings."""
+        said: Any = content.get("input")
+        own = text_in(said, "model") if isinstance(said, dict) else ""
+        beat = self._beats.get(worker)
+        about = beat.capabilities.about.get(kind, {}) if beat is not None and beat.capabilities is not None else {}
+        agents = "agent" in about or bool(text_in(content, "agent"))
+        settings = self._store.settings.of(kind).model or ""
+        return own or text_in(content, "model") or about.get("model", "") or (settings if agents else "")
+
+    @cached_property
+    def _beats(self) -> dict[str, Heartbeat]:
+        return beats.read_all(self._store.fs)
+
+    def _records(self, directory: str) -> _Records:
+        if directory not in self._listed:
+            found: _Records = {}
+            for file in names_shown(self._store.fs, directory):
+                name = _record_name(file, archived=directory != layout.RESULTS)
+                if name is not None:
+                    found.setdefault(key(name.id), []).append((name, layout.join(directory, file)))
+            self._listed[directory] = found
+        return self._listed[directory]
+
+
+def _record_name(file: str, *, archived: bool) -> EndedName | None:
+    if not archived:
+        return parse_ended(file)
+    parsed = parse_archived(file)
+    return parsed[0] if parsed is not None and parsed[1] == "result" else None
+
+
+def _run_in(running: Iterable[Running], located: Located) -> Running | None:
+    return next((run for run in running if key(run.id) == key(located.id) and run.attempt == located.attempt), None)
+
+
+def _ended(result: Result, model: str) -> Attempt:
+    error = result.error
+    end = moment(result.completed_at)
+    begin = moment(result.started_at or "")
+    return Attempt(
+        result.attempt,
+        result.worker_id,
+        str(result.status),
+        begin=None if end is None else begin,
+        end=end,
+        duration_s=result.duration_s,
+        code="" if error is None else str(error.cause or error.code),
+        message=message_of(result),
+        exit_code=result.exit_code,
+        tokens=result.tokens_used,
+        cost_usd=result.cost_usd,
+        model=model,
+        estimated=result.estimated,
+    )
+
+
+def _said_model(result: Result) -> str:
+    """The model that a record names: in a field of a later release, or in the output."""
+    said: Any = getattr(result, "model", None)
+    if isinstance(said, str):
+        return said
+    return text_in(result.output, "model") if isinstance(result.output, dict) else ""
+
+
+def moment(stamp: str) -> float | None:
+    """Return a stamp (RFC 3339) in seconds since 1970; None for text that is none."""
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except (ValueError, OverflowError):
+        return None

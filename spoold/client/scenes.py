@@ -1,0 +1,187 @@
+"""A scene of a spool: the tasks of a batch, or all, with what each waits for and all its attempts.
+
+Law: looks and never touches. Each directory is listed once, each task and each record is read once, and the
+heartbeats once, however many tasks there are. What cannot be read is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+from spoold.client.histories import Histories, moment
+from spoold.client.info import kind_of, read_content, reason_of, text_in
+from spoold.client.logs import list_logs
+from spoold.client.selecting import TRIES, Words, candidates, nothing_fits
+from spoold.pictures.figures import telling
+from spoold.pictures.scene import UNKNOWN, Bond, Need, Scene, Task
+from spoold.pictures.wording import log_text
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile
+from spoold.protocol.lifecycle import SHOWN, State
+from spoold.protocol.names import key
+from spoold.protocol.order import order_micros
+from spoold.protocol.result import Result, Total
+from spoold.protocol.task import Task as Written
+from spoold.rules.answers.selection import Selection
+from spoold.rules.attempts.accounts import plus, total_of
+from spoold.store import drop_search, locate
+from spoold.store.locate import Located
+from spoold.store.store import Store
+
+# So much of the end of a log is read.
+TAIL_BYTES = 4000
+EVERYTHING = "all tasks"
+
+_Read = tuple[Located, dict[str, Any]]
+
+
+def scene_of(store: Store, batch: str | None = None, *, archived: bool = True, tails: int = 0) -> Scene:
+    """Return the tasks of a batch, or of the whole spool, with the ends of the logs of so many that failed.
+
+    archived: also those in the archive. Errors: NotFound where the batch has no task; OSError.
+    """
+    met = Words()
+    selection = Selection(batches=() if batch is None else (batch,))
+    found = list(_tasks(store, selection, met, archived=archived))
+    if batch is not None and not found:
+        raise nothing_fits(selection, met)
+    histories = Histories(store)
+    tasks, spent = [], list[Total]()
+    for located, content in found:
+        records, counted = histories.records(located)
+        spent += filter(None, [total_of([counted]) if counted is not None else None])
+        tasks.append(_task(store, located, content, records, counted, histories))
+    tasks = _with_tails(store, tasks, tails)
+    tasks += _outside(store, tasks)
+    title = EVERYTHING if batch is None else f"batch {batch}"
+    return Scene(title, store.clock.wall(), tuple(tasks), reduce(plus, spent) if spent else None)
+
+
+def _tasks(store: Store, selection: Selection, met: Words, *, archived: bool) -> Iterator[_Read]:
+    """Yield the tasks with their content; one that moved while it was read is looked for again."""
+    moved: list[str] = []
+    for located, content in candidates(store, SHOWN, archived=archived):
+        read = content()
+        if not read and located.state not in (State.PENDING, State.REJECTED) and not located.archived:
+            moved.append(located.id)
+        elif _fits(selection, read, met):
+            yield located, read
+    for _ in range(TRIES):
+        again, moved = (locate.locate_many(store, moved), []) if moved else ({}, [])
+        for located in again.values():
+            read = read_content(store, located)
+            if not read:
+                moved.append(located.id)
+            elif _fits(selection, read, met):
+                yield located, read
+
+
+def _fits(selection: Selection, content: dict[str, Any], met: Words) -> bool:
+    batch = text_in(content, "batch")
+    met.batches.add(batch)
+    return selection.fits("", batch)
+
+
+def _task(
+    store: Store,
+    located: Located,
+    content: dict[str, Any],
+    records: list[Result],
+    counted: Result | None,
+    histories: Histories,
+) -> Task:
+    kind = kind_of(content)
+    rejected = located.state is State.REJECTED
+    return Task(
+        # A rejected drop is not the task whose id it wanted.
+        key=located.path if rejected else key(located.id),
+        id=located.id,
+        state=located.state.value,
+        type=kind,
+        name=text_in(content, "name"),
+        needs=() if rejected else _needs(content, located.path),
+        attempts=histories.attempts(located, content, kind, records),
+        since=_since(located, content),
+        total=total_of(records),
+        reason=reason_of(store, located, records[-1] if records else None),
+        cause=_cause(store, located, counted),
+        archived=located.archived,
+    )
+
+
+def _needs(content: dict[str, Any], path: str) -> tuple[Need, ...]:
+    """What a task waits for, each once; nothing where it is no task."""
+    try:
+        written = codec.check(Written, content, path)
+    except BadFile:
+        return ()
+    named = (
+        (written.dependencies, Bond.SUCCESS),
+        (written.after_any, Bond.END),
+        (written.after_failed, Bond.FAILURE),
+    )
+    needs = {key(one): Need(key(one), bond) for ids, bond in named for one in ids}
+    if written.after_batch is not None:
+        whole = _batch_key(written.after_batch)
+        needs[whole] = Need(whole, Bond.BATCH)
+    return tuple(needs.values())
+
+
+def _batch_key(batch: str) -> str:
+    return f"batch {key(batch)}"  # no id has a blank
+
+
+def _since(located: Located, content: dict[str, Any]) -> float | None:
+    """When a task was admitted, which its name says while it lives; else when it was submitted."""
+    if located.name is not None:
+        return order_micros(located.name.order) / 1e6
+    return moment(text_in(content, "created_at"))
+
+
+def _cause(store: Store, located: Located, counted: Result | None) -> tuple[str, str] | None:
+    """The code and the message for which a task failed, as `spool status --batch` says them."""
+    if located.state is State.REJECTED:
+        problem = drop_search.problem_in(locate.reason_of(store, located))
+        return "rejected", problem.told(located.id) if problem is not None else ""
+    if located.state is not State.FAILED or counted is None or counted.error is None:
+        return None
+    return str(counted.error.cause or counted.error.code), counted.error.message
+
+
+def _with_tails(store: Store, tasks: list[Task], most: int) -> list[Task]:
+    """The tasks, of which the first so many that failed have the end of their last log."""
+    failed = telling(task for task in tasks if task.state == State.FAILED)[:most]
+    if not failed:
+        return tasks
+    logs = list_logs(store, [task.id for task in failed], [task.id for task in failed if task.archived])
+    last = {key(name.id): path for name, path in logs}
+    wrote = {task.key: _tail(store, last[task.key]) for task in failed if task.key in last}
+    return [replace(task, wrote=wrote.get(task.key, "")) for task in tasks]
+
+
+def _tail(store: Store, path: str) -> str:
+    try:
+        size = store.fs.stat(path).size
+        begin = max(0, size - TAIL_BYTES)
+        text = log_text(store.fs.read(path, TAIL_BYTES, offset=begin))
+    except OSError:
+        return ""
+    # The first line is most likely cut off.
+    return f"…\n{text.partition(chr(10))[2] or text}" if begin else text
+
+
+def _outside(store: Store, tasks: Iterable[Task]) -> list[Task]:
+    """What the tasks wait for and is not among them, with the state of each task that the spool has."""
+    known = {task.key for task in tasks}
+    needed = {need.key: need.bond for task in tasks for need in task.needs if need.key not in known}
+    ids = [name for name, bond in needed.items() if bond is not Bond.BATCH]
+    found = {key(located.id): located for located in locate.locate_many(store, ids).values()} if ids else {}
+    made = []
+    for name in needed:
+        located = found.get(name)
+        state = UNKNOWN if located is None or located.state is State.REJECTED else located.state.value
+        made.append(Task(name, name if located is None else located.id, state, outside=True))
+    return made
