@@ -4,5 +4,6 @@
     mcp/        a server for coding agents, over the Model Context Protocol
     metrics/    figures for Prometheus: as text, as a file, over HTTP
 
-Law: a face asks `spoold.client` and nothing below it, except for the verbs that run or repair a spool.
+Law: a face asks `spoold.client`, has `spoold.pictures` draw, and asks nothing else below them, except for the verbs
+that run or repair a spool.
 """

@@ -1,4 +1,4 @@
-"""A face asks the client, and nothing below it: what one face can show, every other can, and every program.
+"""A face asks the client, has pictures drawn, and asks nothing else below: what one can show, all and programs can.
 
 Left out are the verbs that run or repair a spool: they need nodes, trials and the bare tree.
 """
@@ -7,7 +7,7 @@ from tests.house.sources import modules
 from tests.house.test_cycles import imported, module_name
 
 # Agents are a program on top of the client, as a face is.
-ALLOWED = ("spoold.faces", "spoold.client", "spoold.protocol", "spoold.agents")
+ALLOWED = ("spoold.faces", "spoold.client", "spoold.protocol", "spoold.pictures", "spoold.agents")
 ADMINISTER = frozenset({"doctor", "fsck", "init", "install_units", "master", "up", "worker"})
 # How an error of the system is said, whoever met it.
 WORDS = "spoold.system.errnos"
