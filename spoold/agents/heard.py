@@ -76,6 +76,11 @@ class Heard:
         return lines[-1][:300] if lines else ""
 
     @property
+    def answered(self) -> bool:
+        """Whether the model has answered: a tool was called, or tokens came out. Words may be those of an error."""
+        return self.tools > 0 or any(one.tokens_out > 0 for one in self._used)
+
+    @property
     def usage(self) -> Usage | None:
         """What it used, as far as it said so."""
         return total(self._used) if self._used else None

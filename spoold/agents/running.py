@@ -241,6 +241,7 @@ class Attempt:
     def _report(self, *, now: bool = False) -> None:
         used = ending.figures(self._used())
         said: dict[str, Any] = {"text": self._doing or self._heard.last, "session": self._heard.session, **used}
+        said["served"] = self._heard.answered  # a limit on trial need not wait for the end of this attempt
         self._contract.progress({name: value for name, value in said.items() if value}, now=now)
 
     def _used(self) -> Usage | None:

@@ -18,7 +18,7 @@ from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Heartbeat, MountFacts
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import BeatName, SnapshotName
+from spoold.protocol.names import BeatName, SnapshotName, key
 from spoold.protocol.snapshot import Leadership as LeadershipPart
 from spoold.protocol.snapshot import Snapshot, TaskCounts
 from spoold.rules.attempts.accounts import spent_by
@@ -158,6 +158,8 @@ class Reporting:
                     self._beats[node] = read
                     self._tally.hear(desk.step.now.monotonic, node, read.beat, read.endings)
                     self._estimates.hear(node, read.durations)
+                    if desk.starts.hear(node, [(key(run.id), run.attempt) for run in read.running if run.served]):
+                        desk.step.change()  # one of them may be the one that tries a limit
                 else:
                     desk.polling.hasten("beats")
         for gone in self._tried.keys() - desk.view.beats.keys():
@@ -165,6 +167,7 @@ class Reporting:
             self._beats.pop(gone, None)
             self._tally.forget(gone)
             self._estimates.forget(gone)
+            desk.starts.hear(gone, ())
 
     def _count_rejected(self, desk: Desk) -> None:
         """Count rejected drops anew at times: the leader counts its own, but people clear the directory."""

@@ -66,6 +66,7 @@ class Starts:
     """One leader's count. opens: when (s since 1970) a resource has room again, by its name; trials: of limits, by
     name; probes: of breakers, by type; shut: limits that were closed or on trial at the last look; looked: whether
     `begun` was asked before: what ran already when this leader came may have begun long ago, and tries nothing.
+    served: by node, the attempts that say in its last beat that their limits serve them.
     """
 
     standing: dict[Attempt, Start] = field(default_factory=dict)
@@ -76,6 +77,18 @@ class Starts:
     probes: dict[str, Trial] = field(default_factory=dict)
     shut: frozenset[str] = frozenset()
     looked: bool = False
+    served: dict[str, frozenset[Attempt]] = field(default_factory=dict)
+
+    def hear(self, node: str, served: Collection[Attempt]) -> bool:
+        """Replace the attempts of a node that say that their limits serve them; whether some are new."""
+        before, now = self.served.pop(node, frozenset()), frozenset(served)
+        if now:
+            self.served[node] = now
+        return not now <= before
+
+    def serves(self, task: TaskName) -> bool:
+        """Whether this attempt has said so."""
+        return any((key(task.id), task.attempt) in served for served in self.served.values())
 
     def may_start(self, task: TaskName, lane: str) -> None:
         """Note a token of a lane that uses limits, which the leader has moved, or tried to move, into ready/."""

@@ -1,9 +1,9 @@
 """Limits whose quota was used up: when their time has come, one task tries, and then the others follow.
 
 A quota request stands for each attempt that found the quota used up. While the time of one lies ahead, the limit is
-closed. When all have passed, the limit is on trial: one task goes first. When it has ended, the requests are listed
-anew, since its worker publishes the same report before it ends the attempt. Without a new one the requests are
-removed, and the others follow, twice as many after each RAMP_S.
+closed. When all have passed, the limit is on trial: one task goes first. When it has ended, or says that the limit
+serves it, the requests are listed anew, since its worker publishes the same report before it ends the attempt.
+Without a new one the requests are removed, and the others follow, twice as many after each RAMP_S.
 
 Law: the requests alone say that a limit is on trial; what is here is only which task tries. A new leader lets another
 task try. May touch: control/.
@@ -59,7 +59,7 @@ def look(
         elif trial.since is None and name not in desk.store.settings.limits:
             _lift(desk, standing[name])  # it was taken out of the settings: nothing would try it
             starts.close_again(name)
-        elif trial.since is None and trial.task is not None and not runs(desk, trial.task):
+        elif trial.since is None and trial.task is not None and _says(desk, trial.task):
             _decide(desk, name, trial, trial.task, standing[name])
         if trial.since is None and trial.task is None:
             ask(desk, trial.asked, f"{QUOTA}{name}")
@@ -77,16 +77,21 @@ def look(
 
 
 def _decide(desk: Desk, name: str, trial: Trial, task: TaskName, requests: list[Request]) -> None:
-    """Decide a trial whose task has ended."""
+    """Decide a trial whose task has ended, or says that it is served."""
     listed = control.list_requests(desk.store.fs)
     if any(r.verb is Verb.QUOTA and r.target == name and r not in requests for r in listed):
         desk.view.see_requests(listed)
         desk.starts.close_again(name)  # it found the quota used up again
-    elif not _for_nothing(desk, task) and _lift(desk, requests):
+    elif (desk.starts.serves(task) or not _for_nothing(desk, task)) and _lift(desk, requests):
         trial.went_well(desk.store.clock.monotonic())  # the looks of this step may have taken long
         desk.step.change()
-    else:
+    elif not runs(desk, task):
         trial.undecided()  # also where a request could not be removed: while it stands, one at a time goes
+
+
+def _says(desk: Desk, task: TaskName) -> bool:
+    """Whether there may be news of the attempt that tries."""
+    return desk.starts.serves(task) or not runs(desk, task)
 
 
 def _lift(desk: Desk, requests: list[Request]) -> bool:

@@ -66,8 +66,8 @@ class MountFacts(BaseModel):
 
 class Running(BaseModel):
     """One task that a worker runs: since when (RFC 3339), how much memory (MiB), its own report, how long (s) it
-    was frozen while the share was silent, whether it waits for other tasks, with its slot lent, and whether it wants
-    back what it lent.
+    was frozen while the share was silent, whether it waits for other tasks, with its slot lent, whether it wants back
+    what it lent, and whether it says that the limits it uses serve it.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -81,6 +81,7 @@ class Running(BaseModel):
     frozen_s: Real = 0
     lent: bool = False
     back: bool = False
+    served: bool = False
 
 
 class Lasted(BaseModel):

@@ -14,7 +14,7 @@ from spoold.protocol.names import TaskName
 from spoold.rules.scheduling.ramp import RAMP_END_S
 from spoold.store.journal import Reader
 from spoold.store.locate import locate
-from spoold.store.store import open_store
+from spoold.store.store import open_store, stamp
 from tests.support.cluster import Cluster
 from tests.support.faults import Hang
 
@@ -332,6 +332,64 @@ def test_the_others_follow_from_the_end_of_a_look_that_took_long() -> None:
     made.settle()
     assert (looks, quotas(made)) == (["slow"], [])
     assert len(running(made)) == 2, "the three seconds of the look are none in which tasks could have told"
+
+
+def serve(made: Cluster, task: str, progress: object) -> None:
+    """The attempt says how far it is, and its worker beats."""
+    for node in made.nodes.values():
+        for key in list(node.runner.live) if node.runner else []:
+            if key.rpartition(".")[0] == task:
+                assert node.scratch is not None
+                node.scratch.write(key, "progress.json", json.dumps(progress).encode())
+    made.advance(12)
+    made.settle()
+
+
+def on_trial() -> Cluster:
+    """A cluster of whose tasks t0 tries the limit, and three others wait for it."""
+    made = cluster()
+    submit(made, 4)
+    use_up(made, "t0")
+    for task in ("t1", "t2"):
+        made.finish(task)
+    made.settle()
+    submit(made, 2, 4)
+    made.advance(61)
+    made.settle()
+    assert running(made) == ["t0"]
+    return made
+
+
+def test_a_trial_that_is_served_lets_the_others_follow_before_it_has_ended() -> None:
+    made = on_trial()
+    serve(made, "t0", {"served": "yes", "text": "reads"})
+    assert (len(quotas(made)), running(made)) == (1, ["t0"]), "only true counts"
+    serve(made, "t0", {"served": True, "text": "reads"})
+    assert quotas(made) == []
+    made.advance(RAMP_END_S)
+    assert len(running(made)) == 3
+    assert told(made, "LIMIT_OPENED") == [{"limit": "llm"}]
+    use_up(made, "t0")
+    assert len(quotas(made)) == 1, "it may be used up later all the same"
+
+
+def test_a_trial_that_is_served_opens_nothing_while_another_report_stands() -> None:
+    made = on_trial()
+    later = json.dumps({"until": stamp(made.clock.wall() + 300)}).encode()
+    made.fs.write("control/quota.llm.other.json", later, durable=False)
+    serve(made, "t0", {"served": True})
+    assert len(quotas(made)) == 2
+    assert running(made) == ["t0"]
+
+
+def test_a_trial_that_is_served_and_cannot_be_noted_is_asked_again() -> None:
+    made = on_trial()
+    made.nodes["m1"].fs.fail("unlink", "control/quota.", errno.EBUSY, times=2)
+    serve(made, "t0", {"served": True})
+    made.advance(5)
+    assert quotas(made) == []
+    made.advance(RAMP_END_S)
+    assert len(running(made)) == 3
 
 
 def test_a_trial_that_reports_the_same_closes_again() -> None:

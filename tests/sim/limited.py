@@ -8,6 +8,7 @@ task that wants several units is not overtaken; a report of a quota charges noth
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from spoold.protocol.names import EndedName, TaskName, key, parse_returned, parse_task
 from spoold.protocol.request import Verb, parse_request
 from spoold.runner.job import Job, Kind
+from spoold.system.scratch import MemoryScratch
 from tests.sim.conduct import Broken
 from tests.sim.laws import Laws
 from tests.sim.machine import TRUE_WALL
@@ -70,6 +72,17 @@ def units_of(task_id: str) -> int:
 def of_pair(task_id: str) -> int:
     """The units of `pair` that a task uses."""
     return units_of(task_id) if kind_of(task_id) in ("pair", "typed") else 0
+
+
+class Serving(MemoryScratch):
+    """Some attempts say while they run that their limits serve them; later they may find the quota used up all the
+    same.
+    """
+
+    def read(self, key: str, name: str, offset: int = 0, limit: int = -1) -> bytes:
+        if name == "progress.json" and zlib.crc32(key.encode()) % 3 == 0:
+            return b'{"served": true}'
+        return super().read(key, name, offset, limit)
 
 
 class LimitedClient(Client):

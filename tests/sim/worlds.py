@@ -120,6 +120,7 @@ _LIMITS: tuple[Change, ...] = (
     (universe, "Server", limited.ListeningServer),
     (universe, "check_ends", limited.check_limited_ends),
     (machine, "Programs", limited.LimitedPrograms),
+    (machine, "MemoryScratch", limited.Serving),
     (programs, "exit_code", limited.limited_exit),
     (weather, "BLOWS", {kind: mean for kind, mean in weather.BLOWS.items() if kind != "clock"}),
 )

@@ -38,6 +38,11 @@ class Quota:
         return min(max(until, now + LEAST_S), now + limit.quota_max_s)
 
 
+def is_served(progress: Any) -> bool:
+    """Whether a running attempt says in its progress that the limits it uses serve it."""
+    return isinstance(progress, dict) and progress.get("served") is True
+
+
 def quota_in(result: Any) -> Quota | str | None:
     """The quota that a result reports; as text what is wrong with it; None for no report."""
     said = result.get("quota") if isinstance(result, dict) else None

@@ -1,17 +1,18 @@
 """The fields of a worker's heartbeat about the tasks that it runs.
 
 Law: a task that waits in a slot is not reported as running. The progress report is the task's own text: it is read up
-to a bound, and nothing is decided by it but whether the task has spent its own budget.
+to a bound, and nothing is decided by it but whether the task has spent its own budget, and whether it is served.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 import orjson
 
 from spoold.protocol.heartbeat import AMOUNT_MAX, Running
+from spoold.rules.attempts.quota import is_served
 from spoold.runner.job import RunnerPort
 from spoold.store.store import stamp
 from spoold.system.host import Host
@@ -21,9 +22,10 @@ from spoold.worker.attempts.attempt import Attempt
 PROGRESS_MAX = 4096
 
 
-def running_tasks(attempts: Iterable[Attempt], runner: RunnerPort, scratch: Scratch) -> tuple[Running, ...]:
+def running_tasks(attempts: Collection[Attempt], runner: RunnerPort, scratch: Scratch) -> tuple[Running, ...]:
     """Return every attempt that has a slot, with its memory (MiB) and its own progress report."""
     usage, waiting = runner.usage(), runner.waiting()
+    said = {attempt.key: progress_of(scratch, attempt.key) for attempt in attempts if attempt.key not in waiting}
     return tuple(
         Running(
             id=attempt.name.id,
@@ -31,18 +33,19 @@ def running_tasks(attempts: Iterable[Attempt], runner: RunnerPort, scratch: Scra
             type=attempt.task.kind,
             since=stamp(attempt.started_at),
             mem_mb=round(usage.get(attempt.key, 0) / (1 << 20), 1),
-            progress=attempt.redacting.value(progress_of(scratch, attempt.key)),
+            progress=attempt.redacting.value(said[attempt.key]),
             # By the machine's date, which may have been set by decades meanwhile.
             lent=attempt.lent,
             back=attempt.back,
+            served=is_served(said[attempt.key]),
             frozen_s=min(round(attempt.frozen_s, 1), AMOUNT_MAX),
         )
         for attempt in attempts
-        if attempt.key not in waiting
+        if attempt.key in said
     )
 
 
-def measured(attempts: Iterable[Attempt], runner: RunnerPort, scratch: Scratch, host: Host) -> dict[str, Any]:
+def measured(attempts: Collection[Attempt], runner: RunnerPort, scratch: Scratch, host: Host) -> dict[str, Any]:
     """Return the fields of a beat that are measured anew each time: running tasks, and the state of the machine."""
     load = host.load("/")
     return {
