@@ -21,6 +21,8 @@ from spoold.protocol.result import Code, Status
 from tests.client.trees import WORKER, Tree
 
 TIMES: dict[str, Any] = {"started_at": "2026-01-01T00:00:01Z", "completed_at": "2026-01-01T00:00:05Z"}
+# Of a record, and not of a task.
+FIELDS = ("output", "tokens_used", "cost_usd", "total", "error")
 BEGAN = 1_767_225_601.0
 
 
@@ -31,7 +33,7 @@ def put(tree: Tree, path: str, **task: Any) -> None:
 
 def ended(tree: Tree, task_id: str, *, attempt: int = 1, code: Code | None = None, **task: Any) -> None:
     more: dict[str, Any] = {**TIMES}
-    more |= {name: task.pop(name) for name in ("output", "tokens_used", "cost_usd", "total") if name in task}
+    more |= {name: task.pop(name) for name in FIELDS if name in task}
     tree.ends(task_id, attempt, code=code, duration_s=4.0, **more)
     state = layout.COMPLETED if code is None else layout.FAILED
     put(tree, layout.join(state, f"{task_id}.{attempt}.{WORKER}.json"), **task)
@@ -173,6 +175,10 @@ def varied() -> Tree:
         ended(tree, f"ok-{number}", tokens_used=100 + number, cost_usd=0.01 * number)
     tree.result("tried", 1, code=Code.WORKER_DIED, duration_s=2.0, tokens_used=7, **TIMES)
     ended(tree, "tried", attempt=2, tokens_used=8, total={"attempts": 2, "duration_s": 6.0, "tokens_used": 15})
+    # A record without the sum of all attempts, as a leader of an earlier release wrote it.
+    tree.result("short", 1, code=Code.WORKER_DIED, duration_s=2.0, tokens_used=7, **TIMES)
+    ended(tree, "short", attempt=2, tokens_used=8)
+    ended(tree, "spent", code=Code.MAX_RETRIES, error={"code": "MAX_RETRIES", "message": "late", "cause": "TIMEOUT"})
     ended(tree, "bad-1", code=Code.EXIT_NONZERO)
     ended(tree, "bad-2", code=Code.EXIT_NONZERO)
     ended(tree, "bad-3", code=Code.TIMEOUT)

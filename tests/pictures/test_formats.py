@@ -159,6 +159,10 @@ def test_mermaid_is_small_enough_for_its_readers() -> None:
         assert len(re.findall(r"-->|==>|\.->", text)) < 500
 
 
+def test_no_name_ends_its_string_in_dot_or_is_an_escape_of_it() -> None:
+    assert dot.quoted('a"b\\N') == r'"a\"b\\N"'
+
+
 def test_dot_is_one_graph_of_quoted_names() -> None:
     text = dot.write(hostile())
     bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', text)
