@@ -3,7 +3,7 @@
 Law: it never waits for ever, and its processes end with it. A command that cannot be started has failed. Whatever it
 prints costs a bounded amount of memory, and a process that it left behind is not waited for.
 
-Touches: processes.
+Touches: files, processes, the clock.
 """
 
 from __future__ import annotations

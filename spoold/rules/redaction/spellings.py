@@ -30,7 +30,7 @@ _SIGNS = {
 # What some templates escape besides.
 _TEMPLATES = (("=", "&#x3D;"), ("`", "&#x60;")), (("=", "&#x3D;"), ("`", "&#x60;"), ("/", "&#x2F;"))
 _IN_DOUBLE_QUOTES = re.compile(r'([\\"$`])')
-_BARE = (re.compile(r"([^\w\n\x80-\U0010ffff@%+=:./~^#-])"), re.compile(r"([^\w\n\x80-\U0010ffff@%+:./-])"))
+_BARE = (re.compile(r"([^\w\n\x80-\U0010ffff@%+=:./~#-])"), re.compile(r"([^\w\n\x80-\U0010ffff@%+:./-])"))
 
 
 def spellings(value: str) -> frozenset[bytes]:
