@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.agents.sandbox.stage import prepared, runs_with_system_python
+
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -16,3 +18,12 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.fixture(scope="session")
+def bubblewrap() -> None:
+    """Bubblewrap, and what the scripts need."""
+    if reason := prepared("bwrap", "bubblewrap"):
+        pytest.skip(reason)
+    if not runs_with_system_python():
+        pytest.skip("the scripts need /usr/bin/python3")

@@ -12,9 +12,6 @@ from spoold.agents.confined import hint
 from spoold.agents.profiles import expand
 from spoold.protocol.errors import BadFile
 from tests.agents.attempts import Desk
-from tests.agents.sandbox.conftest import bubblewrap
-
-__all__ = ["bubblewrap"]
 
 AGENT = """
 import json, os, sys

@@ -202,6 +202,7 @@ def test_a_program_that_is_not_there_is_for_another_worker(tmp_path: Path) -> No
         ({"workspace": {"repo": "/nowhere/app.git"}}, 1),
     ],
 )
+@pytest.mark.usefixtures("bubblewrap")
 def test_what_is_not_there_is_never_left_out(tmp_path: Path, more: dict[str, Any], code: int) -> None:
     ended = Desk(tmp_path, WRITES, more, env={"XDG_CACHE_HOME": str(tmp_path / "cache")}).run(prompt="x")
     assert ended.code == code, ended.said

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -117,7 +116,7 @@ def test_a_sandbox_that_is_not_to_be_had_is_the_reason(tmp_path: Path, monkeypat
     assert (found.verdict, found.path) == ("sandbox refuses", ""), "the image would bring the program"
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not here")
+@pytest.mark.usefixtures("bubblewrap")
 def test_it_starts_within_the_sandbox_of_the_profile(tmp_path: Path) -> None:
     if not probe(confined.read("bwrap", "x").asked()).ok:
         pytest.skip("bubblewrap does not work here")

@@ -11,16 +11,7 @@ import pytest
 
 from spoold.agents.sandbox.policy import Sandbox
 from tests.agents.sandbox.container import PACKAGES, Container
-from tests.agents.sandbox.stage import NOBODY, Stage, prepared, runs_with_system_python
-
-
-@pytest.fixture(scope="session")
-def bubblewrap() -> None:
-    """Bubblewrap, and what the scripts need."""
-    if reason := prepared("bwrap", "bubblewrap"):
-        pytest.skip(reason)
-    if not runs_with_system_python():
-        pytest.skip("the scripts need /usr/bin/python3")
+from tests.agents.sandbox.stage import NOBODY, Stage, prepared
 
 
 @pytest.fixture(scope="session")
