@@ -13,7 +13,7 @@ from pathlib import Path
 from spoold.protocol.amount import amount, figure, some
 from spoold.protocol.result import Result
 from tools.demonstration.agents.mind import feature
-from tools.demonstration.agents.model import CLOSED_S, Model
+from tools.demonstration.agents.model import Model
 from tools.demonstration.agents.repository import Repository
 from tools.demonstration.cluster import laptop_of
 from tools.demonstration.ledger import Attempt
@@ -109,9 +109,9 @@ def _quota(story: Story) -> Claim:
     began = "never" if late_s is None else f"{late_s:.1f} s later"
     return Claim(
         f"{amount(model.refusals, 'refusal')} for want of quota: {task}, which has no retries, began again {began} "
-        f"(the quota was closed for {CLOSED_S} s)",
+        f"(the quota was closed for {model.closed_s} s)",
         # The model says for how many seconds more, in whole ones.
-        outcomes == ["TRY_LATER", "COMPLETED"] and late_s is not None and late_s > CLOSED_S - 1,
+        outcomes == ["TRY_LATER", "COMPLETED"] and late_s is not None and late_s > model.closed_s - 1,
     )
 
 

@@ -16,16 +16,21 @@ from tests.agents.fakemodel import FakeModel, Script, call_of_shell
 from tests.agents.fakemodel_dialects import TOKENS_CACHED, TOKENS_IN, TOKENS_OUT, Dialect, Reply
 from tools.demonstration.agents.mind import think
 
-# For how long (s) the quota of one edit is used up, and how long its laptop has to be killed in the slow one.
-CLOSED_S, SLOW_S = 8, 60
+# For how long (s) the quota of one edit is used up: longer for an agent that waits for up to a minute in silence.
+CLOSED_S, CLOSED_LONGER_S = 8, {"qwen": 75}
+# How long (s) the slow edit takes, for its laptop to be killed in it. Some agents refuse to run `sleep`.
+SLOW_S = 60
+WAIT = f"python3 -c 'import time; time.sleep({SLOW_S})'"
 
 
 class Model(FakeModel):
-    """slow: the edit that takes long when it is first asked for; spent: the one whose quota is used up at first."""
+    """slow: the edit that takes long when it is first asked for; spent: the one whose quota is used up at first, for
+    closed_s.
+    """
 
-    def __init__(self, slow: str, spent: str, host: str = "127.0.0.1") -> None:
+    def __init__(self, slow: str, spent: str, closed_s: int = CLOSED_S, host: str = "127.0.0.1") -> None:
         super().__init__(Script(), host=host)
-        self.slow, self.spent = slow, spent
+        self.slow, self.spent, self.closed_s = slow, spent, closed_s
         self.reached = threading.Event()
         self.refusals = 0
         self.refused_at = 0.0
@@ -50,7 +55,7 @@ class Model(FakeModel):
             self.asked_for[thought.edit] += 1
             line = thought.line
             if thought.edit == self.slow and self.asked_for[thought.edit] == 1:
-                line = f"sleep {SLOW_S} && {line}"
+                line = f"{WAIT} && {line}"
                 self.reached.set()
         chosen = call_of_shell(line, "does the work", tools)
         return Reply(call=chosen) if chosen else Reply(text="I have no tool for that.")
@@ -59,7 +64,7 @@ class Model(FakeModel):
         """For how many seconds more the quota is used up: a while from the first time that it is asked."""
         now = time.time()
         self.refused_at = self.refused_at or now
-        left = round(self.refused_at + CLOSED_S - now)
+        left = round(self.refused_at + self.closed_s - now)
         self.refusals += left > 0
         return max(left, 0)
 

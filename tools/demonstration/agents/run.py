@@ -33,7 +33,7 @@ from tools.demonstration.agents.claims import Story, prove
 from tools.demonstration.agents.installing import CHOICES, Cli, find
 from tools.demonstration.agents.laptops import BEAT_S, MISSES, Laptops
 from tools.demonstration.agents.mind import LEAST, SLOW, SPENT, feature, wish
-from tools.demonstration.agents.model import Model
+from tools.demonstration.agents.model import CLOSED_LONGER_S, CLOSED_S, Model
 from tools.demonstration.agents.repository import Repository
 from tools.demonstration.cluster import LAPTOPS, Trouble, laptop_of
 from tools.demonstration.ledger import read_attempts
@@ -54,7 +54,7 @@ class Demonstration:
     def __init__(self, laptops: Laptops, cli: Cli, count: int, within_s: float, console: Console) -> None:
         self.laptops, self.cli, self.count, self.console = laptops, cli, count, console
         self.repository = Repository(laptops.scratch)
-        self.model = Model(slow=feature(SLOW), spent=feature(SPENT))
+        self.model = Model(feature(SLOW), feature(SPENT), CLOSED_LONGER_S.get(cli.name, CLOSED_S))
         self.killed = ""
         self.until = time.monotonic() + within_s
 

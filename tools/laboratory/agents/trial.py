@@ -67,7 +67,7 @@ class Trial:
         repository = Repository(self.scratch)
         with ExitStack() as stack:
             with self.lab.network.inside():
-                model = Model(NOTHING, NOTHING, f"{CONTROL}.1")
+                model = Model(NOTHING, NOTHING, host=f"{CONTROL}.1")
             stack.enter_context(model)
             fleet = Fleet(self.lab, NAME, clis=self.clis, url=model.url, slots=self.slots)
             fleet.make(SETTINGS)
