@@ -6,19 +6,17 @@ record is the truth for an attempt that ended; a heartbeat tells only of one tha
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from spoold.client.info import text_in
+from spoold.client.info import name_of_record, read_records, text_in
 from spoold.pictures.scene import RUNNING, Attempt
-from spoold.protocol import codec, layout
-from spoold.protocol.errors import BadFile
+from spoold.protocol import layout
 from spoold.protocol.heartbeat import Heartbeat, Running
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import EndedName, key, parse_archived, parse_ended
+from spoold.protocol.names import EndedName, key
 from spoold.protocol.result import Result, message_of
 from spoold.rules.attempts.figures import figures_in
 from spoold.store import beats
@@ -44,13 +42,9 @@ class Histories:
             return [], None
         directory = layout.bucket(located.id) if located.archived else layout.RESULTS
         listed = self._records(directory).get(key(located.id), ())
-        found: list[Result] = []
-        counted = None
-        for counts, _, path in sorted((path == located.result, name.attempt, path) for name, path in listed):
-            with contextlib.suppress(OSError, BadFile):
-                found.append(codec.load_model(Result, self._store.fs.read(path), path))
-                counted = found[-1] if counts else None
-        return found, counted
+        found = read_records(self._store, located, listed)
+        counted = found[-1][1] if found and found[-1][0] else None
+        return [result for _, result in found], counted
 
     def attempts(
         self, located: Located, content: dict[str, Any], kind: str, records: Sequence[Result]
@@ -96,18 +90,11 @@ class Histories:
         if directory not in self._listed:
             found: _Records = {}
             for file in names_shown(self._store.fs, directory):
-                name = _record_name(file, archived=directory != layout.RESULTS)
+                name = name_of_record(file)
                 if name is not None:
                     found.setdefault(key(name.id), []).append((name, layout.join(directory, file)))
             self._listed[directory] = found
         return self._listed[directory]
-
-
-def _record_name(file: str, *, archived: bool) -> EndedName | None:
-    if not archived:
-        return parse_ended(file)
-    parsed = parse_archived(file)
-    return parsed[0] if parsed is not None and parsed[1] == "result" else None
 
 
 def _run_in(running: Iterable[Running], located: Located) -> Running | None:

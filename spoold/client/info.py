@@ -7,7 +7,7 @@ that cannot be read is left out.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.heartbeat import Running
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import key, parse_archived, parse_ended
+from spoold.protocol.names import EndedName, key, parse_archived, parse_ended
 from spoold.protocol.order import order_micros, rank_of
 from spoold.protocol.request import Request
 from spoold.protocol.result import Result, Total, why_ended
@@ -108,18 +108,28 @@ def list_attempts(store: Store, located: Located) -> list[Result]:
     if located.state in (State.PENDING, State.REJECTED):
         return []
     directory = layout.bucket(located.id) if located.archived else layout.RESULTS
+    names = ((name_of_record(file), layout.join(directory, file)) for file in names_shown(store.fs, directory))
+    mine = [(name, path) for name, path in names if name is not None and key(name.id) == key(located.id)]
+    return [result for _, result in read_records(store, located, mine)]
+
+
+def name_of_record(file: str) -> EndedName | None:
+    """Return what the name of a record says, in results/ or in the archive; None for any other file."""
+    archived = parse_archived(file)
+    if archived is None:
+        return parse_ended(file)
+    return archived[0] if archived[1] == "result" else None
+
+
+def read_records(store: Store, located: Located, named: Iterable[tuple[EndedName, str]]) -> list[tuple[bool, Result]]:
+    """Return the records of a task at these paths, oldest first, each with whether it counts for the task's end: that
+    one is last. What cannot be read is left out.
+    """
     found = []
-    for file in names_shown(store.fs, directory):
-        archived = parse_archived(file)
-        name = parse_ended(file) if archived is None else archived[0] if archived[1] == "result" else None
-        if name is not None and key(name.id) == key(located.id):
-            path = layout.join(directory, file)
-            found.append((path == located.result, name.attempt, path))
-    attempts = []
-    for _, _, path in sorted(found):
+    for counts, _, path in sorted((path == located.result, name.attempt, path) for name, path in named):
         with contextlib.suppress(OSError, BadFile):
-            attempts.append(codec.load_model(Result, store.fs.read(path), path))
-    return attempts
+            found.append((counts, codec.load_model(Result, store.fs.read(path), path)))
+    return found
 
 
 def read_content(store: Store, located: Located) -> dict[str, Any]:

@@ -34,10 +34,10 @@ def running_tasks(attempts: Collection[Attempt], runner: RunnerPort, scratch: Sc
             since=stamp(attempt.started_at),
             mem_mb=round(usage.get(attempt.key, 0) / (1 << 20), 1),
             progress=attempt.redacting.value(said[attempt.key]),
-            # By the machine's date, which may have been set by decades meanwhile.
             lent=attempt.lent,
             back=attempt.back,
             served=is_served(said[attempt.key]),
+            # By the machine's date, which may have been set by decades meanwhile.
             frozen_s=min(round(attempt.frozen_s, 1), AMOUNT_MAX),
         )
         for attempt in attempts
