@@ -39,6 +39,7 @@
     counted      the picture without a leader, made by listing
     measuring    what monitoring measures: the last snapshot, heartbeats, the oldest ready tasks, room
     batches      the progress of one batch
+    view         one picture of everything, kept up to date, which all faces share
     budgets      what is spent, reserved and left of each budget, and raises
     living       the nodes that are alive, by their process or by a new beat
     hearing      how long a worker has been silent

@@ -68,9 +68,15 @@ def describe(store: Store, ref: str) -> TaskInfo:
     return described(store, locate.locate(store, ref))
 
 
-def described(store: Store, located: Located) -> TaskInfo:
-    """Return everything about a task that was located. Errors: OSError."""
-    attempts = list_attempts(store, located)
+def described(store: Store, located: Located, named: Iterable[tuple[EndedName, str]] | None = None) -> TaskInfo:
+    """Return everything about a task that was located. named: the names and paths of its records, None to list them.
+
+    Errors: OSError.
+    """
+    if named is None:
+        attempts = list_attempts(store, located)
+    else:
+        attempts = [result for _, result in read_records(store, located, named)]
     content = read_content(store, located)
     running = _running(store, located)
     last = attempts[-1] if attempts else None

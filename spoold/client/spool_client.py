@@ -23,6 +23,7 @@ from spoold.protocol.request import EVERYTHING, Verb
 if TYPE_CHECKING:
     from spoold.client.info import TaskInfo
     from spoold.client.logs import Piece
+    from spoold.client.view import View
     from spoold.protocol.result import Result
     from spoold.store.locate import Located
 
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
 class SpoolClient(Submitting, Reading, Deciding, Pausing):
     """An open spool: `with Spool("/mnt/spool") as spool: …`. Thread-safe, except `close`. Every method that reaches
     the spool raises Unavailable, with advice, when it cannot be reached."""
+
+    def view(self) -> View:
+        """Return a view that can be kept up to date, and answers from memory; it has read nothing yet."""
+        from spoold.client.view import View
+        from spoold.system.host import SystemHost
+
+        return View(self.store, SystemHost(), self.reaching)
 
     def locate(self, task_id: str) -> Located:
         """Return where a task is, by id, name of its drop, or a unique beginning of its id. Errors: NotFound."""

@@ -214,7 +214,7 @@ class Desk:
         moved = move_into_lane(self.store, event, src, layout.WAITING, lane, file)
         if self.went(moved, name.id):
             self.enlist(file, lane, task, name.delay_ms)
-            self.journal.note(event, name.id, name.attempt, lane=lane, **detail)
+            self.journal.note(event, name.id, name.attempt, lane=lane, file=file, **detail)
         return moved
 
     def went(self, moved: Moved, task_id: str) -> bool:

@@ -251,8 +251,9 @@ def place_admitted(desk: Desk, src: str, admit: Admit, drop: str) -> bool:
     """Move a new task from `src` into ready/ if nothing prevents it, else into waiting/; True when it is there."""
     name = admit.name
     desk.view.members.see(key(name.id), admit.task.batch)
+    told = {"drop": legible(drop)} | ({"batch": admit.task.batch} if admit.task.batch else {})
     if not room_at_once(desk, admit):
-        if _to_waiting(desk, src, name, admit.lane, admit.task, "ADMITTED", drop=legible(drop)):
+        if _to_waiting(desk, src, name, admit.lane, admit.task, "ADMITTED", **told):
             return True
         desk.view.members.doubt(key(name.id))
         return False
@@ -260,7 +261,7 @@ def place_admitted(desk: Desk, src: str, admit: Admit, drop: str) -> bool:
     moved = move_into_lane(desk.store, "ADMITTED", src, layout.READY, admit.lane, file)
     if desk.went(moved, name.id):
         stands_ready(desk, name, file, admit.lane)
-        desk.journal.note("ADMITTED", name.id, name.attempt, lane=admit.lane, drop=legible(drop))
+        desk.journal.note("ADMITTED", name.id, name.attempt, lane=admit.lane, file=file, ready=True, **told)
     else:
         # It may be ready all the same, and claimed already: it counts until everything has been listed.
         desk.usage.take(desk.resources.uses(admit.lane))

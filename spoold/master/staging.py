@@ -82,4 +82,5 @@ class Staging:
 def _admitted(desk: Desk, line: Line, file: str) -> None:
     desk.view.members.see(key(line.name.id), line.batch)
     desk.enlist(file, line.lane, line.task, line.name.delay_ms)
-    desk.journal.note("ADMITTED", line.name.id, line.name.attempt, lane=line.lane)
+    batch = {"batch": line.batch} if line.batch else {}
+    desk.journal.note("ADMITTED", line.name.id, line.name.attempt, lane=line.lane, file=file, **batch)

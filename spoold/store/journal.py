@@ -130,7 +130,7 @@ class Reader:
                 continue
             end = data.rfind(b"\n") + 1
             self.offsets[name] = start + end
-            events.extend(_parse(data[:end], self._about))
+            events.extend(parse_lines(data[:end], self._about))
         return sorted(events, key=lambda event: (event.at, event.writer, event.seq))
 
 
@@ -143,7 +143,8 @@ def is_older(event: Event, moment: datetime) -> bool:
     return (at if at.tzinfo else at.replace(tzinfo=UTC)) < moment
 
 
-def _parse(data: bytes, about: bytes) -> Iterator[Event]:
+def parse_lines(data: bytes, about: bytes = b"") -> Iterator[Event]:
+    """Yield the events in some whole lines. about: what a line must contain, in lower case."""
     for line in dict.fromkeys(data.splitlines()):
         if about and about not in line.lower():
             continue

@@ -84,6 +84,19 @@ def iter_tasks(store: Store, states: Collection[State] = SHOWN, *, archived: boo
             yield from (a for a in _archived(store) if a.state is state and key(a.id) not in seen)
 
 
+def iter_state(store: Store, state: State) -> Iterator[Located]:
+    """As `iter_tasks` for one state, without the archive: a token that moves meanwhile may be met in two.
+
+    Errors: OSError.
+    """
+    return _LISTERS[state](store)
+
+
+def iter_archive(store: Store) -> Iterator[Located]:
+    """Every archived task, under the state it ended in. Errors: OSError."""
+    return _archived(store)
+
+
 def locate(store: Store, ref: str) -> Located:
     """The task with this id, or dropped under this name; else the only task whose id starts with this text.
 

@@ -1,0 +1,199 @@
+"""What only a file tells: one task, why it waits, its log, the scene of its batch.
+
+Law: however many ask, a file is read once for all who ask within its time. What the view knows of the place of a task
+saves a search through all directories; a task that has moved on is searched for.
+
+Touches: threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from spoold.client import inquiry, scenes, story
+from spoold.client.info import TaskInfo, describe, described
+from spoold.client.logs import list_logs
+from spoold.client.view.card import Card
+from spoold.pictures.scene import Scene
+from spoold.protocol import layout
+from spoold.protocol.errors import NotFound
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import EndedName, key
+from spoold.rules.answers.case import Explanation
+from spoold.rules.answers.story import Chapter
+from spoold.store.locate import Located, locate
+from spoold.store.store import Store
+from spoold.system.host import Host
+
+T = TypeVar("T")
+KEPT = 256
+# How long (s) an answer is good for.
+FRESH_S, LOG_S, SCENE_S, EXPLAINED_S = 2.0, 1.0, 5.0, 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart:
+    """Some bytes of the log of one attempt: from `begin` to `end`, of `size`. ended: no more will come.
+
+    worker: who ran it.
+    """
+
+    attempt: int
+    worker: str
+    begin: int
+    end: int
+    size: int
+    data: bytes
+    ended: bool
+
+
+class Answers:
+    """Answers that are kept for a while; who asks for one that is being worked out waits for it."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[Any, ...], tuple[float, Any]] = OrderedDict()
+        self._busy: dict[tuple[Any, ...], threading.Lock] = {}
+
+    def get(self, question: tuple[Any, ...], fresh_s: float, work_out: Callable[[], T]) -> T:
+        """Return the answer, at most so old (s). Errors: those of `work_out`, which are not kept."""
+        with self._lock:
+            busy = self._busy.setdefault(question, threading.Lock())
+        with busy:
+            with self._lock:
+                at, answer = self._kept.get(question, (float("-inf"), None))
+            if self._monotonic() - at < fresh_s:
+                kept: T = answer
+                return kept
+            try:
+                found = work_out()
+                with self._lock:
+                    self._kept[question] = self._monotonic(), found
+                    self._kept.move_to_end(question)
+                    while len(self._kept) > KEPT:
+                        self._kept.popitem(last=False)
+                return found
+            finally:
+                with self._lock:
+                    self._busy.pop(question, None)
+
+
+class Details:
+    """Reads for a view. find: its card of a task; returned: who decided which earlier attempt."""
+
+    def __init__(
+        self,
+        store: Store,
+        host: Host,
+        find: Callable[[str], Card | None],
+        returned: Callable[[str], dict[int, str]],
+    ) -> None:
+        self._store, self._host, self._find, self._returned = store, host, find, returned
+        self._answers = Answers(store.clock.monotonic)
+
+    def info(self, task_id: str) -> TaskInfo:
+        """As `spool show`. Errors: NotFound, OSError."""
+        return self._answers.get(("info", key(task_id)), FRESH_S, lambda: self._info(task_id))
+
+    def _info(self, task_id: str) -> TaskInfo:
+        card = self._find(task_id)
+        located = card.located() if card is not None else None
+        if located is not None:
+            found = described(self._store, located, self._records(located))
+            # A file that cannot be read has most likely moved on since it was listed.
+            if found.task or located.state is State.REJECTED:
+                return found
+        return describe(self._store, task_id)
+
+    def _records(self, located: Located) -> list[tuple[EndedName, str]]:
+        """The names of its records, as far as they are known; results/ may hold a million."""
+        deciders = {n: by for n, by in self._returned(located.id).items() if n < located.attempt}
+        if located.result is not None:
+            deciders[located.attempt] = located.node
+        names = [EndedName(located.id, attempt, by) for attempt, by in sorted(deciders.items())]
+        if located.archived:
+            return [(name, layout.join(layout.bucket(located.id), name.archived("result"))) for name in names]
+        return [(name, layout.join(layout.RESULTS, name.encode())) for name in names]
+
+    def explain(self, task_id: str) -> Explanation:
+        """As `spool explain`. Errors: NotFound, OSError."""
+        return self._answers.get(
+            ("explain", key(task_id)),
+            EXPLAINED_S,
+            lambda: inquiry.explain(self._store, self._host, self._store.clock, task_id),
+        )
+
+    def history(self, task_id: str) -> list[Chapter]:
+        """As `spool history`. Errors: NotFound, OSError."""
+        return self._answers.get(("history", key(task_id)), SCENE_S, lambda: story.history(self._store, task_id)[1])
+
+    def scene(self, batch: str | None) -> Scene:
+        """As for `spool graph`. Errors: NotFound, OSError."""
+        return self._answers.get(("scene", batch), SCENE_S, lambda: scenes.scene_of(self._store, batch))
+
+    def attempts(self, task_id: str) -> list[int]:
+        """Return the attempts that have a log. Errors: OSError."""
+        return self._answers.get(("logs", key(task_id)), FRESH_S, lambda: self._attempts(task_id))
+
+    def _attempts(self, task_id: str) -> list[int]:
+        return sorted({name.attempt for name, _ in list_logs(self._store, [task_id])})
+
+    def log(self, task_id: str, attempt: int | None, offset: int, most: int) -> LogPart:
+        """Return at most so many bytes of the log of an attempt, by default the last. offset: below 0 it counts from
+        the end. Errors: NotFound, OSError.
+        """
+        asked = ("log", key(task_id), attempt, offset, most)
+        return self._answers.get(asked, LOG_S, lambda: self._log(task_id, attempt, offset, most))
+
+    def _log(self, task_id: str, attempt: int | None, offset: int, most: int) -> LogPart:
+        card = self._find(task_id)
+        number = attempt if attempt is not None else card.attempt if card is not None else 0
+        worker = self._ran(card, number) if card is not None and number else ""
+        begin, data = self._read(self._path(card.id, number, worker) if card is not None else "", offset, most)
+        if data is None and (attempt is None or not worker):
+            number, worker, path = self._search(task_id, attempt)
+            begin, data = self._read(path, offset, most)
+        ended = card is not None and (card.state != State.CLAIMED or number < card.attempt)
+        data = data or b""
+        end = begin + len(data)
+        more = self._size(self._path(task_id, number, worker)) if len(data) == most else 0
+        return LogPart(number, worker, begin, end, max(end, more), data, ended)
+
+    def _path(self, task_id: str, attempt: int, worker: str) -> str:
+        return layout.join(layout.LOGS, EndedName(task_id, attempt, worker).log()) if worker else ""
+
+    def _read(self, path: str, offset: int, most: int) -> tuple[int, bytes | None]:
+        """Read so many bytes; None where there is no such file. A client of NFS may hold an old size for a minute,
+        and sees the new one when it opens the file: so only the way back from the end asks for it.
+        """
+        try:
+            begin = max(0, self._store.fs.stat(path).size + offset) if path and offset < 0 else max(0, offset)
+            return begin, self._store.fs.read(path, most, offset=begin) if path else None
+        except FileNotFoundError:
+            return max(0, offset), None
+
+    def _ran(self, card: Card, attempt: int) -> str:
+        if attempt == card.attempt:
+            return card.worker
+        return self._returned(card.id).get(attempt, "")
+
+    def _size(self, path: str) -> int:
+        with contextlib.suppress(FileNotFoundError):
+            return self._store.fs.stat(path).size
+        return 0
+
+    def _search(self, task_id: str, attempt: int | None) -> tuple[int, str, str]:
+        logs = [log for log in list_logs(self._store, [task_id]) if attempt in (None, log[0].attempt)]
+        if logs:
+            name, path = logs[-1]
+            return name.attempt, name.decider, path
+        if attempt is not None:
+            raise NotFound(f"task {task_id} has no log of attempt {attempt}.")
+        locate(self._store, task_id)
+        return 0, "", ""

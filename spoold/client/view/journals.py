@@ -1,0 +1,80 @@
+"""The events of all journals: those of before in the background, new ones from where the last look ended.
+
+Law: as many bytes are held as one segment of a journal has. The last KEPT events are kept for people.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from spoold.protocol import layout
+from spoold.protocol.event import Event
+from spoold.protocol.names import key
+from spoold.store.journal import Reader, parse_lines
+from spoold.store.store import Store
+from spoold.system.errnos import concerns_one_file
+
+KEPT = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """One event, with its number in the order in which the view read it, from 1. at: RFC 3339, the writer's clock."""
+
+    number: int
+    at: str
+    writer: str
+    event: str
+    task: str
+    attempt: int | None
+    detail: dict[str, Any]
+
+
+class Journals:
+    """Follows all journals from the moment of `begin` on."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._reader = Reader(store.fs)
+        self._ends: dict[str, int] = {}
+        self._last: deque[Noted] = deque(maxlen=KEPT)
+        self._number = 0
+
+    def begin(self) -> None:
+        """What is written so far is history; what comes now is news. Errors: OSError."""
+        self._reader.skip()
+        self._ends = dict(self._reader.offsets)
+
+    def history(self) -> Iterator[Event]:
+        """Yield what was written before `begin`, journal after journal. Errors: OSError."""
+        for name, end in sorted(self._ends.items()):
+            try:
+                data = self._store.fs.read(layout.join(layout.EVENTS, name), end)
+            except OSError as error:
+                if not isinstance(error, FileNotFoundError) and not concerns_one_file(error):
+                    raise
+                continue
+            yield from parse_lines(data[: data.rfind(b"\n") + 1])
+        self._ends.clear()
+
+    def news(self, writers: Collection[str] | None) -> list[Event]:
+        """Return the events since the last call. writers: as for `Reader.read`. Errors: OSError."""
+        return self._reader.read(writers)
+
+    def keep(self, events: Iterable[Event]) -> None:
+        """Keep these for people, in this order: the last of all are kept."""
+        for event in events:
+            self._number += 1
+            said = event.detail if isinstance(event.detail, dict) else {}
+            task = event.task or ""
+            self._last.append(Noted(self._number, event.at, event.writer, event.event, task, event.attempt, said))
+
+    def last(self, after: int, task: str, most: int) -> list[Noted]:
+        """Return at most so many of the last events, oldest first. task: those of this task alone, '' for all."""
+        fitting = [
+            noted for noted in self._last if noted.number > after and (not task or key(noted.task) == key(task))
+        ]
+        return fitting[-most:]
