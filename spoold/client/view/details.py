@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from spoold.client import inquiry, scenes, story
 from spoold.client.info import TaskInfo, describe, described
 from spoold.client.logs import list_logs
-from spoold.client.view.card import Card
+from spoold.client.view.card import ENDED, Card
 from spoold.pictures.scene import Scene
 from spoold.protocol import layout
 from spoold.protocol.errors import NotFound
@@ -153,30 +153,41 @@ class Details:
 
     def _log(self, task_id: str, attempt: int | None, offset: int, most: int) -> LogPart:
         card = self._find(task_id)
-        number = attempt if attempt is not None else card.attempt if card is not None else 0
-        worker = self._ran(card, number) if card is not None and number else ""
-        begin, data = self._read(self._path(card.id, number, worker) if card is not None else "", offset, most)
-        if data is None and (attempt is None or not worker):
-            number, worker, path = self._search(task_id, attempt)
+        for name, path in self._places(card, task_id, attempt):
             begin, data = self._read(path, offset, most)
-        ended = card is not None and (card.state != State.CLAIMED or number < card.attempt)
-        data = data or b""
-        end = begin + len(data)
-        more = self._size(self._path(task_id, number, worker)) if len(data) == most else 0
-        return LogPart(number, worker, begin, end, max(end, more), data, ended)
+            if data is None:
+                continue
+            ended = card is not None and (card.state != State.CLAIMED or name.attempt < card.attempt)
+            end = begin + len(data)
+            more = self._size(path) if len(data) == most else 0
+            return LogPart(name.attempt, name.decider, begin, end, max(end, more), data, ended)
+        ended = card is not None and card.state in ENDED
+        return LogPart(attempt or 0, "", 0, 0, 0, b"", ended)
 
-    def _path(self, task_id: str, attempt: int, worker: str) -> str:
-        return layout.join(layout.LOGS, EndedName(task_id, attempt, worker).log()) if worker else ""
+    def _places(self, card: Card | None, task_id: str, attempt: int | None) -> list[tuple[EndedName, str]]:
+        """Where the log may be, the best first: where the view knows who ran which attempt, nothing is searched."""
+        if card is None:
+            locate(self._store, task_id)
+        ran = {} if card is None else self._returned(card.id) | ({card.attempt: card.worker} if card.worker else {})
+        known = card is not None and all(number in ran for number in range(1, card.attempt))
+        if card is None or not (known or attempt in ran):
+            logs = list_logs(self._store, [task_id])
+            if attempt is not None and attempt not in {name.attempt for name, _ in logs}:
+                raise NotFound(f"task {task_id} has no log of attempt {attempt}.")
+            return [log for log in reversed(logs) if attempt in (None, log[0].attempt)]
+        names = [EndedName(card.id, number, ran[number]) for number in sorted(ran, reverse=True)]
+        directory = layout.bucket(card.id) if card.archived else layout.LOGS
+        return [(name, layout.join(directory, name.log())) for name in names if attempt in (None, name.attempt)]
 
     def _read(self, path: str, offset: int, most: int) -> tuple[int, bytes | None]:
         """Read so many bytes; None where there is no such file. A client of NFS may hold an old size for a minute,
         and sees the new one when it opens the file: so only the way back from the end asks for it.
         """
         try:
-            begin = max(0, self._store.fs.stat(path).size + offset) if path and offset < 0 else max(0, offset)
-            return begin, self._store.fs.read(path, most, offset=begin) if path else None
+            begin = max(0, self._store.fs.stat(path).size + offset) if offset < 0 else offset
+            return begin, self._store.fs.read(path, most, offset=begin)
         except FileNotFoundError:
-            return max(0, offset), None
+            return 0, None
 
     def _ran(self, card: Card, attempt: int) -> str:
         if attempt == card.attempt:
@@ -187,13 +198,3 @@ class Details:
         with contextlib.suppress(FileNotFoundError):
             return self._store.fs.stat(path).size
         return 0
-
-    def _search(self, task_id: str, attempt: int | None) -> tuple[int, str, str]:
-        logs = [log for log in list_logs(self._store, [task_id]) if attempt in (None, log[0].attempt)]
-        if logs:
-            name, path = logs[-1]
-            return name.attempt, name.decider, path
-        if attempt is not None:
-            raise NotFound(f"task {task_id} has no log of attempt {attempt}.")
-        locate(self._store, task_id)
-        return 0, "", ""
