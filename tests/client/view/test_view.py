@@ -63,9 +63,10 @@ def test_after_any_history_the_view_is_what_a_listing_shows(seed: int, remote: b
                 after = [{"dependencies": [ids[0]]} if number % 2 else {} for number in range(len(ids))]
                 watched.drop(f"{turn}.jsonl", *({"id": i, **more} for i, more in zip(ids, after, strict=True)))
             case 2 | 3 | 4:
-                for attempts in cluster.running().values():
-                    for attempt in attempts[: chance.randrange(3)]:
-                        cluster.finish(attempt.rpartition(".")[0], exit_code=chance.choice([0, 0, 1]))
+                runners = [node.runner for node in cluster.nodes.values() if node.runner is not None]
+                for runner, live in [(runner, sorted(runner.live)) for runner in runners]:
+                    for attempt in live[: chance.randrange(3)]:
+                        runner.finish(attempt, exit_code=chance.choice([0, 0, 1]))
             case 5:
                 cluster.submit(f"bad{turn}.json", "{")
             case 6 if made:
