@@ -14,6 +14,7 @@
     query      which tasks are meant, in which order, and how many there are of each kind
     counting   ages by type, batches, failures, what runs
     reasons    why tasks wait, counted
+    answers    answers that are kept for a while, and worked out once for all who ask
     details    what only a file tells: one task, its log, its batch; read once for all who ask
     metered    a mount that counts round trips, and how many a second the view allows itself
 
@@ -22,9 +23,9 @@ which are cheap to follow and may miss a move. Whatever they miss shows as a dif
 and those of the leader's snapshot, and the directories that differ are listed again. Exact numbers are therefore
 exact once the view and the snapshot agree, which `View.complete` and `View.settled` say.
 
-A look costs one listing of status/ while nothing happens. On a share the view allows itself ROUND_TRIPS_PER_S for
-everything, however many ask it; the first listing, and one that is made again, are not spread over time, since a
-directory is listed in one piece.
+A look costs one listing of status/ while nothing happens. On a share the view allows itself LOOKS_PER_S round trips
+for itself, and ANSWERS_PER_S for all who ask it, however many they are. The first listing, and one that is made again,
+are not spread over time, since a directory is listed in one piece.
 
 Law: looks and never touches. Its mount refuses every verb that writes.
 """

@@ -2,23 +2,22 @@
 
 Law: however many ask, a file is read once for all who ask within its time. What the view knows of the place of a task
 saves a search through all directories; a task that has moved on is searched for.
-
-Touches: threads.
 """
 
 from __future__ import annotations
 
 import contextlib
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 from spoold.client import inquiry, scenes, story
 from spoold.client.info import TaskInfo, describe, described
 from spoold.client.logs import list_logs
+from spoold.client.questions import Question, list_questions
+from spoold.client.view.answers import Answers
 from spoold.client.view.card import ENDED, Card
+from spoold.client.view.metered import ANSWERS_BURST, ANSWERS_PER_S, Allowance, through
+from spoold.client.view.reasons import Asked, asked_now
 from spoold.pictures.scene import Scene
 from spoold.protocol import layout
 from spoold.protocol.errors import NotFound
@@ -30,10 +29,8 @@ from spoold.store.locate import Located, locate
 from spoold.store.store import Store
 from spoold.system.host import Host
 
-T = TypeVar("T")
-KEPT = 256
 # How long (s) an answer is good for.
-FRESH_S, LOG_S, SCENE_S, EXPLAINED_S = 2.0, 1.0, 5.0, 3.0
+FRESH_S, LOG_S, SCENE_S, EXPLAINED_S, ASKED_S = 2.0, 1.0, 5.0, 3.0, 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,38 +49,6 @@ class LogPart:
     ended: bool
 
 
-class Answers:
-    """Answers that are kept for a while; who asks for one that is being worked out waits for it."""
-
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[Any, ...], tuple[float, Any]] = OrderedDict()
-        self._busy: dict[tuple[Any, ...], threading.Lock] = {}
-
-    def get(self, question: tuple[Any, ...], fresh_s: float, work_out: Callable[[], T]) -> T:
-        """Return the answer, at most so old (s). Errors: those of `work_out`, which are not kept."""
-        with self._lock:
-            busy = self._busy.setdefault(question, threading.Lock())
-        with busy:
-            with self._lock:
-                at, answer = self._kept.get(question, (float("-inf"), None))
-            if self._monotonic() - at < fresh_s:
-                kept: T = answer
-                return kept
-            try:
-                found = work_out()
-                with self._lock:
-                    self._kept[question] = self._monotonic(), found
-                    self._kept.move_to_end(question)
-                    while len(self._kept) > KEPT:
-                        self._kept.popitem(last=False)
-                return found
-            finally:
-                with self._lock:
-                    self._busy.pop(question, None)
-
-
 class Details:
     """Reads for a view. find: its card of a task; returned: who decided which earlier attempt."""
 
@@ -94,8 +59,32 @@ class Details:
         find: Callable[[str], Card | None],
         returned: Callable[[str], dict[int, str]],
     ) -> None:
-        self._store, self._host, self._find, self._returned = store, host, find, returned
-        self._answers = Answers(store.clock.monotonic)
+        self._host, self._find, self._returned = host, find, returned
+        self._store, self._mount = through(store)
+        allowance = Allowance(self._mount, store.clock, ANSWERS_PER_S, ANSWERS_BURST)
+        self._answers = Answers(store.clock.monotonic, allowance)
+
+    @property
+    def round_trips(self) -> int:
+        """How many round trips all answers have cost so far."""
+        return self._mount.spent
+
+    def asked(self) -> Asked:
+        """Return the requests that stand, for who counts reasons. Errors: OSError."""
+        return self._answers.get(("asked",), ASKED_S, self._asked)
+
+    def _asked(self) -> Asked:
+        self._store.revisions.look()
+        return asked_now(self._store)
+
+    @property
+    def store(self) -> Store:
+        """The spool, with the settings that held when `asked` was answered last."""
+        return self._store
+
+    def questions(self) -> tuple[Question, ...]:
+        """Return the questions that stand. Errors: OSError."""
+        return self._answers.get(("questions",), ASKED_S, lambda: list_questions(self._store))
 
     def info(self, task_id: str) -> TaskInfo:
         """As `spool show`. Errors: NotFound, OSError."""

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from spoold.client.view.filling import READING_S, Filling
 from spoold.client.view.journals import KEPT, Journals
-from spoold.client.view.metered import Allowance, Metered
+from spoold.client.view.metered import LOOKS_BURST, LOOKS_PER_S, Allowance, through
 from spoold.client.view.moves import move_of
 from spoold.client.view.pictures import Pictures
 from spoold.client.view.quiet import Quiet
@@ -51,11 +51,8 @@ class Following:
 
     def __init__(self, store: Store, host: Host) -> None:
         self._clock = store.clock
-        self._mount = Metered(store.fs)
-        self._store = Store(
-            self._mount, store.clock, store.writer, store.marker, store.basics, lambda: store.settings
-        )
-        self._allowance = Allowance(self._mount, self._clock)
+        self._store, self._mount = through(store)
+        self._allowance = Allowance(self._mount, self._clock, LOOKS_PER_S, LOOKS_BURST)
         self._lock = threading.RLock()
         self._looking = threading.Lock()
         self._news = threading.Condition()
@@ -71,11 +68,6 @@ class Following:
         self.version = 0
         self.complete = False
         self.as_of = 0.0
-
-    @property
-    def round_trips(self) -> int:
-        """How many round trips the view has cost so far, as a share would count them."""
-        return self._mount.spent
 
     @property
     def settled(self) -> bool:

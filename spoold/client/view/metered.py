@@ -11,13 +11,14 @@ import errno
 import os
 from typing import NoReturn
 
+from spoold.store.store import Store
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem, Stat, Usage
 
-# The promise is 4. What the kernel asks beside (attributes, leases) has the rest.
-ROUND_TRIPS_PER_S = 3.5
+# The promise is 4 a second. What the kernel asks beside (attributes, leases) has the rest.
+LOOKS_PER_S, ANSWERS_PER_S = 2.0, 1.2
 # A person who opens a task is not to wait for what the last minute cost.
-BURST = 40.0
+LOOKS_BURST, ANSWERS_BURST = 10.0, 40.0
 _NAMES_PER_CALL, _BYTES_PER_CALL = 100, 1 << 20
 _names = list[str]  # inside the class, `list` is the verb
 
@@ -93,11 +94,18 @@ def _refuse(path: str) -> NoReturn:
 
 
 class Allowance:
-    """So many round trips a second, and a burst. On a local disk nothing is counted."""
+    """So many round trips a second, and as many more as were left over, up to a bound. On a local disk nothing is
+    counted.
+    """
 
-    def __init__(self, mount: Metered, clock: Clock) -> None:
-        self._mount, self._clock = mount, clock
-        self._seen, self._left, self._at = mount.spent, BURST, clock.monotonic()
+    def __init__(self, mount: Metered, clock: Clock, per_s: float, burst: float) -> None:
+        self._mount, self._clock, self._per_s, self._burst = mount, clock, per_s, burst
+        self._seen, self._left, self._at = mount.spent, burst, clock.monotonic()
+
+    @property
+    def rationed(self) -> bool:
+        """Whether round trips are counted."""
+        return self._mount.remote
 
     def free(self) -> None:
         """What was asked since the last question is not charged: it could not be spread over time."""
@@ -106,9 +114,15 @@ class Allowance:
     def wait_s(self) -> float:
         """In how many seconds the next round trip is allowed; 0: now."""
         now = self._clock.monotonic()
-        self._left = min(BURST, self._left + (now - self._at) * ROUND_TRIPS_PER_S)
+        self._left = min(self._burst, self._left + (now - self._at) * self._per_s)
         self._left -= self._mount.spent - self._seen
         self._seen, self._at = self._mount.spent, now
         if not self._mount.remote:
-            self._left = BURST
-        return max(0.0, -self._left / ROUND_TRIPS_PER_S)
+            self._left = self._burst
+        return max(0.0, -self._left / self._per_s)
+
+
+def through(store: Store) -> tuple[Store, Metered]:
+    """Return the same spool, through a mount of its own that counts."""
+    mount = Metered(store.fs)
+    return Store(mount, store.clock, store.writer, store.marker, store.basics, lambda: store.settings), mount

@@ -9,15 +9,16 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from spoold.client.info import TaskInfo
-from spoold.client.questions import Question, list_questions
+from spoold.client.questions import Question
 from spoold.client.view import query as queries
+from spoold.client.view.answers import Answers
 from spoold.client.view.card import Card
 from spoold.client.view.counting import AgeRow, BatchRow, Run, ages_of, batches_of, failures_of, runs_of
-from spoold.client.view.details import Answers, Details, LogPart
+from spoold.client.view.details import Details, LogPart
 from spoold.client.view.following import Following
 from spoold.client.view.journals import Noted
 from spoold.client.view.query import Found, Query
-from spoold.client.view.reasons import Reason, Seen, asked_now, reasons_of
+from spoold.client.view.reasons import Reason, Seen, reasons_of
 from spoold.pictures.scene import Scene
 from spoold.protocol.lifecycle import ENDED, State
 from spoold.protocol.names import key
@@ -40,10 +41,15 @@ class View(Following):
         super().__init__(store, host)
         self._reaching = reaching
         self._answers = Answers(self._store.clock.monotonic)
-        self._details = Details(self._store, host, self.card, self._returned)
+        self._details = Details(store, host, self.card, self._returned)
 
     def _returned(self, task_id: str) -> dict[int, str]:
         return dict(self._table.returned.get(key(task_id), {}))
+
+    @property
+    def round_trips(self) -> int:
+        """How many round trips the view has cost so far, as a share would count them."""
+        return self._mount.spent + self._details.round_trips
 
     @property
     def picture(self) -> Snapshot | None:
@@ -120,8 +126,7 @@ class View(Following):
 
     def _reasons(self, picture: Snapshot) -> list[Reason]:
         with self._reaching():
-            self._store.revisions.look()
-            asked = asked_now(self._store)
+            asked = self._details.asked()
         with self._lock:
             queued = [
                 (name, card) for name, card in self._table.cards.items() if card.state in (State.WAITING, State.READY)
@@ -130,7 +135,9 @@ class View(Following):
             for state, _, batch, _, _ in self._table.rows:
                 if batch:
                     batches[key(batch)] = batches.get(key(batch), False) or state not in ENDED
-        return reasons_of(self._store, Seen(queued, self._state, self._filling.conditions, batches), picture, asked)
+        return reasons_of(
+            self._details.store, Seen(queued, self._state, self._filling.conditions, batches), picture, asked
+        )
 
     def _state(self, task_key: str) -> str:
         card = self._table.cards.get(task_key)
@@ -144,7 +151,7 @@ class View(Following):
     def questions(self) -> tuple[Question, ...]:
         """Return the questions that stand. Errors: Unavailable."""
         with self._reaching():
-            return self._answers.get(("questions",), REASONS_S, lambda: list_questions(self._store))
+            return self._details.questions()
 
     def info(self, task_id: str) -> TaskInfo:
         """As `spool show`. Errors: NotFound, Unavailable."""
