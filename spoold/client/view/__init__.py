@@ -24,8 +24,8 @@ and those of the leader's snapshot, and the directories that differ are listed a
 exact once the view and the snapshot agree, which `View.complete` and `View.settled` say.
 
 A look costs one listing of status/ while nothing happens. On a share the view allows itself LOOKS_PER_S round trips
-for itself, and ANSWERS_PER_S for all who ask it, however many they are. The first listing, and one that is made again,
-are not spread over time, since a directory is listed in one piece.
+for itself, and ANSWERS_PER_S for all who ask it, however many they are. The first listing, and one that is made
+again, are not spread over time, since a directory is listed in one piece.
 
 Law: looks and never touches. Its mount refuses every verb that writes.
 """
