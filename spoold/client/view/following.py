@@ -145,9 +145,11 @@ class Following:
             with self._lock:
                 for move in moves:
                     self._table.recall(move)
-            last = nlargest(KEPT, [*last, *events], key=_age)
+            last += events
+            if len(last) > 10 * KEPT:
+                last = nlargest(KEPT, last, key=_age)
         with self._lock:
-            self._journals.keep(sorted(last, key=_age))
+            self._journals.keep(sorted(last, key=_age)[-KEPT:])
             self._want_all()
         self._allowance.free()
         self.complete = True

@@ -76,8 +76,8 @@ def check(query: Query) -> None:
         raise BadFile("sort", "", f"{query.sort!r} is no order.", f"use one of {', '.join(SORTS)}.")
 
 
-def fitting(cards: Mapping[str, Card], query: Query) -> list[tuple[str, Card]]:
-    """Return all that fit, with their keys."""
+def fitting(cards: Mapping[str, Card], rows: Iterable[Row], query: Query) -> list[tuple[str, Card]]:
+    """Return all that fit, with their keys. rows: all that the cards have."""
     wanted, text = query.wanted(), query.text.casefold()
     asked = [(number, words) for number, words in enumerate(wanted) if words]
     pairs: Iterable[tuple[str, Card]] = cards.items()
@@ -89,7 +89,8 @@ def fitting(cards: Mapping[str, Card], query: Query) -> list[tuple[str, Card]]:
     elif asked:
         pairs = (pair for pair in pairs if _fits(pair[1].row, asked))
     if text:
-        pairs = (pair for pair in pairs if text in pair[0] or any(text in word.casefold() for word in pair[1].row))
+        said = {row for row in rows if any(text in word.casefold() for word in row)}
+        pairs = (pair for pair in pairs if text in pair[0] or (said and pair[1].row in said))
     return list(pairs)
 
 
@@ -101,19 +102,20 @@ def page(pairs: list[tuple[str, Card]], query: Query, cursor: str, limit: int) -
     """Return the page after the cursor, and the cursor of the next. Errors: BadFile for an unknown cursor or sort."""
     check(query)
     of, down = SORTS[query.sort.removeprefix("-")], query.sort.startswith("-")
-
-    def place(pair: tuple[str, Card]) -> tuple[Any, str]:
-        return of(pair[1]), pair[0]
-
+    best = heapq.nlargest if down else heapq.nsmallest
+    values = [of(card) for _, card in pairs]
     if cursor:
-        begin = _begin(cursor)
-        try:
-            pairs = [pair for pair in pairs if (place(pair) < begin if down else place(pair) > begin)]
-        except TypeError:
-            raise _no_cursor(cursor) from None
-    some = (heapq.nlargest if down else heapq.nsmallest)(limit + 1, pairs, key=place)
-    more = orjson.dumps(place(some[limit - 1])).decode() if len(some) > limit else ""
-    return [card for _, card in some[:limit]], more
+        pairs, values = _behind(pairs, values, cursor, down=down)
+    # Only what may be on the page is placed by its name too: a hundred thousand pairs cost more than they tell.
+    edge = best(limit + 1, values)[-1:]
+    near = (
+        (value, name, card)
+        for value, (name, card) in zip(values, pairs, strict=True)
+        if value == edge[0] or (value > edge[0]) == down
+    )
+    some = best(limit + 1, near)
+    more = orjson.dumps(some[limit - 1][:2]).decode() if len(some) > limit else ""
+    return [card for _, _, card in some[:limit]], more
 
 
 def facets(rows: Mapping[Row, int], query: Query) -> dict[str, dict[str, int]]:
@@ -145,6 +147,22 @@ def rows_of(pairs: Iterable[tuple[str, Card]]) -> Counter[Row]:
 def without_facets(query: Query) -> Query:
     """The same question with its text alone: what facets count begins there."""
     return replace(query, states=(), types=(), batches=(), workers=(), codes=())
+
+
+def _behind(
+    pairs: list[tuple[str, Card]], values: list[Any], cursor: str, *, down: bool
+) -> tuple[list[tuple[str, Card]], list[Any]]:
+    """What comes after the cursor, with its values. Errors: BadFile for a cursor of another list."""
+    at, last = _begin(cursor)
+    try:
+        rest = [
+            (pair, value)
+            for pair, value in zip(pairs, values, strict=True)
+            if pair[0] != last and ((pair[0] < last) == down if value == at else (value < at) == down)
+        ]
+    except TypeError:
+        raise _no_cursor(cursor) from None
+    return [pair for pair, _ in rest], [value for _, value in rest]
 
 
 def _begin(cursor: str) -> tuple[Any, str]:

@@ -66,10 +66,11 @@ class View(Following):
 
     def _find(self, query: Query, cursor: str, limit: int) -> Found:
         with self._lock:
-            fitting = queries.fitting(self._table.cards, query)
+            fitting = queries.fitting(self._table.cards, self._table.rows, query)
             total = len(self._table.cards)
             if query.text or not query.archived:
-                alike = queries.rows_of(queries.fitting(self._table.cards, queries.without_facets(query)))
+                asked = queries.without_facets(query)
+                alike = queries.rows_of(queries.fitting(self._table.cards, self._table.rows, asked))
             else:
                 alike = self._table.rows
             facets = queries.facets(alike, query)
@@ -79,7 +80,7 @@ class View(Following):
     def keys(self, query: Query) -> list[str]:
         """Return the ids of all tasks that fit, in alphabetical order."""
         with self._lock:
-            return sorted(card.id for _, card in queries.fitting(self._table.cards, query))
+            return sorted(card.id for _, card in queries.fitting(self._table.cards, self._table.rows, query))
 
     def card(self, task_id: str) -> Card | None:
         """Return what is known of a task; None where it is not known."""
