@@ -11,11 +11,11 @@ from __future__ import annotations
 import time
 from collections.abc import Container, Iterator
 from dataclasses import replace
-from datetime import datetime
 
 from spoold.client.living import Sleep, beating
 from spoold.protocol.amount import amount, length, some
 from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.stamps import moment
 from spoold.rules.answers.case import Case
 from spoold.rules.attempts.accounts import BEAT_EVERY
 from spoold.rules.cluster.clocks import EQUAL_S
@@ -71,9 +71,8 @@ def _silences(store: Store, host: Host, clock: Clock, nodes: dict[str, Heartbeat
     ages: dict[str, float] = {}
     for node, beat in nodes.items():
         if beat.role == "worker" and beat.status != ASLEEP:
-            try:
-                stamp = datetime.fromisoformat(beat.at).timestamp()
-            except ValueError:
+            stamp = moment(beat.at)
+            if stamp is None:
                 continue
             ages[node] = clock.wall() - mine_s - (stamp - ahead.get(beat.host.hostname, 0.0))
     lease_s = store.settings.heartbeat.lease_s

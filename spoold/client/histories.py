@@ -7,7 +7,6 @@ record is the truth for an attempt that ended; a heartbeat tells only of one tha
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +17,7 @@ from spoold.protocol.heartbeat import Heartbeat, Running
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key
 from spoold.protocol.result import Result, message_of
+from spoold.protocol.stamps import moment
 from spoold.rules.attempts.figures import figures_in
 from spoold.store import beats
 from spoold.store.absence import names_shown
@@ -128,11 +128,3 @@ def _said_model(result: Result) -> str:
     if isinstance(said, str):
         return said
     return text_in(result.output, "model") if isinstance(result.output, dict) else ""
-
-
-def moment(stamp: str) -> float | None:
-    """Return a stamp (RFC 3339) in seconds since 1970; None for text that is none."""
-    try:
-        return datetime.fromisoformat(stamp).timestamp()
-    except (ValueError, OverflowError):
-        return None

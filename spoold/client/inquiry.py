@@ -10,7 +10,6 @@ import contextlib
 import time
 from collections.abc import Collection
 from dataclasses import replace
-from datetime import datetime
 
 import orjson
 
@@ -38,6 +37,7 @@ from spoold.protocol.names import TaskName, key, parse_ended, parse_events
 from spoold.protocol.request import Verb
 from spoold.protocol.result import Code, Result
 from spoold.protocol.snapshot import Snapshot
+from spoold.protocol.stamps import moment
 from spoold.protocol.task import Task
 from spoold.rules.answers.case import Case, Claim, Explanation, Seen
 from spoold.rules.answers.reasons import explain as judge_case
@@ -240,9 +240,8 @@ class _Gathering:
         if not name.delay_ms:
             return 0.0
         stamp = last.completed_at if last is not None else self._told_at(self._base.leader or "", "WAITING", name)
-        try:
-            since = datetime.fromisoformat(stamp).timestamp()
-        except ValueError:
+        since = moment(stamp)
+        if since is None:
             return name.delay_ms / 1000
         return max(0.0, since + name.delay_ms / 1000 - self._base.now)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import cached_property
 
 from spoold.client.endings import last_line
@@ -26,6 +25,7 @@ from spoold.protocol.names import EndedName, key, parse_ended, parse_log
 from spoold.protocol.order import order_micros
 from spoold.protocol.request import Request
 from spoold.protocol.result import Result
+from spoold.protocol.stamps import moment
 from spoold.rules.gates.facts import (
     NO_CONDITIONS,
     Conditions,
@@ -224,10 +224,8 @@ class _Listing:
 
     def _since(self, stamp: str, ahead_s: float = 0.0) -> float | None:
         """Return the age (s) of a stamp by a clock that is so far ahead; None for text that is no stamp."""
-        try:
-            return self._now - datetime.fromisoformat(stamp).timestamp() + ahead_s
-        except ValueError:
-            return None
+        at = moment(stamp)
+        return None if at is None else self._now - at + ahead_s
 
     @cached_property
     def _results(self) -> dict[str, EndedName]:

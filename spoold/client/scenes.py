@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-from spoold.client.histories import Histories, moment
+from spoold.client.histories import Histories
 from spoold.client.info import kind_of, read_content, reason_of, text_in
 from spoold.client.logs import list_logs
 from spoold.client.selecting import TRIES, Words, candidates, nothing_fits
@@ -24,6 +24,7 @@ from spoold.protocol.lifecycle import SHOWN, State
 from spoold.protocol.names import key
 from spoold.protocol.order import order_micros
 from spoold.protocol.result import Result, Total
+from spoold.protocol.stamps import moment
 from spoold.protocol.task import Task as Written
 from spoold.rules.answers.selection import Selection
 from spoold.rules.attempts.accounts import plus, total_of

@@ -12,13 +12,13 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from spoold.client.living import LOOK_EVERY_S, Sleep, beating
 from spoold.protocol import codec, layout
 from spoold.protocol.names import NOBODY, LeaseName
 from spoold.protocol.plain import picture
+from spoold.protocol.stamps import moment
 from spoold.rules.cluster.clocks import agreed, is_fresh
 from spoold.rules.share.disk import is_warning
 from spoold.store import beats, snapshots
@@ -221,10 +221,8 @@ def _is_fresh(
 
 def _age_s(stamp: str, clock: Clock) -> float:
     """Return the age (s) of a stamp by this machine's wall clock; infinite for text that is no stamp."""
-    try:
-        return clock.wall() - datetime.fromisoformat(stamp).timestamp()
-    except ValueError:
-        return float("inf")
+    at = moment(stamp)
+    return float("inf") if at is None else clock.wall() - at
 
 
 def _renewed(fs: FileSystem, lease: LeaseName, clock: Clock, sleep: Sleep) -> bool:

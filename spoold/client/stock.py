@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from spoold.protocol.snapshot import Snapshot
+from spoold.protocol.stamps import moment
 from spoold.rules.gates import breaker, budget, worker
 from spoold.rules.gates.facts import Known, LaneFacts
 from spoold.rules.gates.registry import gather
@@ -45,8 +45,8 @@ def facts_seen(known: Known, snapshot: Snapshot | None) -> LaneFacts:
             used[f"{prefix}{name}"] = _whole(said.get("used"))
             doubtful[f"{prefix}{name}"] = _whole(said.get("doubtful"))
             due[f"{prefix}{name}"] = _whole(said.get("back"))
-            if (moment := _moment(said.get("opens"))) is not None:
-                opens[f"{prefix}{name}"] = moment
+            if (opened := moment(said.get("opens"))) is not None:
+                opens[f"{prefix}{name}"] = opened
     breakers = breakers_seen.book_seen(gates)
     known = replace(known, more={**known.more, budget.NAME: book_seen(gates), breaker.NAME: breakers})
     capacity = dict(resources.capacity)
@@ -71,13 +71,6 @@ def facts_seen(known: Known, snapshot: Snapshot | None) -> LaneFacts:
 
 def _rows(gates: Mapping[str, Mapping[str, Any]], gate: str) -> list[tuple[str, dict[str, Any]]]:
     return [(name, said) for name, said in gates.get(gate, {}).items() if isinstance(said, dict)]
-
-
-def _moment(said: Any) -> float | None:
-    try:
-        return datetime.fromisoformat(said).timestamp()
-    except (TypeError, ValueError):
-        return None
 
 
 def _whole(value: Any) -> int:

@@ -33,6 +33,7 @@
     lanes       the grammar of lanes: a worker's requirements, as the name of a directory
     fields      field types that several files share
     event       one line of a journal
+    stamps      time stamps: text to seconds
     amount      numbers in words: 1 worker, 2 workers
     version     of spoold itself
     errors      whose fault it is: ours, the file's, the environment's

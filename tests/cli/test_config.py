@@ -244,7 +244,7 @@ def test_a_pool_that_runs_goes_by_a_change_within_a_heartbeat(root: Path, run: R
         ("master", "worker"), told["revision"]
     )
     until(lambda: json.loads(run("show", "held", "--json").out)["state"] == "claimed", "it starts")
-    until(lambda: json.loads(run("status", "--json").out)["settings"] == told["revision"], "the next snapshot says it")
+    until(lambda: json.loads(run("status", "--json").out)["settings"] == told["revision"], "a snapshot says it")
     assert run("cancel", "held").code == 0
     done = run("config", "unset", "types.slow", "--wait")
     assert (done.code, "2 nodes go by the change" in done.err) == (0, True)

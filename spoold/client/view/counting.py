@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from spoold.client.view.card import Card, Row
-from spoold.client.view.moves import moment
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.protocol.snapshot import Node
+from spoold.protocol.stamps import moment
 from spoold.rules.attempts.figures import figures_in
 
 # The upper bounds (s) of the classes of age.

@@ -8,7 +8,6 @@ attempt (RETURNED, RETRIED, REDONE).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from sys import intern
 from typing import Any
 
@@ -17,6 +16,7 @@ from spoold.protocol.event import Event
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.result import Code
+from spoold.protocol.stamps import moment
 
 # The state into which each event brings its task; RETURNED brings its next attempt there.
 _INTO = {
@@ -125,14 +125,6 @@ def describe(card: Card, move: Move) -> None:
         card.code = intern(move.code)
     elif card.state == State.COMPLETED:
         card.code = ""
-
-
-def moment(stamp: str) -> float | None:
-    """Return a stamp (RFC 3339) in seconds since 1970; None for text that is none."""
-    try:
-        return datetime.fromisoformat(stamp).timestamp()
-    except (ValueError, OverflowError):
-        return None
 
 
 def _text(said: dict[str, Any], name: str) -> str:

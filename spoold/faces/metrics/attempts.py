@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from spoold.faces.metrics import families as f
 from spoold.faces.metrics.families import Histogram, Samples
-from spoold.faces.metrics.gauges import seconds
+from spoold.protocol.stamps import moment
 
 if TYPE_CHECKING:
     from spoold.client.measuring import Figures
@@ -66,7 +66,7 @@ class Attempts:
         self._ahead = {node: beat.clock_ahead_s or 0.0 for node, beat in figures.beats.items()}
 
     def _take(self, event: Event, task: str, detail: dict[str, Any]) -> None:
-        at = seconds(event.at)
+        at = moment(event.at)
         pool_at = None if at is None else at - self._ahead.get(event.writer, 0.0)
         if event.event == "ADMITTED" and pool_at is not None:
             _remember(self._admitted, task, pool_at)

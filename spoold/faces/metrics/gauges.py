@@ -7,11 +7,11 @@ gate, and cannot be read, is left out as well.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from spoold.faces.metrics import families as f
 from spoold.faces.metrics.families import Family, Samples, bounded
+from spoold.protocol.stamps import moment
 from spoold.protocol.version import __version__
 
 if TYPE_CHECKING:
@@ -141,16 +141,8 @@ def _by_name(family: Family, rows: Mapping[str, float]) -> Iterator[Row]:
 
 
 def _at(family: Family, labels: tuple[str, ...], stamp: object) -> Iterator[Row]:
-    if (moment := seconds(stamp)) is not None:
-        yield family, labels, moment
-
-
-def seconds(stamp: object) -> float | None:
-    """Return a time stamp (RFC 3339) in s since 1970; None for text that is none."""
-    try:
-        return datetime.fromisoformat(str(stamp)).timestamp()
-    except (ValueError, OverflowError):
-        return None
+    if (at := moment(stamp)) is not None:
+        yield family, labels, at
 
 
 def _number(family: Family, labels: tuple[str, ...], value: object) -> Iterator[Row]:
