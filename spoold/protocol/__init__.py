@@ -34,6 +34,7 @@
     fields      field types that several files share
     event       one line of a journal
     stamps      time stamps: text to seconds
+    trace       the ids of traces and spans, and the variables that carry them
     amount      numbers in words: 1 worker, 2 workers
     version     of spoold itself
     errors      whose fault it is: ours, the file's, the environment's

@@ -10,6 +10,6 @@ def test_a_stamp_is_a_moment(stamp: str) -> None:
     assert moment(stamp) == 60.0
 
 
-@pytest.mark.parametrize("stamp", ["", "yesterday", None, 12, "0001-01-01T00:00:00+23:59"])
+@pytest.mark.parametrize("stamp", ["", "yesterday", None, 12])
 def test_anything_else_is_none(stamp: object) -> None:
     assert moment(stamp) is None

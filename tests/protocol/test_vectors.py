@@ -95,7 +95,7 @@ def name_of(path: str) -> Any:
 
 
 FREE_NAMES = (layout.PENDING, layout.REJECTED)
-ALONE = {"README.md", "names.txt", layout.MARKER, layout.SETTINGS}
+ALONE = {"README.md", "names.txt", "traces.txt", layout.MARKER, layout.SETTINGS}
 IN_TREE = [path for path in FILES if path not in ALONE]
 WITHOUT_CONTENT = (layout.LOGS, layout.MASTER)
 

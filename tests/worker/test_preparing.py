@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from spoold.protocol import trace
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import TaskName
 from spoold.protocol.result import Code
@@ -118,7 +119,8 @@ def test_a_handler_gets_the_input_on_stdin_and_a_command_what_it_asked_for() -> 
 def test_only_what_is_needed_of_the_workers_environment_is_passed_on() -> None:
     environ = {"PATH": "/bin", "HOME": "/root", "AWS_SECRET": "x", "LC_ALL": "C", "LC_TIME": "de"}
     env = environment(job({"command": ["x"]}, environ=environ))
-    assert {name for name in env if not name.startswith("SPOOL_")} == {"PATH", "HOME", "LC_ALL"}
+    own = ("SPOOL_", "TRACEPARENT", "TRACESTATE", "BAGGAGE")
+    assert {name for name in env if not name.startswith(own)} == {"PATH", "HOME", "LC_ALL"}
 
 
 def test_names_that_are_passed_on_come_to_the_usual_ones_and_single_names_can_be_dropped() -> None:
@@ -164,6 +166,20 @@ def test_a_command_is_told_who_it_is_and_where_its_files_are() -> None:
         "SPOOL_WORK_DIR": "/scratch/t1.3/work",
         "SPOOL_DEPS_DIR": "/scratch/t1.3/deps",
     }
+
+
+def test_its_place_in_a_trace_replaces_whatever_else_is_said() -> None:
+    said = {
+        "TRACEPARENT": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "TRACESTATE": "a=b",
+        "BAGGAGE": "c=d",
+    }
+    config = {"pass_env": ["TRACE*", "BAGGAGE"], "env": said, "handlers": {"review": {"command": ["x"], "env": said}}}
+    for task in ({"command": ["x"], "env": said}, {"type": "review"}):
+        env = environment(job({**task, "batch": "night"}, config, environ=said))
+        assert {name: env[name] for name in said} == trace.carrier("", "t1", 3, "night", {})
+    below = environment(job({"command": ["x"], "meta": {"traceparent": said["TRACEPARENT"]}}))
+    assert below["TRACEPARENT"].split("-")[1] == "0af7651916cd43dd8448eb211c80319c"
 
 
 def test_it_runs_in_its_own_folder_unless_it_names_another() -> None:

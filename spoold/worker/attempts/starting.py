@@ -185,7 +185,8 @@ class Starting:
     def _run(self, attempt: Attempt, data: bytes, idle: bool, others: list[Lane]) -> None:
         with self.fitness.writing():
             folder = self._scratch.open(attempt.key)
-        place = Workplace(self._store.writer, self._root, folder, self._lending.directory)
+        spool_id = self._store.marker.spool_id
+        place = Workplace(self._store.writer, self._root, folder, self._lending.directory, spool_id)
         auto = partial(self._auto_s, attempt.task.kind)
         config, given = self._config, self._given(attempt.task)
         attempt.redacting = says = Redacting(given, config.redact, config.output_tail_kb << 10)

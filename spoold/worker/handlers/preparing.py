@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase as fnmatch
 
-from spoold.protocol import entry, step
+from spoold.protocol import entry, step, trace
 from spoold.protocol.names import TaskName
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
@@ -32,13 +32,14 @@ _PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTY
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """Where an attempt runs: the worker, the spool as mounted here, the attempt's local folder, and the folder in
-    which it may lend its slot (absolute paths; '' for no such folder)."""
+    """Where an attempt runs: the worker, the spool as mounted here, the attempt's local folder, the folder in which it
+    may lend its slot (absolute paths; '' for no such folder), and the id of the spool."""
 
     worker: str
     root: str
     folder: str
     loans: str = ""
+    spool_id: str = ""
 
 
 def inherited(config: WorkerConfig, environ: Mapping[str, str]) -> dict[str, str]:
@@ -163,4 +164,5 @@ def _own(task: Task, name: TaskName, place: Workplace, settings: Settings) -> di
         "SPOOL_DEPS_DIR": f"{folder}/deps",
         **({} if task.approval is None else {"SPOOL_ANSWER_FILE": f"{folder}/answer.json"}),
         **({"SPOOL_SLOT_DIR": place.loans} if place.loans else {}),
+        **trace.carrier(place.spool_id, name.id, name.attempt, task.batch, task.meta),
     }
