@@ -22,6 +22,7 @@
     story        everything that happened to a task
     scenes       the tasks of a batch, or all, for a picture
     histories    the attempts of many tasks, also of those that run
+    traces       the same as spans of OpenTelemetry, with what the journals add
     reservations what a person or a running task reserves, and who holds what
     context      what the tasks of a batch share: put, get, list
     steps        the steps of this task: save how far it has come, and go on from there

@@ -36,7 +36,7 @@ from spoold.store.store import Store
 TAIL_BYTES = 4000
 EVERYTHING = "all tasks"
 
-_Read = tuple[Located, dict[str, Any]]
+Read = tuple[Located, dict[str, Any]]
 
 
 def scene_of(store: Store, batch: str | None = None, *, archived: bool = True, tails: int = 0) -> Scene:
@@ -46,7 +46,7 @@ def scene_of(store: Store, batch: str | None = None, *, archived: bool = True, t
     """
     met = Words()
     selection = Selection(batches=() if batch is None else (batch,))
-    found = list(_tasks(store, selection, met, archived=archived))
+    found = list(tasks_of(store, selection, met, archived=archived))
     if batch is not None and not found:
         raise nothing_fits(selection, met)
     histories = Histories(store)
@@ -61,7 +61,7 @@ def scene_of(store: Store, batch: str | None = None, *, archived: bool = True, t
     return Scene(title, store.clock.wall(), tuple(tasks), reduce(plus, spent) if spent else None)
 
 
-def _tasks(store: Store, selection: Selection, met: Words, *, archived: bool) -> Iterator[_Read]:
+def tasks_of(store: Store, selection: Selection, met: Words, *, archived: bool) -> Iterator[Read]:
     """Yield the tasks with their content; one that moved while it was read is looked for again."""
     moved: list[str] = []
     for located, content in candidates(store, SHOWN, archived=archived):
@@ -103,7 +103,7 @@ def _task(
         state=located.state.value,
         type=kind,
         name=text_in(content, "name"),
-        needs=() if rejected else _needs(content, located.path),
+        needs=() if rejected else needs_of(content, located.path),
         attempts=histories.attempts(located, content, kind, records),
         since=_since(located, content),
         total=total_of(records),
@@ -113,7 +113,7 @@ def _task(
     )
 
 
-def _needs(content: dict[str, Any], path: str) -> tuple[Need, ...]:
+def needs_of(content: dict[str, Any], path: str) -> tuple[Need, ...]:
     """What a task waits for, each once; nothing where it is no task."""
     try:
         written = codec.check(Written, content, path)

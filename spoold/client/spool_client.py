@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from spoold.client.info import TaskInfo
     from spoold.client.logs import Piece
     from spoold.client.view import View
+    from spoold.client.traces import Traces
     from spoold.protocol.result import Result
     from spoold.store.locate import Located
 
@@ -177,6 +178,15 @@ class SpoolClient(Submitting, Reading, Deciding, Pausing):
         found = self._locate_exactly(ids)
         asking.insist(found, asking.refuses_retry)
         return self._post_each(Verb.RETRY, found, reason)
+
+    def traces(self, names: Sequence[str] = (), *, archived: bool = False) -> Traces:
+        """Return the spans of these tasks and batches, or of all; archived: also those in the archive. Errors:
+        NotFound.
+        """
+        from spoold.client import traces
+
+        with self.reaching():
+            return traces.traces_of(self.store, names, archived=archived)
 
     def drain(self, worker: str | None = None, *, reason: str = "") -> list[str]:
         """Let a worker (by id, or by the name it was started with), or all, finish their tasks and claim no more.

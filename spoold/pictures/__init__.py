@@ -1,4 +1,4 @@
-"""Pictures of tasks: a scene goes in, text comes out (SVG, HTML, mermaid, dot, Perfetto's JSON).
+"""Pictures of tasks: a scene goes in, text comes out (SVG, HTML, mermaid, dot, JSON of Perfetto and OTLP).
 
     scene       what a picture shows: tasks, what each waits for, and all its attempts
     figures     what a report says in numbers: by state, by cause, by model, the slowest
@@ -19,6 +19,7 @@
     perfetto    the same as trace events, for Perfetto
     report_tables  the tables of a report
     report_html the report of a batch as one HTML file
+    traces/     a task as spans of OpenTelemetry, as lines of OTLP JSON
 
 Law: pure, and imports only protocol; no file, no clock. Equal scenes give equal text. Whatever a task says (name, id,
 log) is text in a picture and never markup, and no picture asks any server for anything.

@@ -63,7 +63,7 @@ def span_of(spool_id: str, task_id: str, attempt: int, part: str) -> str:
 
 
 def carrier(spool_id: str, task_id: str, attempt: int, batch: str | None, meta: Any) -> dict[str, str]:
-    """Return the variables from which an attempt learns its span. They replace what a worker's own environment says."""
+    """Return the variables from which an attempt learns its span. They replace all others of these names."""
     mine = Context(trace_of(spool_id, task_id, batch, meta), span_of(spool_id, task_id, attempt, PROCESS))
     return {TRACEPARENT: mine.encode(), TRACESTATE: "", BAGGAGE: ""}
 

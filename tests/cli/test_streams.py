@@ -48,6 +48,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "graph": ("graph", "known"),
     "timeline": ("timeline",),
     "report": ("report", "known", "--html", "-"),
+    "trace": ("trace", "export"),
     "halt": ("halt",),
     "budget": ("budget",),
     "reserve": ("reserve", "../x"),

@@ -38,6 +38,7 @@ VERBS = {
     "graph": "graph",
     "timeline": "timeline",
     "report": "report",
+    "trace": "trace",
     "result": "result",
     "logs": "logs",
     "wait": "wait",

@@ -32,8 +32,8 @@ _PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTY
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """Where an attempt runs: the worker, the spool as mounted here, the attempt's local folder, the folder in which it
-    may lend its slot (absolute paths; '' for no such folder), and the id of the spool."""
+    """Where an attempt runs: the worker, the spool as mounted here, the attempt's local folder, and the folder in
+    which it may lend its slot (absolute paths; '' for no such folder). spool_id: as its marker says."""
 
     worker: str
     root: str

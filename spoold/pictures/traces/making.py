@@ -1,0 +1,232 @@
+"""A task becomes spans: its submission, and of each attempt its waiting, itself and its phases.
+
+    send                      from the submission to the admission; below it all others
+      wait                    until a worker claimed it, or it ended before
+        ready                 the part of it in which every gate had passed
+      process                 the attempt: from the claim to the commit
+        prepare, run, commit  its phases
+        …                     what an agent told of it
+
+Law: a task's spans follow from its own files and journals, and from the ids of others. What has not ended has no span
+yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from spoold.pictures.traces import conventions as said
+from spoold.pictures.traces import told
+from spoold.pictures.traces.laps import Lap, Traced
+from spoold.pictures.traces.span import Kind, Link, Mark, Span, Value
+from spoold.pictures.wording import clip
+from spoold.protocol import trace
+from spoold.protocol.result import Result, message_of
+from spoold.protocol.trace import NO_ATTEMPT, Context
+
+TEXT = 500
+COUNT_MAX = 1 << 53
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """The ids of one task's spans."""
+
+    spool_id: str
+    task: Traced
+
+    @property
+    def trace_id(self) -> str:
+        """Its trace."""
+        return trace.trace_of(self.spool_id, self.task.id, self.task.batch or None, self.task.meta)
+
+    def of(self, part: str, attempt: int = NO_ATTEMPT) -> Context:
+        """Return the span of a part."""
+        return Context(self.trace_id, trace.span_of(self.spool_id, self.task.id, attempt, part))
+
+
+def attempt_at(spool_id: str, task: Traced, moment: int | None) -> Context | None:
+    """Return the attempt of a task that ran at this moment, None where it has none: the last one that had begun by
+    then, or else its first. moment: None for its last.
+    """
+    run = [lap for lap in task.laps if lap.worker or lap.number == task.running]
+    begun = [lap for lap in run if moment is None or (lap.begin is not None and lap.begin <= moment)]
+    lap = begun[-1] if begun else run[0] if run else None
+    return None if lap is None else Ids(spool_id, task).of(trace.PROCESS, lap.number)
+
+
+def spans_of(spool_id: str, task: Traced, above: Context | None = None, after: Sequence[Link] = ()) -> list[Span]:
+    """Return all spans of a task. above: the attempt that submitted it; after: what its attempts waited for."""
+    if task.sent is None:
+        return []
+    ids = Ids(spool_id, task)
+    home = {said.SERVICE_NAME: said.SYSTEM, said.SERVICE_NAMESPACE: spool_id}
+    found, since = [_send(ids, above, home)], task.sent[1]
+    for lap in task.laps:
+        wait = _wait(ids, lap, since, home)
+        found += wait
+        if lap.worker and lap.begin is not None and lap.end is not None:
+            found += _attempt(ids, lap, after, {**home, said.SERVICE_INSTANCE: lap.worker})
+        since = lap.end or since
+    return found
+
+
+def open_laps(task: Traced) -> int:
+    """Return how many of its attempts have not ended."""
+    return sum(lap.end is None for lap in task.laps)
+
+
+def _about(task: Traced, operation: str) -> dict[str, Value]:
+    return {
+        said.MESSAGING_SYSTEM: said.SYSTEM,
+        said.MESSAGING_OPERATION: operation,
+        said.MESSAGING_OPERATION_TYPE: operation,
+        said.MESSAGING_DESTINATION: clip(task.kind, TEXT),
+        said.MESSAGING_MESSAGE: clip(task.id, TEXT),
+        **({said.PIPELINE: clip(task.batch, TEXT)} if task.batch else {}),
+        **({said.TASK_NAME: clip(task.name, TEXT)} if task.name else {}),
+    }
+
+
+def _send(ids: Ids, above: Context | None, home: Mapping[str, Value]) -> Span:
+    task = ids.task
+    assert task.sent is not None
+    outer = trace.outer(task.meta)
+    parent = outer or (above if above is not None and above.trace_id == ids.trace_id else None)
+    links = (Link(above, "parent"),) if above is not None and above is not parent else ()
+    about = _about(task, said.SEND) | ({said.PARENT: clip(task.parent, TEXT)} if task.parent else {})
+    return Span(
+        ids.of(trace.SEND),
+        "" if parent is None else parent.span_id,
+        f"{said.SEND} {clip(task.kind, TEXT)}",
+        Kind.PRODUCER,
+        *task.sent,
+        about,
+        links=links,
+        resource=home,
+    )
+
+
+def _wait(ids: Ids, lap: Lap, since: int, home: Mapping[str, Value]) -> list[Span]:
+    """The waiting before an attempt, or before the end of a task that was never claimed again."""
+    ran = bool(lap.worker) and lap.begin is not None
+    end = lap.begin if ran else lap.done
+    begin = lap.placed or since
+    if end is None:
+        return []
+    about: dict[str, Value] = {said.MESSAGING_MESSAGE: clip(ids.task.id, TEXT), said.ATTEMPT: lap.number}
+    wait = Span(
+        ids.of(trace.WAIT, lap.number),
+        ids.of(trace.SEND).span_id,
+        trace.WAIT,
+        Kind.INTERNAL,
+        begin,
+        max(begin, end),
+        about,
+        _marks(ids.task, begin, end),
+        resource=home,
+    )
+    ready = lap.at("READY")
+    more = []
+    if ready is not None and begin <= ready <= end:
+        more.append(replace(_phase(wait, ids.of(trace.READY, lap.number), trace.READY, ready, end), resource=home))
+    if not ran and lap.record is not None:
+        wait = replace(wait, attributes=about | _outcome(lap.record), error=_error(lap.record))
+    return [wait, *more]
+
+
+def _attempt(ids: Ids, lap: Lap, after: Sequence[Link], home: Mapping[str, Value]) -> Iterator[Span]:
+    task, record, begin, end = ids.task, lap.record, lap.begin, lap.end
+    assert begin is not None
+    assert end is not None
+    about = _about(task, said.PROCESS) | {
+        said.PIPELINE_TASK: clip(task.name or task.id, TEXT),
+        said.TASK_RUN: clip(f"{task.id}.{lap.number}", TEXT),
+        said.ATTEMPT: lap.number,
+        said.WORKER: lap.worker,
+    }
+    if record is not None:
+        about |= _outcome(record) | _used(task, record)
+    sent = ids.of(trace.SEND)
+    span = Span(
+        ids.of(trace.PROCESS, lap.number),
+        sent.span_id,
+        f"{said.PROCESS} {clip(task.kind, TEXT)}",
+        Kind.CONSUMER,
+        begin,
+        max(begin, end),
+        about,
+        _marks(task, begin, end),
+        (Link(sent, trace.SEND), *after),
+        None if record is None else _error(record),
+        home,
+    )
+    phases = list(_phases(ids, lap, span))
+    taken = frozenset(one.context.span_id for one in (span, *phases)) | {sent.span_id}
+    inner, dropped = told.spans_in(None if record is None else record.output, span, taken)
+    yield replace(span, attributes={**about, said.DROPPED: dropped}) if dropped else span
+    yield from phases
+    yield from inner
+
+
+def _phases(ids: Ids, lap: Lap, span: Span) -> Iterator[Span]:
+    claimed, started, done = lap.at("CLAIMED"), lap.started, lap.done
+    if claimed is not None and started is not None:
+        yield _phase(span, ids.of(trace.PREPARE, lap.number), trace.PREPARE, claimed, started)
+    if started is not None and done is not None:
+        yield _phase(span, ids.of(trace.RUN, lap.number), trace.RUN, started, done)
+    if lap.record is not None and done is not None and span.end > done:
+        yield _phase(span, ids.of(trace.COMMIT, lap.number), trace.COMMIT, done, span.end)
+
+
+def _phase(around: Span, context: Context, name: str, begin: int, end: int) -> Span:
+    return Span(
+        context, around.context.span_id, name, Kind.INTERNAL, begin, max(begin, end), resource=around.resource
+    )
+
+
+def _marks(task: Traced, begin: int, end: int) -> tuple[Mark, ...]:
+    return tuple(
+        Mark(at, clip(event.event.lower(), TEXT), {said.WRITER: clip(event.writer, TEXT)})
+        for at, event in task.marks
+        if begin <= at <= end
+    )
+
+
+def _outcome(record: Result) -> dict[str, Value]:
+    status = str(record.status)
+    made: dict[str, Value] = {said.STATUS: clip(status, TEXT)}
+    if status in said.RESULTS:
+        made[said.TASK_RESULT] = said.RESULTS[status]
+    if record.error is not None:
+        made[said.ERROR_TYPE] = clip(str(record.error.cause or record.error.code), TEXT)
+    if record.exit_code is not None:
+        made[said.EXIT_CODE] = record.exit_code
+    return made
+
+
+def _error(record: Result) -> str | None:
+    return clip(message_of(record), TEXT) if str(record.status) in said.FAILED else None
+
+
+def _used(task: Traced, record: Result) -> dict[str, Value]:
+    output: Any = record.output if isinstance(record.output, dict) else {}
+    usage: Any = output.get("usage") if isinstance(output.get("usage"), dict) else {}
+    tokens = [usage.get(name) for name in ("tokens_in", "tokens_out", "tokens_cached")]
+    into, out, cached = (value if isinstance(value, int) and 0 <= value < COUNT_MAX else None for value in tokens)
+    model = output.get("model") if isinstance(output.get("model"), str) else task.model
+    made: dict[str, Value | None] = {
+        said.MODEL: clip(model, TEXT) if model else None,
+        said.TOKENS_IN: None if into is None else into + (cached or 0),
+        said.TOKENS_OUT: out,
+        said.TOKENS_CACHED: cached,
+        said.TOKENS: record.tokens_used,
+        said.COST: record.cost_usd,
+        said.CPU: record.cpu_s,
+        said.MEMORY: record.max_rss_mb,
+        said.FROZEN: record.frozen_s,
+        said.ESTIMATED: record.estimated or None,
+    }
+    return {name: value for name, value in made.items() if value is not None}
