@@ -69,4 +69,4 @@ def carrier(spool_id: str, task_id: str, attempt: int, batch: str | None, meta: 
 
 
 def _digest(size: int, *words: str) -> str:
-    return blake2b("\0".join(words).encode(), digest_size=size).hexdigest()
+    return blake2b("\0".join(words).encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()

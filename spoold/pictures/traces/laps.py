@@ -114,10 +114,13 @@ class Lap:
         return self.at(*_ENDS)
 
     @property
+    def moved(self) -> int | None:
+        """When its worker committed it. A leader's move of a dead worker's task is no part of the attempt."""
+        ended = next((self._at[name] for name in _ENDS if name in self._at), None)
+        return nanos(ended.at) if ended is not None and ended.writer == self.worker else None
+
+    @property
     def end(self) -> int | None:
-        """When it was committed. A leader's move of a dead worker's task is no part of the attempt."""
-        done, moved = self.done, self.at(*_ENDS)
-        if done is None or moved is None or self.record is None:
-            return done
-        mover = next(self._at[name].writer for name in _ENDS if name in self._at)
-        return max(done, moved) if mover == self.worker else done
+        """When it was over, with its commit; None while it is not."""
+        done, moved = self.done, self.moved
+        return done if done is None or moved is None else max(done, moved)

@@ -177,7 +177,7 @@ def _phases(ids: Ids, lap: Lap, span: Span) -> Iterator[Span]:
         yield _phase(span, ids.of(trace.PREPARE, lap.number), trace.PREPARE, claimed, started)
     if started is not None and done is not None:
         yield _phase(span, ids.of(trace.RUN, lap.number), trace.RUN, started, done)
-    if lap.record is not None and done is not None and span.end > done:
+    if lap.record is not None and done is not None and lap.moved is not None:
         yield _phase(span, ids.of(trace.COMMIT, lap.number), trace.COMMIT, done, span.end)
 
 

@@ -21,9 +21,13 @@ _LONG = 1 << 63
 
 
 def ordered(spans: Iterable[Span]) -> list[Span]:
-    """Return the spans in the order in which they began, each once."""
+    """Return the spans in the order in which they began, the longer one first, each once."""
     once = {(span.context.trace_id, span.context.span_id): span for span in spans}
-    return sorted(once.values(), key=lambda span: (span.start, span.context.trace_id, span.context.span_id))
+    return sorted(once.values(), key=_place)
+
+
+def _place(span: Span) -> tuple[int, int, str, str]:
+    return span.start, -span.end, span.context.trace_id, span.context.span_id
 
 
 def lines(spans: Sequence[Span]) -> Iterator[str]:
