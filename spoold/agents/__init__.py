@@ -19,6 +19,7 @@
     confined     the sandbox of an attempt, where its profile asks for one
     homes        files of ours in an agent's home, where no link is followed
     adapters/    how each agent's command line is started and read: one small file each
+    telemetry/   spans that an agent tells of its own attempt, which come into the result
     accepting    what was reported is not accepted: the conditions that we check ourselves
     workspace/   a repository on this machine's own disk for each attempt; its work is pushed before it ends
     merge/       the merge lane: lands only the commit that was tested

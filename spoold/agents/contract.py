@@ -18,6 +18,7 @@ from typing import Any
 
 from spoold.agents.profiles import REDACT, VARIABLE, Profile, read_back
 from spoold.agents.workspace.config import repository
+from spoold.pictures.traces.told import FIELD
 from spoold.protocol import codec, errand
 from spoold.protocol.errors import BadFile, WrongValue
 from spoold.protocol.task import Task
@@ -118,6 +119,7 @@ class Contract:
             text = str(said.get("text", ""))
             short = {**said, "text": text[-SHORT:], "reasons": _shorter(said.get("reasons"))}
             short |= {"text_cut": True} if len(text) > SHORT else {}
+            short.pop(FIELD, None)
             data = codec.dump({**short, "changed_files": list(said.get("changed_files", ()))[:1000], "checks": []})
         _write(self._environ.get("SPOOL_RESULT_FILE", ""), data)
 

@@ -51,7 +51,7 @@ class Profile(Strict):
     question waits for a person, 0 for not at all. concurrent: how many run on this worker at once. accept,
     success_if, must_change: what its work must hold, beside what the task says. then: "merge" has accepted work
     merged. check: the command that tells whether it starts here, instead of `PROGRAM --version`. allow_accept,
-    allow_models, allow_repos: what a task may choose.
+    allow_models, allow_repos: what a task may choose. trace: what it tells of itself in spans comes into the result.
     """
 
     cli: str
@@ -85,6 +85,7 @@ class Profile(Strict):
     allow_accept: bool = False
     allow_models: tuple[str, ...] = ()
     allow_repos: tuple[str, ...] = ()
+    trace: bool = False
 
     @field_validator("cli")
     @classmethod

@@ -28,6 +28,7 @@ from spoold.agents.heard import Heard, since
 from spoold.agents.places import NoPlace, Opened, Sandbox, Saved, Workspace
 from spoold.agents.program import adopt_orphans
 from spoold.agents.repository import workspace_for
+from spoold.agents.telemetry.around import listening
 from spoold.agents.turns import Bounds, CannotStart, Scene, run_command, take_turn
 from spoold.protocol.errand import is_word
 from spoold.protocol.errors import BadFile, SpoolError
@@ -63,6 +64,7 @@ class Attempt:
         self._saved, self._checks = Saved(), list[Check]()
         self._before, self._counted = prompting.before_of(contract.previous()), None
         self._signals, self._doing = list[int](), ""
+        self._told = dict[str, Any]()  # the spans of the agent, as a field of the result
         self._kept = ""  # the session of the last attempt here, whose files its home has
 
     def run(self) -> int:
@@ -126,7 +128,8 @@ class Attempt:
             return prompt
         errand = self._errand(prompt, opened, scene)
         try:
-            trouble = self._turns(errand, scene)
+            with listening(self._profile, errand, self._told, _say) as errand:
+                trouble = self._turns(errand, scene)
         finally:
             self._report(now=True)
             self._saved = self._workspace.save(self._message(prompt))
@@ -257,6 +260,7 @@ class Attempt:
         """Leave the result; returns the exit code."""
         checks = [check.plain() for check in self._checks]
         result = ending.result_of(end, self._heard, self._used(), self._saved.changed, checks, self._saved.place)
+        result |= self._told
         for reason in end.reasons:
             _say(f"{end.outcome}: {reason}")
         if handoff.leaves_one(end, self._heard, self._saved):

@@ -21,7 +21,7 @@ class Errand:
     """What an agent shall do. prompt: its text, up to some MiB; workspace: where it works; home: an empty private
     folder for settings and sessions, kept with the workspace; session: the one to resume, '' for a new one;
     max_tokens: of one answer of the model; git: the git directory of a repository that is this attempt's own, in
-    which the agent may commit, '' for none."""
+    which the agent may commit, '' for none; trace: where it shall send its spans, '' for nowhere."""
 
     prompt: str
     workspace: str
@@ -35,6 +35,7 @@ class Errand:
     max_tokens: int | None = None
     temperature: float | None = None
     git: str = ""
+    trace: str = ""
 
 
 @dataclass(frozen=True, slots=True)

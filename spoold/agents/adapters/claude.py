@@ -53,6 +53,8 @@ class Claude:
         }
         if errand.max_tokens is not None:
             env["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(errand.max_tokens)
+        if errand.trace:  # the second is what joins the attempt's trace
+            env |= {"CLAUDE_CODE_ENABLE_TELEMETRY": "1", "CLAUDE_CODE_ENHANCED_TELEMETRY_BETA": "1"}
         files = {f"{home}/settings.json": json.dumps(SETTINGS, indent=1)}
         return Start((*argv, *errand.args), errand.prompt, env | dict(errand.env), files)
 

@@ -1,4 +1,4 @@
-"""codex: `codex exec --json`, without a settings file: all that it needs stands on its command line.
+"""codex: `codex exec --json`. What it needs stands on its command line, but for the place to which its spans go.
 
 Its home must not lie in the folder for temporary files: its sandbox then has no helper program, and no command runs.
 So it gets a folder of its own for those. That sandbox keeps `.git` from it, also in a repository that was made for
@@ -27,6 +27,8 @@ SETTINGS = (
 )
 # It hides how long it waits, up to days. This part of its log, on stderr, says it, and nothing else.
 LOG = "codex_core::responses_retry=warn"
+# It knows none of the usual variables but TRACEPARENT.
+TRACED = '[otel]\ntrace_exporter = {{otlp-http = {{endpoint = {url}, protocol = "json"}}}}\n'
 _RETRY = re.compile(r"retrying sampling request \(\d+/\d+ in ([\d.]+)(ms|s|m|h)\).*?sampling_error=(.*)")
 _NO_TOOLS = ("agent_message", "reasoning", "error", "todo_list")
 
@@ -64,6 +66,8 @@ class Codex:
         argv += ["-m", errand.model] if errand.model else []
         argv += [*errand.args, errand.session, "-"] if errand.session else [*errand.args, "-"]
         files = {f"{errand.home}/.codex/.spool": "", f"{errand.home}/tmp/.spool": ""}
+        if errand.trace:  # not on the command line, which every user of the machine may read
+            files[f"{errand.home}/.codex/config.toml"] = TRACED.format(url=json.dumps(f"{errand.trace}/v1/traces"))
         env = {"HOME": errand.home, "CODEX_HOME": f"{errand.home}/.codex", "TMPDIR": f"{errand.home}/tmp"}
         return Start(tuple(argv), errand.prompt, env | {"RUST_LOG": LOG} | dict(errand.env), files)
 
