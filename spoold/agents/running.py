@@ -128,8 +128,8 @@ class Attempt:
             return prompt
         errand = self._errand(prompt, opened, scene)
         try:
-            with listening(self._profile, errand, self._told, _say) as errand:
-                trouble = self._turns(errand, scene)
+            with listening(self._profile, errand, scene, self._told, _say) as telling:
+                trouble = self._turns(*telling)
         finally:
             self._report(now=True)
             self._saved = self._workspace.save(self._message(prompt))

@@ -11,8 +11,24 @@ from spoold.protocol.trace import Context, parse, span_of, trace_of
 from tests.e2e.pool import Pool, wait_for
 
 SPOOL = f'"{sys.executable}" -m spoold'
+SECRET = "tr0ub4dor-and-3-horses"
 OUTER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 SHOWS = 'echo "$TRACEPARENT|$TRACESTATE|$BAGGAGE"'
+
+AGENT = """
+import json, os, sys, urllib.request
+sys.stdin.read()
+value = {"stringValue": "with " + os.environ["KEY"]}
+attributes = [{"key": "gen_ai.request.model", "value": {"stringValue": "m"}}, {"key": "asked", "value": value}]
+parent = os.environ["TRACEPARENT"].split("-")
+span = {"traceId": parent[1], "spanId": "00000000000000a1", "parentSpanId": parent[2], "name": "llm", "kind": 3,
+        "startTimeUnixNano": "5", "endTimeUnixNano": "9", "attributes": attributes}
+post = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
+url = os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] + "/v1/traces"
+urllib.request.urlopen(urllib.request.Request(url, post, {"Content-Type": "application/json"}))
+print('SPOOL:USAGE {"tokens_in": 12, "tokens_out": 3, "cost_usd": 0.5}')
+print("done")
+"""
 
 
 def exported(pool: Pool, *words: str) -> str:
@@ -99,3 +115,27 @@ def test_a_task_sees_no_trace_of_its_worker_and_may_be_put_below_one(pool: Pool)
     assert mine.trace_id == above.trace_id
     send = next(span for span in spans(exported(pool, "below")) if span["name"].startswith("send"))
     assert (send["traceId"], send["parentSpanId"]) == (above.trace_id, above.span_id)
+
+
+def test_an_agents_own_spans_are_below_its_attempt_and_masked(pool: Pool) -> None:
+    pool.path("agent.py").write_text(AGENT)
+    pool.path("key").write_text(SECRET)
+    pool.path("key").chmod(0o600)
+    pool.path("agents.toml").write_text(
+        f"[secrets]\nKEY = {{file = '{pool.path('key')}'}}\n[agents.coder]\ncli = 'generic'\ntrace = true\n"
+        f"secrets = ['KEY']\ncommand = ['{sys.executable}', '{pool.path('agent.py')}']\n"
+    )
+    pool.master()
+    pool.worker("only", "--config", str(pool.path("agents.toml")))
+    pool.ready("only")
+    pool.cli("agent", "coder", "Go.", "--id", "edit")
+    assert pool.finish("edit")["output"]["outcome"] == "no_change", pool.told()
+    found = {span["name"]: span for span in spans(exported(pool, "edit"))}
+    attempt, inner = found["process coder"], found["llm"]
+    assert (inner["traceId"], inner["parentSpanId"]) == (attempt["traceId"], attempt["spanId"])
+    said = {pair["key"]: pair["value"] for pair in inner["attributes"]}
+    assert said["asked"] == {"stringValue": "with [redacted:KEY]"}
+    used = {pair["key"]: pair["value"] for pair in attempt["attributes"]}
+    assert used["gen_ai.usage.input_tokens"] == {"intValue": "12"}
+    assert used["spoold.cost_usd"] == {"doubleValue": 0.5}
+    assert SECRET not in json.dumps(pool.results("edit"))

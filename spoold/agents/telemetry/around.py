@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from spoold.agents import confined
+from spoold.agents import confined, handoff
 from spoold.agents.adapters.adapter import Errand
 from spoold.agents.profiles import Profile
 from spoold.agents.telemetry.receiving import Receiver
+from spoold.agents.turns import Scene
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _ELSEWHERE = (ENDPOINT, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -22,15 +23,20 @@ _ELSEWHERE = (ENDPOINT, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 @contextmanager
 def listening(
-    profile: Profile, errand: Errand, result: dict[str, Any], say: Callable[[str], None]
-) -> Iterator[Errand]:
-    """Inside, an errand whose agent tells its spans, if its profile says so; at the end they are in `result`."""
+    profile: Profile, errand: Errand, scene: Scene, result: dict[str, Any], say: Callable[[str], None]
+) -> Iterator[tuple[Errand, Scene]]:
+    """Inside, an errand and its scene, whose agent tells its spans if its profile says so; at the end they are in
+    `result`.
+    """
     receiver = _receiver(profile, errand.env, say) if profile.trace else None
     if receiver is None:
-        yield errand
+        yield errand, scene
         return
+    more = variables(receiver.url)
     try:
-        yield replace(errand, trace=receiver.url, env={**errand.env, **variables(receiver.url)})
+        # What an adapter says counts more than the scene, and not every adapter says anything.
+        told = replace(errand, trace=receiver.url, env={**errand.env, **more})
+        yield told, replace(scene, env={**scene.env, **more})
     finally:
         result |= receiver.close()
 
@@ -54,7 +60,7 @@ def _receiver(profile: Profile, env: Mapping[str, str], say: Callable[[str], Non
         say(f"its spans are not taken: {name} has them sent elsewhere")
         return None
     try:
-        return Receiver()
+        return Receiver(handoff.masking())
     except OSError as error:
         say(f"its spans are not taken: there is no port for them ({error.strerror})")
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -17,8 +17,11 @@ from spoold.pictures.traces.told import FIELD
 
 # So many spans, and so many bytes of JSON, of one attempt; so many attributes of one; so much of a text (characters).
 SPANS_MAX, BYTES_MAX, ATTRIBUTES_MAX, TEXT_MAX = 300, 128 << 10, 24, 200
+# So much of a longer text is masked before it is cut.
+LOOKED_AT = 16 << 10
 # So many different ids are remembered: a span that is posted again is no other.
 IDS_MAX = 200_000
+Clean = Callable[[str], str]
 _ID = re.compile(r"[0-9a-fA-F]{16}")
 _NUMBER = re.compile(r"-?[0-9]{1,19}")
 _KINDS = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
@@ -30,7 +33,9 @@ _ERROR = (2, "STATUS_CODE_ERROR")
 class Kept:
     """The spans of one attempt."""
 
-    def __init__(self) -> None:
+    def __init__(self, clean: Clean = str) -> None:
+        """clean: masks a text, before any of it is cut off."""
+        self._clean = clean
         self._heap: list[
             tuple[tuple[bool, int], str, int]
         ] = []  # what each is worth, its id, its size; the least first
@@ -40,7 +45,7 @@ class Kept:
 
     def take(self, post: Any) -> None:
         """Take in a post. Errors: none."""
-        for span in spans_in(post):
+        for span in spans_in(post, self._clean):
             span_id = span["span_id"]
             if span_id in self._above or span_id in self._spans:
                 continue
@@ -77,50 +82,50 @@ def _worth(span: Mapping[str, Any]) -> tuple[bool, int]:
     return any(name.startswith(_MODELS) for name in span.get("attributes", ())), span["end"] - span["start"]
 
 
-def spans_in(post: Any) -> Iterator[dict[str, Any]]:
+def spans_in(post: Any, clean: Clean = str) -> Iterator[dict[str, Any]]:
     """Yield the spans of a post."""
     for by in _objects(post, "resourceSpans"):
         resource = _object(by.get("resource"))
-        service = _attributes(resource).get("service.name")
+        service = _attributes(resource, clean).get("service.name")
         for scope in _objects(by, "scopeSpans"):
             for span in _objects(scope, "spans"):
-                made = _span(span)
+                made = _span(span, clean)
                 if made is not None:
                     yield made | ({"service": service} if isinstance(service, str) else {})
 
 
-def _span(span: Mapping[str, Any]) -> dict[str, Any] | None:
+def _span(span: Mapping[str, Any], clean: Clean) -> dict[str, Any] | None:
     span_id, parent = span.get("spanId"), span.get("parentSpanId")
     start, end = _whole(span.get("startTimeUnixNano")), _whole(span.get("endTimeUnixNano"))
     if not isinstance(span_id, str) or not _ID.fullmatch(span_id) or not start or not end:
         return None
-    made: dict[str, Any] = {"span_id": span_id.lower(), "name": _text(span.get("name"))}
+    made: dict[str, Any] = {"span_id": span_id.lower(), "name": _text(span.get("name"), clean)}
     if isinstance(parent, str) and _ID.fullmatch(parent):
         made["parent"] = parent.lower()
     made |= {"kind": _kind(span.get("kind")), "start": start, "end": end}
-    if attributes := _attributes(span):
+    if attributes := _attributes(span, clean):
         made["attributes"] = attributes
     status = _object(span.get("status"))
     if status.get("code") in _ERROR:
-        made["error"] = _text(status.get("message"))
+        made["error"] = _text(status.get("message"), clean)
     return made
 
 
-def _attributes(within: Mapping[str, Any]) -> dict[str, Any]:
+def _attributes(within: Mapping[str, Any], clean: Clean) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for pair in _objects(within, "attributes"):
-        name, value = pair.get("key"), _value(_object(pair.get("value")))
+        name, value = pair.get("key"), _value(_object(pair.get("value")), clean)
         if not isinstance(name, str) or value is None or name.startswith(_NOISE):
             continue
         if len(made) < ATTRIBUTES_MAX:
-            made[_text(name)] = value
+            made[_text(name, clean)] = value
     return made
 
 
-def _value(value: Mapping[str, Any]) -> str | bool | int | float | None:
+def _value(value: Mapping[str, Any], clean: Clean) -> str | bool | int | float | None:
     text, flag, fraction = value.get("stringValue"), value.get("boolValue"), value.get("doubleValue")
     if isinstance(text, str):
-        return _text(text)
+        return _text(text, clean)
     if isinstance(flag, bool):
         return flag
     if isinstance(fraction, int | float) and not isinstance(fraction, bool):
@@ -152,5 +157,7 @@ def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _text(value: Any) -> str:
-    return value[:TEXT_MAX] if isinstance(value, str) else ""
+def _text(value: Any, clean: Clean) -> str:
+    if not isinstance(value, str):
+        return ""
+    return value if len(value) <= TEXT_MAX else clean(value[:LOOKED_AT])[:TEXT_MAX]

@@ -20,7 +20,7 @@ from typing import Any
 
 import orjson
 
-from spoold.agents.telemetry.reading import Kept
+from spoold.agents.telemetry.reading import Clean, Kept
 
 # Bytes of one post, and of all; posts at once; seconds for one post, and for silence within it.
 POST_MAX, ALL_MAX, AT_ONCE, POST_S, SILENT_S = 8 << 20, 512 << 20, 8, 10.0, 3.0
@@ -33,10 +33,12 @@ class Receiver(ThreadingHTTPServer):
 
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 32
 
-    def __init__(self) -> None:
+    def __init__(self, clean: Clean = str) -> None:
+        """clean: masks a text."""
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.kept = Kept()
+        self.kept = Kept(clean)
         self.path = f"/{secrets.token_urlsafe(24)}"
         self._left = ALL_MAX
         self._lock = threading.Lock()
