@@ -2,7 +2,7 @@
 
 Law: the spans are made by `spoold.pictures`. OpenTelemetry's SDK is imported only to send them.
 
-Touches: processes, the terminal.
+Touches: the terminal.
 """
 
 from __future__ import annotations
