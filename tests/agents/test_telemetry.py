@@ -341,6 +341,14 @@ def test_a_sandbox_without_this_machines_network_has_none(sandbox: Any) -> None:
     ]
 
 
+def test_a_sandbox_with_this_machines_network_reaches_it(tmp_path: Path, bubblewrap: None) -> None:
+    command = ["/usr/bin/python3", "-c", POSTS]
+    said = {"trace": True, "sandbox": {"kind": "bwrap", "network": "host"}, "command": command}
+    ended = Desk(tmp_path, "", said, env={"TRACEPARENT": "00-1-2-3"}).run(prompt="Go.")
+    assert (ended.code, ended.result["text"]) == (0, "done with it 00-1-2-3 http/json"), ended.said
+    assert len(ended.result["trace"]["spans"]) == 1
+
+
 def test_without_a_port_the_attempt_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(24, os.strerror(24))

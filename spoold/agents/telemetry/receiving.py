@@ -100,7 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: Receiver
 
     def handle(self) -> None:
-        # Whoever sends a byte now and then would hold a place for ever.
+        # A client that sends a byte now and then would hold a place for ever.
         give_up = threading.Timer(POST_S, self._cut)
         give_up.daemon = True
         give_up.start()

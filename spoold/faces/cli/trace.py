@@ -50,11 +50,11 @@ def register(app: typer.Typer) -> None:
 
 def trace(
     ctx: typer.Context,
-    action: Annotated[str, typer.Argument(metavar="ACTION", help="export.", autocompletion=offer)],
+    action: Annotated[str, typer.Argument(metavar="ACTION", help="What to do: export.", autocompletion=offer)],
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[BATCH|TASK]...",
+            metavar="NAME",
             help="Batches and tasks, also archived ones; else all tasks.",
             autocompletion=names,
             show_default=False,

@@ -137,6 +137,21 @@ def test_gemini_knows_them_only_together_with_a_model() -> None:
     assert playing.adapter("gemini").by_model == ("max_tokens", "temperature")
 
 
+@pytest.mark.parametrize("cli", playing.CLIS)
+def test_the_place_of_its_spans_is_a_secret_that_no_argument_holds(cli: str) -> None:
+    start = playing.adapter(cli).start(errand(trace="http://127.0.0.1:9/secret"))
+    assert not any("secret" in argument for argument in start.argv)
+    assert "secret" not in str(playing.adapter(cli).start(errand()))
+
+
+def test_claude_and_codex_are_told_to_tell_their_spans() -> None:
+    traced, bare = (playing.adapter("claude").start(errand(trace=url)).env for url in ("http://h/x", ""))
+    assert set(traced) - set(bare) == {"CLAUDE_CODE_ENABLE_TELEMETRY", "CLAUDE_CODE_ENHANCED_TELEMETRY_BETA"}
+    start = playing.adapter("codex").start(errand(trace="http://h/x"))
+    exporter = tomllib.loads(start.files["/h/.codex/config.toml"])["otel"]["trace_exporter"]
+    assert exporter == {"otlp-http": {"endpoint": "http://h/x/v1/traces", "protocol": "json"}}
+
+
 def test_qwen_gives_its_commands_no_terminal() -> None:
     start = playing.adapter("qwen").start(errand())
     settings = json.loads(start.files[start.env["QWEN_CODE_SYSTEM_SETTINGS_PATH"]])
