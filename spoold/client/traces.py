@@ -68,9 +68,11 @@ class _Look:
         """Return the tasks that are meant, each with the ids of those that it comes after."""
         read = self._named(names) if names else list(tasks_of(self._store, Selection(), Words(), archived=archived))
         read = [(one, content) for one, content in read if one.state not in (State.PENDING, State.REJECTED)]
+        parents = {key(text_in(content, "parent")) for _, content in read} - {""}
         # Of one task, no line of a journal that does not name it is parsed, unless its parent may run.
-        about = read[0][0].id if len(read) == 1 and not text_in(read[0][1], "parent") else ""
-        for event in Reader(self._store.fs, about=about).read() if read else ():
+        about = read[0][0].id if len(read) == 1 and not parents else ""
+        wanted = {key(one.id) for one, _ in read} | parents
+        for event in Reader(self._store.fs, about=about, tasks=wanted).read() if read else ():
             if event.task is not None:
                 self._events.setdefault(key(event.task), []).append(event)
         found = [(self._traced(one, content), _after(content, one)) for one, content in read]

@@ -16,7 +16,7 @@ import orjson
 
 from spoold.protocol import codec, layout
 from spoold.protocol.event import Event
-from spoold.protocol.names import EventsName, parse_events
+from spoold.protocol.names import EventsName, key, parse_events
 from spoold.store.polling import Polling
 from spoold.store.store import Store
 from spoold.system.errnos import concerns_one_file
@@ -96,12 +96,20 @@ class Reader:
     """Follows all journals of a spool; each `read` returns the events since the last one.
 
     offsets: how much (bytes) of each file was read; None: start at the beginning. about: an id that a line must
-    contain to be parsed at all, '' for every line.
+    contain to be parsed at all, '' for every line; tasks: the keys of the tasks whose events are wanted, None for all
+    events.
     """
 
-    def __init__(self, fs: FileSystem, offsets: Mapping[str, int] | None = None, *, about: str = "") -> None:
+    def __init__(
+        self,
+        fs: FileSystem,
+        offsets: Mapping[str, int] | None = None,
+        *,
+        about: str = "",
+        tasks: Collection[str] | None = None,
+    ) -> None:
         self._fs = fs
-        self._about = about.lower().encode()
+        self._about, self._tasks = about.lower().encode(), tasks
         self.offsets: dict[str, int] = dict(offsets or {})
 
     def skip(self) -> None:
@@ -130,7 +138,7 @@ class Reader:
                 continue
             end = data.rfind(b"\n") + 1
             self.offsets[name] = start + end
-            events.extend(parse_lines(data[:end], self._about))
+            events.extend(parse_lines(data[:end], self._about, self._tasks))
         return sorted(events, key=lambda event: (event.at, event.writer, event.seq))
 
 
@@ -143,12 +151,16 @@ def is_older(event: Event, moment: datetime) -> bool:
     return (at if at.tzinfo else at.replace(tzinfo=UTC)) < moment
 
 
-def parse_lines(data: bytes, about: bytes = b"") -> Iterator[Event]:
-    """Yield the events in some whole lines. about: what a line must contain, in lower case."""
+def parse_lines(data: bytes, about: bytes = b"", tasks: Collection[str] | None = None) -> Iterator[Event]:
+    """Yield the events in some whole lines. about: what a line must contain, in lower case; tasks: the keys of those
+    whose events are kept, None for all.
+    """
     for line in dict.fromkeys(data.splitlines()):
         if about and about not in line.lower():
             continue
         try:
-            yield Event.model_validate(orjson.loads(line))
+            value = orjson.loads(line)
+            if tasks is None or (isinstance(value, dict) and key(str(value.get("task"))) in tasks):
+                yield Event.model_validate(value)
         except ValueError:
             continue  # a line torn by a crash loses its event, not the rest

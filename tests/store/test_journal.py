@@ -128,3 +128,13 @@ def test_journals_that_retention_took_away_are_no_error(mount: FaultyFileSystem,
     reader = Reader(mount)
     assert reader.read() == []
     assert [event.event for event in reader.read()] == ["GONE"]
+
+
+def test_a_reader_that_wants_some_tasks_gets_their_events_alone(mount: FaultyFileSystem, clock: ManualClock) -> None:
+    mine = Journal(open_as(mount, clock, "w1"))
+    for event, task in (("ONE", "Build"), ("TWO", "build-2"), ("THREE", None), ("FOUR", "build")):
+        mine.note(event, task)
+    mine.flush()
+    mount.write("events/w2.0.jsonl", b'["build"]\n{"task": "build"}\n{"task": 7}\n', durable=False)
+    assert [event.event for event in Reader(mount, tasks={"build"}).read()] == ["ONE", "FOUR"]
+    assert Reader(mount, tasks=()).read() == []
