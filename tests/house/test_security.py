@@ -28,6 +28,7 @@ HELD = {
         "tests/worker/test_permits.py::test_a_task_sets_no_variable_unless_it_is_allowed_by_its_whole_name",
         "tests/worker/test_permits.py::test_the_handlers_own_directory_and_variables_always_count",
         "tests/worker/test_permits.py::test_no_variable_reaches_a_handler_but_those_that_are_allowed",
+        "tests/worker/test_preparing.py::test_its_place_in_a_trace_replaces_whatever_else_is_said",
     ),
     "secrets-given": (
         "tests/worker/test_secrets.py::test_only_the_handler_that_names_it_gets_it_and_a_task_cannot_replace_it",

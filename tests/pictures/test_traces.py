@@ -401,3 +401,9 @@ def test_every_name_is_one_of_the_conventions_or_ours() -> None:
     assert {value for value in ours if value not in known and not value.startswith("spoold.")} == set()
     results = importlib.import_module("opentelemetry.semconv._incubating.attributes.cicd_attributes")
     assert set(said.RESULTS.values()) <= {one.value for one in results.CicdPipelineTaskRunResultValues}
+
+
+@pytest.mark.parametrize("output", [None, "text", [1], {"trace": "mine"}, {"trace": {"mine": 1}}, {"text": "x"}])
+def test_an_output_of_another_kind_stays_as_it_is(output: Any) -> None:
+    assert told.without_spans(output) is output
+    assert told.without_spans({"text": "x", "trace": {"spans": []}}) == {"text": "x"}

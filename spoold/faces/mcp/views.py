@@ -17,6 +17,7 @@ from spoold.client.selecting import Located
 from spoold.client.waiting import read_result
 from spoold.faces.mcp.session import Session
 from spoold.faces.mcp.tool import Answer
+from spoold.pictures.traces.told import without_spans
 from spoold.protocol.errors import BadFile, NotFound
 from spoold.protocol.lifecycle import State
 from spoold.protocol.result import Code, Result, Status, why_ended
@@ -114,7 +115,8 @@ def finished(result: Result, *, output: bool = True) -> TaskResult:
     error = None
     if result.error is not None:
         error = Failure(code=str(result.error.code), message=result.error.message)
-    value, cut = shortened(result.output) if output else (None, False)
+    # What the agent told in spans is for people with a backend for them.
+    value, cut = shortened(without_spans(result.output)) if output else (None, False)
     return TaskResult(
         taskId=result.task_id,
         status=status,

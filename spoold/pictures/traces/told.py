@@ -42,6 +42,14 @@ def spans_in(output: Any, around: Span, taken: frozenset[str]) -> tuple[list[Spa
     return list(_below(found, around)), dropped if isinstance(dropped, int) and 0 < dropped < _MOMENT_MAX else 0
 
 
+def without_spans(output: Any) -> Any:
+    """Return an output without the spans in it; any other one as it is."""
+    field = output.get(FIELD) if isinstance(output, dict) else None
+    if not isinstance(field, dict) or "spans" not in field:
+        return output
+    return {name: value for name, value in output.items() if name != FIELD}
+
+
 def _below(found: Mapping[str, Span], around: Span) -> Iterator[Span]:
     """The spans; one without a parent among them, or that is above itself, is below the attempt."""
     for span in found.values():
