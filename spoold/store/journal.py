@@ -111,6 +111,7 @@ class Reader:
         self._fs = fs
         self._about, self._tasks = about.lower().encode(), tasks
         self.offsets: dict[str, int] = dict(offsets or {})
+        self._over: set[str] = set()  # segments that got a successor, and then had nothing new
 
     def skip(self) -> None:
         """Pass over all that is written so far. Errors: OSError."""
@@ -125,9 +126,11 @@ class Reader:
         """
         events: list[Event] = []
         segments = [name for name in map(parse_events, self._fs.list(layout.EVENTS)) if name is not None]
+        last = {name.writer: name.segment for name in sorted(segments)}
         for segment in sorted(segments, key=lambda name: (name.writer, name.segment)):
             name = segment.encode()
-            if writers is not None and name in self.offsets and segment.writer not in writers:
+            silent = writers is not None and name in self.offsets and segment.writer not in writers
+            if silent or name in self._over:
                 continue
             try:
                 start = self.offsets.get(name, 0)
@@ -138,6 +141,8 @@ class Reader:
                 continue
             end = data.rfind(b"\n") + 1
             self.offsets[name] = start + end
+            if not data and segment.segment < last[segment.writer]:
+                self._over.add(name)
             events.extend(parse_lines(data[:end], self._about, self._tasks))
         return sorted(events, key=lambda event: (event.at, event.writer, event.seq))
 

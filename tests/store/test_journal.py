@@ -138,3 +138,19 @@ def test_a_reader_that_wants_some_tasks_gets_their_events_alone(mount: FaultyFil
     mount.write("events/w2.0.jsonl", b'["build"]\n{"task": "build"}\n{"task": 7}\n', durable=False)
     assert [event.event for event in Reader(mount, tasks={"build"}).read()] == ["ONE", "FOUR"]
     assert Reader(mount, tasks=()).read() == []
+
+
+def test_a_segment_with_a_successor_is_read_to_its_end_and_then_left_alone(
+    mount: FaultyFileSystem, clock: ManualClock
+) -> None:
+    reader = Reader(mount)
+    mount.write("events/w1.0.jsonl", b'{"writer": "w1", "event": "A"}\n', durable=False)
+    assert [event.event for event in reader.read()] == ["A"]
+    mount.write("events/w1.1.jsonl", b'{"writer": "w1", "event": "C"}\n', durable=False)
+    mount.append("events/w1.0.jsonl", b'{"writer": "w1", "event": "B"}\n')
+    assert [event.event for event in reader.read()] == ["B", "C"]
+    reader.read()
+    before = mount.calls
+    mount.append("events/w1.1.jsonl", b'{"writer": "w1", "event": "D"}\n')
+    assert [event.event for event in reader.read()] == ["D"]
+    assert mount.calls - before == 3  # the append, the listing, and the segment that grows
