@@ -23,8 +23,8 @@ from spoold.protocol.request import EVERYTHING, Verb
 if TYPE_CHECKING:
     from spoold.client.info import TaskInfo
     from spoold.client.logs import Piece
-    from spoold.client.view import View
     from spoold.client.traces import Traces
+    from spoold.client.view import View
     from spoold.protocol.result import Result
     from spoold.store.locate import Located
 

@@ -76,12 +76,13 @@ class Filling:
 
     def take(self, name: str, card: Card, found: tuple[dict[str, object], Conditions] | None) -> None:
         """Take over what was read. A file that has moved on is wanted again when an event tells where it is."""
-        with self._table.changing(card):
-            card.read = True
-            if found is None:
-                return
-            content, conditions = found
-            card.type = card.type or intern(kind_of(content))
-            card.batch = card.batch or intern(text_in(content, "batch"))
-            if card.state == State.WAITING and card.conditional:
-                self.conditions[name] = conditions
+        card.read = True
+        if found is None:
+            return
+        content, conditions = found
+        kind, batch = card.type or intern(kind_of(content)), card.batch or intern(text_in(content, "batch"))
+        if (kind, batch) != (card.type, card.batch):
+            with self._table.changing(card):
+                card.type, card.batch = kind, batch
+        if card.state == State.WAITING and card.conditional:
+            self.conditions[name] = conditions

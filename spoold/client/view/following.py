@@ -146,7 +146,7 @@ class Following:
                 for move in moves:
                     self._table.recall(move)
             last += events
-            if len(last) > 10 * KEPT:
+            if len(last) > 3 * KEPT:
                 last = nlargest(KEPT, last, key=_age)
         with self._lock:
             self._journals.keep(sorted(last, key=_age)[-KEPT:])

@@ -1,6 +1,6 @@
 """The events of all journals: those of before in the background, new ones from where the last look ended.
 
-Law: as many bytes are held as one segment of a journal has. The last KEPT events are kept for people.
+Law: of the past no more than PIECE is held at a time. The last KEPT events are kept for people.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from spoold.store.journal import Reader, parse_lines
 from spoold.store.store import Store
 from spoold.system.errnos import concerns_one_file
 
-KEPT = 2000
+KEPT, PIECE = 2000, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,24 @@ class Journals:
     def history(self) -> Iterator[Event]:
         """Yield what was written before `begin`, journal after journal. Errors: OSError."""
         for name, end in sorted(self._ends.items()):
-            try:
-                data = self._store.fs.read(layout.join(layout.EVENTS, name), end)
-            except OSError as error:
-                if not isinstance(error, FileNotFoundError) and not concerns_one_file(error):
-                    raise
-                continue
-            yield from parse_lines(data[: data.rfind(b"\n") + 1])
+            begin = 0
+            while begin < end:
+                data = self._piece(layout.join(layout.EVENTS, name), begin, end)
+                whole = data.rfind(b"\n") + 1
+                # A line that is longer than a piece is passed over with the rest of its journal.
+                if not whole:
+                    break
+                yield from parse_lines(data[:whole])
+                begin += whole
         self._ends.clear()
+
+    def _piece(self, path: str, begin: int, end: int) -> bytes:
+        try:
+            return self._store.fs.read(path, min(PIECE, end - begin), offset=begin)
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError) and not concerns_one_file(error):
+                raise
+            return b""
 
     def news(self, writers: Collection[str] | None) -> list[Event]:
         """Return the events since the last call. writers: as for `Reader.read`. Errors: OSError."""

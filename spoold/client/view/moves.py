@@ -99,6 +99,8 @@ def make(card: Card, move: Move) -> None:
         card.worker = ""
     if move.event == "RETURNED":
         card.file, card.lane = "", ""  # its next name has other counts
+    if move.stage[1] == _OVER:
+        card.file, card.lane = "", ""  # its name is made of its id, its attempt and its decider
     card.state, card.attempt, card.since = intern(move.state.value), move.attempt, move.at
     describe(card, move)
 

@@ -54,6 +54,8 @@ class Table:
         old = self.cards.get(card_key)
         if old is not None:
             self._leave(old.row)
+        if card.id == card_key:
+            card.id = card_key  # one text for both, of a hundred thousand
         self.cards[card_key] = card
         self.rows[card.row] += 1
         self.changes += 1
