@@ -16,11 +16,12 @@ _HIDDEN = re.compile(
 )
 # Less room than this is for a beginning alone.
 SHORT = 14
-# What programs write for terminals: CSI, OSC, DCS and its kind, and escapes of two characters.
-_SEQUENCE = re.compile(
+# What programs write for terminals: CSI, OSC, DCS and its kind, and escapes of two characters. None is longer than a
+# line: one without an end hides no line after it.
+SEQUENCE = re.compile(
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"
-    "|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\\\|\x9c)?"
-    "|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x9c]*(?:\x1b\\\\|\x9c)?"
+    "|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\\\|\x9c)?"
+    "|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x9c\n]*(?:\x1b\\\\|\x9c)?"
     "|\x1b[ -/]*[0-~]?"
 )
 
@@ -32,7 +33,7 @@ def visible(text: str) -> str:
 
 def log_text(data: bytes) -> str:
     """Return a piece of a log as it looked on a terminal that knows no colours: in lines, nothing hidden in them."""
-    plain = _SEQUENCE.sub("", data.decode(errors="replace")).replace("\r\n", "\n")
+    plain = SEQUENCE.sub("", data.decode(errors="replace")).replace("\r\n", "\n")
     lines = (line.rstrip("\r").rpartition("\r")[2].replace("\t", "    ") for line in plain.split("\n"))
     return "\n".join(map(visible, lines)).strip("\n")
 

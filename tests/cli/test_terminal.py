@@ -170,3 +170,26 @@ def test_a_name_is_shown_as_it_is_but_for_what_a_terminal_obeys() -> None:
     assert harmless("plain\n\tünï 日本 \x1b[2J") == "plain\n\tünï 日本 \\x1b[2J"
     assert harmless("\udcff") == r"\udcff"
     assert within("a\nb\tc\x07") == "a\\nb\\tc\\x07"
+
+
+def test_a_log_on_a_terminal_keeps_its_colours_and_nothing_else(tmp_path: Path) -> None:
+    import os
+    import pty
+    import subprocess
+    import sys
+
+    root = make(tmp_path / "s")
+    task = {"id": "t1", "command": ["true"]}
+    (root / "completed" / "t1.1.w-1.json").write_text(json.dumps(task))
+    data = "\x1b[31mred\x1b[0m \x1b]52;c;QUJD\x07\x1b[2J\u202e\nend\n".encode()
+    (root / "logs" / "t1.1.w-1.log").write_bytes(data)
+    command = [sys.executable, "-m", "spoold", "--spool", str(root), "logs", "t1"]
+    assert subprocess.run(command, capture_output=True, check=True, timeout=60).stdout == data
+    ours, theirs = pty.openpty()
+    try:
+        subprocess.run(command, stdin=theirs, stdout=theirs, stderr=theirs, check=True, timeout=60)
+        shown = os.read(ours, 10_000)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert shown == b"\x1b[0;31mred\x1b[0m \\u202e\r\nend\r\n"

@@ -12,8 +12,20 @@ from tests.house.sources import modules
 
 PURE_ROOMS = ("spoold/protocol/", "spoold/rules/", "spoold/pictures/")
 PURE_MODULES = frozenset(
-    {"__future__", "abc", "base64", "bisect", "collections", "contextlib", "copy", "dataclasses", "datetime"}
-    | {"difflib", "enum", "fnmatch", "functools", "graphlib", "hashlib", "heapq", "itertools", "json", "math"}
+    {"__future__", "abc", "base64", "bisect", "codecs", "collections", "contextlib", "copy", "dataclasses"}
+    | {
+        "datetime",
+        "difflib",
+        "enum",
+        "fnmatch",
+        "functools",
+        "graphlib",
+        "hashlib",
+        "heapq",
+        "itertools",
+        "json",
+        "math",
+    }
     | {"operator", "re", "string", "tomllib", "types", "typing", "unicodedata", "zlib"}
     | {"annotated_types", "orjson", "pydantic", "pydantic_core", "typing_extensions", "spoold"}
 )

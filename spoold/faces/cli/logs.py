@@ -1,7 +1,8 @@
 """`spool logs`: the output of tasks.
 
-Law: the log of one id is printed byte for byte. Of several tasks, a line of one is never within a line of another: a
-line waits until it is whole, its log has ended, or it is longer than LINE_MOST_BYTES.
+Law: the log of one id is printed byte for byte; to a terminal go its text and its colours alone. Of several tasks, a
+line of one is never within a line of another: a line waits until it is whole, its log has ended, or it is longer than
+LINE_MOST_BYTES.
 
 Touches: the terminal.
 """
@@ -47,7 +48,8 @@ def logs(
 ) -> None:
     """Print the stdout and stderr of tasks.
 
-    For one id, it prints the bytes as they were written. For several ids or a selection, it prints lines, each behind
+    For one id, it prints the bytes as they were written; on a terminal its text and colours, and nothing else that
+    programs write for terminals. For several ids or a selection, it prints lines, each behind
     its task's id. -f prints new lines as they come, of the tasks that exist when it begins.
     """
     from spoold.protocol.lifecycle import SHOWN
@@ -68,10 +70,13 @@ def _print_one(spool: SpoolClient, ref: str, *, follow: bool, attempt: int | Non
     """Print the log of one task as it is; say on stderr where there is none since the task did not begin."""
     from spoold.client.endings import why_silent
 
-    written = False
-    for piece in spool.logs(ref, follow=follow, attempt=attempt, sleep=streams.sleep):
-        written = True
-        output.write_bytes(piece)
+    written, log = False, output.Log()
+    try:
+        for piece in spool.logs(ref, follow=follow, attempt=attempt, sleep=streams.sleep):
+            written = True
+            log.show(piece)
+    finally:
+        log.show(b"", last=True)
     if not written:
         with spool.reaching():
             why = why_silent(spool.store, spool.locate(ref))

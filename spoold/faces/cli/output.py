@@ -196,6 +196,24 @@ def write_bytes(data: bytes) -> None:
     flush()
 
 
+class Log:
+    """Writes the log of one task: to a file or a pipe as it is, to a terminal its text and its colours alone."""
+
+    def __init__(self) -> None:
+        from spoold.pictures.ansi import Terminal
+
+        self._terminal = Terminal() if sys.stdout.isatty() else None
+
+    def show(self, data: bytes, *, last: bool = False) -> None:
+        """Write a piece. last: no other piece comes."""
+        if self._terminal is None:
+            write_bytes(data)
+        else:
+            write_bytes(
+                self._terminal.feed(data, last=last).encode(sys.stdout.encoding or "utf-8", "backslashreplace")
+            )
+
+
 def flush() -> None:
     """Flush stdout, for a person who watches."""
     sys.stdout.flush()

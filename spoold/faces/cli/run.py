@@ -8,7 +8,6 @@ Touches: the terminal.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -126,10 +125,13 @@ def _cancel(spool: SpoolClient, task_id: str, reason: str, *, mine: bool) -> Non
 
 def _attend(spool: SpoolClient, task_id: str) -> int:
     """Show the log until the task has ended; return its exit code."""
-    with saying_why(spool, [task_id]):
-        for piece in spool.logs(task_id, follow=True, attempt=0, sleep=streams.sleep):
-            sys.stdout.flush()
-            output.write_bytes(piece)
+    log = output.Log()
+    try:
+        with saying_why(spool, [task_id]):
+            for piece in spool.logs(task_id, follow=True, attempt=0, sleep=streams.sleep):
+                log.show(piece)
+    finally:
+        log.show(b"", last=True)
     from spoold.client.failures import shell_code
 
     result = spool.result(task_id)
