@@ -6,7 +6,7 @@ Law: a colour never speaks alone. A box shows what fits into it, and its title h
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from spoold.pictures import layers, sheet
 from spoold.pictures.captions import about, called, signs, state_of, two_lines, types, whole
@@ -18,6 +18,9 @@ from spoold.pictures.scene import UNKNOWN, Bond, Scene
 from spoold.pictures.svg import Markup, joined, number, tag
 from spoold.pictures.wording import clip
 from spoold.protocol.amount import amount, figure
+
+# Where the box of a task leads to, by its id.
+Href = Callable[[str], str] | None
 
 MARGIN, HEAD = 24.0, 64.0
 STRIPE = 24.0
@@ -38,20 +41,20 @@ def draw(scene: Scene) -> str:
     return sheet.document(width, height, f"Graph of {scene.title}", body)
 
 
-def element(scene: Scene) -> Markup:
-    """Return the drawing for a page that has the sheet."""
-    width, height, body = _drawn(scene)
-    return sheet.picture(width, height, f"Graph of {scene.title}", body)
+def element(scene: Scene, href: Href = None) -> Markup:
+    """Return the drawing for a page that has the sheet. href: where the box of a task leads to."""
+    width, height, body = _drawn(scene, href)
+    return sheet.picture(width, height, f"Graph of {scene.title}", body, links=href is not None)
 
 
-def _drawn(scene: Scene) -> tuple[float, float, Markup]:
+def _drawn(scene: Scene, href: Href = None) -> tuple[float, float, Markup]:
     graph = graph_of(scene)
     layout = layers.arrange([cell.rank for cell in graph.cells], [(one.source, one.target) for one in graph.links])
     width = max(layout.width + 2 * MARGIN, 640.0)
     legend, rows = _legend(scene, graph, width)
     top = HEAD + 20 * rows
     links = [_link(place, link, layout) for place, link in enumerate(graph.links)]
-    boxes = [_box(cell, place) for cell, place in zip(graph.cells, layout.boxes, strict=True)]
+    boxes = [_box(cell, place, href) for cell, place in zip(graph.cells, layout.boxes, strict=True)]
     inner = tag("g", joined([*links, *boxes]), transform=f"translate({number(MARGIN)} {number(top)})")
     return width, top + layout.height + MARGIN, joined([_arrow(), _head(scene, graph), legend, inner])
 
@@ -122,7 +125,7 @@ def _curve(points: Sequence[Point]) -> str:
     return way
 
 
-def _box(cell: Cell, place: Point) -> Markup:
+def _box(cell: Cell, place: Point, href: Href) -> Markup:
     x, y = place
     if len(cell.tasks) > 1:
         return _group(cell, x, y)
@@ -136,7 +139,10 @@ def _box(cell: Cell, place: Point) -> Markup:
         tag("text", clip(called(task), _NAME), class_="ink strong", x=x + STRIPE + 8, y=y + 20),
         tag("text", clip(about(task), _MORE), class_="mute small", x=x + STRIPE + 8, y=y + 36),
     ]
-    return tag("g", *parts, class_="faint" if task.outside else None)
+    faint = "faint" if task.outside else None
+    if href is not None and " " not in task.key:
+        return tag("a", *parts, href=href(task.id), class_=faint)
+    return tag("g", *parts, class_=faint)
 
 
 def _group(cell: Cell, x: float, y: float) -> Markup:

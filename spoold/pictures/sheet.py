@@ -48,8 +48,8 @@ def document(width: float, height: float, title: str, *children: Markup) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{body}\n'
 
 
-def picture(width: float, height: float, title: str, *children: Markup) -> Markup:
-    """Return the element of a drawing. title: for those who do not see it."""
+def picture(width: float, height: float, title: str, *children: Markup, links: bool = False) -> Markup:
+    """Return the element of a drawing. title: for those who do not see it; links: whether there are links in it."""
     return tag(
         "svg",
         tag("title", title),
@@ -59,5 +59,5 @@ def picture(width: float, height: float, title: str, *children: Markup) -> Marku
         view_Box=f"0 0 {number(width)} {number(height)}",
         width=width,
         height=height,
-        role="img",
+        role="group" if links else "img",
     )

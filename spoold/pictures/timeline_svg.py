@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from spoold.pictures import sheet
 from spoold.pictures.axis import Axis, clock, date
 from spoold.pictures.captions import lasted, tried
+from spoold.pictures.graph_svg import Href
 from spoold.pictures.lanes import Bar, Lane, Lanes, lanes_of, peak
 from spoold.pictures.legend import chip
 from spoold.pictures.palette import ORDER, WORST, mark
@@ -46,20 +47,20 @@ def draw(scene: Scene) -> str:
     return sheet.document(WIDTH, height, f"Timeline of {scene.title}", body)
 
 
-def element(scene: Scene) -> Markup:
-    """Return the drawing for a page that has the sheet."""
-    height, body = _drawn(scene)
-    return sheet.picture(WIDTH, height, f"Timeline of {scene.title}", body)
+def element(scene: Scene, href: Href = None) -> Markup:
+    """Return the drawing for a page that has the sheet. href: where the bar of one attempt leads to."""
+    height, body = _drawn(scene, href)
+    return sheet.picture(WIDTH, height, f"Timeline of {scene.title}", body, links=href is not None)
 
 
-def _drawn(scene: Scene) -> tuple[float, Markup]:
+def _drawn(scene: Scene, href: Href = None) -> tuple[float, Markup]:
     lanes = lanes_of(scene)
     axis = Axis([(bar.begin, bar.end) for bar in lanes.bars], WIDTH - LABELS - 2 * MARGIN)
     height = HEAD + LANE * max(1, len(lanes.lanes)) + MARGIN
     bottom = height - MARGIN
     parts = [_head(scene, lanes, axis), _legend(lanes), *_bands(lanes), *_ticks(axis, bottom), *_folds(axis, bottom)]
     for row, lane in enumerate(lanes.lanes):
-        parts += [_bar(one, HEAD + LANE * row + (LANE - BAR) / 2, scene) for one in _joined(lane, axis)]
+        parts += [_bar(one, HEAD + LANE * row + (LANE - BAR) / 2, href) for one in _joined(lane, axis)]
     return height, joined(parts)
 
 
@@ -153,7 +154,7 @@ def _joined(lane: Lane, axis: Axis) -> list[_Drawn]:
     return found
 
 
-def _bar(drawn: _Drawn, y: float, scene: Scene) -> Markup:
+def _bar(drawn: _Drawn, y: float, href: Href) -> Markup:
     x, wide = MARGIN + LABELS + drawn.left, max(LEAST, drawn.right - drawn.left - 0.5)
     found = Counter(mark(bar.attempt.status) for bar in drawn.bars)
     worst = next(state for state in WORST if found[state])
@@ -174,9 +175,12 @@ def _bar(drawn: _Drawn, y: float, scene: Scene) -> Markup:
         height=BAR,
         rx=min(3, wide / 2),
     )
-    if len(drawn.bars) > 1 or wide < 5 * _LETTER:
+    if len(drawn.bars) > 1:
         return shape
     bar = drawn.bars[0]
+    if wide < 5 * _LETTER:
+        return shape if href is None else tag("a", shape, href=href(bar.task.id))
     text = clip(bar.task.name or bar.task.id, int((wide - 10) / _LETTER))
     label = tag("text", text, class_=f"i-{worst} small over", x=x + 5, y=y + 13)
-    return Markup(shape + label)
+    both = Markup(shape + label)
+    return both if href is None else tag("a", both, href=href(bar.task.id))
