@@ -82,6 +82,8 @@ class Connection:
         self.store: Store = open_store(filesystem, clock or SystemClock(), writer_id(), self.directory)
         self._writing = threading.Lock()
         self._tmp_open = False
+        # Behind the name of who asks, in the record of each request: through which program of ours.
+        self.via = ""
         self.dropped: dict[str, str] = {}  # drop names by key, for the last ids that callers chose
         self._last_micros = 0
         self.numbers = Numbers()
@@ -164,7 +166,7 @@ class Connection:
         from spoold.store import control
 
         unique = unique or f"{base36(self.micros(), 10)}-{submission.suffix()}"
-        said = {"by": by or caller(), "reason": reason, "until": until, **more}
+        said = {"by": by or self._caller(), "reason": reason, "until": until, **more}
         with self.reaching(), self._writing:
             self._through_tmp(partial(control.post, self.store, verb, target, unique, **said))
         return unique
@@ -181,13 +183,16 @@ class Connection:
             self.store.revisions.look()
             if configuring.holds_already(self.store, said, unset):
                 return ""
-            write = partial(configuring.publish, self.store, said, unset, by=caller(), reason=reason)
+            write = partial(configuring.publish, self.store, said, unset, by=self._caller(), reason=reason)
             return self._through_tmp(write)
 
     def change(self, act: Callable[[str], T]) -> T:
         """Have `act` publish a file, such as a change of settings; it gets the name of who asks."""
         with self.reaching(), self._writing:
-            return self._through_tmp(partial(act, caller()))
+            return self._through_tmp(partial(act, self._caller()))
+
+    def _caller(self) -> str:
+        return f"{caller()} via {self.via}" if self.via else caller()
 
     def pool_time(self) -> float:
         """Return the time (s since 1970) by which leaders judge deadlines: no single machine's clock decides it."""

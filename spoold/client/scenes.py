@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from spoold.client.histories import Histories
 from spoold.client.info import kind_of, read_content, reason_of, text_in
 from spoold.client.logs import list_logs
-from spoold.client.selecting import TRIES, Words, candidates, nothing_fits
+from spoold.client.selecting import TRIES, Content, Words, candidates, nothing_fits
 from spoold.pictures.figures import telling
 from spoold.pictures.scene import UNKNOWN, Bond, Need, Scene, Task
 from spoold.pictures.wording import log_text
@@ -39,14 +39,22 @@ EVERYTHING = "all tasks"
 Read = tuple[Located, dict[str, Any]]
 
 
-def scene_of(store: Store, batch: str | None = None, *, archived: bool = True, tails: int = 0) -> Scene:
+def scene_of(
+    store: Store,
+    batch: str | None = None,
+    *,
+    archived: bool = True,
+    tails: int = 0,
+    among: Iterable[Located] | None = None,
+) -> Scene:
     """Return the tasks of a batch, or of the whole spool, with the ends of the logs of so many that failed.
 
-    archived: also those in the archive. Errors: NotFound where the batch has no task; OSError.
+    archived: also those in the archive; among: only these are read, for those who know where the batch is. Errors:
+    NotFound where the batch has no task; OSError.
     """
     met = Words()
     selection = Selection(batches=() if batch is None else (batch,))
-    found = list(tasks_of(store, selection, met, archived=archived))
+    found = list(tasks_of(store, selection, met, archived=archived, among=among))
     if batch is not None and not found:
         raise nothing_fits(selection, met)
     histories = Histories(store)
@@ -61,10 +69,17 @@ def scene_of(store: Store, batch: str | None = None, *, archived: bool = True, t
     return Scene(title, store.clock.wall(), tuple(tasks), reduce(plus, spent) if spent else None)
 
 
-def tasks_of(store: Store, selection: Selection, met: Words, *, archived: bool) -> Iterator[Read]:
+def tasks_of(
+    store: Store, selection: Selection, met: Words, *, archived: bool, among: Iterable[Located] | None = None
+) -> Iterator[Read]:
     """Yield the tasks with their content; one that moved while it was read is looked for again."""
     moved: list[str] = []
-    for located, content in candidates(store, SHOWN, archived=archived):
+    places: Iterable[tuple[Located, Content]] = (
+        candidates(store, SHOWN, archived=archived)
+        if among is None
+        else ((located, partial(read_content, store, located)) for located in among)
+    )
+    for located, content in places:
         read = content()
         if not read and located.state not in (State.PENDING, State.REJECTED) and not located.archived:
             moved.append(located.id)

@@ -25,7 +25,7 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key
 from spoold.rules.answers.case import Explanation
 from spoold.rules.answers.story import Chapter
-from spoold.store.locate import Located, locate
+from spoold.store.locate import Located, locate, locate_many
 from spoold.store.store import Store
 from spoold.system.host import Host
 
@@ -122,9 +122,21 @@ class Details:
         """As `spool history`. Errors: NotFound, OSError."""
         return self._answers.get(("history", key(task_id)), SCENE_S, lambda: story.history(self._store, task_id)[1])
 
-    def scene(self, batch: str | None) -> Scene:
-        """As for `spool graph`. Errors: NotFound, OSError."""
-        return self._answers.get(("scene", batch), SCENE_S, lambda: scenes.scene_of(self._store, batch))
+    def scene(self, batch: str | None, cards: Callable[[], list[Card]] | None) -> Scene:
+        """As for `spool graph`. cards: gives those of the batch; None: all are read. Errors: NotFound, OSError."""
+
+        def draw() -> Scene:
+            among = None if cards is None else self._located(cards())
+            return scenes.scene_of(self._store, batch, among=among)
+
+        return self._answers.get(("scene", batch), SCENE_S, draw)
+
+    def _located(self, cards: list[Card]) -> list[Located]:
+        """Where the tasks of these cards are; those of which the view does not know it are searched for."""
+        found = {card.id: card.located() for card in cards}
+        lost = [task for task, located in found.items() if located is None]
+        there = [located for located in found.values() if located is not None]
+        return [*there, *(locate_many(self._store, lost).values() if lost else ())]
 
     def attempts(self, task_id: str) -> list[int]:
         """Return the attempts that have a log. Errors: OSError."""

@@ -7,6 +7,7 @@ facets, so that each shows what choosing it would give.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,8 @@ LIMIT = 100
 class Query:
     """Tasks fit whose words are among the given ones, each; none given: any. text: stands in the id or another word.
 
-    sort: a field of SORTS, with '-' before it from the highest down. archived: also those in the archive.
+    sort: a field of SORTS, with '-' before it from the highest down. archived: also those in the archive. admitted:
+    after the first of these moments (s since 1970), up to the second; one that is not admitted yet is later than all.
     """
 
     states: tuple[str, ...] = ()
@@ -37,6 +39,7 @@ class Query:
     text: str = ""
     sort: str = "-since"
     archived: bool = True
+    admitted: tuple[float, float] | None = None
 
     def wanted(self) -> tuple[frozenset[str], ...]:
         """The words that are asked for, facet by facet."""
@@ -88,6 +91,9 @@ def fitting(cards: Mapping[str, Card], rows: Iterable[Row], query: Query) -> lis
         pairs = (pair for pair in pairs if pair[1].state in states)
     elif asked:
         pairs = (pair for pair in pairs if _fits(pair[1].row, asked))
+    if query.admitted is not None:
+        low, high = query.admitted
+        pairs = (pair for pair in pairs if low < (math.inf if (at := pair[1].admitted) is None else at) <= high)
     if text:
         said = {row for row in rows if any(text in word.casefold() for word in row)}
         pairs = (pair for pair in pairs if text in pair[0] or (said and pair[1].row in said))

@@ -68,7 +68,7 @@ class View(Following):
         with self._lock:
             fitting = queries.fitting(self._table.cards, self._table.rows, query)
             total = len(self._table.cards)
-            if query.text or not query.archived:
+            if query.text or not query.archived or query.admitted is not None:
                 asked = queries.without_facets(query)
                 alike = queries.rows_of(queries.fitting(self._table.cards, self._table.rows, asked))
             else:
@@ -172,7 +172,14 @@ class View(Following):
     def scene(self, batch: str | None) -> Scene:
         """The tasks of a batch, or all, for a picture. Errors: NotFound, Unavailable."""
         with self._reaching():
-            return self._details.scene(batch)
+            return self._details.scene(batch, self._of_batch(batch) if batch is not None and self.complete else None)
+
+    def _of_batch(self, batch: str) -> Callable[[], list[Card]]:
+        def cards() -> list[Card]:
+            with self._lock:
+                return [card for card in self._table.cards.values() if key(card.batch) == key(batch)]
+
+        return cards
 
     def log(self, task_id: str, *, attempt: int | None = None, offset: int = 0, most: int = 1 << 16) -> LogPart:
         """Return some bytes of a log: of the last attempt, or the named one. offset: below 0 it counts from the end.
