@@ -21,6 +21,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "agents": ("agents",),
     "plan": ("plan", "--help"),
     "status": ("status",),
+    "web": ("web", "--help"),
     "metrics": ("metrics",),
     "ls": ("ls", "--json"),
     "show": ("show", "known"),

@@ -30,6 +30,7 @@ VERBS = {
     "agents": "agents",
     "plan": "plan",
     "status": "status",
+    "web": "web",
     "metrics": "metrics",
     "ls": "ls",
     "show": "show",
