@@ -121,6 +121,29 @@ HELD = {
         "tests/worker/test_claims.py::test_what_is_no_file_is_set_aside_and_is_no_attempt",
         "tests/worker/test_claims.py::test_the_leader_that_reaps_sets_them_aside_too",
     ),
+    "web-let-in": (
+        "tests/web/test_guard.py::test_cve_2023_48022_without_the_cookie_nothing_is_answered",
+        "tests/web/test_guard.py::test_a_token_lets_in_once_and_leaves_the_url",
+        "tests/web/test_guard.py::test_a_cookie_of_another_path_or_server_is_refused",
+    ),
+    "web-asked-from-here": (
+        "tests/web/test_guard.py::test_cve_2022_30034_a_host_is_compared_as_a_whole_before_anything_is_read",
+        "tests/web/test_guard.py::test_cve_2022_51020_another_site_cannot_send_a_form",
+        "tests/web/test_guard.py::test_cve_2026_27482_only_three_methods_exist",
+        "tests/web/test_guard.py::test_tricks_with_paths_are_refused_before_routing",
+        "tests/web/test_guard.py::test_without_allow_actions_there_are_no_actions",
+    ),
+    "web-text": (
+        "tests/web/test_guard.py::test_hostile_names_and_logs_are_text",
+        "tests/web/test_guard.py::test_cve_2026_23528_no_error_page_repeats_markup",
+        "tests/cli/test_terminal.py::test_a_log_on_a_terminal_keeps_its_colours_and_nothing_else",
+    ),
+    "web-bounded": (
+        "tests/web/test_serving.py::test_a_socket_is_open_to_this_user_alone_and_is_taken_away",
+        "tests/web/test_serving.py::test_other_addresses_are_refused_unless_said_twice",
+        "tests/web/test_serving.py::test_a_client_that_says_nothing_is_left",
+        "tests/web/test_guard.py::test_the_size_of_a_request_is_bounded",
+    ),
     "results-closed": (
         "tests/system/test_sharing.py::test_what_is_private_is_closed_to_others_with_all_that_is_in_it",
         "tests/cli/test_init.py::test_without_a_group_it_is_said_that_one_user_can_use_it",
