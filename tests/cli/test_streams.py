@@ -22,6 +22,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "plan": ("plan", "--help"),
     "status": ("status",),
     "web": ("web", "--help"),
+    "top": ("top",),
     "metrics": ("metrics",),
     "ls": ("ls", "--json"),
     "show": ("show", "known"),

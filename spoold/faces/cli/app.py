@@ -31,6 +31,7 @@ VERBS = {
     "plan": "plan",
     "status": "status",
     "web": "web",
+    "top": "top",
     "metrics": "metrics",
     "ls": "ls",
     "show": "show",

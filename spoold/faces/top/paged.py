@@ -1,0 +1,261 @@
+"""Pages on a stack, of which the last is seen, kept up to date: what the application is without its keys.
+
+Law: nothing that may block runs in the loop: the view is waited for, pages are gathered and actions run in threads.
+A page is gathered at most once a second, and only while it is seen. The screen changes where the page has changed.
+
+Touches: the clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.events import Resize
+from textual.suggester import Suggester
+
+from spoold.faces.top import bars, colours, views
+from spoold.faces.top.aside import aside
+from spoold.faces.top.asking import Prompt
+from spoold.faces.top.keys import DIGITS, keys
+from spoold.faces.top.lines import Picture, Row, Word, word
+from spoold.faces.top.pages.page import Page
+from spoold.faces.top.sheet import GUTTER, TOP, Bar, Drawn, Sheet
+from spoold.faces.top.source import Room, Source
+from spoold.protocol.errors import SpoolError
+
+# At most one refresh in so many seconds, and no more than this share of the time is spent on gathering.
+EVERY_S = 1.0
+_BUSY = 0.2
+_SAID_S = 8.0
+# Waits until the version of the view is another, or some seconds are over; returns the version.
+WaitFor = Callable[[int, float], int]
+
+
+class PagedApp(App[None]):
+    """The screen. colour: '' for none, or `dark`, `light`. seen: set once the page that is seen was gathered."""
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    Screen { layers: base; background: $background; }
+    #body { height: 1fr; }
+    #side { display: none; margin-left: 1; }
+    #problem { display: none; }
+    #prompt { display: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "quit", show=False, priority=True),
+        *(Binding(str((number + 1) % 10), f"view('{name}')", show=False) for number, name in enumerate(DIGITS)),
+    ]
+
+    def __init__(self, source: Source, wait: WaitFor, *, colour: str = "dark", start: Page | None = None) -> None:
+        super().__init__()
+        self.animation_level = "none"
+        for theme in colours.themes():
+            self.register_theme(theme)
+        self.theme = {"dark": colours.DARK_NAME, "light": colours.LIGHT_NAME}.get(colour, colours.PLAIN_NAME)
+        self.source = source
+        self._wait = wait
+        self.pages: list[Page] = [start or views.VIEWS["overview"]()]
+        self._said: tuple[Word, ...] = ()
+        self._said_until = 0.0
+        self.typing = ""
+        self.seen = asyncio.Event()
+        for key in keys(read_only=source.read_only):
+            self.bind(key.keys, f"press('{key.does}')", show=False)
+
+    # What is on the screen.
+
+    def compose(self) -> ComposeResult:
+        """Make the widgets."""
+        yield Bar("pool")
+        yield Bar("problem")
+        yield Bar("title", "title")
+        with Horizontal(id="body"):
+            yield Sheet("main")
+            yield Sheet("side")
+        yield Bar("hints")
+        yield Prompt("prompt")
+
+    @property
+    def page(self) -> Page:
+        """The page that is seen."""
+        return self.pages[-1]
+
+    @property
+    def main(self) -> Sheet:
+        """The sheet of the page."""
+        return self.screen_stack[0].query_one("#main", Sheet)
+
+    @property
+    def side(self) -> Sheet:
+        """The second column."""
+        return self.screen_stack[0].query_one("#side", Sheet)
+
+    @property
+    def sheet(self) -> Sheet:
+        """The column where the keys go."""
+        return self.side if self.side.display and self.side.has_focus else self.main
+
+    def bar(self, name: str) -> Drawn:
+        """Return a bar or a sheet by its name."""
+        return self.screen_stack[0].query_one(f"#{name}", Drawn)
+
+    def on_mount(self) -> None:
+        """Begin to follow the spool."""
+        self.main.focus()
+        self.draw_bars()
+        self.run_worker(self._follow(), group="follow")
+
+    def draw_bars(self) -> None:
+        """Draw the lines around the page."""
+        view, now, width = self.source.view, self.source.now(), self.size.width
+        self.bar("pool").say(bars.pool(view, now, width))
+        problem, bar = bars.problem(view, now, width), self.bar("problem")
+        if len(problem) != (bar.size.height if bar.display else 0):
+            bar.display = bool(problem)
+            bar.styles.height = max(1, len(problem))
+        bar.say(*problem)
+        trail = [page.picture.title if page.picture else page.name for page in self.pages[-3:]]
+        note = self.page.picture.note if self.page.picture else "…"
+        marks = len(self.main.marks)
+        self.bar("title").say(bars.title(trail, self.page.typed, note, marks, width))
+        if self._said and time.monotonic() > self._said_until:
+            self._said = ()
+        hints = bars.hints(read_only=self.source.read_only, width=width)
+        self.bar("hints").say(self._said or hints)
+
+    def say(self, text: str, style: str = "bold") -> None:
+        """Tell a person something, for a while."""
+        self._said, self._said_until = (Word(" "), word(text, style)), time.monotonic() + _SAID_S
+        self.draw_bars()
+
+    # How it is kept up to date.
+
+    async def _follow(self) -> None:
+        """Look at the page again when the view has changed, at most once in EVERY_S."""
+        version = -1
+        while True:
+            began = time.monotonic()
+            version = await aside(partial(self._wait, version, EVERY_S))
+            self._tick(version)
+            await asyncio.sleep(max(0.0, EVERY_S - (time.monotonic() - began)))
+
+    def _tick(self, version: int) -> None:
+        page, now = self.page, time.monotonic()
+        self.draw_bars()
+        rested = now - page.gathered >= max(EVERY_S * 0.9, page.took / _BUSY)
+        due = now - page.gathered >= page.every_s or (page.version != version and not page.share)
+        if rested and due:
+            self.look(version)
+
+    def look(self, version: int | None = None) -> None:
+        """Gather the page that is seen."""
+        self.run_worker(self._gather(self.page, self.source.view.version if version is None else version))
+
+    async def _gather(self, page: Page, version: int) -> None:
+        room = Room(max(20, self.size.width - GUTTER), max(3, self.main.size.height), self.main.first)
+        page.version, page.gathered = version, time.monotonic()
+        await page.flight.run(partial(self._timed, page, room), partial(self._arrived, page))
+
+    def _timed(self, page: Page, room: Room) -> Picture:
+        began = time.monotonic()
+        try:
+            return page.gather(self.source, room)
+        finally:
+            page.took = time.monotonic() - began
+
+    def _arrived(self, page: Page, found: Picture | Exception) -> None:
+        """Show what was gathered, if the page is still the one that is seen."""
+        if isinstance(found, Exception):
+            if not isinstance(found, SpoolError):
+                raise found
+            if page is self.page:
+                self.say(str(found), "alert")
+            return
+        page.picture = found
+        if page is self.page:
+            self.show()
+            self.seen.set()
+
+    def show(self) -> None:
+        """Show the picture of the page that is seen, as it was gathered last."""
+        picture = self.page.picture or Picture("", (Row((Word("reading …", "mute"),)),), count=1)
+        if self.side.display != (picture.side is not None):
+            self.side.display = picture.side is not None
+            self.main.focus()
+        self.main.show(picture)
+        if picture.side is not None:
+            self.side.show(picture.side)
+        self.draw_bars()
+
+    # Where one goes.
+
+    def go(self, page: Page, *, root: bool = False) -> None:
+        """Go to another page; root: without a way back."""
+        self.page.place = self.main.place
+        self.pages = [page] if root else [*self.pages, page]
+        self.main.turn(TOP)
+        self.side.turn(TOP)
+        self.seen.clear()
+        self.show()
+        self.look()
+
+    def back(self) -> None:
+        """Go back to the page before, as it was left."""
+        if len(self.pages) == 1:
+            if self.page.name != "overview":
+                self.go(views.VIEWS["overview"](), root=True)
+            return
+        self.pages.pop()
+        self.main.turn(self.page.place or TOP)
+        self.seen.clear()
+        self.show()
+        self.look()
+
+    def action_view(self, name: str) -> None:
+        """Go to a view by its name."""
+        self.go(views.VIEWS[name](), root=name == "overview")
+
+    # What a person types.
+
+    def ask(self, typing: str, value: str = "", suggester: Suggester | None = None) -> None:
+        """Open the line at the bottom. typing: `/` or `:`."""
+        self.typing = typing
+        prompt = self.query_one(Prompt)
+        prompt.placeholder = "filter" if typing == "/" else "view or action"
+        prompt.suggester = suggester
+        prompt.value = value
+        prompt.display, self.bar("hints").display = True, False
+        prompt.focus()
+        prompt.cursor_position = len(value)
+
+    def on_prompt_left(self) -> None:
+        """Close the line."""
+        self.close_prompt()
+
+    def close_prompt(self) -> None:
+        """Give the room of the line back to the hints."""
+        self.query_one(Prompt).display = False
+        self.bar("hints").display = True
+        self.main.focus()
+        self.draw_bars()
+
+    def on_sheet_wanted(self) -> None:
+        """Load the rows that are to be seen."""
+        self.look()
+
+    def on_resize(self, event: Resize) -> None:
+        """Lay the page out anew."""
+        if self.is_mounted(self.main):
+            self.call_after_refresh(self._laid)
+
+    def _laid(self) -> None:
+        self.draw_bars()
+        self.look()

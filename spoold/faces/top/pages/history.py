@@ -1,0 +1,57 @@
+"""Everything that happened to a task, told in its order.
+
+Law: no sentence is made here; each is that of the client.
+"""
+
+from __future__ import annotations
+
+from spoold.faces.top.figures import moment
+from spoold.faces.top.fit import Cells, Column
+from spoold.faces.top.lines import TASK, Behind, Picture, Word, word
+from spoold.faces.top.pages.page import Page
+from spoold.faces.top.source import Room, Source
+from spoold.protocol.amount import precise
+
+_COLUMNS = (
+    Column("AT", 19, 30),
+    Column("AFTER", 6, 10, right=True),
+    Column("TRY", 3, 4, right=True),
+    Column("WHAT", 20, 300),
+    Column("BY", 8, 30, rank=1),
+)
+
+
+class History(Page):
+    """The story of one task."""
+
+    name = "history"
+    about = "everything that happened to a task"
+    every_s = 10.0
+    share = True
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__()
+        self.id = task_id
+
+    @property
+    def subject(self) -> Behind:
+        """The task itself."""
+        return Behind(TASK, self.id)
+
+    def gather(self, source: Source, room: Room) -> Picture:
+        """Return each chapter as a row."""
+        _, told = source.kept(f"history {self.id}", lambda: source.spool.history(self.id))
+        began = moment(told[0].at) if told else None
+        cells = []
+        for number, chapter in enumerate(told):
+            at = moment(chapter.at)
+            after = at - began if at is not None and began is not None else -1.0
+            words = (
+                word(chapter.at[:19] or "-"),
+                Word("-" if after < 0 else precise(after), "mute"),
+                Word("-" if chapter.attempt is None else str(chapter.attempt)),
+                word(chapter.text, most=300),
+                word(chapter.writer, "mute"),
+            )
+            cells.append(Cells(words, str(number)))
+        return self.tabled(f"history of {self.id}", _COLUMNS, cells, room)

@@ -1,0 +1,255 @@
+"""Lists that the view has in its memory: batches, nodes, the queue by age, reasons, failures.
+
+Law: each list says how many rows it has, and how many of them the filter leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from spoold.faces.top.figures import bar, memory, since, stack
+from spoold.faces.top.filters import words_of
+from spoold.faces.top.fit import Cells, Column
+from spoold.faces.top.lines import (
+    BATCH,
+    NODE,
+    REASON,
+    TASK,
+    TYPE,
+    Behind,
+    Line,
+    Picture,
+    Row,
+    Word,
+    cut,
+    shown,
+    text_of,
+    word,
+    wrap,
+)
+from spoold.faces.top.pages.page import Page, kept
+from spoold.faces.top.pages.tasks import Tasks
+from spoold.faces.top.source import Room, Source
+from spoold.protocol.amount import amount, figure
+
+if TYPE_CHECKING:
+    from spoold.client.view import BatchRow, Card, Reason
+    from spoold.protocol.snapshot import Node
+
+AGE_NAMES = ("<1m", "<5m", "<15m", "<1h", "<4h", "<1d", "≥1d")
+BAR = 10
+BATCHES_COLUMNS = (
+    Column("BATCH", 12, 50),
+    Column("DONE", 10, 10),
+    Column("ENDED", 6, 15, right=True),
+    Column("RUN", 3, 7, rank=1, right=True),
+    Column("FAILED", 6, 7, right=True),
+    Column("AGE", 4, 5, rank=2, right=True),
+    Column("LAST", 4, 5, rank=3, right=True),
+)
+NODES_COLUMNS = (
+    Column("NODE", 14, 40),
+    Column("STATE", 8, 30),
+    Column("SLOTS", 6, 9, right=True),
+    Column("", BAR, BAR),
+    Column("LOAD", 9, 12, rank=1, right=True),
+    Column("MEMORY", 11, 13, rank=2, right=True),
+    Column("AGENTS", 8, 30, rank=4),
+    Column("LABELS", 6, 30, rank=5),
+    Column("HOST", 6, 30, rank=6),
+    Column("RUNS", 10, 120, rank=3),
+)
+FAILED_COLUMNS = (
+    Column("TASK", 16, 50),
+    Column("STATE", 10, 11, rank=2),
+    Column("FOR", 4, 5, right=True),
+    Column("CODE", 12, 24),
+    Column("TRY", 3, 4, rank=1, right=True),
+    Column("TYPE", 8, 24, rank=3),
+    Column("BATCH", 8, 30, rank=4),
+    Column("WORKER", 8, 30, rank=5),
+)
+
+
+class Batches(Page):
+    """All batches, the newest first."""
+
+    name = "batches"
+    about = "the batches, and how far each is"
+
+    def gather(self, source: Source, room: Room) -> Picture:
+        """Return the batches."""
+        now = source.now()
+        return self.tabled("batches", BATCHES_COLUMNS, [batch_cells(row, now) for row in source.view.batches()], room)
+
+
+def ended(row: BatchRow) -> int:
+    """Return how many tasks of a batch have ended."""
+    return sum(row.counts.get(name, 0) for name in ("completed", "failed", "skipped", "rejected"))
+
+
+def batch_cells(row: BatchRow, now: float) -> Cells:
+    """Return a batch as a row."""
+    failed = row.counts.get("failed", 0) + row.counts.get("rejected", 0)
+    words = (
+        word(row.batch),
+        Word(text_of(stack(row.counts, BAR)), "mute"),
+        Word(f"{figure(ended(row))}/{figure(row.total)}"),
+        Word(figure(row.counts.get("claimed", 0)), "state:claimed" if row.counts.get("claimed") else "mute"),
+        Word(figure(failed), "alert" if failed else "mute"),
+        Word(since(row.first, now), "mute"),
+        Word(since(row.last, now), "mute"),
+    )
+    return Cells(words, row.batch, Behind(BATCH, row.batch))
+
+
+class Nodes(Page):
+    """The workers, with what they run."""
+
+    name = "nodes"
+    about = "the nodes: slots, load, memory, what they run"
+
+    def gather(self, source: Source, room: Room) -> Picture:
+        """Return the nodes."""
+        picture = source.view.picture
+        nodes = picture.nodes if picture is not None else ()
+        lines = [(Word("note "), word(f"{node.worker}: {note}", "low")) for node in nodes for note in node.notes]
+        return self.tabled(
+            "nodes", NODES_COLUMNS, [node_cells(node) for node in nodes], room, lines=lines[: room.height // 3]
+        )
+
+
+def node_words(node: Node) -> tuple[Word, ...]:
+    """Return how a node is, for its row: its name, state, slots, a bar of them, load, memory."""
+    used = node.mem_mb - node.mem_available_mb
+    styles = {"dead": "alert", "asleep": "mute", "draining": "low"}
+    shown_state = f"{node.state} since {node.since}" if node.since else node.state
+    slots = Word(f"{node.running}/{node.slots}")
+    load = Word(f"{node.load:.1f}/{node.cpus:g}", "alert" if node.cpus and node.load > 2 * node.cpus else "")
+    full = bool(node.mem_mb) and used / node.mem_mb > 0.9
+    mem = Word(f"{memory(used)}/{memory(node.mem_mb)}", "alert" if full else "")
+    bars = Word(text_of(bar(node.running, node.slots, BAR)), "bar")
+    return (word(node.worker), word(shown_state, styles.get(node.state, "")), slots, bars, load, mem)
+
+
+def node_cells(node: Node) -> Cells:
+    """Return a node as a row."""
+    tasks = [one for one in node.tasks if isinstance(one, dict)]
+    agents = getattr(node, "agents", ())
+    names = agents if isinstance(agents, list | tuple) else ()
+    words = (
+        *node_words(node),
+        word(", ".join(str(one.get("id") if isinstance(one, dict) else one) for one in names) or ""),
+        word(",".join(node.labels), "mute"),
+        word(node.host, "mute"),
+        word(", ".join(str(one.get("id")) for one in tasks), "state:claimed"),
+    )
+    return Cells(words, node.worker, Behind(NODE, node.worker))
+
+
+class Queue(Page):
+    """How many tasks of each type wait for how long."""
+
+    name = "queue"
+    about = "tasks that wait, by type and age"
+
+    def gather(self, source: Source, room: Room) -> Picture:
+        """Return the table of types and ages."""
+        rows = source.view.ages()
+        picture = self.tabled("queue by age", queue_columns(), queue_cells(rows), room)
+        waiting = sum(row.total for row in rows)
+        return replace(picture, note=f"{picture.note}; {amount(waiting, 'task')} waiting or ready")
+
+
+def queue_columns() -> tuple[Column, ...]:
+    """Return the headings of the queue."""
+    ages = tuple(Column(name, 5, 9, right=True) for name in AGE_NAMES)
+    return (Column("TYPE", 10, 40), Column("ALL", 5, 9, right=True), *ages)
+
+
+def queue_cells(rows: Sequence[Any]) -> list[Cells]:
+    """Return the rows of the queue: the types, and how many tasks of each are how old."""
+    found = []
+    for row in rows:
+        counts = [Word(figure(count) if count else "·", "" if count else "mute") for count in row.counts]
+        name = word(row.type or "(unknown)")
+        found.append(Cells((name, Word(figure(row.total), "bold"), *counts), row.type or "-", Behind(TYPE, row.type)))
+    return found
+
+
+class Waiting(Page):
+    """Why tasks wait."""
+
+    name = "waiting"
+    about = "why tasks wait, counted"
+
+    def gather(self, source: Source, room: Room) -> Picture:
+        """Return the reasons."""
+        reasons = source.view.reasons()
+        rows = kept(self.typed, [row for reason in reasons for row in reason_rows(reason, room.width)])
+        return shown("why tasks wait", rows, note=self.counted(len([row for row in rows if row.key]), len(reasons)))
+
+
+def reason_rows(reason: Reason, width: int) -> list[Row]:
+    """Return a reason with its count, in as many lines as it needs."""
+    words = words_of(reason.query) if reason.query is not None else ""
+    behind = Behind(REASON, words) if words else None
+    line = (Word(f"{figure(reason.count):>7}  ", "bold"), word(reason.text))
+    first, *more = wrap(line, width, 9)
+    return [Row(first, reason.text, behind), *(Row(each) for each in more)]
+
+
+class Failed(Page):
+    """What failed last."""
+
+    name = "failed"
+    about = "what failed last, and the codes counted"
+
+    def gather(self, source: Source, room: Room) -> Picture:
+        """Return the failures."""
+        now, cards = source.now(), source.view.failures()
+        codes = codes_lines(source, room.width)
+        return self.tabled("failed", FAILED_COLUMNS, [failed_cells(card, now) for card in cards], room, lines=codes)
+
+
+def codes_lines(source: Source, width: int) -> list[Line]:
+    """Return the codes of what failed in the last minutes, counted; none where nothing did."""
+    recent = source.view.picture.recent if source.view.picture is not None else None
+    if recent is None or not (recent.failed_attempts or recent.rejections):
+        return []
+    counted = {**recent.failed_attempts, **{f"rejected: {why}": n for why, n in recent.rejections.items()}}
+    parts = ", ".join(f"{figure(count)} {code}" for code, count in counted.items())
+    return wrap((Word(f"last {recent.over_s / 60:.0f} min: ", "mute"), word(parts, "alert")), width, 2)[:4]
+
+
+def failed_cells(card: Card, now: float) -> Cells:
+    """Return a task that failed, or a drop that was rejected, as a row."""
+    words = (
+        Word(card.id),
+        Word(card.state, f"state:{card.state}"),
+        Word(since(card.since, now), "mute"),
+        word(card.code, "alert"),
+        Word(str(card.attempt) if card.attempt else ""),
+        word(card.type),
+        word(card.batch),
+        word(card.worker, "mute"),
+    )
+    return Cells(words, f"{card.id} {card.file}", Behind(TASK, card.id))
+
+
+def opened(behind: Behind) -> Page | None:
+    """Return the list of tasks that a type, a node or a reason stands for; None for others."""
+    if behind.kind == TYPE and behind.id:
+        return Tasks(f"type:{behind.id} state:pending,waiting,ready")
+    if behind.kind == NODE:
+        return Tasks(f"worker:{behind.id} state:claimed")
+    if behind.kind == REASON:
+        return Tasks(behind.id)
+    return None
+
+
+def one_line(rows: Sequence[Row], width: int) -> list[Row]:
+    """Return rows that stand for something, each cut to one line."""
+    return [replace(row, line=cut(row.line, width)) for row in rows if row.key]

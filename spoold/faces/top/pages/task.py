@@ -1,0 +1,200 @@
+"""One task: its state and why, its attempts, what it waits for and what waits for it, and what it was submitted as.
+
+Law: whatever cannot be read is a line that says so, and the rest of the page stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import orjson
+
+from spoold.faces.top.figures import money, progress, short
+from spoold.faces.top.fit import Cells, Column, table
+from spoold.faces.top.lines import TASK, Behind, Line, Picture, Row, Word, shown, state, word, wrap
+from spoold.faces.top.pages import dag
+from spoold.faces.top.pages.page import Page, kept
+from spoold.faces.top.source import Room, Source
+from spoold.protocol.amount import precise
+from spoold.protocol.errors import SpoolError
+from spoold.protocol.result import why_ended
+
+if TYPE_CHECKING:
+    from spoold.client.info import TaskInfo
+    from spoold.protocol.result import Result
+
+T = TypeVar("T")
+_NAME = 13
+_FIELDS = ("name", "type", "batch", "priority", "worker", "lane", "reason", "sent_back")
+_TIMES = ("created_at", "admitted_at", "started_at", "completed_at")
+_ATTEMPTS = (
+    Column("TRY", 3, 4, right=True),
+    Column("STATUS", 8, 14),
+    Column("TOOK", 6, 10, right=True),
+    Column("EXIT", 4, 5, rank=3, right=True),
+    Column("TOKENS", 6, 8, rank=4, right=True),
+    Column("COST", 6, 8, rank=5, right=True),
+    Column("WORKER", 8, 30, rank=2),
+    Column("WHY", 10, 300),
+)
+_LINES_OF_TASK = 40
+
+
+class Task(Page):
+    """All that is known of one task."""
+
+    name = "task"
+    about = "a task: state, why, attempts, what it waits for"
+    every_s = 3.0
+    share = True
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__()
+        self.id = task_id
+
+    @property
+    def subject(self) -> Behind:
+        """The task itself."""
+        return Behind(TASK, self.id)
+
+    def gather(self, source: Source, room: Room) -> Picture:
+        """Return the page."""
+        info = _asked(lambda: source.view.info(self.id))
+        if isinstance(info, SpoolError):
+            return shown(f"task {self.id}", _text("", str(info), room.width, "alert"))
+        rows = [
+            *_facts(info, room.width),
+            *_explained(source, self.id, room.width),
+            *_attempts(info, room.width),
+            *_around(source, info, room.width),
+            *_submitted(info, room.width),
+        ]
+        rows = [replace(row, key=row.key or f"line {number}") for number, row in enumerate(kept(self.typed, rows))]
+        return shown(f"task {self.id}", rows, note=f"{len(rows)} lines")
+
+
+def _asked(ask: Callable[[], T]) -> T | SpoolError:
+    try:
+        return ask()
+    except SpoolError as error:
+        return error
+
+
+def _text(name: str, said: object, width: int, style: str = "") -> list[Row]:
+    line: Line = (Word(f"{name:<{_NAME}}", "mute"), word(said, style))
+    return [Row(each) for each in wrap(line, width, _NAME)]
+
+
+def _title(words: str) -> list[Row]:
+    return [Row(()), Row((Word(words.upper(), "bold"),))]
+
+
+def _facts(info: TaskInfo, width: int) -> Iterator[Row]:
+    archived = " (archived)" if info.archived else ""
+    charged = f", {info.failures or 0} failures and {info.crashes or 0} crashes charged"
+    about = f"  attempt {info.attempt}{charged if info.failures or info.crashes else ''}{archived}"
+    yield Row((Word(f"{'state':<{_NAME}}", "mute"), state(info.state), Word(about)))
+    for name in _FIELDS:
+        value = getattr(info, name)
+        if value not in (None, ""):
+            yield from _text(name.replace("_", " "), value, width)
+    times = "  ".join(f"{name[:-3]} {value}" for name in _TIMES if (value := getattr(info, name)))
+    if times:
+        yield from _text("times", times, width)
+    if info.progress is not None:
+        yield from _text("progress", progress(info.progress).text, width)
+    if info.total is not None:
+        total = info.total
+        figures = [
+            f"{total.attempts} attempts",
+            precise(total.duration_s),
+            short(total.tokens_used),
+            money(total.cost_usd),
+        ]
+        units = ["", "", " tokens" if figures[2] else "", ""]
+        said = ", ".join(one + unit for one, unit in zip(figures, units, strict=True) if one)
+        yield from _text("together", said.replace("1 attempts", "1 attempt") if total.attempts == 1 else said, width)
+
+
+def _explained(source: Source, task_id: str, width: int) -> Iterator[Row]:
+    yield from _title("why")
+    answer = _asked(lambda: source.view.explain(task_id))
+    if isinstance(answer, SpoolError):
+        yield from _text("", answer, width, "alert")
+        return
+    yield from (Row(line) for line in wrap((word(answer.verdict),), width))
+    if answer.last_line:
+        yield from _text("last line", answer.last_line, width)
+    for reason in answer.reasons:
+        if reason.reason != answer.verdict:
+            yield from _text(reason.gate, reason.reason, width)
+        if reason.change:
+            yield from _text("fix" if reason.reason == answer.verdict else "", reason.change, width, "mute")
+
+
+def _attempts(info: TaskInfo, width: int) -> Iterator[Row]:
+    if not info.attempts:
+        return
+    yield from _title(f"attempts {len(info.attempts)}")
+    laid = table(_ATTEMPTS, [_attempt(result) for result in info.attempts], width)
+    yield Row(laid.head)
+    for row, result in zip(laid.rows, info.attempts, strict=True):
+        yield row
+        why = why_ended(result)
+        if why and laid.rows and why not in "".join(each.text for each in row.line):
+            yield from (Row(line) for line in wrap((Word("     "), word(why, "mute")), width, 5))
+
+
+def _attempt(result: Result) -> Cells:
+    good = str(result.status) == "success"
+    words = (
+        Word(str(result.attempt)),
+        word(result.status, "ok" if good else "alert"),
+        Word(f"{'~' if result.estimated else ''}{precise(result.duration_s)}"),
+        Word("-" if result.exit_code is None else str(result.exit_code)),
+        Word(short(result.tokens_used)),
+        Word(money(result.cost_usd)),
+        word(result.worker_id, "mute"),
+        word(why_ended(result), most=300),
+    )
+    return Cells(words)
+
+
+def _around(source: Source, info: TaskInfo, width: int) -> Iterator[Row]:
+    """Yield what the task waits for, and what waits for it: of a batch with all between them."""
+    if info.batch:
+        scene = _asked(lambda: source.view.scene(info.batch or ""))
+        if isinstance(scene, SpoolError):
+            yield from _text("", scene, width, "alert")
+            return
+        for title, lines in dag.around(scene, info.id):
+            yield from _title(title)
+            yield from lines
+        return
+    needs = [(bond, one) for bond in dag.BONDS for one in _listed(info.task.get(bond))]
+    if needs:
+        yield from _title(f"needs {len(needs)}")
+    for bond, one in needs:
+        card = source.view.card(one)
+        where = state(card.state) if card is not None else Word("? not seen", "state:unknown")
+        behind = Behind(TASK, one) if card is not None else None
+        yield Row((where, Word("  "), word(one), Word(f"  {bond}", "mute")), f"need {one}", behind)
+
+
+def _listed(value: Any) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def _submitted(info: TaskInfo, width: int) -> Iterator[Row]:
+    if not info.task:
+        return
+    text = orjson.dumps(info.task, option=orjson.OPT_INDENT_2).decode()
+    lines = text.split("\n")
+    title = f"as submitted, {min(len(lines), _LINES_OF_TASK)} of {len(lines)} lines"
+    yield from _title(title if len(lines) > _LINES_OF_TASK else "as submitted")
+    for each in lines[:_LINES_OF_TASK]:
+        indent = len(each) - len(each.lstrip())
+        yield from (Row(line) for line in wrap((Word(" " * indent), word(each.lstrip())), width, indent + 2))
+    yield from _text("file", info.path, width)

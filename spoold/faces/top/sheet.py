@@ -1,0 +1,250 @@
+"""The widgets that draw lines: a bar, and a sheet of rows with a cursor.
+
+Law: only lines that differ from what is on the screen are drawn again, since each byte may cross a slow line. What is
+drawn has passed `spoold.faces.top.lines.word`: no markup is read, and nothing is taken for an escape sequence.
+
+Touches: the terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from spoold.faces.top import colours
+from spoold.faces.top.lines import Behind, Line, Picture, Row, Word, cut
+
+# The first column of a sheet: a row that is marked, and the one under the cursor, also without colours.
+MARK, HERE = "*", "›"
+GUTTER = 1
+
+
+class Place(NamedTuple):
+    """Where the cursor of a sheet is. first: the row at the top; at: that of the cursor; key: its key."""
+
+    first: int
+    at: int
+    key: str
+    marks: dict[str, Behind | None]
+
+
+TOP = Place(0, 0, "", {})
+
+
+class Drawn(Widget):
+    """Lines of words, drawn where they changed."""
+
+    DEFAULT_CSS = "Drawn { height: 1; width: 1fr; }"
+
+    def __init__(self, **more: str) -> None:
+        super().__init__(**more)  # type: ignore[arg-type]
+        self._strips: list[Strip] = []
+        self._said: Sequence[Line] = ()
+
+    def say(self, *lines: Line) -> None:
+        """Draw these lines."""
+        self._said = lines
+        self.draw()
+
+    def draw(self) -> None:
+        """Draw what has changed."""
+        strips = self.strips(self.size.width, self.size.height)
+        before, self._strips = self._strips, strips
+        if len(before) != len(strips):
+            self.refresh()
+            return
+        changed = [y for y, (old, new) in enumerate(zip(before, strips, strict=True)) if old != new]
+        if changed:
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
+
+    def strips(self, width: int, height: int) -> list[Strip]:
+        """Return all lines, as they are to be seen."""
+        return [self.strip(cut(line, width), width) for line in list(self._said)[:height]]
+
+    def strip(self, line: Line, width: int, more: Style | None = None) -> Strip:
+        """Return a line as textual takes it, as wide as the widget."""
+        theme = self.app.theme
+        styles = [colours.style(theme, each.style) for each in line]
+        pairs = zip(line, styles, strict=True)
+        segments = [Segment(each.text, own + more if more else own) for each, own in pairs if each.text]
+        blank = colours.style(theme, "")
+        return Strip(segments).adjust_cell_length(width, blank + more if more else blank)
+
+    def render_line(self, y: int) -> Strip:
+        """Return a line of the screen."""
+        if y < len(self._strips):
+            return self._strips[y]
+        return Strip.blank(self.size.width, colours.style(self.app.theme, ""))
+
+    def on_resize(self) -> None:
+        """Lay everything out anew."""
+        self._strips = []
+        self.draw()
+
+    def repaint(self) -> None:
+        """Draw everything in new colours."""
+        self._strips = []
+        self.draw()
+
+
+class Bar(Drawn):
+    """A bar of the whole width, in one style."""
+
+    def __init__(self, name: str, style: str = "") -> None:
+        super().__init__(id=name)
+        self._style = style
+
+    def strips(self, width: int, height: int) -> list[Strip]:
+        """Return the line with its style to the end of the bar."""
+        lines = [cut(line, width) for line in list(self._said)[:height]]
+        if not self._style:
+            return [self.strip(line, width) for line in lines]
+        more = colours.style(self.app.theme, self._style)
+        return [self.strip(line, width, Style(bgcolor=more.bgcolor, bold=True)) for line in lines]
+
+
+class Sheet(Drawn, can_focus=True):
+    """The rows of a picture, with a cursor. It asks for rows that it has not, and keeps the cursor on its row."""
+
+    DEFAULT_CSS = "Sheet { height: 1fr; width: 1fr; }"
+
+    class Wanted(Message):
+        """Other rows are to be seen."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(id=name)
+        self.picture = Picture("", ())
+        self.first = 0
+        self.at = 0
+        self.marks: dict[str, Behind | None] = {}
+        self._key = ""
+
+    @property
+    def place(self) -> Place:
+        """Where the cursor is, and what is marked, for a page that comes back."""
+        return Place(self.first, self.at, self._key, self.marks)
+
+    def turn(self, place: Place) -> None:
+        """Go to where another page was left."""
+        self.first, self.at, self._key = place.first, place.at, place.key
+        self.marks = dict(place.marks)
+
+    def show(self, picture: Picture) -> None:
+        """Show a picture, with the cursor on the row where it was."""
+        self.picture = picture
+        if picture.at is not None:
+            self.at = picture.at
+            self._key = ""
+        elif picture.end:
+            self.at = max(0, picture.count - 1)
+        elif self._key:
+            found = next((number for number, row in enumerate(picture.rows) if row.key == self._key), None)
+            if found is not None:
+                moved = picture.begin + found - self.at
+                self.at += moved
+                self.first += moved if self.first else 0
+        self._settle()
+        if not self._key and not picture.end:
+            self._to_row(1)
+        self.draw()
+
+    @property
+    def lines(self) -> int:
+        """How many rows have room."""
+        return max(1, self.size.height - len(self.picture.head))
+
+    def row(self) -> Row | None:
+        """Return the row under the cursor; None where it is not there yet."""
+        place = self.at - self.picture.begin
+        return self.picture.rows[place] if 0 <= place < len(self.picture.rows) else None
+
+    def move(self, by: int) -> None:
+        """Move the cursor; past the rows that are there, more are asked for."""
+        before = self.at
+        self.at += by
+        self._settle()
+        self._to_row(1 if by > 0 else -1)
+        if self.at == before and by:
+            # Text without rows to stand on is scrolled.
+            self.first = max(0, min(self.first + by, self.picture.count - self.lines))
+        self._moved()
+
+    def go(self, at: int) -> None:
+        """Put the cursor on a row, by its number; a negative one counts from the end."""
+        self.at = at if at >= 0 else self.picture.count + at
+        self._settle()
+        self._to_row(1 if at >= 0 else -1)
+        self._moved()
+
+    def mark(self) -> None:
+        """Mark the row under the cursor, or take its mark away."""
+        row = self.row()
+        if row is not None and row.key:
+            if row.key in self.marks:
+                del self.marks[row.key]
+            else:
+                self.marks[row.key] = row.behind
+            self.draw()
+
+    def _moved(self) -> None:
+        row = self.row()
+        self._key = row.key if row is not None else ""
+        begin, end = self.picture.begin, self.picture.begin + len(self.picture.rows)
+        if self.first < begin or min(self.first + self.lines, self.picture.count) > end:
+            self.post_message(self.Wanted())
+        self.draw()
+
+    def _settle(self) -> None:
+        """Keep the cursor among the rows, and on the screen."""
+        self.at = max(0, min(self.at, self.picture.count - 1))
+        if self.at < self.first:
+            self.first = self.at
+        elif self.at >= self.first + self.lines:
+            self.first = self.at - self.lines + 1
+        self.first = max(0, min(self.first, self.picture.count - self.lines))
+
+    def _to_row(self, step: int) -> None:
+        """Move the cursor off text that is no row: on to the next row, or else back to the last."""
+        for way in (step, -step):
+            at = self.at
+            while 0 <= (place := at - self.picture.begin) < len(self.picture.rows):
+                if self.picture.rows[place].key:
+                    self.at, self._key = at, self.picture.rows[place].key
+                    self._settle()
+                    return
+                at += way
+
+    def strips(self, width: int, height: int) -> list[Strip]:
+        """Return the head, then the rows from the first that is seen."""
+        laid = [self.strip((Word(" "), *cut(line, width - GUTTER)), width) for line in self.picture.head[:height]]
+        for number in range(self.first, self.first + height - len(laid)):
+            place = number - self.picture.begin
+            if number >= self.picture.count:
+                laid.append(self.strip((), width))
+            elif not 0 <= place < len(self.picture.rows):
+                laid.append(self.strip((Word("…", "mute"),), width))
+            else:
+                laid.append(self._row_strip(number, self.picture.rows[place], width))
+        return laid
+
+    def _row_strip(self, number: int, row: Row, width: int) -> Strip:
+        on = number == self.at and bool(row.key)
+        marked = bool(row.key) and row.key in self.marks
+        sign = MARK if marked else HERE if on and self.has_focus else " "
+        more = colours.cursor(self.app.theme, focused=self.has_focus) if on else None
+        return self.strip((Word(sign, "alert" if marked else ""), *cut(row.line, width - GUTTER)), width, more)
+
+    def on_focus(self) -> None:
+        """Show that the keys go here."""
+        self.draw()
+
+    def on_blur(self) -> None:
+        """Show that the keys go elsewhere."""
+        self.draw()
