@@ -16,6 +16,7 @@ from spoold.protocol.result import Error, Result, Total
 from spoold.protocol.snapshot import Alert, Durations, Leadership, Node, Recent, Snapshot, TaskCounts, WorkerCounts
 from spoold.rules.answers.case import Explanation
 from spoold.rules.answers.case import Reason as Because
+from spoold.rules.answers.story import Chapter
 
 NOW = 1_800_000_000.0
 AT = "2027-01-15T08:00:00Z"
@@ -131,7 +132,7 @@ class PretendedView:
             (query.workers, card.worker),
             (query.codes, card.code),
         )
-        text = " ".join((card.id, card.type, card.batch, card.worker, card.code)).casefold()
+        text = f"{card.id} {card.type} {card.batch} {card.worker} {card.code}".casefold()
         return all(not values or value in values for values, value in wanted) and query.text.casefold() in text
 
     def keys(self, query: Query) -> list[str]:
@@ -149,6 +150,7 @@ class PretendedView:
                 card.type,
                 card.worker,
                 NOW - 300,
+                34.0,
                 progress=self.progress if self.progress is not None else {"message": "reading files", "step": "3/9"},
                 tokens=12_345.0,
                 cost_usd=0.42,
@@ -175,9 +177,12 @@ class PretendedView:
     def reasons(self) -> list[Reason]:
         return [
             Reason(
-                "limit gpu is at its max: 2 of 2 units are in use.", 6, Query(states=("waiting",), types=("build",))
+                "limit gpu is at its max: 2 of 2 units are in use.",
+                6,
+                "limit",
+                Query(states=("waiting",), types=("build",)),
             ),
-            Reason("the type deploy is paused by ops@desk: maintenance.", 2, None),
+            Reason("the type deploy is paused by ops@desk: maintenance.", 2, "pause", None),
         ]
 
     def failures(self, most: int = 50) -> list[Card]:
@@ -224,11 +229,19 @@ class PretendedView:
         begin = max(0, len(data) + offset) if offset < 0 else min(offset, len(data))
         piece = data[begin : begin + most]
         ended = self._known(task_id).state != "claimed"
-        return LogPart(attempt or 1, begin, begin + len(piece), piece, len(data), ended)
+        return LogPart(attempt or 1, "node-1", begin, begin + len(piece), len(data), piece, ended)
 
     def logs(self, task_id: str) -> list[int]:
         self._reach()
         return [1] if task_id in self.logged else []
+
+    def history(self, task_id: str) -> list[Chapter]:
+        self._reach()
+        self._known(task_id)
+        return [
+            Chapter("2027-01-15T07:50:00Z", "node-1", "ADMITTED", None, "admitted"),
+            Chapter("2027-01-15T07:50:02Z", "node-2", "STARTED", 1, "started on node-2"),
+        ]
 
     def scene(self, batch: str) -> Scene:
         self._reach()

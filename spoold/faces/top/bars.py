@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from spoold.faces.top.figures import age
 from spoold.faces.top.lines import Line, Word, clip, cut, width_of, word, wrap
 from spoold.pictures.palette import GLYPHS
-from spoold.protocol.amount import figure
+from spoold.protocol.amount import amount, figure
 
 if TYPE_CHECKING:
     from spoold.client.view import View
+    from spoold.protocol.snapshot import Snapshot
 
 _FIRST = ("claimed", "ready", "waiting", "pending", "failed", "rejected", "completed", "skipped")
 _NAMES = {"claimed": "running"}
@@ -29,25 +30,15 @@ def pool(view: View, now: float, width: int) -> Line:
     if picture is None:
         return (Word(" reading the spool …" if not view.problem else " nothing is read yet", "mute"),)
     counts = picture.tasks.model_dump()
-    words: list[Word] = [word(f" {picture.spool_id}", "bold")]
+    words: list[Word] = [word(f" {picture.spool_id}", "bold"), *_stops(picture)]
     for name in _FIRST:
         if counts.get(name):
-            words += [
-                Word("  "),
-                Word(f"{GLYPHS[name]} {figure(counts[name])} {_NAMES.get(name, name)}", f"state:{name}"),
-            ]
+            said = f"{GLYPHS[name]} {figure(counts[name])} {_NAMES.get(name, name)}"
+            words += [Word("  "), Word(said, f"state:{name}")]
     if not any(counts.get(name) for name in _FIRST):
         words.append(Word("  no tasks", "mute"))
     if not view.complete:
         words.append(Word(" so far", "low"))
-    if picture.halted:
-        words.append(Word("  HALTED", "alert"))
-    elif picture.paused:
-        names = ", ".join("everything" if one == "+all" else one for one in picture.paused)
-        words.append(word(f"  paused: {names}", "alert"))
-    alerts = len(picture.alerts) + len(picture.warnings)
-    if alerts:
-        words.append(Word(f"  ! {alerts}", "alert"))
     leader = f"led by {picture.master.leader}" if picture.master.leader else "no leader"
     old = now - view.as_of
     if view.as_of and old >= OLD_S and not view.problem:
@@ -55,6 +46,21 @@ def pool(view: View, now: float, width: int) -> Line:
     line = cut(tuple(words), width)
     room = width - width_of(line) - 3
     return (*line, Word(f"  {clip(leader, room):>{room}}", "mute")) if room >= min(12, len(leader)) else line
+
+
+def _stops(picture: Snapshot) -> list[Word]:
+    """Return what stops the pool, and how much is wrong."""
+    words = []
+    if picture.halted:
+        words.append(Word("  HALTED", "alert"))
+    elif "+all" in picture.paused:
+        words.append(Word("  PAUSED", "alert"))
+    elif picture.paused:
+        words.append(Word(f"  {amount(len(picture.paused), 'type')} paused", "low"))
+    alerts = len(picture.alerts) + len(picture.warnings)
+    if alerts:
+        words.append(Word(f"  {amount(alerts, 'alert')}", "alert"))
+    return words
 
 
 def problem(view: View, now: float, width: int) -> list[Line]:

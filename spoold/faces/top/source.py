@@ -1,21 +1,27 @@
-"""What pages ask: the view of the spool, for what it does not offer the client, and the time.
+"""What pages ask: the view of the spool, the client for actions, and the time.
 
 Law: a page asks nothing else, and asks it in a thread. Nothing here writes to the spool but `spoold.faces.top.acts`.
+
+Touches: threads.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from spoold.protocol.errors import SpoolError, Unavailable
 
 if TYPE_CHECKING:
     from spoold.client.spool_client import SpoolClient
     from spoold.client.view import View
 
 T = TypeVar("T")
-# What the view does not offer is asked again after so many seconds at the earliest.
-AGAIN_S = 5.0
+KEPT = 100
+# So long (s) is waited for an answer before the page is shown without it.
+SOON_S = 0.3
 
 
 @dataclass
@@ -29,16 +35,44 @@ class Source:
 
     def __post_init__(self) -> None:
         self._kept: dict[str, tuple[float, Any]] = {}
+        self._busy: set[str] = set()
 
-    def kept(self, name: str, ask: Callable[[], T], *, for_s: float = AGAIN_S) -> T:
-        """Return what was asked under this name at most so long ago, or ask. Errors: those of `ask`."""
-        at, value = self._kept.get(name, (-1.0, None))
-        if not at <= self.now() < at + for_s or at < 0:
-            value = ask()
-            self._kept[name] = (self.now(), value)
-            if len(self._kept) > 200:
-                del self._kept[next(iter(self._kept))]
+    def soon(self, name: str, ask: Callable[[], T], *, for_s: float) -> T | SpoolError | None:
+        """Return what was asked under this name at most so long ago, or what was known before; None where it is still
+        being read: of a large spool that may take minutes, and nobody is to wait for it.
+        """
+        at, value = self._kept.get(name, (float("-inf"), None))
+        if self.now() - at >= for_s and name not in self._busy:
+            self._busy.add(name)
+            thread = threading.Thread(target=self._ask, args=(name, ask), name="spool-top", daemon=True)
+            thread.start()
+            thread.join(SOON_S)
+            value = self._kept.get(name, (0.0, value))[1]
         return value  # type: ignore[no-any-return]
+
+    def _ask(self, name: str, ask: Callable[[], Any]) -> None:
+        try:
+            found = ask()
+        except SpoolError as error:
+            found = error
+        finally:
+            self._busy.discard(name)
+        self._kept[name] = (self.now(), found)
+        while len(self._kept) > KEPT:
+            del self._kept[next(iter(self._kept))]
+
+    def last(self, name: str, ask: Callable[[], T]) -> T:
+        """Return what `ask` returns, or while the share does not answer what it returned last. Errors: Unavailable
+        where it has never returned anything.
+        """
+        try:
+            value = ask()
+        except Unavailable:
+            if name not in self._kept:
+                raise
+            return self._kept[name][1]  # type: ignore[no-any-return]
+        self._kept[name] = (self.now(), value)
+        return value
 
 
 @dataclass(frozen=True, slots=True)

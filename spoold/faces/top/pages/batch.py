@@ -1,23 +1,31 @@
-"""One batch: how far it is, why its tasks failed, and who waits for whom.
+"""One batch: how far it is, why its tasks failed, what it took, and who waits for whom.
 
-Law: the counts are those of the view; the rest is read from the share, and a line says so where that fails.
+Law: counts and states are those of the view, of now. What waits for what is read from the share, at most once a
+minute.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from spoold.faces.top.figures import counts_line, money, short, stack
+from spoold.faces.top.figures import counts_line, money, short, since, stack
 from spoold.faces.top.lines import BATCH, Behind, Line, Picture, Row, Word, shown, word, wrap
 from spoold.faces.top.pages import dag
+from spoold.faces.top.pages.lists import ended
 from spoold.faces.top.pages.page import Page, kept
+from spoold.faces.top.pages.task import scene_of, state_of
 from spoold.faces.top.source import Room, Source
-from spoold.protocol.amount import amount, figure, length, precise, some
+from spoold.protocol.amount import amount, figure, precise
 from spoold.protocol.errors import SpoolError
 
 if TYPE_CHECKING:
-    from spoold.client.batches import Progress
+    from spoold.pictures.scene import Scene
+
+_CAUSES = 8
+_BAR_MOST = 100
 
 
 class OneBatch(Page):
@@ -26,7 +34,6 @@ class OneBatch(Page):
     name = "batch"
     about = "a batch: progress, causes, graph as text"
     every_s = 5.0
-    share = True
 
     def __init__(self, batch: str) -> None:
         super().__init__()
@@ -39,45 +46,46 @@ class OneBatch(Page):
 
     def gather(self, source: Source, room: Room) -> Picture:
         """Return the page."""
-        counts = next((row.counts for row in source.view.batches() if row.batch == self.batch), {})
-        rows = [Row(counts_line(counts)), Row(stack(counts, min(room.width, 100)))]
-        try:
-            rows += _progress(_look(source, self.batch), room.width)
-            tasks, there = dag.whole(source.view.scene(self.batch))
-        except SpoolError as error:
-            rows += [Row(line) for line in wrap((word(error, "alert"),), room.width)]
-            tasks, there = [], 0
-        shown_tasks = kept(self.typed, tasks)
-        if there:
-            seen = f"{figure(len(shown_tasks))} of {figure(there)}" if len(shown_tasks) != there else figure(there)
-            rows += [Row(()), Row((Word(f"TASKS {seen}, each below what it waits for", "bold"),)), *shown_tasks]
+        row = next((row for row in source.view.batches() if row.batch == self.batch), None)
+        rows: list[Row] = []
+        if row is not None:
+            now = source.now()
+            share = f"{100 * ended(row) // max(1, row.total)} %"
+            done = f"{figure(ended(row))} of {amount(row.total, 'task')} ended, {share}"
+            ages = f"  first admitted {since(row.first, now)} ago, last {since(row.last, now)} ago"
+            rows += [Row((Word(done, "bold"), Word(ages, "mute"))), Row(counts_line(row.counts))]
+            rows.append(Row(stack(row.counts, min(room.width, _BAR_MOST))))
+        rows += self._of_scene(source, room.width)
         rows = [replace(row, key=row.key or f"line {number}") for number, row in enumerate(rows)]
-        return shown(f"batch {word(self.batch).text}", rows, note=f"{figure(sum(counts.values()))} tasks")
+        return shown(
+            f"batch {word(self.batch).text}", rows, note=amount(row.total, "task") if row is not None else ""
+        )
+
+    def _of_scene(self, source: Source, width: int) -> list[Row]:
+        scene = scene_of(source, self.batch)
+        if scene is None:
+            return [Row((Word("what waits for what is being read …", "mute"),))]
+        if isinstance(scene, SpoolError):
+            return [Row(line) for line in wrap((word(scene, "alert"),), width)]
+        tasks, there = dag.whole(scene, partial(state_of, source))
+        seen = kept(self.typed, tasks)
+        count = figure(there) if len(seen) == there else f"{figure(len(seen))} of {figure(there)}"
+        title = Row((Word(f"TASKS {count}, each below what it waits for", "bold"),))
+        return [*_spent(scene, width), Row(()), title, *seen]
 
 
-def _look(source: Source, batch: str) -> Progress:
-    from spoold.client.batches import Batch
-
-    def look() -> Progress:
-        with source.spool.reaching():
-            return Batch(source.spool.store, batch).look()
-
-    return source.kept(f"batch {batch}", look)
-
-
-def _progress(progress: Progress, width: int) -> list[Row]:
+def _spent(scene: Scene, width: int) -> list[Row]:
+    """Return what its tasks took, and why they failed, the most frequent cause first."""
     lines: list[Line] = []
-    if progress.ended < progress.total:
-        left = progress.eta_s
-        to_go = f"about {length(left)} to go" if left is not None else f"time to go unknown, {progress.eta_unknown}"
-        lines.append((word(to_go),))
-    if progress.spent is not None:
-        spent = progress.spent
+    if scene.spent is not None:
+        spent = scene.spent
         parts = [amount(spent.attempts, "attempt"), precise(spent.duration_s), money(spent.cost_usd)]
         tokens = f"{short(spent.tokens_used)} tokens" if spent.tokens_used else ""
         lines.append((Word(f"ended tasks took {', '.join(filter(None, [*parts, tokens]))}", "mute"),))
-    for cause in progress.causes:
-        why = f"{cause.code}: {cause.message}" if cause.message else cause.code
-        names = some(list(cause.ids)) + (f" of {figure(cause.count)}" if cause.count > len(cause.ids) else "")
-        lines.append((Word(f"{figure(cause.count)} failed  ", "alert"), word(why), word(f"  ({names})", "mute")))
+    causes = Counter(task.cause for task in scene.inside if task.cause is not None)
+    for (code, message), count in causes.most_common(_CAUSES):
+        why = f"{code}: {message}" if message else code
+        lines.append((Word(f"{figure(count)} failed  ", "alert"), word(why)))
+    if len(causes) > _CAUSES:
+        lines.append((Word(f"and {amount(len(causes) - _CAUSES, 'other cause')}", "mute"),))
     return [Row(each) for line in lines for each in wrap(line, width, 2)]

@@ -5,7 +5,8 @@ Law: pure. A task that stands elsewhere on the page is not unfolded again, and w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spoold.faces.top.lines import TASK, Behind, Row, Word, state, word
@@ -19,11 +20,13 @@ BONDS = tuple(bond.value for bond in Bond)
 MOST_AROUND, MOST_OF_BATCH = 30, 2000
 _DEEP = 12
 Links = Mapping[str, Sequence[tuple[str, Bond]]]
+# The state of a task now: the scene may be older.
+StateOf = Callable[[str, str], str]
 
 
-def around(scene: Scene, task_id: str) -> Iterator[tuple[str, list[Row]]]:
+def around(scene: Scene, task_id: str, now_of: StateOf) -> Iterator[tuple[str, list[Row]]]:
     """Yield what the task waits for, and what waits for it, each with a title; nothing where there is none."""
-    tasks = {task.key: task for task in scene.tasks}
+    tasks = _now(scene, now_of)
     start = next((task for task in scene.tasks if task.id == task_id), None)
     if start is None:
         return
@@ -34,19 +37,24 @@ def around(scene: Scene, task_id: str) -> Iterator[tuple[str, list[Row]]]:
             yield f"{name} {count}", rows
 
 
-def whole(scene: Scene) -> tuple[list[Row], int]:
+def whole(scene: Scene, now_of: StateOf) -> tuple[list[Row], int]:
     """Return the tasks of a scene, each below one that it waits for, and how many there are."""
-    tasks, links = {task.key: task for task in scene.tasks}, _dependants(scene)
+    tasks, links = _now(scene, now_of), _dependants(scene)
     needs = _needs(scene)
     rows: list[Row] = []
     seen: set[str] = set()
-    for task in scene.tasks:
+    for task in tasks.values():
         if task.key not in seen and not any(key in tasks for key, _ in needs.get(task.key, ())):
             seen.add(task.key)
             rows.append(_row(task, "", None, "dag"))
             rows += _below(tasks, links, task.key, "", seen, "dag")
-    rows += [_row(task, "", None, "dag") for task in scene.tasks if task.key not in seen]
+    rows += [_row(task, "", None, "dag") for task in tasks.values() if task.key not in seen]
     return rows[:MOST_OF_BATCH], len(rows)
+
+
+def _now(scene: Scene, now_of: StateOf) -> dict[str, Task]:
+    """Return the tasks by their keys, in the states that they are in now."""
+    return {task.key: replace(task, state=now_of(task.id, task.state)) for task in scene.tasks}
 
 
 def _needs(scene: Scene) -> Links:

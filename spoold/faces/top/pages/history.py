@@ -40,7 +40,7 @@ class History(Page):
 
     def gather(self, source: Source, room: Room) -> Picture:
         """Return each chapter as a row."""
-        _, told = source.kept(f"history {self.id}", lambda: source.spool.history(self.id))
+        told = source.view.history(self.id)
         began = moment(told[0].at) if told else None
         cells = []
         for number, chapter in enumerate(told):

@@ -187,7 +187,7 @@ class Waiting(Page):
 
     def gather(self, source: Source, room: Room) -> Picture:
         """Return the reasons."""
-        reasons = source.view.reasons()
+        reasons = source.last("reasons", source.view.reasons)
         rows = kept(self.typed, [row for reason in reasons for row in reason_rows(reason, room.width)])
         return shown("why tasks wait", rows, note=self.counted(len([row for row in rows if row.key]), len(reasons)))
 

@@ -41,7 +41,7 @@ class Asks(Page):
 
     def gather(self, source: Source, room: Room) -> Picture:
         """Return the questions."""
-        cells = [ask_cells(one, source.now()) for one in source.view.questions()]
+        cells = [ask_cells(one, source.now()) for one in source.last("questions", source.view.questions)]
         return self.tabled("questions", ASKS_COLUMNS, cells, room)
 
 

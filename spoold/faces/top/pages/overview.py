@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from spoold.faces.top.fit import Cells, Column, table
 from spoold.faces.top.lines import Line, Picture, Row, Word, cut, shown, word
@@ -15,6 +16,11 @@ from spoold.faces.top.pages import lists, notices, running
 from spoold.faces.top.pages.page import Page
 from spoold.faces.top.source import Room, Source
 from spoold.protocol.amount import figure
+from spoold.protocol.errors import Unavailable
+
+if TYPE_CHECKING:
+    from spoold.client.questions import Question
+    from spoold.client.view import Reason
 
 # From so many columns on there are two.
 TWO_FROM = 140
@@ -85,7 +91,7 @@ def _sections(source: Source, width: int) -> tuple[list[Section], list[Section]]
     told = "" if counts is None or not counts.dead else f", {counts.dead} dead"
     ages, runs, failed, batches = view.ages(), view.running(), view.failures(), view.batches()
     alerts = [row for row in notices.alert_rows(source, max(width, 400)) if row.key]
-    reasons = view.reasons()
+    reasons, questions = _told(source)
     first = [
         Section("nodes", lists.NODES_COLUMNS, [lists.node_cells(node) for node in nodes], said=told),
         Section("queue", lists.queue_columns(), lists.queue_cells(ages)),
@@ -96,7 +102,7 @@ def _sections(source: Source, width: int) -> tuple[list[Section], list[Section]]
     rows = [row for one in reasons for row in lists.reason_rows(one, 10_000)]
     second = [
         Section("alerts", lines=alerts),
-        Section("asks", notices.ASKS_COLUMNS, [notices.ask_cells(one, now) for one in view.questions()]),
+        Section("asks", notices.ASKS_COLUMNS, [notices.ask_cells(one, now) for one in questions]),
         Section("running", running.COLUMNS, [running.cells(run, now) for run in runs]),
         Section(
             "failed",
@@ -108,6 +114,15 @@ def _sections(source: Source, width: int) -> tuple[list[Section], list[Section]]
         Section("waiting", lines=rows),
     ]
     return first, second
+
+
+def _told(source: Source) -> tuple[Sequence[Reason], Sequence[Question]]:
+    """Return why tasks wait, and what people are asked, which is read from the share; what was last known of it."""
+    try:
+        reasons = source.last("reasons", source.view.reasons)
+        return reasons, source.last("questions", source.view.questions)
+    except Unavailable:
+        return (), ()
 
 
 def _fit(sections: Sequence[Section], width: int, height: int) -> list[Row]:

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 COLUMNS = (
     Column("TASK", 16, 50),
     Column("FOR", 4, 5, right=True),
-    Column("TRY", 3, 4, rank=2, right=True),
+    Column("TRY", 3, 4, rank=5, right=True),
     Column("TYPE", 8, 20, rank=3),
-    Column("WORKER", 8, 30, rank=5),
+    Column("WORKER", 8, 30, rank=6),
     Column("TOKENS", 6, 8, rank=4, right=True),
     Column("COST", 6, 8, rank=4, right=True),
-    Column("PROGRESS", 10, 200, rank=1),
+    Column("SILENT", 6, 6, rank=2, right=True),
+    Column("PROGRESS", 20, 200, rank=1),
 )
 
 
@@ -50,6 +51,7 @@ def cells(run: Run, now: float) -> Cells:
         word(run.worker, "mute"),
         Word(short(run.tokens)),
         Word(money(run.cost_usd)),
+        Word("" if run.quiet_s is None else age(run.quiet_s), "mute"),
         _progress(run),
     )
     return Cells(words, run.id, Behind(TASK, run.id))
@@ -61,5 +63,5 @@ def _progress(run: Run) -> Word:
         notes.append("(waits, slot lent)")
     if run.frozen_s:
         notes.append(f"(was frozen for {age(run.frozen_s)})")
-    said = progress(run.progress) if run.progress is not None else word(run.message)
+    said = progress(run.progress)
     return Word(" ".join(filter(None, [*notes, said.text])))

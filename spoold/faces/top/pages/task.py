@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
@@ -23,6 +24,7 @@ from spoold.protocol.result import why_ended
 
 if TYPE_CHECKING:
     from spoold.client.info import TaskInfo
+    from spoold.pictures.scene import Scene
     from spoold.protocol.result import Result
 
 T = TypeVar("T")
@@ -40,6 +42,8 @@ _ATTEMPTS = (
     Column("WHY", 10, 300),
 )
 _LINES_OF_TASK = 40
+# What waits for what seldom changes, and to read it costs a walk over the whole spool. States are those of now.
+SCENE_S = 60.0
 
 
 class Task(Page):
@@ -165,11 +169,15 @@ def _attempt(result: Result) -> Cells:
 def _around(source: Source, info: TaskInfo, width: int) -> Iterator[Row]:
     """Yield what the task waits for, and what waits for it: of a batch with all between them."""
     if info.batch:
-        scene = _asked(lambda: source.view.scene(info.batch or ""))
+        scene = scene_of(source, info.batch)
+        if scene is None:
+            yield Row(())
+            yield Row((Word("what it needs, and what needs it, is being read …", "mute"),))
+            return
         if isinstance(scene, SpoolError):
             yield from _text("", scene, width, "alert")
             return
-        for title, lines in dag.around(scene, info.id):
+        for title, lines in dag.around(scene, info.id, partial(state_of, source)):
             yield from _title(title)
             yield from lines
         return
@@ -181,6 +189,17 @@ def _around(source: Source, info: TaskInfo, width: int) -> Iterator[Row]:
         where = state(card.state) if card is not None else Word("? not seen", "state:unknown")
         behind = Behind(TASK, one) if card is not None else None
         yield Row((where, Word("  "), word(one), Word(f"  {bond}", "mute")), f"need {one}", behind)
+
+
+def scene_of(source: Source, batch: str) -> Scene | SpoolError | None:
+    """Return the tasks of a batch with what they wait for; None while they are read, which may take long."""
+    return source.soon(f"scene {batch}", lambda: source.view.scene(batch), for_s=SCENE_S)
+
+
+def state_of(source: Source, task_id: str, before: str) -> str:
+    """Return the state of a task as the view knows it now."""
+    card = source.view.card(task_id)
+    return card.state if card is not None else before
 
 
 def _listed(value: Any) -> list[str]:
