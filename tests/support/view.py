@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -269,3 +269,25 @@ class PretendedView:
         if card is None:
             raise NotFound(f"no task {task_id}.")
         return card
+
+
+@dataclass
+class PretendedSpool:
+    """Keeps what was asked of it: the name of each call with its arguments. Set `refusal` for an error."""
+
+    calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
+    refusal: Exception | None = None
+
+    def agents(self) -> list[Any]:
+        return []
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if name not in {"cancel", "retry", "hold", "release_held", "approve", "reject", "pause", "resume", "drain"}:
+            raise AttributeError(name)
+
+        def call(*given: Any, **named: Any) -> None:
+            if self.refusal is not None:
+                raise self.refusal
+            self.calls.append((name, given, named))
+
+        return call

@@ -45,8 +45,8 @@ def top(
 ) -> None:
     """Show the pool on the whole terminal, live: nodes, queue, tasks, failures, questions, logs.
 
-    Enter opens what is under the cursor, Esc goes back, `/` filters, `:` names a view, and `?` lists all keys. Actions
-    ask before they do anything. It needs the extra `tui`.
+    Enter opens what is under the cursor, Esc goes back, `/` filters, `:` names a view, `?` lists all keys.
+    Actions ask before they do anything. It needs the extra `tui`.
     """
     if colour not in COLOURS:
         raise BadFile("the command line", "", f"--colour {colour} is none.", f"write one of {', '.join(COLOURS)}.")

@@ -39,10 +39,10 @@ class Proposal:
 
 
 _EFFECTS = {
-    "cancel": ("Cancel", "They end, running or not. What they have done so far stays."),
-    "retry": ("Retry", "Those that failed run again, with a fresh budget of retries."),
-    "hold": ("Hold", "They do not start until they are released."),
-    "release": ("Release", "They go on as if they had not been held."),
+    "cancel": ("Cancel", "Running or not, it ends. What was done so far stays."),
+    "retry": ("Retry", "A task that failed runs again, with a fresh budget of retries."),
+    "hold": ("Hold", "It does not start before it is released."),
+    "release": ("Release", "It goes on as if it had not been held."),
 }
 
 
@@ -71,10 +71,7 @@ def _for_tasks(source: Source, action: str, ids: list[str]) -> Proposal:
     tasks = amount(len(ids), "task")
     return Proposal(
         f"{word} {tasks}?",
-        (
-            some(ids, 8),
-            effect if len(ids) > 1 else effect.replace("They", "It", 1).replace("Those that failed run", "It runs"),
-        ),
+        (some(ids, 8), effect if len(ids) == 1 else f"Each of them: {effect[0].lower()}{effect[1:]}"),
         ((f"yes, {action} {tasks}", "yes"),),
         lambda _value, _typed: calls[action](ids, reason=REASON),
         f"{action} of {tasks} is asked for; the leader does it",

@@ -56,7 +56,7 @@ def table(columns: Sequence[Column], rows: Sequence[Cells], width: int) -> Table
     heads = [Word(columns[at].name, "mute") for at in kept]
     names = [columns[at] for at in kept]
     laid = [Row(_line(names, [row.words[at] for at in kept], sizes), row.key, row.behind) for row in rows]
-    hidden = tuple(column.name for at, column in enumerate(columns) if at not in kept)
+    hidden = tuple(column.name for at, column in enumerate(columns) if at not in kept and column.name)
     return Table(_line(names, heads, sizes), laid, hidden)
 
 

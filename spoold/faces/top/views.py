@@ -35,7 +35,8 @@ class Help(Page):
 
     def gather(self, source: Source, room: Room) -> Picture:
         """Return the page."""
-        rows: list[Row] = [Row((Word("KEYS", "bold"),))]
+        left_out = "; --read-only: those that act are left out" if source.read_only else ""
+        rows: list[Row] = [Row((Word("KEYS", "bold"), Word(left_out, "mute")))]
         for key in keys(read_only=source.read_only):
             rows += _entry(key.shown, key.about, room.width)
         rows += [Row(()), Row((Word("VIEWS: type : and the name, or a digit", "bold"),))]
@@ -43,8 +44,6 @@ class Help(Page):
             rows += _entry(f"{digit(name):<2}:{name}{' ' + argument if argument else ''}", about, room.width)
         rows += [Row(()), Row((Word("STATES", "bold"),))]
         rows += [Row((state(one.value), Word("  running" if one.value == "claimed" else ""))) for one in SHOWN]
-        if source.read_only:
-            rows.append(Row((Word("--read-only: the keys that act are left out", "mute"),)))
         rows = [Row(row.line, f"line {number}") for number, row in enumerate(rows)]
         return shown("help", kept(self.typed, rows), note=f"{len(rows)} lines")
 

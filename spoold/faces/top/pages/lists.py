@@ -49,18 +49,24 @@ BATCHES_COLUMNS = (
     Column("AGE", 4, 5, rank=2, right=True),
     Column("LAST", 4, 5, rank=3, right=True),
 )
+# A bar repeats the figure before it, so it is the first to go for want of room.
 NODES_COLUMNS = (
     Column("NODE", 14, 40),
     Column("STATE", 8, 30),
     Column("SLOTS", 6, 9, right=True),
     Column("", BAR, BAR),
     Column("LOAD", 9, 12, rank=1, right=True),
+    Column("", BAR, BAR, rank=8),
     Column("MEMORY", 11, 13, rank=2, right=True),
-    Column("AGENTS", 8, 30, rank=4),
+    Column("", BAR, BAR, rank=7),
+    Column("AGENTS", 8, 40, rank=4),
     Column("LABELS", 6, 30, rank=5),
     Column("HOST", 6, 30, rank=6),
     Column("RUNS", 10, 120, rank=3),
 )
+_NOTES = 5
+# What a node offers seldom changes, and to ask takes a look at all heartbeats.
+_AGENTS_S = 30.0
 FAILED_COLUMNS = (
     Column("TASK", 16, 50),
     Column("STATE", 10, 11, rank=2),
@@ -115,36 +121,38 @@ class Nodes(Page):
         """Return the nodes."""
         picture = source.view.picture
         nodes = picture.nodes if picture is not None else ()
-        lines = [(Word("note "), word(f"{node.worker}: {note}", "low")) for node in nodes for note in node.notes]
-        return self.tabled(
-            "nodes", NODES_COLUMNS, [node_cells(node) for node in nodes], room, lines=lines[: room.height // 3]
-        )
+        notes = [f"{node.worker}: {note}" for node in nodes for note in node.notes]
+        lines: list[Line] = [(Word("note  ", "mute"), word(note, "low")) for note in notes[:_NOTES]]
+        if len(notes) > _NOTES:
+            lines.append((Word(f"and {amount(len(notes) - _NOTES, 'more note')}; `spool workers` has all", "mute"),))
+        offered = source.soon("agents", source.spool.agents, for_s=_AGENTS_S)
+        agents: dict[str, list[str]] = {}
+        for one in offered if isinstance(offered, list) else ():
+            agents.setdefault(one.worker, []).append(
+                f"{one.agent}{' (not now)' if one.trouble or not one.ok else ''}"
+            )
+        cells = [node_cells(node, agents.get(node.worker, ())) for node in nodes]
+        return self.tabled("nodes", NODES_COLUMNS, cells, room, lines=lines)
 
 
-def node_words(node: Node) -> tuple[Word, ...]:
-    """Return how a node is, for its row: its name, state, slots, a bar of them, load, memory."""
+def node_cells(node: Node, agents: Sequence[str] = ()) -> Cells:
+    """Return a node as a row: its state, and what is used of its slots, processors and memory."""
     used = node.mem_mb - node.mem_available_mb
     styles = {"dead": "alert", "asleep": "mute", "draining": "low"}
-    shown_state = f"{node.state} since {node.since}" if node.since else node.state
-    slots = Word(f"{node.running}/{node.slots}")
-    load = Word(f"{node.load:.1f}/{node.cpus:g}", "alert" if node.cpus and node.load > 2 * node.cpus else "")
-    full = bool(node.mem_mb) and used / node.mem_mb > 0.9
-    mem = Word(f"{memory(used)}/{memory(node.mem_mb)}", "alert" if full else "")
-    bars = Word(text_of(bar(node.running, node.slots, BAR)), "bar")
-    return (word(node.worker), word(shown_state, styles.get(node.state, "")), slots, bars, load, mem)
-
-
-def node_cells(node: Node) -> Cells:
-    """Return a node as a row."""
-    tasks = [one for one in node.tasks if isinstance(one, dict)]
-    agents = getattr(node, "agents", ())
-    names = agents if isinstance(agents, list | tuple) else ()
+    busy, full = node.cpus > 0 and node.load > 2 * node.cpus, node.mem_mb > 0 and used / node.mem_mb > 0.9
     words = (
-        *node_words(node),
-        word(", ".join(str(one.get("id") if isinstance(one, dict) else one) for one in names) or ""),
+        word(node.worker),
+        word(f"{node.state} since {node.since}" if node.since else node.state, styles.get(node.state, "")),
+        Word(f"{node.running}/{node.slots}"),
+        Word(text_of(bar(node.running, node.slots, BAR)), "bar"),
+        Word(f"{node.load:.1f}/{node.cpus:g}", "alert" if busy else ""),
+        Word(text_of(bar(node.load, node.cpus, BAR)), "alert" if busy else "bar"),
+        Word(f"{memory(used)}/{memory(node.mem_mb)}", "alert" if full else ""),
+        Word(text_of(bar(used, node.mem_mb, BAR)), "alert" if full else "bar"),
+        word(", ".join(agents)),
         word(",".join(node.labels), "mute"),
         word(node.host, "mute"),
-        word(", ".join(str(one.get("id")) for one in tasks), "state:claimed"),
+        word(", ".join(str(one.get("id")) for one in node.tasks if isinstance(one, dict)), "state:claimed"),
     )
     return Cells(words, node.worker, Behind(NODE, node.worker))
 

@@ -76,7 +76,10 @@ class Overview(Page):
             return shown("overview", [Row((Word("reading the spool …", "mute"),))])
         first, second = _sections(source, room.width)
         if room.width < TWO_FROM:
-            return shown("overview", _fit([*second[:1], *first, *second[1:]], room.width, room.height))
+            nodes, queue, batches = first
+            alerts, asks, runs, *others = second
+            order = [alerts, asks, nodes, runs, queue, *others, batches]
+            return shown("overview", _fit(order, room.width, room.height))
         width = (room.width - GAP) // 2
         side = shown("", _fit(second, width, room.height))
         left = shown("overview", _fit(first, width, room.height))
