@@ -21,6 +21,20 @@ NAMES = (DARK_NAME, LIGHT_NAME, PLAIN_NAME)
 # WCAG AA for text.
 CONTRAST = 4.5
 _SCHEMES = {DARK_NAME: DARK, LIGHT_NAME: LIGHT}
+# What textual asks of a theme with the terminal's own colours.
+_DEFAULTS = (
+    "ansi-background",
+    "ansi-foreground",
+    "border-blurred",
+    "block-cursor-foreground",
+    "block-cursor-background",
+    "input-cursor-background",
+    "input-cursor-foreground",
+    "input-selection-background",
+    "input-selection-foreground",
+    "screen-selection-background",
+    "screen-selection-foreground",
+)
 # What a scheme has no colour for.
 _STATE_OF = {"alert": "failed", "ok": "completed", "low": "lost", "bar": "claimed"}
 _PLAIN = {
@@ -42,6 +56,7 @@ def themes() -> tuple[Theme, ...]:
         surface="ansi_default",
         panel="ansi_default",
         ansi=True,
+        variables={**dict.fromkeys(_DEFAULTS, "ansi_default"), "input-cursor-text-style": "reverse"},
     )
     return (*(_theme(name, scheme) for name, scheme in _SCHEMES.items()), plain)
 
