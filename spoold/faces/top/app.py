@@ -192,7 +192,7 @@ class TopApp(PagedApp):
             if isinstance(page, str):
                 self.say(page, "alert")
             else:
-                self.go(page)
+                self.go(page, root=not argument and meant != "help")
         elif name in {key.does for key in KEYS if key.acts}:
             self.say(f"`{name}` is left out by --read-only", "alert")
         else:

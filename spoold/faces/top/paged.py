@@ -198,14 +198,19 @@ class PagedApp(App[None]):
     # Where one goes.
 
     def go(self, page: Page, *, root: bool = False) -> None:
-        """Go to another page; root: without a way back."""
+        """Go to another page; root: the way back leads to the overview."""
         self.page.place = self.main.place
-        self.pages = [page] if root else [*self.pages, page]
+        above = [] if page.name == "overview" else [self._first()]
+        self.pages = [*above, page] if root else [*self.pages, page]
         self.main.turn(TOP)
         self.side.turn(TOP)
         self.seen.clear()
         self.show()
         self.look()
+
+    def _first(self) -> Page:
+        """Return the page to which each way back leads."""
+        return self.pages[0] if self.pages[0].name == "overview" else views.VIEWS["overview"]()
 
     def back(self) -> None:
         """Go back to the page before, as it was left."""
@@ -221,7 +226,7 @@ class PagedApp(App[None]):
 
     def action_view(self, name: str) -> None:
         """Go to a view by its name."""
-        self.go(views.VIEWS[name](), root=name == "overview")
+        self.go(views.VIEWS[name](), root=name != "help")
 
     # What a person types.
 

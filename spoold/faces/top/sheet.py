@@ -8,9 +8,10 @@ Touches: the terminal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region
@@ -60,9 +61,10 @@ class Drawn(Widget):
         if len(before) != len(strips):
             self.refresh()
             return
-        changed = [y for y, (old, new) in enumerate(zip(before, strips, strict=True)) if old != new]
+        pairs = enumerate(zip(before, strips, strict=True))
+        changed = [Region(0, y, changed_to(old, new), 1) for y, (old, new) in pairs if old != new]
         if changed:
-            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
+            self.refresh(*changed)
 
     def strips(self, width: int, height: int) -> list[Strip]:
         """Return all lines, as they are to be seen."""
@@ -71,11 +73,19 @@ class Drawn(Widget):
     def strip(self, line: Line, width: int, more: Style | None = None) -> Strip:
         """Return a line as textual takes it, as wide as the widget."""
         theme = self.app.theme
-        styles = [colours.style(theme, each.style) for each in line]
-        pairs = zip(line, styles, strict=True)
-        segments = [Segment(each.text, own + more if more else own) for each, own in pairs if each.text]
         blank = colours.style(theme, "")
-        return Strip(segments).adjust_cell_length(width, blank + more if more else blank)
+        segments: list[Segment] = []
+        for each in line:
+            own = colours.style(theme, each.style) + (more or Style())
+            before = segments[-1].style if segments else None
+            if before is not None and not each.text.strip() and _alike(before, own):
+                # Spaces look the same in any colour, and a change of colour takes twenty bytes.
+                own = before
+            segments.append(Segment(each.text, own))
+        filler = blank + (more or Style())
+        if segments and segments[-1].style is not None and _alike(segments[-1].style, filler):
+            filler = segments[-1].style
+        return Strip(segments).adjust_cell_length(width, filler).simplify()
 
     def render_line(self, y: int) -> Strip:
         """Return a line of the screen."""
@@ -92,6 +102,30 @@ class Drawn(Widget):
         """Draw everything in new colours."""
         self._strips = []
         self.draw()
+
+
+def _alike(one: Style, other: Style) -> bool:
+    """Return whether spaces in two styles look the same: nothing is seen of them but what is behind them."""
+    drawn = any(style.underline or style.strike or style.reverse for style in (one, other))
+    return not drawn and one.bgcolor == other.bgcolor
+
+
+def changed_to(old: Strip, new: Strip) -> int:
+    """Return up to which column a line has changed: what follows is not sent again."""
+    if old.cell_length != new.cell_length:
+        return max(old.cell_length, new.cell_length)
+    same = 0
+    for one, two in zip(reversed(list(_cells(old))), reversed(list(_cells(new))), strict=False):
+        if one != two:
+            break
+        same += cell_len(one[0])
+    return max(1, new.cell_length - same)
+
+
+def _cells(strip: Strip) -> Iterator[tuple[str, Style | None]]:
+    for segment in strip:
+        for char in segment.text:
+            yield char, segment.style
 
 
 class Bar(Drawn):

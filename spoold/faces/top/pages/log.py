@@ -118,7 +118,7 @@ class Log(Page):
         if self._begin > 0 or self._begin + len(self._data) < self._size:
             end = self._begin + len(self._data)
             return f"{which}, bytes {short(self._begin)}–{short(end)} of {short(self._size)}"
-        return f"{which}, {len(self._rows):,} lines"
+        return f"{which}, {amount(len(self._rows), 'line')}"
 
     def _how(self, now: float) -> str:
         if self._ended:
