@@ -39,7 +39,7 @@ def pool(view: View, now: float, width: int) -> Line:
         words.append(Word("  no tasks", "mute"))
     if not view.complete:
         words.append(Word(" so far", "low"))
-    leader = f"led by {picture.master.leader}" if picture.master.leader else "no leader"
+    leader = f"led by {picture.master.leader}" if picture.master.leader else "nobody leads"
     old = now - view.as_of
     if view.as_of and old >= OLD_S and not view.problem:
         leader = f"{age(old)} old, {leader}"
@@ -57,6 +57,8 @@ def _stops(picture: Snapshot) -> list[Word]:
         words.append(Word("  PAUSED", "alert"))
     elif picture.paused:
         words.append(Word(f"  {amount(len(picture.paused), 'type')} paused", "low"))
+    if not picture.master.leader:
+        words.append(Word("  NO LEADER", "alert"))
     alerts = len(picture.alerts) + len(picture.warnings)
     if alerts:
         words.append(Word(f"  {amount(alerts, 'alert')}", "alert"))

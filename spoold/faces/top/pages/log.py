@@ -43,6 +43,7 @@ class Log(Page):
         self._rows: list[Row] = []
         self._laid: tuple[object, ...] = ()
         self._at: int | None = None
+        self._cursor = -1
         self._grew = 0.0
         self._anew()
 
@@ -63,7 +64,7 @@ class Log(Page):
     def moved(self, at: int, count: int) -> None:
         """Stop following where the cursor leaves the end, and follow again where it is back there."""
         self.follow = at >= count - 1
-        self._at = None
+        self._at, self._cursor = None, at
 
     def press(self, key: str, at: int = 0) -> bool:
         """Take a key of this page."""
@@ -86,7 +87,7 @@ class Log(Page):
         if places:
             self.follow = False
             later = [place for place in places if (place < at if back else place > at)]
-            self._at = (later or places)[-1 if back else 0]
+            self._at = self._cursor = (later or places)[-1 if back else 0]
 
     def _shift(self, by: int) -> None:
         """Move the window by half of it."""
@@ -102,8 +103,8 @@ class Log(Page):
         self._lay(room.width)
         hits = [number for number, row in enumerate(self._rows) if self._found(row)] if self.typed else []
         at, self._at = self._at, None
-        if self.typed and at is not None and at in hits:
-            said = f"match {hits.index(at) + 1} of {len(hits)}"
+        if self._cursor in hits:
+            said = f"match {hits.index(self._cursor) + 1} of {len(hits)}"
         else:
             said = amount(len(hits), "match", "matches") if self.typed else ""
         notes = [self._where(), said, self._how(source.now())]
