@@ -25,7 +25,7 @@ SHOWS = {
     "alerts": ("nothing has ended for 20 minutes", "2 GiB left"),
     "limits": ("gpu", "2/2", "closed until 2027-01-15T09:00:00Z", "paused"),
     "budgets": ("team", "12.5", "6.5"),
-    "locks": ("job-000002 behind job-000000", "write src/**", "1 held, 2 tasks wait"),
+    "locks": ("job-000002 behind job-000000", "write src/**", "1 held, 2 tasks waiting"),
     "events": ("07:59:19", "STARTED", "job-000019"),
     "help": ("KEYS", "filter"),
     "task job-000003": ("✗ failed", "WHY", "ATTEMPTS 2", "NEEDS 3"),

@@ -1,8 +1,6 @@
 """The box that says what will happen and asks whether it shall, and the line in which a person types.
 
 Law: the answer is no until a person chooses another: Enter alone, and Escape, do nothing.
-
-Touches: the terminal.
 """
 
 from __future__ import annotations

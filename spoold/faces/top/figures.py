@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spoold.faces.top.lines import Line, Word, word
 from spoold.pictures.palette import GLYPHS
-from spoold.protocol.amount import figure
+from spoold.protocol.amount import amount, figure, precise
 from spoold.protocol.lifecycle import SHOWN
+
+if TYPE_CHECKING:
+    from spoold.protocol.result import Total
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "m"))
 # A bar as text, so that it can be read without colours.
@@ -101,6 +104,16 @@ def short(number: float | None) -> str:
 def money(usd: float | None) -> str:
     """Return an amount in USD; '' for none."""
     return "" if usd is None else f"${usd:.2f}"
+
+
+def summed(total: Total) -> str:
+    """Return the sums of some attempts, as far as they are known."""
+    parts = [amount(total.attempts, "attempt"), precise(total.duration_s)]
+    if total.tokens_used:
+        parts.append(amount(round(total.tokens_used), "token"))
+    if total.cost_usd:
+        parts.append(money(total.cost_usd))
+    return ", ".join(parts)
 
 
 def progress(value: Any) -> Word:

@@ -1,6 +1,8 @@
 """Tables in a given number of columns: which of their columns have room, and how wide each is.
 
 Law: a cell that is cut ends with …, and a heading that has no room is counted, so that nothing is missing unseen.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """What a page shows: lines of words, each with the name of a style, and what stands behind a line.
 
 Law: values only. Text of other people is made visible where a `Word` is made of it, by `word`; nothing else does.
+
+Touches: the terminal.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from spoold.faces.top.pages.running import Running
 from spoold.faces.top.pages.task import Task
 from spoold.faces.top.pages.tasks import Tasks
 from spoold.faces.top.source import Room, Source
+from spoold.protocol.amount import amount
 from spoold.protocol.lifecycle import SHOWN
 
 _WORDS = 16
@@ -45,7 +46,7 @@ class Help(Page):
         rows += [Row(()), Row((Word("STATES", "bold"),))]
         rows += [Row((state(one.value), Word("  running" if one.value == "claimed" else ""))) for one in SHOWN]
         rows = [Row(row.line, f"line {number}") for number, row in enumerate(rows)]
-        return shown("help", kept(self.typed, rows), note=f"{len(rows)} lines")
+        return shown("help", kept(self.typed, rows), note=amount(len(rows), "line"))
 
 
 def _entry(name: str, about: str, width: int) -> list[Row]:

@@ -11,14 +11,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from spoold.faces.top.figures import counts_line, money, short, since, stack
+from spoold.faces.top.figures import counts_line, since, stack, summed
 from spoold.faces.top.lines import BATCH, Behind, Line, Picture, Row, Word, shown, word, wrap
 from spoold.faces.top.pages import dag
 from spoold.faces.top.pages.lists import ended
 from spoold.faces.top.pages.page import Page, kept
 from spoold.faces.top.pages.task import scene_of, state_of
 from spoold.faces.top.source import Room, Source
-from spoold.protocol.amount import amount, figure, precise
+from spoold.protocol.amount import amount, figure
 from spoold.protocol.errors import SpoolError
 
 if TYPE_CHECKING:
@@ -78,10 +78,7 @@ def _spent(scene: Scene, width: int) -> list[Row]:
     """Return what its tasks took, and why they failed, the most frequent cause first."""
     lines: list[Line] = []
     if scene.spent is not None:
-        spent = scene.spent
-        parts = [amount(spent.attempts, "attempt"), precise(spent.duration_s), money(spent.cost_usd)]
-        tokens = f"{short(spent.tokens_used)} tokens" if spent.tokens_used else ""
-        lines.append((Word(f"ended tasks took {', '.join(filter(None, [*parts, tokens]))}", "mute"),))
+        lines.append((Word(f"ended tasks took {summed(scene.spent)}", "mute"),))
     causes = Counter(task.cause for task in scene.inside if task.cause is not None)
     for (code, message), count in causes.most_common(_CAUSES):
         why = f"{code}: {message}" if message else code

@@ -13,6 +13,7 @@ from spoold.faces.top.fit import Cells, Column
 from spoold.faces.top.lines import LIMIT, TASK, TYPE, Behind, Picture, Word, text_of, word
 from spoold.faces.top.pages.page import Page
 from spoold.faces.top.source import Room, Source
+from spoold.protocol.amount import amount
 
 _BAR = 10
 _LIMITS = (
@@ -176,8 +177,8 @@ class Locks(Page):
                     word(one.get("tasks", "")),
                 )
                 cells.append(Cells(words, f"{part} {number}", Behind(TASK, task) if task else None))
-        held, waits = _number(said.get("held")), _number(said.get("waiting"))
-        return self.tabled("locks", _LOCKS, cells, room, note=f"{held:g} held, {waits:g} tasks wait")
+        held, waits = (int(_number(said.get(name))) for name in ("held", "waiting"))
+        return self.tabled("locks", _LOCKS, cells, room, note=f"{held} held, {amount(waits, 'task')} waiting")
 
 
 def _number(value: Any) -> float:

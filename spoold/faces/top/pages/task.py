@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
-from spoold.faces.top.figures import money, progress, short
+from spoold.faces.top.figures import money, progress, short, summed
 from spoold.faces.top.fit import Cells, Column, table
 from spoold.faces.top.lines import TASK, Behind, Line, Picture, Row, Word, shown, state, word, wrap
 from spoold.faces.top.pages import dag
 from spoold.faces.top.pages.page import Page, kept
 from spoold.faces.top.source import Room, Source
-from spoold.protocol.amount import precise
+from spoold.protocol.amount import amount, precise
 from spoold.protocol.errors import SpoolError
 from spoold.protocol.result import why_ended
 
@@ -76,7 +76,7 @@ class Task(Page):
             *_submitted(info, room.width),
         ]
         rows = [replace(row, key=row.key or f"line {number}") for number, row in enumerate(kept(self.typed, rows))]
-        return shown(f"task {self.id}", rows, note=f"{len(rows)} lines")
+        return shown(f"task {self.id}", rows, note=amount(len(rows), "line"))
 
 
 def _asked(ask: Callable[[], T]) -> T | SpoolError:
@@ -97,7 +97,8 @@ def _title(words: str) -> list[Row]:
 
 def _facts(info: TaskInfo, width: int) -> Iterator[Row]:
     archived = " (archived)" if info.archived else ""
-    charged = f", {info.failures or 0} failures and {info.crashes or 0} crashes charged"
+    failures, crashes = amount(info.failures or 0, "failure"), amount(info.crashes or 0, "crash", "crashes")
+    charged = f", {failures} and {crashes} charged"
     about = f"  attempt {info.attempt}{charged if info.failures or info.crashes else ''}{archived}"
     yield Row((Word(f"{'state':<{_NAME}}", "mute"), state(info.state), Word(about)))
     for name in _FIELDS:
@@ -110,16 +111,7 @@ def _facts(info: TaskInfo, width: int) -> Iterator[Row]:
     if info.progress is not None:
         yield from _text("progress", progress(info.progress).text, width)
     if info.total is not None:
-        total = info.total
-        figures = [
-            f"{total.attempts} attempts",
-            precise(total.duration_s),
-            short(total.tokens_used),
-            money(total.cost_usd),
-        ]
-        units = ["", "", " tokens" if figures[2] else "", ""]
-        said = ", ".join(one + unit for one, unit in zip(figures, units, strict=True) if one)
-        yield from _text("together", said.replace("1 attempts", "1 attempt") if total.attempts == 1 else said, width)
+        yield from _text("together", summed(info.total), width)
 
 
 def _explained(source: Source, task_id: str, width: int) -> Iterator[Row]:
@@ -211,7 +203,7 @@ def _submitted(info: TaskInfo, width: int) -> Iterator[Row]:
         return
     text = orjson.dumps(info.task, option=orjson.OPT_INDENT_2).decode()
     lines = text.split("\n")
-    title = f"as submitted, {min(len(lines), _LINES_OF_TASK)} of {len(lines)} lines"
+    title = f"as submitted, {_LINES_OF_TASK} of {amount(len(lines), 'line')}"
     yield from _title(title if len(lines) > _LINES_OF_TASK else "as submitted")
     for each in lines[:_LINES_OF_TASK]:
         indent = len(each) - len(each.lstrip())
