@@ -198,7 +198,7 @@ def test_the_order_changes_with_a_key() -> None:
 def test_a_small_terminal_says_what_it_leaves_out() -> None:
     async def test() -> None:
         async with opened(view=pretended()) as seen:
-            await seen.shows("NODES 2 of 4", "RUNNING 1 of 6")
+            await seen.shows("NODES 2 of 4", "RUNNING 2 of 6")
         async with opened("tasks", view=pretended()) as seen:
             await seen.shows("no room for worker, prio, age")
 
