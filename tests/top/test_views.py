@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from rich.cells import cell_len
+from textual import events
 
 from spoold.client.questions import Question
 from spoold.faces.top.keys import DIGITS
@@ -222,5 +223,17 @@ def test_a_terminal_that_changes_its_size_is_filled_again() -> None:
             assert seen.app.side.display
             await seen.press("tab", "j", "j", "enter")
             await seen.until(lambda: seen.app.page.name == "task")
+
+    run(test)
+
+
+def test_keys_that_arrive_together_are_those_of_the_line_that_was_opened() -> None:
+    async def test() -> None:
+        async with opened("overview") as seen:
+            for key in (*"2/c34", "enter"):
+                name = {"/": "slash"}.get(key, key)
+                seen.app.post_message(events.Key(name, key if len(key) == 1 else "\r"))
+            await seen.shows("tasks /c34", "0 of 60")
+            assert len(seen.app.screen_stack) == 1
 
     run(test)

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from textual.binding import Binding, BindingType
 from textual.suggester import SuggestFromList
 from textual.widgets import Input
 
 from spoold.faces.top import acts, colours, views
 from spoold.faces.top.aside import aside
 from spoold.faces.top.asking import Chosen, Confirm
-from spoold.faces.top.keys import ACTIONS, KEYS
+from spoold.faces.top.keys import ACTIONS, DIGITS, KEYS, digit
 from spoold.faces.top.lines import BATCH, LIMIT, NODE, QUESTION, TASK, TYPE, Behind
 from spoold.faces.top.paged import PagedApp
 from spoold.faces.top.pages.batch import OneBatch
@@ -39,6 +40,22 @@ _KIND_OF = {"pause": TYPE, "resume": TYPE, "drain": NODE, "undrain": NODE}
 
 class TopApp(PagedApp):
     """`spool top`. colour: '' for none, or `dark`, `light`."""
+
+    # With priority each key is taken by the application itself, one after the other. Else those that arrive together
+    # would be on their way to a widget, while the first of them has opened a line to type in.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "quit", show=False, priority=True),
+        *(Binding(key.keys, f"press('{key.does}')", show=False, priority=True) for key in KEYS),
+        *(Binding(digit(name), f"view('{name}')", show=False, priority=True) for name in DIGITS),
+    ]
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return whether a key is one of the application now: not while a person types, and not while a box asks."""
+        if action not in ("press", "view"):
+            return True
+        if isinstance(self.focused, Input) or len(self.screen_stack) > 1:
+            return False
+        return not (self.source.read_only and parameters[:1] and parameters[0] in ACTIONS)
 
     def action_press(self, does: str) -> None:
         """Do what a key stands for."""

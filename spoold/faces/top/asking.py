@@ -75,7 +75,7 @@ class Confirm(ModalScreen[Chosen | None]):
         """Say it, and put the cursor where something is to be typed."""
         self._say()
         if self._proposal.asks:
-            self.query_one(Words).focus()
+            self.set_focus(self.query_one(Words))
 
     def on_resize(self) -> None:
         """Say it in the room that there is."""
@@ -128,7 +128,7 @@ class Confirm(ModalScreen[Chosen | None]):
         self._missing = self._proposal.must and not typed
         if self._missing:
             self._say()
-            self.query_one(Words).focus()
+            self.set_focus(self.query_one(Words))
             return
         self.dismiss(Chosen(self._options[self._at][1], typed))
 

@@ -12,10 +12,8 @@ import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
 
 from textual.app import App, ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.events import Resize
 from textual.suggester import Suggester
@@ -23,7 +21,6 @@ from textual.suggester import Suggester
 from spoold.faces.top import bars, colours, views
 from spoold.faces.top.aside import aside
 from spoold.faces.top.asking import Prompt
-from spoold.faces.top.keys import DIGITS, keys
 from spoold.faces.top.lines import Picture, Row, Word, word
 from spoold.faces.top.pages.page import Page
 from spoold.faces.top.sheet import GUTTER, TOP, Bar, Drawn, Sheet
@@ -49,10 +46,6 @@ class PagedApp(App[None]):
     #problem { display: none; }
     #prompt { display: none; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+q", "quit", show=False, priority=True),
-        *(Binding(str((number + 1) % 10), f"view('{name}')", show=False) for number, name in enumerate(DIGITS)),
-    ]
 
     def __init__(self, source: Source, wait: WaitFor, *, colour: str = "dark", start: Page | None = None) -> None:
         super().__init__()
@@ -67,8 +60,6 @@ class PagedApp(App[None]):
         self._said_until = 0.0
         self.typing = ""
         self.seen = asyncio.Event()
-        for key in keys(read_only=source.read_only):
-            self.bind(key.keys, f"press('{key.does}')", show=False)
 
     # What is on the screen.
 
@@ -238,7 +229,8 @@ class PagedApp(App[None]):
         prompt.suggester = suggester
         prompt.value = value
         prompt.display, self.bar("hints").display = True, False
-        prompt.focus()
+        # At once, and not with the next message: over a slow line the keys of a whole word arrive together.
+        self.screen.set_focus(prompt)
         prompt.cursor_position = len(value)
 
     def on_prompt_left(self) -> None:
@@ -249,7 +241,7 @@ class PagedApp(App[None]):
         """Give the room of the line back to the hints."""
         self.query_one(Prompt).display = False
         self.bar("hints").display = True
-        self.main.focus()
+        self.screen.set_focus(self.main)
         self.draw_bars()
 
     def on_sheet_wanted(self) -> None:
