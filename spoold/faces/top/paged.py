@@ -104,8 +104,15 @@ class PagedApp(App[None]):
         self.draw_bars()
         self.run_worker(self._follow(), group="follow")
 
+    @property
+    def drawn(self) -> bool:
+        """Whether there is a screen: at the end, what was asked aside may arrive when there is none any more."""
+        return bool(self.screen_stack) and bool(self.screen_stack[0].query("#side")) and self.is_running
+
     def draw_bars(self) -> None:
         """Draw the lines around the page."""
+        if not self.drawn:
+            return
         view, now, width = self.source.view, self.source.now(), self.size.width
         self.bar("pool").say(bars.pool(view, now, width))
         problem, bar = bars.problem(view, now, width), self.bar("problem")
@@ -135,6 +142,8 @@ class PagedApp(App[None]):
         while True:
             began = time.monotonic()
             version = await aside(partial(self._wait, version, EVERY_S))
+            if not self.drawn:
+                return
             self._tick(version)
             await asyncio.sleep(max(0.0, EVERY_S - (time.monotonic() - began)))
 
@@ -164,6 +173,8 @@ class PagedApp(App[None]):
 
     def _arrived(self, page: Page, found: Picture | Exception) -> None:
         """Show what was gathered, if the page is still the one that is seen."""
+        if not self.drawn:
+            return
         if isinstance(found, Exception):
             if not isinstance(found, SpoolError):
                 raise found

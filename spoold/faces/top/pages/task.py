@@ -44,6 +44,8 @@ _ATTEMPTS = (
 _LINES_OF_TASK = 40
 # What waits for what seldom changes, and to read it costs a walk over the whole spool. States are those of now.
 SCENE_S = 60.0
+# To explain takes a look at lanes and nodes. After a move it is asked at once.
+EXPLAIN_S = 15.0
 
 
 class Task(Page):
@@ -70,7 +72,7 @@ class Task(Page):
             return shown(f"task {self.id}", _text("", str(info), room.width, "alert"))
         rows = [
             *_facts(info, room.width),
-            *_explained(source, self.id, room.width),
+            *_explained(source, info, room.width),
             *_attempts(info, room.width),
             *_around(source, info, room.width),
             *_submitted(info, room.width),
@@ -114,9 +116,13 @@ def _facts(info: TaskInfo, width: int) -> Iterator[Row]:
         yield from _text("together", summed(info.total), width)
 
 
-def _explained(source: Source, task_id: str, width: int) -> Iterator[Row]:
+def _explained(source: Source, info: TaskInfo, width: int) -> Iterator[Row]:
     yield from _title("why")
-    answer = _asked(lambda: source.view.explain(task_id))
+    name = f"explain {info.id} {info.state} {info.attempt}"
+    answer = source.soon(name, lambda: source.view.explain(info.id), for_s=EXPLAIN_S)
+    if answer is None:
+        yield Row((Word("being worked out …", "mute"),))
+        return
     if isinstance(answer, SpoolError):
         yield from _text("", answer, width, "alert")
         return
