@@ -53,8 +53,13 @@ def whole(scene: Scene, now_of: StateOf) -> tuple[list[Row], int]:
 
 
 def _now(scene: Scene, now_of: StateOf) -> dict[str, Task]:
-    """Return the tasks by their keys, in the states that they are in now."""
-    return {task.key: replace(task, state=now_of(task.id, task.state)) for task in scene.tasks}
+    """Return the tasks by their keys, in the states that they are in now, the first admitted first."""
+    ordered = sorted(scene.tasks, key=_first)
+    return {task.key: replace(task, state=now_of(task.id, task.state)) for task in ordered}
+
+
+def _first(task: Task) -> tuple[float, str]:
+    return task.since or 0.0, task.id
 
 
 def _needs(scene: Scene) -> Links:
@@ -63,7 +68,7 @@ def _needs(scene: Scene) -> Links:
 
 def _dependants(scene: Scene) -> Links:
     found: dict[str, list[tuple[str, Bond]]] = {}
-    for task in scene.tasks:
+    for task in sorted(scene.tasks, key=_first):
         for need in task.needs:
             found.setdefault(need.key, []).append((task.key, need.bond))
     return found
