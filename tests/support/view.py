@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 from spoold.client.info import TaskInfo
@@ -13,6 +14,7 @@ from spoold.client.view import AGES, AgeRow, BatchRow, Card, Found, LogPart, Not
 from spoold.pictures.scene import Need, Scene, Task
 from spoold.protocol.errors import BadFile, NotFound, Unavailable
 from spoold.protocol.result import Error, Result, Total
+from spoold.protocol.settings import Settings
 from spoold.protocol.snapshot import Alert, Durations, Leadership, Node, Recent, Snapshot, TaskCounts, WorkerCounts
 from spoold.rules.answers.case import Explanation
 from spoold.rules.answers.case import Reason as Because
@@ -275,6 +277,7 @@ class PretendedView:
 class PretendedSpool:
     """Keeps what was asked of it: the name of each call with its arguments. Set `refusal` for an error."""
 
+    store: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(settings=Settings()))
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
     refusal: Exception | None = None
 

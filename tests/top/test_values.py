@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -19,7 +20,9 @@ from spoold.faces.top.fit import Cells, Column, table
 from spoold.faces.top.lines import Word, clip, text_of, width_of, word, wrap
 from spoold.faces.top.pager import PAGE, Pager
 from spoold.faces.top.pages.overview import shares
+from spoold.faces.top.pages.task import charges
 from spoold.faces.top.sheet import changed_to
+from spoold.protocol.settings import Settings
 from tests.support.view import PretendedView, cards
 
 if TYPE_CHECKING:
@@ -146,3 +149,17 @@ def test_of_a_line_only_what_changed_is_sent() -> None:
     assert changed_to(line, strip(Word("job-1  "), Word("13m", "bold"), Word("  review"))) == 9
     assert changed_to(line, strip(Word("job-1  "), Word("12m"), Word("  review"))) == 10
     assert changed_to(line, strip(Word("job-1"))) == line.cell_length
+
+
+@pytest.mark.parametrize(
+    ("task", "spent"),
+    [
+        ({}, "2 of 3 failures"),
+        ({"max_retries": 5}, "2 of 5 failures"),
+        ({"max_retries": 5, "retry": {"max": 1}}, "2 of 1 failure"),
+        ({"max_retries": "many", "retry": 3}, "2 of 3 failures"),
+    ],
+)
+def test_what_is_spent_of_the_retry_budget(task: dict[str, object], spent: str) -> None:
+    info = replace(PretendedView().info("job-000003"), task=task, failures=2, crashes=1)
+    assert charges(info, Settings()) == f"{spent}, 1 of 2 crashes"

@@ -29,7 +29,7 @@ SHOWS = {
     "locks": ("job-000002 behind job-000000", "write src/**", "1 held, 2 tasks waiting"),
     "events": ("07:59:19", "STARTED", "job-000019"),
     "help": ("KEYS", "filter"),
-    "task job-000003": ("✗ failed", "WHY", "ATTEMPTS 2", "NEEDS 3"),
+    "task job-000003": ("✗ failed", "2 of 3 failures, 0 of 2 crashes", "WHY", "ATTEMPTS 2"),
     "log job-000000": ("line 59", "60 lines, followed"),
     "history job-000003": ("started on node-2", "2.0 s"),
     "batch batch-1": ("7 of 10 tasks ended, 70 %", "TASKS 10", "└─ ◇ ready  job-000051"),

@@ -20,6 +20,7 @@ COLUMNS = (
     Column("TASK", 16, 50),
     Column("FOR", 4, 5, right=True),
     Column("TRY", 3, 4, rank=5, right=True),
+    Column("CHARGED", 7, 7, rank=7, right=True),
     Column("TYPE", 8, 20, rank=3),
     Column("WORKER", 8, 30, rank=6),
     Column("TOKENS", 6, 8, rank=4, right=True),
@@ -47,6 +48,7 @@ def cells(run: Run, now: float) -> Cells:
         Word(run.id, "state:claimed"),
         Word(since(run.since, now)),
         Word(str(run.attempt)),
+        _charged(run),
         word(run.type),
         word(run.worker, "mute"),
         Word(short(run.tokens)),
@@ -55,6 +57,14 @@ def cells(run: Run, now: float) -> Cells:
         _progress(run),
     )
     return Cells(words, run.id, Behind(TASK, run.id))
+
+
+def _charged(run: Run) -> Word:
+    """Return the failures and crashes that are charged on its retry budget; its page says how many are left."""
+    if run.card is None:
+        return Word("")
+    charged = run.card.failures + run.card.crashes
+    return Word(f"{run.card.failures}+{run.card.crashes}", "low" if charged else "mute")
 
 
 def _progress(run: Run) -> Word:

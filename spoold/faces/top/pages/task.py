@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from spoold.client.info import TaskInfo
     from spoold.pictures.scene import Scene
     from spoold.protocol.result import Result
+    from spoold.protocol.settings import Settings
 
 T = TypeVar("T")
 _NAME = 13
@@ -71,7 +72,7 @@ class Task(Page):
         if isinstance(info, SpoolError):
             return shown(f"task {self.id}", _text("", str(info), room.width, "alert"))
         rows = [
-            *_facts(info, room.width),
+            *_facts(info, source.spool.store.settings, room.width),
             *_explained(source, info, room.width),
             *_attempts(info, room.width),
             *_around(source, info, room.width),
@@ -97,12 +98,24 @@ def _title(words: str) -> list[Row]:
     return [Row(()), Row((Word(words.upper(), "bold"),))]
 
 
-def _facts(info: TaskInfo, width: int) -> Iterator[Row]:
+def charges(info: TaskInfo, settings: Settings) -> str:
+    """Return how much of its retry budget a task has spent: after so many failures or crashes it runs again."""
+    own, retry = info.task, info.task.get("retry")
+    wishes = (retry.get("max") if isinstance(retry, dict) else None, own.get("max_retries"))
+    of_type = settings.of(info.type).max_retries
+    most = next((wish for wish in (*wishes, of_type) if type(wish) is int), settings.retry.max)
+    return f"{info.failures or 0} of {amount(most, 'failure')}, {info.crashes or 0} of {_crashes(settings)}"
+
+
+def _crashes(settings: Settings) -> str:
+    return amount(settings.retry.crash_limit - 1, "crash", "crashes")
+
+
+def _facts(info: TaskInfo, settings: Settings, width: int) -> Iterator[Row]:
     archived = " (archived)" if info.archived else ""
-    failures, crashes = amount(info.failures or 0, "failure"), amount(info.crashes or 0, "crash", "crashes")
-    charged = f", {failures} and {crashes} charged"
-    about = f"  attempt {info.attempt}{charged if info.failures or info.crashes else ''}{archived}"
-    yield Row((Word(f"{'state':<{_NAME}}", "mute"), state(info.state), Word(about)))
+    yield Row((Word(f"{'state':<{_NAME}}", "mute"), state(info.state), Word(f"  attempt {info.attempt}{archived}")))
+    if info.failures is not None and info.crashes is not None:
+        yield from _text("charged", charges(info, settings), width)
     for name in _FIELDS:
         value = getattr(info, name)
         if value not in (None, ""):
