@@ -221,6 +221,8 @@ def test_a_terminal_that_changes_its_size_is_filled_again() -> None:
             await seen.pilot.resize_terminal(*LARGE)
             await seen.shows("RUNNING 6", "NODES 4")
             assert seen.app.side.display
+            assert (seen.app.side.first, seen.app.main.first) == (0, 0)
+            await seen.shows("ALERTS 2")
             await seen.press("tab", "j", "j", "enter")
             await seen.until(lambda: seen.app.page.name == "task")
 

@@ -243,6 +243,9 @@ class Sheet(Drawn, can_focus=True):
         elif self.at >= self.first + self.lines:
             self.first = self.at - self.lines + 1
         self.first = max(0, min(self.first, self.picture.count - self.lines))
+        above = self.picture.rows[: self.at] if not self.picture.begin else self.picture.rows
+        if self.at < self.lines and not any(row.key for row in above):
+            self.first = 0  # the title above the first row is seen with it
 
     def _to_row(self, step: int) -> None:
         """Move the cursor off text that is no row: on to the next row, or else back to the last."""
@@ -274,6 +277,11 @@ class Sheet(Drawn, can_focus=True):
         sign = MARK if marked else HERE if on and self.has_focus else " "
         more = colours.cursor(self.app.theme, focused=self.has_focus) if on else None
         return self.strip((Word(sign, "alert" if marked else ""), *cut(row.line, width - GUTTER)), width, more)
+
+    def on_resize(self) -> None:
+        """Lay everything out anew; what had no room before may have some now."""
+        self._settle()
+        super().on_resize()
 
     def on_focus(self) -> None:
         """Show that the keys go here."""
