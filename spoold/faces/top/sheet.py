@@ -220,7 +220,7 @@ class Sheet(Drawn, can_focus=True):
     def mark(self) -> None:
         """Mark the row under the cursor, or take its mark away."""
         row = self.row()
-        if row is not None and row.key:
+        if row is not None and row.key and row.behind is not None:
             if row.key in self.marks:
                 del self.marks[row.key]
             else:
