@@ -135,8 +135,9 @@ def _pause(source: Source, action: str, types: list[str]) -> Proposal:
     kind = types[0] if types else ""
     what, spool = f"tasks of type {kind}" if kind else "everything", source.spool
     effect = "No more of these start. Those that run go on." if action == "pause" else "They may start again."
-    if action == "resume" and not kind:
-        effect = "Every pause and a halt are taken back."
+    if not kind:
+        lifted = "Every pause is taken back, and a halt."
+        effect = "Nothing more starts. What runs goes on." if action == "pause" else lifted
     call = spool.pause if action == "pause" else spool.resume
     return Proposal(
         f"{action.capitalize()} {what}?",
