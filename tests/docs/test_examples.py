@@ -22,8 +22,8 @@ from spoold.worker.config import Laptop, WorkerConfig
 from tests.docs.manual import CHECKOUT, PAGES, Block, blocks, blocks_of
 from tests.e2e.pool import SETTINGS, Pool
 
-# What a block may be in. `sh` is run; `shell` needs another machine, root or an installer, and is only looked at, as is
-# `text`: a screen.
+# What a block may be in. `sh` is run; `shell` needs another machine, root or an installer, and is only looked at, as
+# is `text`, a screen.
 LANGUAGES = {"json", "mermaid", "python", "sh", "shell", "text", "toml"}
 WITHIN_S = 120
 TYPED = [page for page in PAGES[1:] if any(block.language == "sh" for block in blocks(page))]
