@@ -56,8 +56,8 @@ def _sections(scene: Scene) -> list[Markup]:
         tag("p", f"as of {date(at)} {clock(at)} UTC", class_="note"),
         _summary(scene),
         failures(scene),
-        part("Timeline", "a lane for each slot of a worker", _wide(timeline_svg.element(scene))),
-        part("Graph", "what waits for what", _wide(graph_svg.element(scene))),
+        part("Timeline", "a lane for each slot of a worker", _wide("Timeline", timeline_svg.element(scene))),
+        part("Graph", "what waits for what", _wide("Graph", graph_svg.element(scene))),
         slowest(scene),
         spent_by_model(scene),
         spent_by_task(scene),
@@ -88,8 +88,9 @@ def _summary(scene: Scene) -> Markup:
     )
 
 
-def _wide(drawing: Markup) -> Markup:
-    return tag("div", drawing, class_="wide")
+def _wide(name: str, drawing: Markup) -> Markup:
+    """Return a drawing that can be scrolled, with keys, too."""
+    return tag("div", drawing, class_="wide", tabindex="0", role="region", aria_label=f"{name}, picture")
 
 
 def _page() -> str:
