@@ -21,6 +21,7 @@ _STYLE = """
 @media (prefers-color-scheme: dark) {
   :root { --red: #ff8a80; --green: #7edc9a; --cyan: #7fd4f2; --yellow: #ffd166; --dim: #a0a4a8; }
 }
+html { background: Canvas; color: CanvasText; }
 body { font: 1rem/1.5 system-ui, sans-serif; margin: 1rem auto; max-width: 75rem; padding: 0 1rem; }
 h1 { font-size: 1.25rem; } p { margin: 0; overflow-wrap: anywhere; } p:empty { height: 1rem; }
 .wide { overflow-x: auto; }
@@ -55,7 +56,9 @@ def _policy() -> str:
 
 def _block(block: Block) -> Iterator[str]:
     if isinstance(block, Table):
-        yield '<div class="wide"><table>'
+        # What can be scrolled can be reached by keys.
+        name = _text(", ".join(block.header))
+        yield f'<div class="wide" tabindex="0" role="region" aria-label="Table: {name}"><table>'
         head = "".join(f'<th scope="col">{_text(name)}</th>' for name in block.header)
         yield f"<thead><tr>{head}</tr></thead><tbody>"
         for row in block.rows:
