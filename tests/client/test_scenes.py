@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spoold.client import histories, scenes, selecting
+from spoold.client import scenes, selecting
 from spoold.client.batches import Batch
 from spoold.client.info import describe
 from spoold.client.scenes import TAIL_BYTES, scene_of
@@ -18,6 +18,7 @@ from spoold.protocol.errors import NotFound
 from spoold.protocol.heartbeat import Capabilities, Heartbeat, Running
 from spoold.protocol.names import BeatName
 from spoold.protocol.result import Code, Status
+from spoold.protocol.stamps import moment
 from tests.client.trees import WORKER, Tree
 
 TIMES: dict[str, Any] = {"started_at": "2026-01-01T00:00:01Z", "completed_at": "2026-01-01T00:00:05Z"}
@@ -116,8 +117,8 @@ def test_a_running_task_of_which_no_heartbeat_tells_has_no_begin() -> None:
 
 
 def test_a_stamp_that_is_none_is_no_begin() -> None:
-    assert histories.moment("yesterday") is None
-    assert histories.moment("2026-01-01T00:00:01Z") == BEGAN
+    assert moment("yesterday") is None
+    assert moment("2026-01-01T00:00:01Z") == BEGAN
 
 
 def test_what_a_task_waits_for_is_told_with_the_bond_and_outside_tasks_with_their_state() -> None:
