@@ -18,6 +18,7 @@ IN_THE_MANUAL = (
     ".github/CONTRIBUTING.md",
     "docs/**/*.md",
     "docs/*.svg",
+    "docs/pictures/*",
     "docs/monitoring/*",
     "systemd/*.md",
     "tests/scenarios/*.md",
