@@ -83,7 +83,7 @@ def web(
         place = serving.listen(host, port, unencrypted=unencrypted) if unix is None else serving.listen_at(unix)
         if not place.path and unencrypted:
             output.remark(f"WARNING: {place.host} is reached over the network without encryption. {_OPEN}")
-        with Watch(view) as watch:
+        with Watch(view, alone=True) as watch:
             site = Site(spool, view, spool.store.marker.spool_id, actions=allow_actions)
             serving.run(site, watch, place, lambda url: _say(place, url), _enter if sys.stdin.isatty() else None)
 

@@ -29,7 +29,7 @@ def run(spool: SpoolClient, *, read_only: bool, colour: str) -> None:
     from spoold.client.view import Watch
 
     view = spool.view()
-    with Watch(view) as watch:
+    with Watch(view, alone=True) as watch:
         app = TopApp(Source(view, spool, time.time, read_only), watch.wait, colour=colour_of(colour))
         # Without the mouse a terminal selects text as always, and no movement crosses the network.
         app.run(mouse=False)
