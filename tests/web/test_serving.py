@@ -199,5 +199,7 @@ def test_the_server_ends_with_open_streams(root: Path) -> None:
             assert one.getresponse().status == 200
         server.process.send_signal(signal.SIGTERM)
         wait_for(lambda: server.process.poll() is not None, "it ends")
+        assert server.process.stderr is not None
+        assert server.process.stderr.read() == b""
         for one in streams:
             one.close()

@@ -156,7 +156,7 @@ def run(
         h11_max_incomplete_event_size=32 << 10,
         timeout_graceful_shutdown=LEAVES_WITHIN_S,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config, updates)
     # When it has stopped, the server raises the signal again: the spool is to be left clean all the same.
     signal.signal(signal.SIGTERM, _leave)
     say(place.url(entrance.token()))
@@ -169,6 +169,19 @@ def run(
         if place.path:
             with contextlib.suppress(OSError):
                 os.unlink(place.path)
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams before it waits for what is under way: they would never end by themselves."""
+
+    def __init__(self, config: uvicorn.Config, updates: Updates) -> None:
+        super().__init__(config)
+        self._updates = updates
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As of uvicorn."""
+        self._updates.close()
+        await super().shutdown(sockets)
 
 
 def _renew(place: Place, entrance: Entrance, say: Callable[[str], None], wanted: Callable[[], bool]) -> None:
