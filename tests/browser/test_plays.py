@@ -184,3 +184,20 @@ def test_without_scripts_pages_and_links_work(guest: Any) -> None:
         page.get_by_role("link", name=f"Batch {BATCH}").click()
         expect(page.locator("h1")).to_contain_text(BATCH)
         assert page.locator("#theme").is_hidden()
+
+
+def test_what_is_wrong_on_a_page_is_heard(guest: Any) -> None:
+    script = """() => { const code = document.createElement("script"), picture = new Image();
+      code.textContent = "window.ran = true"; document.body.append(code);
+      picture.src = "http://192.0.2.1/a.png"; document.body.append(picture); console.warn("a warning"); }"""
+    with guest.page(allowed=("policy: ", "Content Security Policy", "a warning")) as (page, heard):
+        page.goto(guest.stage.top)
+        page.evaluate(script)
+        wait_for(lambda: page.wait_for_timeout(20) or len(heard.words) >= 3, "three words")
+        said = "\n".join(heard.words)
+        assert "policy: script-src-elem inline" in said
+        assert "policy: img-src http://192.0.2.1/a.png" in said
+        assert "warning: a warning" in said
+        assert page.evaluate("window.ran") is None
+        assert heard.wrong() == ["http://192.0.2.1/a.png"]
+        heard.asked.clear()
