@@ -5,12 +5,20 @@ Law: nothing of the machine that they were made on is in them but the names of t
 
 from __future__ import annotations
 
+import asyncio
+import re
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Page, expect
 
+from spoold.client.spool_client import SpoolClient
+from spoold.client.view import Watch
+from spoold.faces.top.opening import svg_of
+from spoold.faces.top.source import Source
 from tests.browser.chromium import chromium, opened
 from tests.browser.stage import counting, serve, submit
 from tests.e2e.pool import SETTINGS, Pool, wait_for
@@ -86,6 +94,7 @@ def make(folder: Path, scratch: Path) -> None:
                 take(page, report.as_uri(), folder / "report.png")
             pool.cli("graph", BATCH, "-o", str(pool.path("graph.svg")))
             shutil.copyfile(pool.path("graph.svg"), folder / "graph.svg")
+            (folder / "top.svg").write_text(screen(pool))
         finally:
             for file in pool.desk.glob("*.lines"):
                 file.unlink()
@@ -93,6 +102,20 @@ def make(folder: Path, scratch: Path) -> None:
         size = file.stat().st_size
         print(f"{size:8,} bytes  {file.name}")
         assert size <= MOST_BYTES, f"{file.name} is larger than {MOST_BYTES:,} bytes"
+
+
+def screen(pool: Pool) -> str:
+    """The overview of `spool top`. Textual's pictures load a font from the network; this one takes what is there."""
+    with SpoolClient(pool.root) as spool:
+        view = spool.view()
+        with Watch(view) as watch:
+            wait_for(lambda: view.complete and bool(view.running()), "the view shows what runs")
+            source = Source(view, spool, time.time, True)
+            # The driver of the browser has an event loop in this thread.
+            with ThreadPoolExecutor(1) as other:
+                drawing = svg_of(source, watch.wait, "overview", size=(118, 30))
+                drawn = other.submit(asyncio.run, drawing).result()
+    return re.sub(r"@font-face\s*{.*?}\s*", "", drawn, flags=re.DOTALL)
 
 
 def take(page: Page, url: str, file: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ def ages_of(cards: Iterable[Card], now: float) -> list[AgeRow]:
         if card.state in (State.WAITING, State.READY):
             age_s = now - (card.admitted if card.admitted is not None else now)
             counts = found.setdefault(card.type, [0] * len(AGES))
-            counts[next(place for place, bound in enumerate(AGES) if age_s < bound)] += 1
+            counts[bisect_right(AGES, age_s)] += 1
     rows = [AgeRow(kind, counts, sum(counts)) for kind, counts in found.items()]
     return sorted(rows, key=lambda row: (-row.total, row.type))
 

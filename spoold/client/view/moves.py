@@ -69,6 +69,7 @@ def move_of(event: Event) -> Move | None:
         return None
     said: dict[str, Any] = event.detail if isinstance(event.detail, dict) else {}
     code = _text(said, "code")
+    why = _text(said, "cause") or code  # that retries are spent is not why the attempt failed
     if event.event == "ADMITTED" and said.get("ready") is True:
         into = State.READY
     if into is State.FAILED and code == Code.SKIPPED:
@@ -76,7 +77,7 @@ def move_of(event: Event) -> Move | None:
     attempt = event.attempt + (event.event == "RETURNED")
     lane, batch, file = _text(said, "lane"), _text(said, "batch"), _text(said, "file")
     return Move(
-        event.event, event.task, into, attempt, moment(event.at), intern(event.writer), code, lane, batch, file
+        event.event, event.task, into, attempt, moment(event.at), intern(event.writer), why, lane, batch, file
     )
 
 

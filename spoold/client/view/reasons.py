@@ -98,10 +98,18 @@ def reasons_of(store: Store, seen: Seen, picture: Snapshot, asked: Asked) -> lis
     judged = _Judge(now, seen, lanes, asked)
     counts: Counter[tuple[str, str]] = Counter()
     kinds: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    alike: Counter[tuple[str, str, str]] = Counter()
     for name, card in seen.queued:
-        reason = judged.reason(name, card)
-        counts[reason] += 1
-        kinds.setdefault(reason, set()).add((card.state, card.type))
+        if judged.waits_with_its_lane(name, card):
+            alike[card.state, card.type, card.lane] += 1
+        else:
+            reason = judged.reason(name, card)
+            counts[reason] += 1
+            kinds.setdefault(reason, set()).add((card.state, card.type))
+    for (state, kind, lane), number in alike.items():
+        reason = judged.of_lane(kind, lane, ready=state == State.READY)
+        counts[reason] += number
+        kinds.setdefault(reason, set()).add((state, kind))
     return [Reason(text, count, gate, _query(kinds[gate, text])) for (gate, text), count in counts.most_common()]
 
 
@@ -117,10 +125,14 @@ class _Judge:
         self._now, self._seen, self._lanes, self._asked = now, seen, lanes, asked
         self._of_lane: dict[tuple[str, bool], tuple[str, str]] = {}
 
+    def waits_with_its_lane(self, name: str, card: Card) -> bool:
+        """Whether the task has nothing to wait for that its lane has not: nearly all of a deep backlog have none."""
+        if card.state == State.READY:
+            return True
+        return card.attempt == 1 and card.lane != "" and not card.conditional and name not in self._asked.about
+
     def reason(self, name: str, card: Card) -> tuple[str, str]:
         """The gate that speaks, and its words."""
-        if card.state == State.READY:
-            return self._lane(card, ready=True)
         if not card.lane:
             return "", RETURNED
         conditions = self._seen.conditions.get(name, NO_CONDITIONS)
@@ -144,15 +156,16 @@ class _Judge:
             verdict = judge(conditions, facts)
             if isinstance(verdict, Wait | Refuse):
                 return verdict.gate, _OWN.get(verdict.gate, verdict.reason)
-        return self._lane(card, ready=False)
+        return self.of_lane(card.type, card.lane, ready=False)
 
-    def _lane(self, card: Card, *, ready: bool) -> tuple[str, str]:
-        known = self._of_lane.get((card.lane, ready))
+    def of_lane(self, kind: str, lane: str, *, ready: bool) -> tuple[str, str]:
+        """What a lane waits for."""
+        known = self._of_lane.get((lane, ready))
         if known is None:
-            verdict: Verdict = judge_type(card.type, self._lanes.of(card.lane), ready=ready)
+            verdict: Verdict = judge_type(kind, self._lanes.of(lane), ready=ready)
             said = ("", READY if ready else TURN)
             known = (verdict.gate, verdict.reason) if isinstance(verdict, Wait | Refuse) else said
-            self._of_lane[card.lane, ready] = known
+            self._of_lane[lane, ready] = known
         return known
 
     def _rest_s(self, card: Card) -> float:

@@ -229,6 +229,8 @@ def _detail(ending: Ending | None, error: Error | None) -> dict[str, Any]:
         detail |= {"duration_s": round(ending.duration_s, 3), "exit_code": ending.exit_code}
     if error is not None:
         detail |= {"code": error.code, "message": error.message}
+        if error.cause:
+            detail["cause"] = error.cause
     return detail
 
 
