@@ -18,7 +18,7 @@ from spoold.client.view.metered import Allowance
 from spoold.protocol.errors import Unavailable
 
 T = TypeVar("T")
-KEPT = 256
+KEPT, FEW = 256, 3
 # While the allowance is spent, an answer that is at most so old (s) will do; and a caller waits at most so long.
 STALE_S, WAIT_S, NAP_S = 120.0, 15.0, 0.1
 _NEVER = float("-inf")
@@ -30,6 +30,7 @@ class Answers:
     def __init__(self, monotonic: Callable[[], float], allowance: Allowance | None = None) -> None:
         self._monotonic, self._allowance = monotonic, allowance
         self._lock, self._turn = threading.Lock(), threading.Lock()
+        self._few = threading.BoundedSemaphore(FEW)
         self._kept: OrderedDict[tuple[Any, ...], tuple[float, Any]] = OrderedDict()
         self._busy: dict[tuple[Any, ...], threading.Lock] = {}
 
@@ -62,9 +63,10 @@ class Answers:
                 self._kept.popitem(last=False)
 
     def _turns(self) -> contextlib.AbstractContextManager[object]:
-        """On a share one question is answered at a time."""
-        rationed = self._allowance is not None and self._allowance.rationed
-        return self._turn if rationed else contextlib.nullcontext()
+        """On a share one question is answered at a time; elsewhere a few, since each may hold a large file."""
+        if self._allowance is None:
+            return contextlib.nullcontext()
+        return self._turn if self._allowance.rationed else self._few
 
     def _may_read(self, *, patient: bool) -> bool:
         """Whether something may be read now. patient: wait until it may. Errors: Unavailable where that lasts."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sys import intern
 
 from spoold.protocol import layout
+from spoold.protocol.errors import legible
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, TaskName, key, parse_task
 from spoold.protocol.order import order_micros, rank_of
@@ -95,7 +96,10 @@ class Card:
 
 def card_of(located: Located, kind: str = "") -> Card:
     """The card of a task file that was listed. kind: its type, where the lane tells it."""
-    card = Card(located.id, located.state.value, intern(kind), attempt=located.attempt, worker=intern(located.node))
+    # The name of a drop may hold any bytes; what people see and what travels is text.
+    card = Card(
+        legible(located.id), located.state.value, intern(kind), attempt=located.attempt, worker=intern(located.node)
+    )
     card.lane, card.archived = intern(located.lane), located.archived
     if located.name is not None:
         # In returned/ the name has the mover's behind it, and cannot be followed further.
@@ -108,4 +112,4 @@ def card_of(located: Located, kind: str = "") -> Card:
 
 def card_key(located: Located) -> str:
     """What tells a card from all others: a rejected drop is not the task whose id it wanted."""
-    return located.path if located.state is State.REJECTED else key(located.id)
+    return legible(located.path) if located.state is State.REJECTED else key(legible(located.id))

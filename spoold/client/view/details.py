@@ -93,12 +93,16 @@ class Details:
     def _info(self, task_id: str) -> TaskInfo:
         card = self._find(task_id)
         located = card.located() if card is not None else None
-        if located is not None:
-            found = described(self._store, located, self._records(located))
-            # A file that cannot be read has most likely moved on since it was listed.
-            if found.task or located.state is State.REJECTED:
-                return found
-        return describe(self._store, task_id)
+        if located is None:
+            return describe(self._store, task_id)
+        found = described(self._store, located, self._records(located))
+        if found.task or located.state is State.REJECTED:
+            return found
+        # A file that cannot be read has most likely moved on since it was listed.
+        try:
+            return describe(self._store, task_id)
+        except NotFound:
+            return found
 
     def _records(self, located: Located) -> list[tuple[EndedName, str]]:
         """The names of its records, as far as they are known; results/ may hold a million."""

@@ -19,6 +19,8 @@ from spoold.system.filesystem import FileSystem, Stat, Usage
 LOOKS_PER_S, ANSWERS_PER_S = 2.0, 1.2
 # A person who opens a task is not to wait for what the last minute cost.
 LOOKS_BURST, ANSWERS_BURST = 10.0, 40.0
+# Most bytes of a file that is read whole: what is larger is no task and no record, and must not fill the memory.
+READ_MOST = 32 << 20
 _NAMES_PER_CALL, _BYTES_PER_CALL = 100, 1 << 20
 _names = list[str]  # inside the class, `list` is the verb
 
@@ -46,7 +48,7 @@ class Metered:
 
     def read(self, path: str, limit: int | None = None, *, offset: int = 0) -> bytes:
         self.spent += 3
-        data = self._inner.read(path, limit, offset=offset)
+        data = self._inner.read(path, READ_MOST if limit is None else limit, offset=offset)
         self.spent += len(data) // _BYTES_PER_CALL
         return data
 

@@ -21,15 +21,22 @@ from spoold.store.locate import Located
 class Table:
     """cards: by key; rows: how many cards have the same words; changes: rises with each change.
 
+    rejected: of rejected drops, by the key of the id that they wanted, the key of the last one's card.
     returned: of tasks that were tried again, by key, who decided which attempt: their records have these names.
     """
 
     def __init__(self) -> None:
         self.cards: dict[str, Card] = {}
         self.rows: Counter[Row] = Counter()
+        self.rejected: dict[str, str] = {}
         self.returned: dict[str, dict[int, str]] = {}
         self.changes = 0
         self.tick = 0
+
+    def find(self, task_id: str) -> Card | None:
+        """The card of a task; where there is none, that of the last drop that was rejected and wanted its id."""
+        name = key(task_id)
+        return self.cards.get(name) or self.cards.get(self.rejected.get(name, ""))
 
     def counts(self) -> Counter[str]:
         """How many cards are in each state."""
@@ -57,6 +64,8 @@ class Table:
         if card.id == card_key:
             card.id = card_key  # one text for both, of a hundred thousand
         self.cards[card_key] = card
+        if card.state == State.REJECTED:
+            self.rejected[key(card.id)] = card_key
         self.rows[card.row] += 1
         self.changes += 1
 
@@ -66,6 +75,8 @@ class Table:
         if card is not None:
             self._leave(card.row)
             self.changes += 1
+            if self.rejected.get(key(card.id)) == card_key:
+                del self.rejected[key(card.id)]
         self.returned.pop(card_key, None)
 
     def _leave(self, row: Row) -> None:

@@ -84,7 +84,7 @@ class View(Following):
 
     def card(self, task_id: str) -> Card | None:
         """Return what is known of a task; None where it is not known."""
-        return self._table.cards.get(key(task_id))
+        return self._table.find(task_id)
 
     def counts(self) -> dict[str, int]:
         """Return how many tasks of the view are in each state."""

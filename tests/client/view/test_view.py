@@ -188,3 +188,30 @@ def test_a_share_that_cannot_be_read_is_told_and_what_is_known_stays() -> None:
     watched.mount.inner = watched.cluster.fs
     watched.look()
     assert not watched.view.problem
+
+
+def test_a_name_that_is_no_text_is_shown_as_text_and_found() -> None:
+    watched = Watched()
+    watched.cluster.fs.write("pending/keep\udcff.json", b'{"id": N', durable=False)
+    watched.cluster.fs.write("rejected/bad\udcff.json", b"{", durable=False)
+    later = watched.open()
+    later.look()
+    found = later.find(Query(sort="id"), limit=1)
+    assert found.cursor
+    second = later.find(Query(sort="id"), cursor=found.cursor)
+    for card in [*found.cards, *second.cards]:
+        card.id.encode()
+        assert later.card(card.id) is card
+        assert later.info(card.id).state == card.state
+
+
+def test_a_rejected_drop_is_found_without_a_search() -> None:
+    watched = Watched()
+    watched.cluster.submit("bad.json", "{")
+    watched.look(30)
+    card = watched.view.card("bad.json")
+    assert card is not None
+    assert card.state == "rejected"
+    watched.mount.clear()
+    assert watched.view.info("bad.json").reason
+    assert ("list", "waiting") not in watched.mount.calls
