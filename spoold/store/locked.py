@@ -46,6 +46,11 @@ class LockedFileSystem:
         self._doubted: set[str] = set()
         self._candidate = False
 
+    @property
+    def inner(self) -> FileSystem:
+        """The mount without the lock: looking needs none."""
+        return self._inner
+
     def rename(self, src: str, dst: str) -> None:
         """As the port says. Errors also: EAGAIN if others had the lock (not done), NO_LOCKS if it cannot be had.
 

@@ -42,13 +42,22 @@ _SYNCFS = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
 class PosixFileSystem:
     """The spool under `root`, an existing directory. Safe for use by several threads."""
 
-    def __init__(self, root: str | os.PathLike[str], private: Collection[str] = ()) -> None:
-        """private: directories right below the root that are made closed to others."""
+    def __init__(self, root: str | os.PathLike[str], private: Collection[str] = (), *, touches: bool = True) -> None:
+        """private: directories right below the root that are made closed to others. touches: whether listings give
+        polled directories new times on NFS.
+        """
+        self._touches = touches
         self.root = os.path.abspath(root)
         self._ground = ground = Ground(self.root)
         self._beneath = Beneath(self.root, Denials(self.root, lambda: ground.nfs).doubt)
         self._sharing = Sharing(self.root, self._beneath, ground, private)
         self.whole = WHOLE
+
+    def only_looking(self) -> PosixFileSystem:
+        """The same directory for who only looks: a listing leaves no trace, and may miss a change until the next."""
+        looking = PosixFileSystem(self.root, touches=False)
+        looking.whole = self.whole
+        return looking
 
     @property
     def remote(self) -> bool:
@@ -59,7 +68,7 @@ class PosixFileSystem:
         return self._ground.forgets
 
     def list(self, path: str) -> list[str]:
-        touching = self._ground.touching
+        touching = self._ground.touching if self._touches else None
         if touching is None:
             return self._names(path)
         now = time.monotonic()

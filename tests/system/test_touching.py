@@ -69,3 +69,12 @@ def test_only_nfs_is_touched(tmp_path: Path, fstype: str, options: tuple[str, ..
     lie_on(fs, Mount(str(tmp_path), fstype, "server:/share", options))
     assert fs.list("d") == []
     assert ((tmp_path / "d").stat().st_mtime != 1) == touched
+
+
+def test_who_only_looks_leaves_no_trace(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    os.utime(tmp_path / "d", (1, 1))
+    fs = PosixFileSystem(tmp_path).only_looking()
+    lie_on(fs, Mount(str(tmp_path), "nfs", "server:/share", ("rw", "vers=3")))
+    assert fs.list("d") == []
+    assert (tmp_path / "d").stat().st_mtime == 1
