@@ -50,8 +50,8 @@ class BatchRow:
 class Run:
     """An attempt that runs, as its worker's last beat tells. card: None where the view has none yet.
 
-    since: when it began (s since 1970); quiet_s: for how long its log has not grown, None where that is not known;
-    progress: its own report; tokens, cost_usd, message: what can be read in there.
+    since: when it began (s since 1970); quiet_s: for how long neither its log has grown nor its report changed,
+    None where that is not known; progress: its own report; tokens, cost_usd, message: what can be read in there.
     """
 
     card: Card | None

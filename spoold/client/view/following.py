@@ -20,7 +20,7 @@ from spoold.client.view.journals import KEPT, Journals
 from spoold.client.view.metered import LOOKS_BURST, LOOKS_PER_S, Allowance, through
 from spoold.client.view.moves import move_of
 from spoold.client.view.pictures import Pictures
-from spoold.client.view.quiet import Quiet
+from spoold.client.view.quiet import Quiet, Running
 from spoold.client.view.relisting import Relisting
 from spoold.client.view.table import Sweep, Table
 from spoold.protocol.amount import length
@@ -232,13 +232,13 @@ class Following:
             if self._mount.remote or self._clock.monotonic() >= until:
                 break
 
-    def _running(self) -> Iterable[tuple[str, int, str]]:
-        """The attempts that run: id, attempt, worker."""
+    def _running(self) -> Iterable[Running]:
+        """The attempts that run, as the last beats tell of them."""
         picture = self._pictures.last
         for node in picture.nodes if picture is not None else ():
             for task in node.tasks:
                 if isinstance(task, dict) and isinstance(task.get("attempt"), int):
-                    yield str(task.get("id", "")), task["attempt"], node.worker
+                    yield str(task.get("id", "")), task["attempt"], node.worker, task.get("progress")
 
 
 def _age(event: Event) -> tuple[str, str, int]:

@@ -1,7 +1,7 @@
 """The leader's snapshot, as it publishes one after the other; where no leader lives, a picture made by listing.
 
 Law: a new snapshot is believed as it comes. Whether its leader still lives is only asked when none has come for
-SILENT_S, since that costs more than a dozen round trips.
+some intervals, since that costs more than a dozen round trips.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from spoold.store.store import Store
 from spoold.system.errnos import concerns_one_file
 from spoold.system.host import Host
 
-# A leader on a share publishes every other interval, of 5 s by default.
-SILENT_S = 20.0
+# A leader publishes every interval, on a share every other one: so many of them without news, and it is asked for.
+SILENT, SILENT_SHARE = 2.0, 4.0
 
 
 class Pictures:
@@ -46,7 +46,9 @@ class Pictures:
             if self.last is not None and self._take(newest):
                 self._news_at = now
                 return True
-        if now - max(self._news_at, self._asked_at) < SILENT_S and self.last is not None:
+        intervals = SILENT_SHARE if self._store.fs.remote else SILENT
+        patience_s = max(1.0, intervals * self._store.basics.interval_s)
+        if now - max(self._news_at, self._asked_at) < patience_s and self.last is not None:
             return False
         return self._ask()
 

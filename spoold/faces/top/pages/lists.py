@@ -218,8 +218,10 @@ class Failed(Page):
     def gather(self, source: Source, room: Room) -> Picture:
         """Return the failures."""
         now, cards = source.now(), source.view.failures()
-        codes = codes_lines(source, room.width)
-        return self.tabled("failed", FAILED_COLUMNS, [failed_cells(card, now) for card in cards], room, lines=codes)
+        codes, counts = codes_lines(source, room.width), source.view.counts()
+        there = counts.get("failed", 0) + counts.get("rejected", 0)
+        rows = [failed_cells(card, now) for card in cards]
+        return self.tabled("failed", FAILED_COLUMNS, rows, room, lines=codes, there=there)
 
 
 def codes_lines(source: Source, width: int) -> list[Line]:

@@ -64,14 +64,17 @@ class Page:
         *,
         lines: Sequence[Line] = (),
         note: str = "",
+        there: int = 0,
     ) -> Picture:
-        """Return a table of rows that are all there, without those that the filter leaves out."""
+        """Return a table of rows, without those that the filter leaves out. there: how many there are, where these
+        are not all.
+        """
         laid = table(columns, cells, room.width)
         rows = laid.rows
         if self.typed:
             whole = [" ".join(word.text for word in row.words) for row in cells]
             rows = [row for row, text in zip(rows, whole, strict=True) if fits(self.typed, text)]
-        notes = [self.counted(len(rows), len(cells)), note, laid.note]
+        notes = [self.counted(len(rows), max(there, len(cells))), note, laid.note]
         return shown(title, rows, (*lines, laid.head), note=", ".join(filter(None, notes)))
 
     def counted(self, seen: int, there: int) -> str:
