@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+import time
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 
 import pytest
 
-from spoold.faces.web.acting import DEEDS, told
+from spoold.faces.web.acting import DEEDS, note, told
+from spoold.protocol.request import Verb
 from tests.cli.command import leader, make
 from tests.cli.test_verbs import end
 from tests.web.browser import Browser, look, opened, waiting
@@ -39,7 +43,7 @@ def form(text: str) -> dict[str, str]:
 def test_a_get_changes_nothing(browser: Browser) -> None:
     for verb in DEEDS:
         for path in (f"/act/{verb}?id=w00", f"/act/{verb}?type=t", f"/act/{verb}?id=ask", f"/act/{verb}"):
-            assert browser.get(path).status_code in (200, 404), path
+            assert browser.get(path).status_code in (200, 400, 404), path
     assert browser.requests() == []
 
 
@@ -48,7 +52,8 @@ def test_one_task_is_cancelled_after_a_page_that_says_so(browser: Browser) -> No
     text = browser.text("/act/cancel?id=w00")
     assert "1 task" in main(text)
     done = browser.post("/act/cancel", {**form(text), "reason": "wrong input"})
-    assert (done.status_code, done.headers["location"]) == (303, "/tasks/w00?done=cancel%3A1")
+    assert done.status_code == 303
+    assert done.headers["location"].startswith("/tasks/w00?done=cancel%3A1%3A")
     assert browser.requests() == [("cancel", "w00")]
     (who,) = browser.who()
     assert re.fullmatch(r".+@.+ via web", who)
@@ -62,7 +67,7 @@ def test_a_preview_says_how_many_in_which_states_and_the_first_ids(browser: Brow
     assert "The other 4 are in states for which this is nothing" in said
     assert "and 2 more" in said
     done = browser.post("/act/cancel", form(text))
-    assert done.headers["location"] == "/tasks?type=t&done=cancel%3A12"
+    assert done.headers["location"].startswith("/tasks?type=t&done=cancel%3A12%3A")
     assert browser.requests() == [("cancel", f"w{number:02}") for number in range(12)]
 
 
@@ -72,7 +77,7 @@ def test_a_set_that_has_changed_is_shown_again(browser: Browser) -> None:
     with opened(browser.root.parent, actions=True) as later:
         answer = later.post("/act/retry", form(text))
         assert answer.status_code == 409
-        assert "Nothing was requested: the tasks that fit have changed" in answer.text
+        assert "Nothing was requested: the tasks that fit, or their states, have changed" in answer.text
         assert later.requests() == []
         assert later.post("/act/retry", form(answer.text)).status_code == 303
         assert later.requests() == [("retry", task) for task in ("bad0", "bad1", "bad2", "bad9")]
@@ -109,7 +114,8 @@ def test_a_question_is_answered_or_rejected(browser: Browser) -> None:
     wrong = browser.post("/act/approve", {**form(text), "answer": "perhaps"})
     assert (wrong.status_code, "none of the choices" in unescape(wrong.text)) == (409, True)
     done = browser.post("/act/approve", {**form(text), "answer": "no"})
-    assert (done.status_code, done.headers["location"]) == (303, "/tasks/ask?done=approve%3A1")
+    assert done.status_code == 303
+    assert done.headers["location"].startswith("/tasks/ask?done=approve%3A1%3A")
     assert ("approve", "ask") in browser.requests()
     assert browser.post("/act/reject", {**form(text), "reason": "late"}).status_code == 409  # answered already
     assert browser.get("/act/approve?id=w00").status_code == 404
@@ -124,10 +130,140 @@ def test_types_and_workers(browser: Browser) -> None:
     assert browser.requests() == [("pause", "t"), ("resume", "+all")]
 
 
-def test_only_our_own_words_say_what_was_done(browser: Browser) -> None:
+def test_only_our_own_words_say_what_was_done(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     look(browser.view)
-    assert told("cancel:12") == "Requested: cancel of 12 tasks. The leader acts on it."
-    assert told("pause:1") == "Requested: pause. The leader acts on it."
-    for forged in ("cancel", "cancel:", "cancel:x", "pay:1", "cancel:1;rm", "cancel:٣", f"cancel:{10**12}"):
-        assert told(forged) == ""
+    ours = note("cancel", 12)
+    assert told(ours) == "Requested: cancel of 12 tasks. The leader acts on it."
+    assert told(note("pause", 1)) == "Requested: pause. The leader acts on it."
+    forged = ("cancel", "cancel:12", "cancel:999999", "pay:1", "cancel:1;rm", "cancel:٣", "", ":", "a:b:c:d")
+    for said in (*forged, ours.replace("12", "13", 1), ours[:-1], ours + "0", ours + "é"):
+        assert told(said) == ""
+    assert "Requested" not in browser.text("/tasks?done=cancel%3A999999")
     assert "send money" not in browser.text("/tasks?done=send+money")
+    then = time.time() + 3600
+    monkeypatch.setattr("time.time", lambda: then)
+    assert told(ours) == ""
+
+
+def test_all_tasks_are_meant_only_where_that_is_said(browser: Browser) -> None:
+    for path in ("/act/cancel", "/act/cancel?archived=0&sort=id", "/act/retry?q="):
+        assert browser.get(path).status_code == 400, path
+    assert browser.post("/act/cancel", {"set": "x"}).status_code == 400
+    assert 'href="/act/cancel?all=1"' in browser.text("/tasks")
+    assert "all=1" not in browser.text("/tasks?type=t")
+    text = browser.text("/act/cancel?all=1")
+    assert "13 tasks of 17 that fit" in main(text)
+    assert browser.post("/act/cancel", form(text)).status_code == 303
+    assert len(browser.requests()) == 13
+
+
+def ask_path(root: Path) -> Path:
+    """The file of the leader's question."""
+    (found,) = (root / "control").glob("ask.ask.*.json")
+    return found
+
+
+def test_an_approval_is_of_what_was_shown(browser: Browser) -> None:
+    """The form carried the id alone: another command, or another text, could be put under it before it was sent."""
+    (token,) = (browser.root / "waiting" / "type=deploy").iterdir()
+    question = ask_path(browser.root)
+    old_task, old_ask = token.read_text(), question.read_text()
+    text = browser.text("/act/approve?id=ask")
+    assert "true" in main(text)
+    assert hashlib.sha256(token.read_bytes()).hexdigest() in text
+
+    def refused() -> str:
+        answer = browser.post("/act/approve", {**form(text), "answer": "no"})
+        assert answer.status_code == 409
+        assert "has changed since it was shown" in answer.text
+        assert browser.requests() == []
+        return str(answer.text)
+
+    token.write_text(json.dumps({**json.loads(old_task), "command": ["rm", "-rf", "/"]}))
+    assert "rm" in main(refused())
+    token.write_text(old_task)
+    question.write_text(json.dumps({**json.loads(old_ask), "ask": "Deploy the other?"}))
+    refused()
+    question.write_text(old_ask)
+    other = token.with_name(token.name.replace("0000000001-1", "0000000002-1"))
+    token.rename(other)  # another token of the same id; the leader has not asked for it
+    question.write_text(json.dumps({**json.loads(old_ask), "order": "0000000002-1"}))
+    refused()
+    other.rename(token)
+    question.write_text(old_ask)
+    assert browser.post("/act/reject", {**form(text), "reason": "no"}).status_code == 409  # a form of another action
+    assert browser.requests() == []
+    assert browser.post("/act/approve", {**form(text), "answer": "no"}).status_code == 303
+    (answer,) = (browser.root / "control").glob("approve.ask.*.json")
+    assert json.loads(answer.read_text())["order"] == "0000000001-1"
+
+
+def test_a_task_cannot_answer_through_the_pages(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = browser.text("/act/approve?id=ask")
+    monkeypatch.setenv("SPOOL_TASK_ID", "agent-1")
+    answer = browser.post("/act/approve", {**form(text), "answer": "yes"})
+    assert (answer.status_code, "a task cannot answer" in answer.text) == (409, True)
+    assert browser.requests() == []
+
+
+def test_a_task_of_the_same_id_is_not_the_one_that_was_shown(browser: Browser) -> None:
+    (old,) = (browser.root / "ready").rglob("*.w00.*")
+    text, many = browser.text("/act/cancel?id=w00"), browser.text("/act/cancel?type=t&q=w0")
+    old.rename(old.with_name(old.name.replace("0000000001-1", "0000000002-1")))
+    answer = browser.post("/act/cancel", form(text))
+    assert answer.status_code == 409
+    assert "have changed" in answer.text
+    told_apart = browser.post("/act/cancel", form(many))  # before the view has looked
+    assert told_apart.status_code == 200
+    assert "1 left alone: w00: it has changed since it was shown" in main(told_apart.text)
+    assert ("cancel", "w00") not in browser.requests()
+    with opened(browser.root.parent, actions=True) as later:
+        assert later.post("/act/cancel", form(many)).status_code == 409
+
+
+def test_a_form_is_of_one_action_and_one_state(browser: Browser) -> None:
+    text, many = browser.text("/act/cancel?id=w00"), browser.text("/act/cancel?type=t")
+    for found in (text, many):
+        assert browser.post("/act/hold", form(found)).status_code == 409
+    (old,) = (browser.root / "ready").rglob("*.w00.*")
+    claimed = browser.root / "claimed" / "w-aaaaa" / old.name
+    claimed.parent.mkdir(parents=True)
+    old.rename(claimed)
+    assert browser.post("/act/cancel", form(text)).status_code == 409
+    with opened(browser.root.parent, actions=True) as later:
+        assert later.post("/act/cancel", form(many)).status_code == 409
+        again = later.text("/act/cancel?id=w00")
+        assert later.post("/act/cancel", form(again)).status_code == 303
+    assert browser.requests() == [("cancel", "w00")]
+
+
+def test_only_what_has_an_id_is_linked(browser: Browser) -> None:
+    name = "bad <svg onload=alert(4)>.json"
+    (browser.root / "pending" / name).write_text("{")
+    with opened(browser.root.parent, actions=True) as later:
+        for path in ("/tasks?state=pending", "/act/cancel?state=pending"):
+            text = later.text(path)
+            assert name in main(text)
+            assert "/tasks/bad%20" not in text
+
+
+def test_an_answer_to_a_running_task_is_to_the_text_that_was_shown(browser: Browser) -> None:
+    (old,) = (browser.root / "ready").rglob("*.w00.*")
+    claimed = browser.root / "claimed" / "w-aaaaa" / old.name
+    claimed.parent.mkdir(parents=True)
+    old.rename(claimed)
+    name = browser.client.post(Verb.ASK, "w00", "", by="w00 on w-aaaaa", ask="Delete a?", attempt=1)
+    (question,) = (browser.root / "control").glob("ask.w00.*.json")
+    path = f"/act/approve?id=w00&question={name}"
+    text = browser.text(path)
+    assert "Delete a?" in main(text)
+    assert "by w00 on w-aaaaa" in main(text)
+    question.write_text(question.read_text().replace("Delete a?", "Delete b?"))
+    answer = browser.post("/act/approve", form(text))
+    assert answer.status_code == 409
+    assert "Delete b?" in main(answer.text)
+    assert browser.requests() == []
+    assert browser.post("/act/approve", {**form(answer.text), "answer": "3"}).status_code == 303
+    (given,) = (browser.root / "control").glob("approve.w00.*.json")
+    said = json.loads(given.read_text())
+    assert (said["about"], said["answer"]) == (name, 3)

@@ -13,6 +13,7 @@
     address     what a page shows, as the part of its URL behind the `?`
     pages       one module for each view
     acting      the forms that cancel, retry, answer: only with --allow-actions
+    seen        what the page of an action shows of tasks, and a digest of it: only what was shown is done
     deeds       what an action posts
 
 A page is HTML from the server, and works without scripts. With them, the page hears over one stream that something

@@ -1,18 +1,23 @@
 """The forms that cancel, retry, hold, release, answer, pause, resume and drain.
 
 Each is a page that says what will happen, with a form that does it. For many tasks that page is a preview: how many,
-in which states, the first ids. The form carries a digest of the set; if the set has changed meanwhile, nothing is
-requested, and the preview is shown again.
+in which states, the first ids. The form carries a digest of what was shown; if any of it has changed meanwhile,
+nothing is requested, and the page is shown again.
 
 Law: these routes are there only where actions are allowed. A GET changes nothing. Every request carries who asked,
 and that it came from here. The leader judges each request again.
+Touches: the clock.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+import hmac
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,17 +26,24 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from spoold.faces.web import address, deeds
+from spoold.faces.web import address, deeds, seen
 from spoold.faces.web.address import Address
 from spoold.faces.web.copies import copy_of
 from spoold.faces.web.guard import BODY_MOST
+from spoold.faces.web.seen import Mark
 from spoold.faces.web.site import Shown, Site, failed, render, respond
 from spoold.protocol.amount import amount
-from spoold.protocol.errors import BadFile, NotFound, SpoolError
+from spoold.protocol.errors import BadFile, NotFound, SpoolError, Unavailable
+from spoold.protocol.names import is_id
 
 BODY_S = 10.0
 FIRST = 10
 REASON_MOST = 500
+# What answers a question.
+ASKED = ("approve", "reject")
+# So long (s) the next page says what was requested; the key is of this process.
+NOTE_S = 600
+_KEY = secrets.token_bytes(32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +146,7 @@ def _page(site: Site, request: Request, shown: Shown) -> Response:
 
 
 def confirm(site: Site, verb: str, asked: Address, *, changed: bool = False) -> Shown:
-    """Return the page that says what will happen. changed: the tasks are others than those that were shown before."""
+    """Return the page that says what will happen. changed: it is other than what was shown before."""
     deed = DEEDS[verb]
     values: dict[str, Any] = {
         "verb": verb,
@@ -144,89 +156,100 @@ def confirm(site: Site, verb: str, asked: Address, *, changed: bool = False) -> 
         "reason": asked.one("reason"),
     }
     if deed.states:
-        return Shown("act_tasks", deed.title, {**values, **_set(site, deed, asked)}, status=409 if changed else 200)
+        return Shown("act_tasks", deed.title, {**values, **_set(site, verb, asked)}, status=409 if changed else 200)
     question = None
-    if verb in ("approve", "reject"):
-        task, name = asked.one("id"), asked.one("question")
-        question = next(
-            (one for one in site.view.questions() if one.task == task and name in ("", one.question)), None
-        )
-        if question is None:
-            raise NotFound(f"Task {task} asks nothing now.")
+    if verb in ASKED:
+        try:
+            question = seen.read_question(site.client, verb, asked.one("id"), asked.one("question"))
+        except (NotFound, Unavailable):
+            raise
+        except SpoolError as error:
+            raise NotFound(str(error)) from error
     types = sorted(site.view.picture.types) if site.view.picture is not None else []
-    return Shown("act_one", deed.title, {**values, "question": question, "types": types})
+    shown = {**values, "question": question, "types": types}
+    return Shown("act_one", deed.title, shown, status=409 if changed else 200)
 
 
-def _set(site: Site, deed: Deed, asked: Address) -> dict[str, Any]:
-    """The tasks that are meant, how many of them it is for, and the digest of these."""
-    if task := asked.one("id"):
-        card = site.view.card(task)
-        info = None if card is not None else site.view.info(task)
-        state = card.state if card is not None else info.state if info is not None else ""
-        can = state in (*deed.states, *deed.also) or not deed.states
-        ids = [task] if can else []
-        states = {state: 1}
-        return {
-            "single": task,
-            "matches": 1,
-            "states": states,
-            "ids": ids,
-            "first": ids,
-            "digest": digest(ids),
-            "pairs": [],
-        }
+def _set(site: Site, verb: str, asked: Address) -> dict[str, Any]:
+    """The tasks that are meant, with their marks, how many of them it is for, and the digest of these."""
+    deed = DEEDS[verb]
+    can = (*deed.states, *deed.also)
+    if asked.one("id"):
+        located = seen.find_one(site.client, asked.one("id"))
+        mark = seen.mark_of(located)
+        marks = {located.id: mark} if mark.state in can else {}
+        return {"single": located.id, "matches": 1, "states": {mark.state: 1}, **_marked(verb, marks), "pairs": []}
     query = address.query_of(asked)
-    wanted = [state for state in query.states if state in (*deed.states, *deed.also)]
+    everything = not address.selects(query)
+    if everything and asked.one("all") != "1":
+        raise BadFile("the URL", "", "names no tasks.", "choose them in the list of tasks, and use its buttons.")
+    wanted = [state for state in query.states if state in can]
     meant = replace(query, states=tuple(wanted or deed.states))
-    matches = site.view.find(query, limit=1).matches
-    if query.states and not wanted:
-        ids, states = [], {}
-    else:
-        ids = site.view.keys(meant)
-        counts = site.view.find(meant, limit=1).facets.get("state", {})
-        states = {state: counts[state] for state in meant.states if counts.get(state)}
+    ids = [] if query.states and not wanted else site.view.keys(meant)
+    cards = ((task, site.view.card(task)) for task in ids)
+    marks = {task: seen.mark_of_card(card) for task, card in cards if card is not None}
+    counts = Counter(mark.state for mark in marks.values())
     return {
         "single": "",
-        "matches": matches,
-        "states": states,
-        "ids": ids,
-        "first": ids[:FIRST],
-        "digest": digest(ids),
-        "pairs": address.pairs_of(query),
+        "matches": site.view.find(query, limit=1).matches,
+        "states": {state: counts[state] for state in can if counts[state]},
+        **_marked(verb, marks),
+        "pairs": [*address.pairs_of(query), *([("all", "1")] if everything else [])],
         "back": address.tasks(query),
     }
 
 
-def digest(ids: Sequence[str]) -> str:
-    """Return what tells a set of tasks from another."""
-    return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()[:24]
+def _marked(verb: str, marks: dict[str, Mark]) -> dict[str, Any]:
+    ids = list(marks)
+    nameless = {task for task in ids[:FIRST] if not is_id(task)}
+    found = {"ids": ids, "first": ids[:FIRST], "nameless": nameless, "marks": marks}
+    return {**found, "digest": seen.digest(verb, marks)}
 
 
 def _done(site: Site, request: Request, verb: str, form: Address) -> Response:
     """Do it, and lead to the page that shows what comes of it."""
     deed, reason = DEEDS[verb], form.one("reason")[:REASON_MOST]
     if deed.states:
-        meant = _set(site, deed, form)
+        meant = _set(site, verb, form)
         if not meant["ids"] or meant["digest"] != form.one("set"):
             return _page(site, request, confirm(site, verb, form, changed=True))
-        asked, refused = deeds.for_tasks(site.client, verb, meant["ids"], reason)
+        asked, refused = deeds.for_tasks(site.client, verb, meant["marks"], reason)
         if refused:
             values = {"verb": verb, "deed": deed, "asked": asked, "refused": refused[:FIRST], "left": len(refused)}
             return _page(site, request, Shown("act_done", deed.title, values))
         if meant["single"]:
-            return _to(address.link(address.task(meant["single"]), {"done": f"{verb}:1"}))
-        return _to(address.tasks(address.query_of(form), done=f"{verb}:{len(asked)}"))
-    return _to(deeds.for_one(site.client, verb, form, reason))
+            return _to(address.link(address.task(meant["single"]), {"done": note(verb, 1)}))
+        return _to(address.tasks(address.query_of(form), done=note(verb, len(asked))))
+    if verb in ASKED:
+        question = seen.read_question(site.client, verb, form.one("id"), form.one("question"))
+        if question.digest != form.one("seen"):
+            return _page(site, request, confirm(site, verb, form, changed=True))
+        deeds.answer(site.client, verb, question, form.one("answer"), reason)
+        return _to(address.link(address.task(question.task), {"done": note(verb, 1)}))
+    return _to(address.link(deeds.for_one(site.client, verb, form, reason), {"done": note(verb, 1)}))
 
 
 def _to(where: str) -> Response:
     return RedirectResponse(where, 303)
 
 
+def note(verb: str, number: int) -> str:
+    """Return what says on the next page that this was requested of so many tasks; only this server can make it."""
+    said = f"{verb}:{number}:{int(time.time())}"
+    return f"{said}:{_signed(said)}"
+
+
 def told(done: str) -> str:
-    """Return what was requested, in words: `done` as our own redirects say it; '' for anything else."""
-    verb, _, number = done.partition(":")
-    if verb not in DEEDS or not number.isdecimal() or not number.isascii() or len(number) > 9:
+    """Return what was requested, in words: `done` as `note` made it a while ago; '' for anything else."""
+    said, _, signature = done.rpartition(":")
+    if not hmac.compare_digest(signature.encode(errors="replace"), _signed(said).encode()):
+        return ""
+    verb, number, at = said.split(":")
+    if abs(time.time() - int(at)) > NOTE_S:
         return ""
     of = f" of {amount(int(number), 'task')}" if DEEDS[verb].states else ""
     return f"Requested: {verb}{of}. The leader acts on it."
+
+
+def _signed(said: str) -> str:
+    return hmac.new(_KEY, said.encode(errors="replace"), hashlib.sha256).hexdigest()[:32]

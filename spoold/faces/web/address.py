@@ -70,6 +70,12 @@ def query_of(address: Address) -> Query:
     )
 
 
+def selects(query: Query) -> bool:
+    """Return whether a query narrows the list; an order alone, or leaving out the archive, names no tasks."""
+    facets = any(getattr(query, field) for field in FACETS.values())
+    return facets or bool(query.text) or query.admitted is not None
+
+
 def _span(text: str) -> tuple[float, float] | None:
     """Two moments in seconds since 1970, as `FROM..TO`; one that is left out has no bound. Errors: BadFile."""
     if not text:

@@ -14,6 +14,7 @@ from spoold.client.view import Query
 from spoold.faces.web import address
 from spoold.faces.web.address import Address
 from spoold.faces.web.site import Shown, Site
+from spoold.protocol.names import is_id
 
 PAGE = 100
 # So many values of a facet are shown at first.
@@ -46,7 +47,9 @@ def show(site: Site, asked: Address) -> Shown:
         "next": address.tasks(query, cursor=found.cursor) if found.cursor else "",
         "first": address.tasks(query) if cursor else "",
         "recent": address.tasks(replace(query, archived=not query.archived)),
-        "bulk": address.pairs_of(query),
+        "bulk": [*address.pairs_of(query), *([] if address.selects(query) else [("all", "1")])],
+        # A drop that is not admitted yet may be no id; only one that was rejected has a page all the same.
+        "nameless": {card.id for card in found.cards if card.state != "rejected" and not is_id(card.id)},
         "done": asked.one("done"),
     }
     return Shown("tasks", "Tasks", values, nav="/tasks")

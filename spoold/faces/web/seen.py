@@ -1,0 +1,162 @@
+"""What the page of an action shows of tasks, and a digest of it: only what was shown is done.
+
+A name says little: a task may have been replaced by another of the same id, or may have started meanwhile. So a form
+carries a digest of what its page showed, and all of it is read anew before anything is requested.
+
+Law: looks and never touches. Of a question, the files are read each time, and never a copy in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spoold.client import questions, selecting
+from spoold.client.spool_client import SpoolClient
+from spoold.client.view import Card
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile, NotFound, SpoolError
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import key, parse_task
+
+# The fields of a task that say what it does.
+DOES = ("type", "command", "python", "agent", "prompt", "input", "env", "cwd", "stdin")
+# So many characters of each are shown.
+SHOWN_MOST = 2000
+# A task that moves on while it is read is looked for so often.
+TRIES = 3
+_ENDED = (State.COMPLETED.value, State.FAILED.value, State.SKIPPED.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What tells a task, as it is now, from others of its id. order: of its token, '' where its name is not known;
+    decider: who ended it, '' while it lives.
+    """
+
+    state: str
+    attempt: int
+    order: str = ""
+    decider: str = ""
+
+    def fits(self, other: Mark) -> bool:
+        """Whether both are of the same task in the same state; an order that is not known fits any."""
+        known = (self.state, self.attempt, self.decider) == (other.state, other.attempt, other.decider)
+        return known and (self.order == other.order or "" in (self.order, other.order))
+
+
+def mark_of(located: selecting.Located) -> Mark:
+    """Return the mark of a task that was looked for just now."""
+    order = "" if located.name is None else located.name.order
+    state = located.state.value
+    return Mark(state, located.attempt, order, located.node if state in _ENDED else "")
+
+
+def mark_of_card(card: Card) -> Mark:
+    """Return the mark of a task, as the view knows it."""
+    name = parse_task(card.file)
+    decider = card.worker if card.state in _ENDED else ""
+    return Mark(card.state, card.attempt, name.order if name is not None else "", decider)
+
+
+def find_one(client: SpoolClient, task: str) -> selecting.Located:
+    """Return where a task is now, by its whole id. Errors: NotFound, Unavailable."""
+    with client.reaching():
+        found, wrong = selecting.find(client.store, [task], exactly=True)
+    for error in wrong.values():
+        raise error
+    return found[0]
+
+
+def digest(verb: str, marks: Mapping[str, Mark]) -> str:
+    """Return what tells this action on these tasks, as they are, from any other."""
+    return _digest([verb, *([task, *_fields(mark)] for task, mark in sorted(marks.items()))])
+
+
+def _fields(mark: Mark) -> list[Any]:
+    return [mark.state, mark.attempt, mark.order, mark.decider]
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A question that stands, and the task that asks it. name: of the question of a task that runs, else ''.
+
+    order: of the token that waits for an approval, else ''; does: what the task does, each cut where it is long;
+    file: the SHA-256 of its file; digest: of the action and all of this.
+    """
+
+    task: str
+    mark: Mark
+    ask: str
+    choices: tuple[str, ...]
+    name: str
+    order: str
+    by: str
+    at: str
+    does: list[tuple[str, str]]
+    file: str
+    digest: str
+
+
+def read_question(client: SpoolClient, verb: str, task: str, wanted: str) -> Asking:
+    """Return the question of a task as it stands now. wanted: its name, '' where the task asks one.
+
+    Errors: NotFound; SpoolError where nothing is asked; Unavailable.
+    """
+    for _ in range(TRIES):
+        located = find_one(client, task)
+        if located.state is State.PENDING:
+            raise NotFound(f"Task {task} is not admitted yet. Wait a moment, and try again.")
+        with client.reaching():
+            asked = questions.question_of(client.store, located, wanted)
+            open_ones = questions.list_questions(client.store)
+            try:
+                data = client.store.fs.read(located.path)
+            except FileNotFoundError:
+                continue  # it has just moved on
+        standing = [one for one in open_ones if key(one.task) == key(located.id) and _is_of(one, asked.about)]
+        if not standing:
+            raise NotFound(f"Task {task} asks nothing now.")
+        mark, file = mark_of(located), hashlib.sha256(data).hexdigest()
+        said = [[one.ask, one.choices, one.at, one.until, one.attempt, one.question, one.by] for one in standing]
+        whole = [verb, located.id, *_fields(mark), asked.ask, asked.choices, asked.about, asked.order, said, file]
+        return Asking(
+            task=located.id,
+            mark=mark,
+            ask=asked.ask,
+            choices=asked.choices,
+            name=asked.about,
+            order=asked.order,
+            by=standing[0].by,
+            at=standing[0].at,
+            does=_does(data, located.path),
+            file=file,
+            digest=_digest(whole),
+        )
+    raise SpoolError(f"task {task} moves on all the time. Wait a moment, and try again.")
+
+
+def _is_of(one: questions.Question, about: str) -> bool:
+    return one.question == about if about else one.attempt is None
+
+
+def _does(data: bytes, path: str) -> list[tuple[str, str]]:
+    try:
+        content = codec.load_object(data, path)
+    except BadFile:
+        return []
+    named: Iterable[tuple[str, Any]] = ((name, content.get(name)) for name in DOES)
+    return [(name, _shown(value)) for name, value in named if value not in (None, "", [], {})]
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    more = len(text) - SHOWN_MOST
+    return text if more <= 0 else f"{text[:SHOWN_MOST]}\n… and {more:,} more characters"
