@@ -4,8 +4,8 @@ SGR sets colours, bold and the like. Everything else could do harm: an OSC sets 
 the cursor over other lines, a DCS makes some terminals answer as if a person typed.
 
 Law: pure. No escape sequence but SGR is left, and every other character that cannot be seen becomes an escape that
-can be read. The visible text is that of the log, in its order. Colours are the 16 of a terminal; others become the
-nearest.
+can be read; so does a carriage return within a line, since what follows would be written over what was there. The
+visible text is that of the log, in its order. Colours are the 16 of a terminal; others become the nearest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _BEGUN = re.compile(
     "|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\n]*\x1b?\\Z"
     "|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x9c\n]*\x1b?\\Z"
     "|\x1b[ -/]*\\Z"
+    "|(?<!\r)\r+\\Z"
 )
+_BREAK = re.compile("(?<!\r)\r+\n")
 _HELD_MOST = 4096
 # The numbers of SGR that switch one thing on or off.
 _ON = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse", 9: "strike"}
@@ -52,16 +54,23 @@ class Style:
     strike: bool = False
 
     @property
+    def _colours(self) -> tuple[int | None, int | None]:
+        """Ink and ground; neither where they are the same, since that hides the text."""
+        return (None, None) if self.ink == self.ground else (self.ink, self.ground)
+
+    @property
     def words(self) -> list[str]:
         """What differs from plain text, as names: `ink-1`, `bold`."""
-        colours = [f"{name}-{value}" for name in ("ink", "ground") if (value := getattr(self, name)) is not None]
+        named = zip(("ink", "ground"), self._colours, strict=True)
+        colours = [f"{name}-{value}" for name, value in named if value is not None]
         return colours + [name for name in _ON.values() if getattr(self, name)]
 
     @property
     def codes(self) -> list[int]:
         """The numbers of SGR that make it."""
         found = [number for number, name in _ON.items() if getattr(self, name)]
-        for value, dark, bright in ((self.ink, 30, 90), (self.ground, 40, 100)):
+        ink, ground = self._colours
+        for value, dark, bright in ((ink, 30, 90), (ground, 40, 100)):
             if value is not None:
                 found.append(dark + value if value < 8 else bright + value - 8)
         return found
@@ -72,7 +81,7 @@ PLAIN = Style()
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Text of one style: visible, but for line breaks, tabs and carriage returns."""
+    """Text of one style: visible, but for line breaks and tabs."""
 
     text: str
     style: Style = PLAIN
@@ -94,7 +103,7 @@ class Reader:
         if begun is not None:
             cut = len(text) - len(begun[0])
             text, self._held = text[:cut], text[cut:]
-        return list(self._spans(text))
+        return list(self._spans(_BREAK.sub("\n", text)))
 
     def _spans(self, text: str) -> Iterator[Span]:
         at = 0
@@ -160,21 +169,17 @@ def _nearest(*shade: int) -> int:
 
 
 def _shown(text: str) -> str:
-    """The text with what cannot be seen as escapes; breaks, tabs and carriage returns stay."""
-    return "".join(part if part in ("\n", "\r", "\t") else visible(part) for part in re.split("([\n\r\t])", text))
+    """The text with what cannot be seen as escapes; breaks and tabs stay."""
+    return "".join(part if part in ("\n", "\t") else visible(part) for part in re.split("([\n\t])", text))
 
 
 def lines(data: bytes) -> list[list[Span]]:
-    """Return a whole piece of a log in lines, as a terminal shows them at last: after a carriage return the line
-    begins anew. What follows the last line break is a line, unless it is empty.
-    """
+    """Return a whole piece of a log in lines; what follows the last line break is a line, unless it is empty."""
     found: list[list[Span]] = [[]]
-    for span in Reader().feed(data.replace(b"\r\n", b"\n"), last=True):
-        for part in re.split("([\n\r])", span.text):
+    for span in Reader().feed(data, last=True):
+        for part in re.split("(\n)", span.text):
             if part == "\n":
                 found.append([])
-            elif part == "\r":
-                found[-1] = []
             elif part:
                 found[-1].append(replace(span, text=part.expandtabs(4)))
     return found if found[-1] else found[:-1]

@@ -67,7 +67,7 @@ def test_a_terminal_gets_text_and_sgr_alone(text: str) -> None:
     terminal = Terminal()
     written = terminal.feed(text.encode()) + terminal.feed(b"", last=True)
     plain = ALLOWED.sub("", written)
-    assert all(char.isprintable() or char in "\n\r\t" for char in plain)
+    assert all(char.isprintable() or char in "\n\t" for char in plain)
     assert not ALLOWED.search(written) or written.rstrip().endswith(("m", *plain[-1:]))
 
 
@@ -101,10 +101,26 @@ def test_many_colours_become_the_nearest_of_sixteen() -> None:
     assert styled(PLAIN, "38;2;1;2") == PLAIN
 
 
-def test_a_line_that_is_written_anew_is_shown_as_it_was_last() -> None:
-    assert lines(b"10 %\r20 %\r\nnext\n") == [[Span("20 %")], [Span("next")]]
+def test_a_line_that_is_written_anew_hides_nothing() -> None:
+    """What stood before a carriage return was not shown, and a terminal wrote over it."""
+    assert lines(b"10 %\r20 %\r\r\nnext\r\n") == [[Span("10 %\\r20 %")], [Span("next")]]
+    assert lines(b"rm -rf /\rok") == [[Span("rm -rf /\\rok")]]
+    terminal = Terminal()
+    pieces = (b"rm -rf /\r", b"ok\r", b"\n", b"end\r")
+    written = "".join(map(terminal.feed, pieces)) + terminal.feed(b"", last=True)
+    assert written == "rm -rf /\\rok\nend\\r"
     assert lines(b"") == []
     assert lines(b"\n\n") == [[], []]
+
+
+def test_text_in_the_colour_of_its_ground_is_shown_without_colours() -> None:
+    for numbers in ("30;40", "97;107", "38;5;196;48;2;255;0;0", "7;31;41"):
+        style = styled(PLAIN, numbers)
+        assert not any(word.startswith(("ink", "ground")) for word in style.words), numbers
+        assert not any(code >= 30 for code in style.codes), numbers
+    assert styled(PLAIN, "30;41").codes == [30, 41]
+    terminal = Terminal()
+    assert terminal.feed(b"\x1b[30;40mhidden", last=True) == "\x1b[0mhidden\x1b[0m"
 
 
 def test_a_sequence_without_an_end_hides_no_line() -> None:
