@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import os
 import re
 from collections.abc import Iterator
 from html import unescape
@@ -297,3 +299,33 @@ def test_a_value_that_is_nested_deeply_is_no_error_of_ours(browser: Browser) -> 
     (browser.root / "completed" / "deep.1.w-aaaaa.json").write_text(f'{{"id": "deep", "type": "t", "input": {deep}}}')
     with opened(browser.root.parent) as other:
         assert other.get("/tasks/deep").status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo", "directory"])
+def test_a_log_that_is_no_file_says_so_in_its_place(browser: Browser, kind: str) -> None:
+    """It said that the spool cannot be reached."""
+    path = browser.root / "logs" / "bad.1.w-aaaaa.log"
+    path.unlink()
+    if kind == "link":
+        path.symlink_to("/etc/hostname")
+    elif kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    for page in ("/tasks/bad/log", "/tasks/bad/log?q=line", "/tasks/bad/log?at=0", "/tasks/bad/log?attempt=1"):
+        said = main(browser.text(page))
+        assert "The log of attempt 1 cannot be read: not a regular file but a" in said, page
+        assert "cannot be reached" not in said
+    assert browser.get("/tasks/bad/log/lines?attempt=1&at=0").status_code == 409
+    assert browser.get("/tasks/bad/log/file?attempt=1").status_code == 409
+    said = main(browser.text("/tasks/bad"))
+    assert "The log of attempt 1 cannot be read" in said
+    assert "exit code 3" in said
+
+
+def test_a_spool_that_is_away_is_not_a_fault_of_the_log(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(browser.view._details, "_read", away)
+    assert browser.get("/tasks/bad/log").status_code == 503

@@ -2,11 +2,13 @@
 
 A log is of one attempt. Positions are bytes; a part begins and ends at a line, unless a line is longer than a part.
 
-Law: a log is found by task and attempt, never by a path. How much is read for one answer is bounded.
+Law: a log is found by task and attempt, never by a path. How much is read for one answer is bounded. A log that
+cannot be read is a fault of this log alone, and not of the spool.
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +23,7 @@ from spoold.faces.web.headers import BARE_POLICY
 from spoold.faces.web.site import Shown, Site
 from spoold.pictures import ansi
 from spoold.pictures.ansi import Span
-from spoold.protocol.errors import NotFound
+from spoold.protocol.errors import NotFound, SpoolError, Unavailable
 from spoold.protocol.names import is_id
 
 # Of one answer; the end on the page of a task is shorter.
@@ -30,6 +32,12 @@ LINES_MOST, SPANS_MOST = 400, 1200
 # How far a search reads, and how many lines it shows.
 SEARCHED_BYTES, HITS_MOST = 16 << 20, 200
 _READ = 1 << 20
+# What the system says of one file: it is a link, a FIFO or a directory, or it is not ours to read.
+_OF_THE_FILE = frozenset((errno.EINVAL, errno.ELOOP, errno.EISDIR, errno.EACCES, errno.EPERM))
+
+
+class Unreadable(SpoolError):
+    """There is something in place of this log that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +52,21 @@ class Piece:
     lines: list[list[Span]]
 
 
+def _bytes(view: View, task: str, attempt: int | None, offset: int, most: int) -> LogPart:
+    """Some bytes of a log, as `View.log`. Errors: NotFound, Unreadable, Unavailable."""
+    try:
+        return view.log(task, attempt=attempt, offset=offset, most=most)
+    except Unavailable as error:
+        cause = error.__cause__
+        if not isinstance(cause, OSError) or cause.errno not in _OF_THE_FILE:
+            raise
+        of = f" of attempt {attempt}" if attempt else ""
+        raise Unreadable(f"The log{of} cannot be read: {cause.strerror}.") from error
+
+
 def piece(view: View, task: str, attempt: int | None, offset: int, most: int = PART_BYTES) -> Piece:
-    """Return lines from a position on; below 0 it counts from the end. Errors: NotFound, Unavailable."""
-    found = view.log(task, attempt=attempt, offset=offset, most=most)
+    """Return lines from a position on; below 0 it counts from the end. Errors: NotFound, Unreadable, Unavailable."""
+    found = _bytes(view, task, attempt, offset, most)
     data, begin = found.data, found.begin
     if offset < 0 and begin > 0:  # the first line is most likely cut off
         cut = data.find(b"\n") + 1
@@ -82,21 +102,37 @@ def show(site: Site, asked: Address, task: str) -> Shown:
     attempts = site.view.logs(task)
     attempt = asked.number("attempt") or (attempts[-1] if attempts else 0)
     values: dict[str, Any] = {"task": task, "attempts": attempts, "attempt": attempt, "text": asked.one("q")}
-    values |= {"part": None, "hits": None, "reads_to": 0, "older": "", "newer": "", "last": "", "first": ""}
-    if attempts and asked.one("q"):
-        values["hits"], values["reads_to"], values["size"] = _search(site.view, task, attempt, asked.one("q"))
-    elif attempts:
-        part = piece(site.view, task, attempt, asked.number("at", -PART_BYTES))
-        values["part"] = part
-        base = {"attempt": attempt}
-        here = address.task(task, "log")
-        if part.begin > 0:
-            values["older"] = address.link(here, {**base, "at": max(0, part.begin - PART_BYTES)})
-            values["first"] = address.link(here, {**base, "at": "0"})
-        if part.end < part.size:
-            values["newer"] = address.link(here, {**base, "at": part.end})
-            values["last"] = address.link(here, base)
+    values |= {
+        "no_log": "",
+        "part": None,
+        "hits": None,
+        "reads_to": 0,
+        "older": "",
+        "newer": "",
+        "last": "",
+        "first": "",
+    }
+    try:
+        if attempts and asked.one("q"):
+            values["hits"], values["reads_to"], values["size"] = _search(site.view, task, attempt, asked.one("q"))
+        elif attempts:
+            values |= _part(site.view, task, attempt, asked.number("at", -PART_BYTES))
+    except Unreadable as error:
+        values["no_log"] = str(error)
     return Shown("log", f"Log of {task}", values, nav="/tasks")
+
+
+def _part(view: View, task: str, attempt: int, at: int) -> dict[str, Any]:
+    """What the page shows of one part, with links to the others."""
+    part, base, here = piece(view, task, attempt, at), {"attempt": attempt}, address.task(task, "log")
+    values: dict[str, Any] = {"part": part}
+    if part.begin > 0:
+        values["older"] = address.link(here, {**base, "at": max(0, part.begin - PART_BYTES)})
+        values["first"] = address.link(here, {**base, "at": "0"})
+    if part.end < part.size:
+        values["newer"] = address.link(here, {**base, "at": part.end})
+        values["last"] = address.link(here, base)
+    return values
 
 
 def _search(view: View, task: str, attempt: int, text: str) -> tuple[list[tuple[int, list[Span]]], int, int]:
@@ -120,7 +156,7 @@ def _parts(view: View, task: str, attempt: int | None) -> Iterator[LogPart]:
     """Yield a log in parts of many bytes, up to its present end."""
     at, size = 0, 1
     while at < size:
-        part = view.log(task, attempt=attempt, offset=at, most=_READ)
+        part = _bytes(view, task, attempt, at, _READ)
         if not part.data:
             return
         yield part
@@ -141,7 +177,7 @@ def download(site: Site) -> Any:
         task = str(request.path_params["task"])
         insist(task)
         attempt = address.read(request.url.query).number("attempt") or None
-        first = site.view.log(task, attempt=attempt, most=1)
+        first = _bytes(site.view, task, attempt, 0, 1)
         if not first.attempt:
             raise NotFound(f"No attempt of {task} has written a log.")
         headers = {
