@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from spoold.faces.web.acting import DEEDS, note, told
+from spoold.faces.web.seen import Mark
 from spoold.protocol.request import Verb
 from tests.cli.command import leader, make
 from tests.cli.test_verbs import end
@@ -267,3 +268,12 @@ def test_an_answer_to_a_running_task_is_to_the_text_that_was_shown(browser: Brow
     (given,) = (browser.root / "control").glob("approve.w00.*.json")
     said = json.loads(given.read_text())
     assert (said["about"], said["answer"]) == (name, 3)
+
+
+def test_what_is_not_known_of_a_task_tells_nothing_apart() -> None:
+    """The view may know another writer as the one who ended a task, and not the name of one that was handed back."""
+    assert Mark("failed", 1, "", "m-1").fits(Mark("failed", 1))
+    assert Mark("ready", 1, "0000000001-1").fits(Mark("ready", 1))
+    for other in (Mark("ready", 2, "0000000001-1"), Mark("waiting", 1), Mark("ready", 1, "0000000002-1")):
+        assert not Mark("ready", 1, "0000000001-1").fits(other)
+    assert not Mark("failed", 1, "", "m-1").fits(Mark("failed", 1, "", "m-2"))

@@ -34,7 +34,7 @@ _ENDED = (State.COMPLETED.value, State.FAILED.value, State.SKIPPED.value)
 @dataclass(frozen=True, slots=True)
 class Mark:
     """What tells a task, as it is now, from others of its id. order: of its token, '' where its name is not known;
-    decider: who ended it, '' while it lives.
+    decider: who ended it, '' while it lives and where only the view was asked, which may know who reported the end.
     """
 
     state: str
@@ -43,9 +43,12 @@ class Mark:
     decider: str = ""
 
     def fits(self, other: Mark) -> bool:
-        """Whether both are of the same task in the same state; an order that is not known fits any."""
-        known = (self.state, self.attempt, self.decider) == (other.state, other.attempt, other.decider)
-        return known and (self.order == other.order or "" in (self.order, other.order))
+        """Whether both are of the same task in the same state; what one of them does not know fits any."""
+        alike = all(
+            mine == its or "" in (mine, its)
+            for mine, its in ((self.order, other.order), (self.decider, other.decider))
+        )
+        return (self.state, self.attempt) == (other.state, other.attempt) and alike
 
 
 def mark_of(located: selecting.Located) -> Mark:
@@ -58,8 +61,7 @@ def mark_of(located: selecting.Located) -> Mark:
 def mark_of_card(card: Card) -> Mark:
     """Return the mark of a task, as the view knows it."""
     name = parse_task(card.file)
-    decider = card.worker if card.state in _ENDED else ""
-    return Mark(card.state, card.attempt, name.order if name is not None else "", decider)
+    return Mark(card.state, card.attempt, name.order if name is not None else "")
 
 
 def find_one(client: SpoolClient, task: str) -> selecting.Located:
