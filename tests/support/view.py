@@ -140,6 +140,9 @@ class PretendedView:
     def keys(self, query: Query) -> list[str]:
         return [card.id for card in self._matches(query)]
 
+    def counts(self) -> dict[str, int]:
+        return Counter(card.state for card in self.tasks)
+
     def card(self, task_id: str) -> Card | None:
         return next((card for card in self.tasks if card.id == task_id), None)
 

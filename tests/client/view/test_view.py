@@ -5,6 +5,7 @@ import random
 import pytest
 
 from spoold.client.view import AGES, Query
+from spoold.client.view.quiet import Quiet
 from spoold.protocol.request import Verb
 from spoold.system.memory import MemoryFileSystem
 from tests.client.view.watched import Watched
@@ -215,3 +216,29 @@ def test_a_rejected_drop_is_found_without_a_search() -> None:
     watched.mount.clear()
     assert watched.view.info("bad.json").reason
     assert ("list", "waiting") not in watched.mount.calls
+
+
+def test_a_report_that_changes_is_a_sign_of_life() -> None:
+    watched = Watched()
+    quiet = Quiet(watched.store)
+    quiet.look([("a", 1, "w-0001", {"message": "turn 1"})], remote=False)
+    assert quiet.seconds() == {}
+    watched.cluster.pass_time(30)
+    quiet.look([("a", 1, "w-0001", {"message": "turn 2"})], remote=False)
+    watched.cluster.pass_time(7)
+    quiet.look([("a", 1, "w-0001", {"message": "turn 2"})], remote=False)
+    assert quiet.seconds() == {("a", 1): 7.0}
+
+
+def test_a_leader_that_publishes_nothing_is_looked_for() -> None:
+    watched = Watched()
+    watched.look(20)
+    watched.cluster.crash("m-0001")
+    watched.cluster.submit("late.json", '{"id": "late", "command": ["true"]}')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spoold.client.status.time.sleep", watched.cluster.pass_time)
+        for _ in range(20):
+            watched.cluster.pass_time(1.0)
+            watched.view.look()
+    assert watched.view.picture is not None
+    assert (watched.view.picture.source, watched.view.counts()["pending"]) == ("listing", 1)
