@@ -48,7 +48,8 @@ class Stage:
 def serve(pool: Pool, *options: str) -> Stage:
     """Start `spool web`, and wait for its URL."""
     log = pool.spawn("web", "web", *options).log
-    url = wait_for(lambda: re.search(r"http://127\.0\.0\.1:\d+/enter\?token=\S+(?=\n)", log.read_text()), "a URL")
+    pattern = re.compile(r"http://spool-\w+\.localhost:\d+/enter\?token=\S+(?=\n)")
+    url = wait_for(lambda: pattern.search(log.read_text()), "a URL")
     return Stage(pool, url.group())
 
 

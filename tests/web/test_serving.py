@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.faces.web import serving
+from spoold.faces.web import connections, serving
 from spoold.protocol.errors import SpoolError
 from tests.cli.command import leader, make
 from tests.cli.commands import spool, start
@@ -31,10 +31,16 @@ class Served:
         self.process = start("web", *words, root=root, stdin=subprocess.DEVNULL)
         assert self.process.stdout is not None
         self.url = self.process.stdout.readline().decode().strip()
-        found = re.fullmatch(r"http://(127\.0\.0\.1|localhost)(?::(\d+))?(/enter\?token=[\w-]+)", self.url)
+        found = re.fullmatch(
+            r"http://(spool-[a-z2-7]{20}\.localhost|127\.0\.0\.1)(?::(\d+))?(/enter\?token=[\w-]+)", self.url
+        )
         assert found is not None, self.url
-        self.port, self.enter = int(found[2] or 0), found[3]
+        self.name, self.port, self.enter = found[1], int(found[2] or 0), found[3]
         self.cookie = ""
+
+    @property
+    def host(self) -> str:
+        return f"{self.name}:{self.port}"
 
     def connect(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
@@ -42,7 +48,7 @@ class Served:
     def get(self, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
         connection = self.connect()
         try:
-            connection.request(method, path, headers={"Cookie": self.cookie, **headers})
+            connection.request(method, path, headers={"Host": self.host, "Cookie": self.cookie, **headers})
             answer = connection.getresponse()
             return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
         finally:
@@ -89,9 +95,10 @@ def test_a_browser_comes_in_once_and_hears_what_changes(root: Path) -> None:
         for path in re.findall(rb'(?:href|src)="(/static/[^"]+)"', body):
             assert server.get(path.decode())[0] == 200
         assert server.get("/", method="HEAD")[2] == b""
-        assert server.get("/", Host="evil.example")[0] == 421
+        for other in ("evil.example", f"127.0.0.1:{server.port}", f"localhost:{server.port}", server.name):
+            assert server.get("/", Host=other)[0] == 421
         stream = server.connect()
-        stream.request("GET", "/updates", headers={"Cookie": server.cookie})
+        stream.request("GET", "/updates", headers={"Host": server.host, "Cookie": server.cookie})
         answer = stream.getresponse()
         assert answer.getheader("content-type") == "text/event-stream"
         first = int(answer.readline().removeprefix(b"data: "))
@@ -115,14 +122,16 @@ def test_a_socket_is_open_to_this_user_alone_and_is_taken_away(root: Path, tmp_p
         with socket.socket(socket.AF_UNIX) as one:
             one.settimeout(20)
             one.connect(str(path))
-            one.sendall(f"GET {server.enter} HTTP/1.1\r\nHost: localhost:8000\r\nConnection: close\r\n\r\n".encode())
+            one.sendall(
+                f"GET {server.enter} HTTP/1.1\r\nHost: {server.name}:8000\r\nConnection: close\r\n\r\n".encode()
+            )
             assert one.recv(100).startswith(b"HTTP/1.1 303")
         with pytest.raises(SpoolError, match="another server listens"):
             serving.listen_at(str(path))
     assert not path.exists()
     with socket.socket(socket.AF_UNIX) as old:
         old.bind(str(path))
-    serving.listen_at(str(path)).listening.close()  # type: ignore[union-attr]
+    serving.listen_at(str(path)).listening[0].close()
     path.unlink()
     path.write_text("mine")
     with pytest.raises(SpoolError, match="is no socket of yours"):
@@ -130,7 +139,7 @@ def test_a_socket_is_open_to_this_user_alone_and_is_taken_away(root: Path, tmp_p
 
 
 def test_a_client_that_says_nothing_is_left(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert serving.REQUEST_S <= 15
+    assert connections.REQUEST_S <= 15
     with served(root) as server, socket.create_connection(("127.0.0.1", server.port), timeout=40) as slow:
         slow.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
         assert slow.recv(1000) == b""
@@ -180,7 +189,7 @@ def test_a_new_url_is_printed_for_each_enter(root: Path) -> None:
         first = process.stdout.readline()
         os.write(ours, b"\n")
         second = process.stdout.readline()
-        assert first.startswith(b"http://127.0.0.1:")
+        assert first.startswith(b"http://spool-")
         assert second.partition(b"token=")[0] == first.partition(b"token=")[0]
         assert second != first
     finally:
@@ -195,7 +204,7 @@ def test_the_server_ends_with_open_streams(root: Path) -> None:
         server.let_in()
         streams = [server.connect() for _ in range(5)]
         for one in streams:
-            one.request("GET", "/updates", headers={"Cookie": server.cookie})
+            one.request("GET", "/updates", headers={"Host": server.host, "Cookie": server.cookie})
             assert one.getresponse().status == 200
         server.process.send_signal(signal.SIGTERM)
         wait_for(lambda: server.process.poll() is not None, "it ends")
@@ -203,3 +212,39 @@ def test_the_server_ends_with_open_streams(root: Path) -> None:
         assert server.process.stderr.read() == b""
         for one in streams:
             one.close()
+
+
+def test_an_address_that_was_given_is_the_name(root: Path) -> None:
+    with served(root, "--host", "127.0.0.1") as server:
+        server.let_in()
+        assert server.get("/")[0] == 200
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6")
+def test_nobody_else_can_listen_where_browsers_look_first(root: Path) -> None:
+    with served(root) as server, socket.create_connection(("::1", server.port), timeout=20) as one:
+        one.sendall(f"GET {server.enter} HTTP/1.1\r\nHost: {server.host}\r\n\r\n".encode())
+        assert one.recv(100).startswith(b"HTTP/1.1 303")
+    with socket.socket(socket.AF_INET6) as taken:
+        taken.bind(("::1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = spool("web", "--port", str(port), root=root)
+        assert (done.code, f"[::1]:{port} cannot be used" in done.err) == (2, True), done.err
+
+
+def test_strangers_cannot_lock_out_who_was_let_in(root: Path) -> None:
+    with served(root) as server, contextlib.ExitStack() as crowd:
+        server.let_in()
+        where = ("127.0.0.1", server.port)
+        silent = [crowd.enter_context(socket.create_connection(where, timeout=20)) for _ in range(400)]
+        silent[0].settimeout(connections.REQUEST_S / 2)
+        with contextlib.suppress(ConnectionResetError):
+            assert silent[0].recv(1) == b""  # at once, and not since it said nothing in time
+        assert server.get("/")[0] == 200
+        descriptors = Path(f"/proc/{server.process.pid}/fd")
+        wait_for(lambda: len(list(descriptors.iterdir())) < 64 + 64, "the oldest are closed")
+        server.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: server.process.poll() is not None, "it ends")
+        assert server.process.stderr is not None
+        assert server.process.stderr.read() == b""

@@ -39,8 +39,14 @@ def web(
         int, typer.Option("--port", min=0, max=65535, metavar="N", help="Where; 0 takes any port that is free.")
     ] = 0,
     host: Annotated[
-        str, typer.Option("--host", metavar="IP", help="Another address than loopback needs --unencrypted, too.")
-    ] = "127.0.0.1",
+        str | None,
+        typer.Option(
+            "--host",
+            metavar="IP",
+            show_default=False,
+            help="This address, without a name of its own; one that is not loopback needs --unencrypted, too.",
+        ),
+    ] = None,
     unix: Annotated[
         str | None,
         typer.Option(
@@ -67,7 +73,7 @@ def web(
     It prints a URL that works once, and serves until Ctrl-C. In a terminal, Enter prints a new URL. It listens on
     this machine alone; ssh carries it to another one. It only reads, unless actions are allowed.
     """
-    if unix is not None and (port or host != "127.0.0.1" or unencrypted):
+    if unix is not None and (port or host is not None or unencrypted):
         raise SpoolError("--socket excludes --port, --host and --unencrypted. Fix: leave one of them out.")
     try:
         from spoold.faces.web import serving
@@ -103,6 +109,8 @@ def _say(place: Place, url: str) -> None:
     output.print_line(url)
     sys.stdout.flush()
     if place.path:
-        output.remark(f"it listens at {place.path}: `ssh -L 8378:{place.path} HOST` makes it http://localhost:8378")
+        output.remark(
+            f"it listens at {place.path}: `ssh -L 8378:{place.path} HOST` makes it http://{place.name}:8378"
+        )
     elif sys.stdin.isatty():
         output.remark("the URL works once; Enter prints a new one, Ctrl-C ends")

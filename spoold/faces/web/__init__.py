@@ -1,6 +1,7 @@
 """`spool web`: a spool in a browser, on this machine alone.
 
     serving     sockets, uvicorn and its bounds, the URL that opens it
+    connections how many there are, how long each may take, and what their trouble says
     guard       who may speak to it: host, method, origin and cookie of a request, before anything else reads it
     entrance    the token that works once, and the cookies that it was exchanged for
     headers     what every answer says to a browser

@@ -1,7 +1,8 @@
 """The token that works once, and the cookies that it was exchanged for.
 
-A cookie does not know the port of its server: another server on this machine gets it, too, and may set it. So its
-name is bound to this server's port or socket, and its value means something to this process alone.
+A cookie does not know the port of its server: every server of the same host name gets it, too, and may set it. So the
+server has a host name that nobody else knows; where an address was given, only the cookie's name tells servers apart.
+Its value means something to this process alone.
 
 Law: a token lets in once. Secrets are compared in constant time, and live only in the memory of this process.
 

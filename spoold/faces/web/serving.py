@@ -9,26 +9,29 @@ Touches: files, processes, threads, the network, the environment.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import errno
+import functools
 import ipaddress
 import os
+import secrets
 import signal
 import socket
 import stat
+import string
 import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import uvicorn
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from spoold.client.view import Watch
-from spoold.faces.web import acting, assets
+from spoold.faces.web import acting, assets, connections
+from spoold.faces.web.connections import BACKLOG, Bounded, Crowd
 from spoold.faces.web.entrance import Entrance
 from spoold.faces.web.guard import ENTER, HOSTS, Guard, anchored, any_port
 from spoold.faces.web.pages import batches, happenings, listing, logs, one_task, overview, pool
@@ -36,51 +39,36 @@ from spoold.faces.web.site import Site, application, routes_of
 from spoold.faces.web.updates import Updates
 from spoold.protocol.errors import SpoolError
 
-CONNECTIONS_MOST = 128
-# How long (s) a client may take to say a request, and a connection may say nothing between two.
-REQUEST_S, IDLE_S = 10.0, 30
+# How long (s) a connection may say nothing between two requests.
+IDLE_S = 30
+# Tries to find a port that is free for both kinds of loopback.
+TRIES = 50
 LEAVES_WITHIN_S = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where it listens. path: of a Unix socket, '' for a port; listening: None for nothing that listens yet."""
+    """Where it listens. path: of a Unix socket, '' for a port; listening: empty for nothing that listens yet.
+
+    name: a host name that nobody else knows, since a browser sends a cookie to every port of a name; '' where the
+    address itself is the name.
+    """
 
     host: str = ""
     port: int = 0
     path: str = ""
-    listening: socket.socket | None = None
+    listening: tuple[socket.socket, ...] = ()
+    name: str = ""
 
     def url(self, token: str) -> str:
         """Return the URL that opens the pages once."""
-        name = "localhost" if self.path else f"[{self.host}]" if ":" in self.host else self.host
+        name = self.name or (f"[{self.host}]" if ":" in self.host else self.host)
         return f"http://{name}{'' if self.path else f':{self.port}'}{ENTER}?token={token}"
 
 
-class Bounded(H11Protocol):
-    """A connection that must say its next request in time."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to count."""
-        super().connection_made(transport)
-        self._silent, self._first = False, True
-        self._check = self.loop.call_later(REQUEST_S, self._look)
-
-    def _look(self) -> None:
-        """Close a connection that has had no whole request since the last look; idle ones are closed by uvicorn."""
-        cycle: Any = self.cycle  # None before the first request
-        waits = cycle is None or (cycle.response_complete and self.timeout_keep_alive_task is None)
-        if waits and (self._silent or self._first):
-            self.transport.close()
-            return
-        self._first = False
-        self._silent = waits
-        self._check = self.loop.call_later(REQUEST_S, self._look)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Count no more."""
-        self._check.cancel()
-        super().connection_lost(exc)
+def secret_name() -> str:
+    """Return a name that browsers take to loopback by themselves (RFC 6761), and that nobody can guess."""
+    return f"spool-{''.join(secrets.choice(string.ascii_lowercase + '234567') for _ in range(20))}.localhost"
 
 
 def routes(site: Site, updates: Updates | None = None) -> list[BaseRoute]:
@@ -125,7 +113,9 @@ def guarded(site: Site, entrance: Entrance, place: Place, updates: Updates | Non
     """Return the whole application, with its guard."""
     lives = updates.living if updates is not None else None
     if place.path:
-        is_host = any_port()
+        is_host = any_port((place.name,))
+    elif place.name:
+        is_host = anchored({f"{place.name}:{place.port}"} | ({place.name} if place.port == 80 else set()))
     else:
         names = {*HOSTS} if _is_loopback(place.host) else {f"[{place.host}]" if ":" in place.host else place.host}
         bare = names if place.port == 80 else set()
@@ -143,7 +133,7 @@ def run(
     updates = Updates(site.view, watch)
     config = uvicorn.Config(
         guarded(site, entrance, place, updates),
-        http=Bounded,
+        http=cast(type[Bounded], functools.partial(Bounded, crowd=Crowd(entrance.knows))),
         ws="none",
         loop="asyncio",
         log_level="error",
@@ -151,19 +141,20 @@ def run(
         server_header=False,
         date_header=False,
         proxy_headers=False,
-        limit_concurrency=CONNECTIONS_MOST,
+        backlog=BACKLOG,
         timeout_keep_alive=IDLE_S,
         h11_max_incomplete_event_size=32 << 10,
         timeout_graceful_shutdown=LEAVES_WITHIN_S,
     )
     server = _Server(config, updates)
+    connections.prepare()
     # When it has stopped, the server raises the signal again: the spool is to be left clean all the same.
     signal.signal(signal.SIGTERM, _leave)
     say(place.url(entrance.token()))
     if wanted is not None:
         threading.Thread(target=_renew, args=(place, entrance, say, wanted), daemon=True).start()
     try:
-        server.run(sockets=[place.listening] if place.listening is not None else None)
+        server.run(sockets=list(place.listening) or None)
     finally:
         site.later.close()
         if place.path:
@@ -197,8 +188,13 @@ def _is_loopback(host: str) -> bool:
     return ipaddress.ip_address(host).is_loopback
 
 
-def listen(host: str, port: int, *, unencrypted: bool = False) -> Place:
-    """Return a port that listens. unencrypted: an address that is not loopback is allowed. Errors: SpoolError."""
+def listen(host: str | None, port: int, *, unencrypted: bool = False) -> Place:
+    """Return a port that listens: on loopback under a name of its own, or on an address. unencrypted: an address that
+    is not loopback is allowed. Errors: SpoolError.
+    """
+    if host is None:
+        both = _listen_on_both(port)
+        return Place("127.0.0.1", int(both[0].getsockname()[1]), listening=both, name=secret_name())
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -212,16 +208,51 @@ def listen(host: str, port: int, *, unencrypted: bool = False) -> Place:
             f"--host: {host} is not loopback: everyone on the way could read the pages and the cookie, and use them. "
             "Fix: leave --host out and use `ssh -L`; or say --unencrypted as well."
         )
-    made = socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((host, port))
-        made.listen(CONNECTIONS_MOST)
+        made = _bound(str(address), port)
     except OSError as error:
+        raise _taken(f"{host}:{port}", error) from error
+    return Place(str(address), int(made.getsockname()[1]), listening=(made,))
+
+
+def _listen_on_both(port: int) -> tuple[socket.socket, ...]:
+    """Listen on both kinds of loopback, where there are both: a browser tries each for a name, and whoever had the
+    other one would get what is meant for us.
+    """
+    for _ in range(TRIES):
+        try:
+            made = _bound("127.0.0.1", port)
+        except OSError as error:
+            raise _taken(f"127.0.0.1:{port}", error) from error
+        number = int(made.getsockname()[1])
+        try:
+            return made, _bound("::1", number)
+        except OSError as error:
+            if error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
+                return (made,)
+            made.close()
+            if port or error.errno != errno.EADDRINUSE:
+                raise _taken(f"[::1]:{number}", error) from error
+    raise SpoolError("--port: no port is free on both 127.0.0.1 and ::1. Fix: give one with --port.")
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if ":" in host:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.bind((host, port))
+        made.listen(BACKLOG)
+    except OSError:
         made.close()
-        said = f"--port: {host}:{port} cannot be used: {error.strerror}."
-        raise SpoolError(f"{said} Fix: give another one; --port 0 takes any that is free.") from error
-    return Place(str(address), int(made.getsockname()[1]), listening=made)
+        raise
+    return made
+
+
+def _taken(where: str, error: OSError) -> SpoolError:
+    said = f"--port: {where} cannot be used: {error.strerror}."
+    return SpoolError(f"{said} Fix: give another one; --port 0 takes any that is free.")
 
 
 def listen_at(path: str) -> Place:
@@ -234,7 +265,7 @@ def listen_at(path: str) -> Place:
             _remove_old(path)
         made.bind(path)
         os.chmod(path, 0o600)
-        made.listen(CONNECTIONS_MOST)
+        made.listen(BACKLOG)
     except SpoolError:
         made.close()
         raise
@@ -244,7 +275,7 @@ def listen_at(path: str) -> Place:
         raise SpoolError(f"--socket: {path} cannot be used: {said}. Fix: give another path.") from error
     finally:
         os.umask(mask)
-    return Place(path=path, listening=made)
+    return Place(path=path, listening=(made,), name=secret_name())
 
 
 def _remove_old(path: str) -> None:
