@@ -18,8 +18,10 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-# How many that have shown no cookie, and how many that have; so many are accepted in one go.
-STRANGERS_MOST, KNOWN_MOST, BACKLOG = 64, 192, 32
+# How many that have shown no cookie, and how many that have.
+STRANGERS_MOST, KNOWN_MOST = 64, 192
+# So many are accepted in one go, which bounds the descriptors; so many more may wait for that in the kernel.
+BACKLOG, QUEUE = 32, 1024
 # How long (s) a client may take to say a request, and for how many times that its reader may take nothing.
 REQUEST_S, STUCK_MOST = 10.0, 3
 # How long (s) the terminal hears no more of the same trouble.

@@ -31,7 +31,7 @@ from starlette.types import ASGIApp
 
 from spoold.client.view import Watch
 from spoold.faces.web import acting, assets, connections
-from spoold.faces.web.connections import BACKLOG, Bounded, Crowd
+from spoold.faces.web.connections import BACKLOG, QUEUE, Bounded, Crowd
 from spoold.faces.web.entrance import Entrance
 from spoold.faces.web.guard import ENTER, HOSTS, Guard, anchored, any_port
 from spoold.faces.web.pages import batches, happenings, listing, logs, one_task, overview, pool
@@ -168,6 +168,12 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, updates: Updates) -> None:
         super().__init__(config)
         self._updates = updates
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """As of uvicorn."""
+        await super().startup(sockets)
+        for one in sockets or ():
+            one.listen(QUEUE)  # asyncio has said the number that it accepts in one go
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """As of uvicorn."""
