@@ -161,7 +161,8 @@ def test_files_are_found_by_task_and_never_by_path(browser: Browser) -> None:
 def test_a_token_lets_in_once_and_leaves_the_url(browser: Browser) -> None:
     token = browser.entrance.token()
     browser.http.cookies.clear()
-    assert browser.http.head(f"/enter?token={token}").status_code == 405
+    head = browser.http.head(f"/enter?token={token}")
+    assert (head.status_code, head.headers["allow"]) == (405, "GET")
     assert browser.get(f"/enter?token={token}", **{"Sec-Purpose": "prefetch"}).status_code == 405
     first = browser.get(f"/enter?token={token}")
     assert (first.status_code, first.headers["location"]) == (303, "/")

@@ -101,7 +101,7 @@ class Guard:
     async def _enter(self, scope: Scope, given: Headers, send: Send) -> None:
         """Exchange a token for a cookie. A browser that only prepares to open the page does not use the token up."""
         if scope["method"] != "GET" or given.get(b"sec-purpose") or given.get(b"purpose"):
-            await refuse(send, 405, "only a GET uses a token.")
+            await refuse(send, 405, "only a GET uses a token.", allow=("GET",))
             return
         token = _TOKEN.fullmatch(scope["query_string"])
         value = self._entrance.exchange(token[1].decode()) if token is not None else None
@@ -149,8 +149,8 @@ def _refuses_body(given: Headers) -> Refusal | None:
     return None
 
 
-async def refuse(send: Send, status: int, words: str) -> None:
-    """Answer with a refusal."""
+async def refuse(send: Send, status: int, words: str, allow: Iterable[str] = METHODS) -> None:
+    """Answer with a refusal. allow: the methods that a 405 names."""
     body = f"{words}\n".encode()
     headers = [
         (b"content-type", b"text/plain; charset=utf-8"),
@@ -159,6 +159,6 @@ async def refuse(send: Send, status: int, words: str) -> None:
         (b"connection", b"close"),
     ]
     if status == 405:
-        headers.append((b"allow", ", ".join(METHODS).encode()))
+        headers.append((b"allow", ", ".join(allow).encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

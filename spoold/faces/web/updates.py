@@ -74,8 +74,6 @@ class Updates:
 
     def endpoint(self, request: Request) -> Response:
         """Answer with a stream."""
-        if self.streams >= STREAMS_MOST:
-            return Response("too many pages are open.\n", 503, {"Retry-After": "30"}, "text/plain")
         return _Stream(self)
 
 
@@ -88,7 +86,11 @@ class _Stream(Response):
         self._updates = updates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send until either side ends."""
+        """Send until either side ends. Counted here, on the loop: endpoints are asked by many threads at once."""
+        if self._updates.streams >= STREAMS_MOST:
+            full = Response("too many pages are open.\n", 503, {"Retry-After": "30"}, "text/plain")
+            await full(scope, receive, send)
+            return
         self._updates.streams += 1
         leaves = asyncio.create_task(_left(receive))
         writes = asyncio.create_task(self._write(send))
