@@ -7,6 +7,7 @@ warning or an error, breaks its policy, or asks another machine for anything fai
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -48,6 +49,10 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
+# This machine, and the name that `spool web` has on it.
+OURS = re.compile(r"http://(127\.0\.0\.1|spool-[a-z2-7]{20}\.localhost):|data:|file:")
+
+
 @dataclass
 class Heard:
     """What a page said and asked for. allowed: parts of words that a test provokes."""
@@ -59,7 +64,7 @@ class Heard:
     def wrong(self) -> list[str]:
         """What must not be: words, and addresses that are not of this machine."""
         words = [word for word in self.words if not any(part in word for part in self.allowed)]
-        return words + [url for url in self.asked if not url.startswith(("http://127.0.0.1:", "data:", "file:"))]
+        return words + [url for url in self.asked if not OURS.match(url)]
 
     def listen(self, context: BrowserContext) -> None:
         """Keep what all pages of a context say and ask for."""

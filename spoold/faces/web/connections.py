@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 # How many that have shown no cookie, and how many that have.
@@ -24,6 +26,8 @@ STRANGERS_MOST, KNOWN_MOST = 64, 192
 BACKLOG, QUEUE = 32, 1024
 # How long (s) a client may take to say a request, and for how many times that its reader may take nothing.
 REQUEST_S, STUCK_MOST = 10.0, 3
+# So many downloads at once.
+DOWNLOADS_MOST = 4
 # How long (s) the terminal hears no more of the same trouble.
 QUIET_S = 60.0
 _NO_MORE = "socket.accept() out of system resource"
@@ -116,6 +120,25 @@ class Bounded(H11Protocol):
         self._check.cancel()
         self._crowd.left(self)
         super().connection_lost(exc)
+
+
+class Few:
+    """An application that answers few requests at once, since each may take long."""
+
+    def __init__(self, app: ASGIApp, most: int = DOWNLOADS_MOST) -> None:
+        self._app, self._most, self._present = app, most, 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or say that there are too many."""
+        if self._present >= self._most:
+            said = PlainTextResponse("too many downloads at once.\n", 503, {"Retry-After": "30"})
+            await said(scope, receive, send)
+            return
+        self._present += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._present -= 1
 
 
 class Calm(logging.Filter):

@@ -26,12 +26,12 @@ from dataclasses import dataclass
 from typing import cast
 
 import uvicorn
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Route, request_response
 from starlette.types import ASGIApp
 
 from spoold.client.view import Watch
 from spoold.faces.web import acting, assets, connections
-from spoold.faces.web.connections import BACKLOG, QUEUE, Bounded, Crowd
+from spoold.faces.web.connections import BACKLOG, QUEUE, Bounded, Crowd, Few
 from spoold.faces.web.entrance import Entrance
 from spoold.faces.web.guard import ENTER, HOSTS, Guard, anchored, any_port
 from spoold.faces.web.pages import batches, happenings, listing, logs, one_task, overview, pool
@@ -99,7 +99,7 @@ def routes(site: Site, updates: Updates | None = None) -> list[BaseRoute]:
         reads=True,
     )
     made += [
-        Route("/tasks/{task}/log/file", logs.download(site), methods=["GET"]),
+        Route("/tasks/{task}/log/file", Few(request_response(logs.download(site))), methods=["GET"]),
         Route("/batch/{kind}.svg", batches.picture(site), methods=["GET"]),
         assets.mount(),
         *acting.routes(site),
