@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import http.client
 import os
@@ -14,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -250,30 +248,3 @@ def test_strangers_cannot_lock_out_who_was_let_in(root: Path) -> None:
         wait_for(lambda: server.process.poll() is not None, "it ends")
         assert server.process.stderr is not None
         assert server.process.stderr.read() == b""
-
-
-def test_there_are_few_downloads_at_once() -> None:
-    async def play() -> None:
-        begun, go = asyncio.Event(), asyncio.Event()
-
-        async def slow(scope: Any, receive: Any, send: Any) -> None:
-            begun.set()
-            await go.wait()
-
-        said = list[Any]()
-
-        async def keep(message: Any) -> None:
-            said.append(message)
-
-        few = connections.Few(slow, 1)
-        first = asyncio.create_task(few({"type": "http"}, keep, keep))
-        await begun.wait()
-        await few({"type": "http"}, keep, keep)
-        assert said[0]["status"] == 503
-        go.set()
-        await first
-        said.clear()
-        await few({"type": "http"}, keep, keep)
-        assert not said
-
-    asyncio.run(play())
