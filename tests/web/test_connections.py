@@ -24,18 +24,21 @@ def test_there_are_few_downloads_at_once() -> None:
 
         said = list[Any]()
 
+        async def hear() -> Any:
+            return {"type": "http.disconnect"}
+
         async def keep(message: Any) -> None:
             said.append(message)
 
         few = connections.Few(slow, 1)
-        first = asyncio.create_task(few({"type": "http"}, keep, keep))
+        first = asyncio.create_task(few({"type": "http"}, hear, keep))
         await begun.wait()
-        await few({"type": "http"}, keep, keep)
+        await few({"type": "http"}, hear, keep)
         assert said[0]["status"] == 503
         go.set()
         await first
         said.clear()
-        await few({"type": "http"}, keep, keep)
+        await few({"type": "http"}, hear, keep)
         assert not said
 
     asyncio.run(play())
@@ -71,7 +74,6 @@ def test_an_answer_that_nobody_reads_ends(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_terminal_hears_once_that_descriptors_are_out() -> None:
     calm = connections.Calm(clock=lambda: 5.0)
-    said = "socket.accept() out of system resource\nsocket: x"
     error = OSError(24, "Too many open files")
     records = [
         logging.LogRecord(
