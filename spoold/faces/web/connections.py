@@ -3,7 +3,7 @@
 Law: who has not shown a cookie cannot keep out who has: strangers are counted apart, and the oldest makes room. A
 connection that says nothing, or whose reader takes nothing, ends.
 
-Touches: the clock.
+Touches: processes, the clock.
 """
 
 from __future__ import annotations

@@ -222,7 +222,7 @@ def listen(host: str | None, port: int, *, unencrypted: bool = False) -> Place:
 
 
 def _listen_on_both(port: int) -> tuple[socket.socket, ...]:
-    """Listen on both kinds of loopback, where there are both: a browser tries each for a name, and whoever had the
+    """Listen on both kinds of loopback, where there are both: a browser tries each for a name, and anyone who had the
     other one would get what is meant for us.
     """
     for _ in range(TRIES):
