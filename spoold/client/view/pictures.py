@@ -48,7 +48,9 @@ class Pictures:
                 return True
         intervals = SILENT_SHARE if self._store.fs.remote else SILENT
         patience_s = max(1.0, intervals * self._store.basics.interval_s)
-        if now - max(self._news_at, self._asked_at) < patience_s and self.last is not None:
+        # What a leader has just published is believed for a while: it is asked for again before long.
+        waits = now - self._news_at < patience_s or now - self._asked_at < patience_s / 2
+        if waits and self.last is not None:
             return False
         return self._ask()
 

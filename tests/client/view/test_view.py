@@ -1,9 +1,11 @@
 """A view beside a whole cluster: whatever happens, it ends up with what a listing of everything shows."""
 
 import random
+from functools import partial
 
 import pytest
 
+from spoold.client.status import status
 from spoold.client.view import AGES, Query
 from spoold.client.view.quiet import Quiet
 from spoold.protocol.request import Verb
@@ -236,8 +238,8 @@ def test_a_leader_that_publishes_nothing_is_looked_for() -> None:
     watched.cluster.crash("m-0001")
     watched.cluster.submit("late.json", '{"id": "late", "command": ["true"]}')
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spoold.client.status.time.sleep", watched.cluster.pass_time)
-        for _ in range(20):
+        patch.setattr("spoold.client.view.pictures.status", partial(status, sleep=watched.cluster.pass_time))
+        for _ in range(30):
             watched.cluster.pass_time(1.0)
             watched.view.look()
     assert watched.view.picture is not None
