@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 WITHIN_MS = 30_000
+expect.set_options(timeout=WITHIN_MS)  # five seconds are not enough where two cores play everything at once
 WIDE, NARROW = (1280, 900), (360, 740)
 # Of the rules of axe-core, those of WCAG and the best practices: all that it knows.
 RULES: dict[str, Any] = {"resultTypes": ["violations"]}
