@@ -53,12 +53,6 @@ class PosixFileSystem:
         self._sharing = Sharing(self.root, self._beneath, ground, private)
         self.whole = WHOLE
 
-    def only_looking(self) -> PosixFileSystem:
-        """The same directory for who only looks: a listing leaves no trace, and may miss a change until the next."""
-        looking = PosixFileSystem(self.root, touches=False)
-        looking.whole = self.whole
-        return looking
-
     @property
     def remote(self) -> bool:
         return self._ground.remote
@@ -239,6 +233,13 @@ class PosixFileSystem:
             free_inodes=figures.f_favail if figures.f_files else None,
             read_only=bool(figures.f_flag & os.ST_RDONLY),
         )
+
+
+def only_looking(fs: PosixFileSystem) -> PosixFileSystem:
+    """The same directory for who only looks: a listing leaves no trace, and may miss a change until the next."""
+    looking = PosixFileSystem(fs.root, touches=False)
+    looking.whole = fs.whole
+    return looking
 
 
 def _open_listed(name: str, above: int | None) -> int:

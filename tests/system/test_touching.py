@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from spoold.system.mounts import Mount
-from spoold.system.posix import PosixFileSystem
+from spoold.system.posix import PosixFileSystem, only_looking
 from spoold.system.touching import Touching
 from tests.support.mounted import lie_on
 
@@ -74,7 +74,7 @@ def test_only_nfs_is_touched(tmp_path: Path, fstype: str, options: tuple[str, ..
 def test_who_only_looks_leaves_no_trace(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     os.utime(tmp_path / "d", (1, 1))
-    fs = PosixFileSystem(tmp_path).only_looking()
+    fs = only_looking(PosixFileSystem(tmp_path))
     lie_on(fs, Mount(str(tmp_path), "nfs", "server:/share", ("rw", "vers=3")))
     assert fs.list("d") == []
     assert (tmp_path / "d").stat().st_mtime == 1

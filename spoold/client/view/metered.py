@@ -15,7 +15,7 @@ from spoold.store.locked import LockedFileSystem
 from spoold.store.store import Store
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem, Stat, Usage
-from spoold.system.posix import PosixFileSystem
+from spoold.system.posix import PosixFileSystem, only_looking
 
 # The promise is 4 a second. What the kernel asks beside (attributes, leases) has the rest.
 LOOKS_PER_S, ANSWERS_PER_S = 2.0, 1.2
@@ -129,5 +129,5 @@ class Allowance:
 def through(store: Store) -> tuple[Store, Metered]:
     """Return the same spool, through a mount of its own that counts, and leaves no trace where it looks."""
     fs = store.fs.inner if isinstance(store.fs, LockedFileSystem) else store.fs
-    mount = Metered(fs.only_looking() if isinstance(fs, PosixFileSystem) else fs)
+    mount = Metered(only_looking(fs) if isinstance(fs, PosixFileSystem) else fs)
     return Store(mount, store.clock, store.writer, store.marker, store.basics, lambda: store.settings), mount
