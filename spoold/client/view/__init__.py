@@ -7,7 +7,7 @@
     journals   the events, read from where the last look ended
     relisting  when something is listed again, since the leader counts otherwise
     filling    what names and events did not tell, read from the files of tasks
-    quiet      for how long the logs of what runs have not grown
+    quiet      for how long what runs has said nothing
     table      the cards of all tasks, and how listings and events change them
     card       one task, in few bytes
     moves      what an event of a journal says about the place of its task

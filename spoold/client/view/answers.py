@@ -38,22 +38,25 @@ class Answers:
         """Return the answer, at most so old (s). Errors: those of `work_out`, which are not kept; Unavailable."""
         with self._lock:
             busy = self._busy.setdefault(question, threading.Lock())
-        with busy:
+        try:
+            with busy:
+                return self._answer(question, fresh_s, work_out)
+        finally:
             with self._lock:
-                at, answer = self._kept.get(question, (_NEVER, None))
-            age_s = self._monotonic() - at
-            if age_s < fresh_s:
+                self._busy.pop(question, None)
+
+    def _answer(self, question: tuple[Any, ...], fresh_s: float, work_out: Callable[[], T]) -> T:
+        with self._lock:
+            at, answer = self._kept.get(question, (_NEVER, None))
+        age_s = self._monotonic() - at
+        if age_s < fresh_s:
+            return cast("T", answer)
+        with self._turns():
+            if not self._may_read(patient=age_s > STALE_S):
                 return cast("T", answer)
-            try:
-                with self._turns():
-                    if not self._may_read(patient=age_s > STALE_S):
-                        return cast("T", answer)
-                    found = work_out()
-                self._keep(question, found)
-                return found
-            finally:
-                with self._lock:
-                    self._busy.pop(question, None)
+            found = work_out()
+        self._keep(question, found)
+        return found
 
     def _keep(self, question: tuple[Any, ...], found: object) -> None:
         with self._lock:

@@ -194,11 +194,6 @@ class Details:
         except FileNotFoundError:
             return 0, None
 
-    def _ran(self, card: Card, attempt: int) -> str:
-        if attempt == card.attempt:
-            return card.worker
-        return self._returned(card.id).get(attempt, "")
-
     def _size(self, path: str) -> int:
         with contextlib.suppress(FileNotFoundError):
             return self._store.fs.stat(path).size
