@@ -76,9 +76,9 @@ class Filling:
 
     def take(self, name: str, card: Card, found: tuple[dict[str, object], Conditions] | None) -> None:
         """Take over what was read. A file that has moved on is wanted again when an event tells where it is."""
-        card.read = True
         if found is None:
             return
+        card.read = True
         content, conditions = found
         kind, batch = card.type or intern(kind_of(content)), card.batch or intern(text_in(content, "batch"))
         if (kind, batch) != (card.type, card.batch):

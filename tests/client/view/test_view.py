@@ -7,6 +7,7 @@ import pytest
 
 from spoold.client.status import status
 from spoold.client.view import AGES, Query
+from spoold.client.view.filling import Filling
 from spoold.client.view.quiet import Quiet
 from spoold.protocol.request import Verb
 from spoold.system.memory import MemoryFileSystem
@@ -244,3 +245,16 @@ def test_a_leader_that_publishes_nothing_is_looked_for() -> None:
             watched.view.look()
     assert watched.view.picture is not None
     assert (watched.view.picture.source, watched.view.counts()["pending"]) == ("listing", 1)
+
+
+def test_a_file_that_moved_on_before_it_was_read_is_wanted_again() -> None:
+    watched = Watched()
+    watched.drop("one.json", {"id": "one"})
+    watched.look()
+    card = watched.view.card("one")
+    assert card is not None
+    card.read = False
+    filling = Filling(watched.store, watched.view._table)
+    filling.take("one", card, None)
+    filling.want("one", card)
+    assert filling.some() == [("one", card)]
