@@ -4,12 +4,15 @@ import { remember, remembered } from "./switch.js";
 
 const KEY = "spool-keys";
 const NEXT_MS = 1500;
-let begunAt = 0;
+// When `g` was pressed, by the event's own clock: a page that is busy does not lose the second key.
+let begun = 0;
 // Whether this tab has shown a page of ours before: no page says a referrer.
 let been = false;
 
 const rows = () => [...document.querySelectorAll("a[data-row]")].filter((one) => one.offsetParent !== null);
-const typing = (target) => target.closest("input:not([type=radio]), textarea, select, [contenteditable]") !== null;
+// A box or a button takes no letters; and for a moment after it has closed, the help's own box still has the focus.
+const TYPED = "input:not([type=radio], [type=checkbox], [type=submit], [type=button]), textarea, select, [contenteditable]";
+const typing = (target) => target.closest(TYPED) !== null;
 
 function step(by) {
   const all = rows();
@@ -38,7 +41,7 @@ const DOES = {
   k: () => step(-1),
   n: () => document.querySelector("a[data-next]")?.click(),
   f: toggleFollow,
-  g: () => { begunAt = Date.now(); },
+  g: (event) => { begun = event.timeStamp; },
   Escape: back,
 };
 
@@ -49,8 +52,8 @@ function pressed(event) {
     return;
   }
   if (remembered(KEY) === "off") return;
-  const goes = Date.now() - begunAt < NEXT_MS && /^[a-z]$/.test(event.key);
-  begunAt = 0;
+  const goes = begun && event.timeStamp - begun < NEXT_MS && /^[a-z]$/.test(event.key);
+  begun = 0;
   if (goes) {
     const link = document.querySelector(`header a[data-go="${event.key}"]`);
     if (link) {
@@ -62,7 +65,7 @@ function pressed(event) {
   const does = DOES[event.key];
   if (does) {
     event.preventDefault();
-    does();
+    does(event);
   }
 }
 
