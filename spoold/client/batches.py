@@ -56,19 +56,21 @@ class Progress:
 class Batch:
     """Watches one batch."""
 
-    def __init__(self, store: Store, batch: str) -> None:
+    def __init__(self, store: Store, batch: str, *, archived: bool = False) -> None:
+        """archived: count archived tasks, too."""
         self._store = store
+        self._archived = archived
         self._selection = Selection(batches=(batch,))
         self._met = Words()
         self._results: dict[str, Result] = {}
 
     def look(self) -> Progress:
-        """Return the progress now, without archived tasks. Errors: NotFound where the batch has no task; OSError."""
+        """Return the progress now. Errors: NotFound where the batch has no task; OSError."""
         tasks = dict.fromkeys((state.value for state in SHOWN), 0)
         failed: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
         spent: list[Total] = []
         kinds: list[tuple[Located, str]] = []
-        for located in select(self._store, self._selection, met=self._met):
+        for located in select(self._store, self._selection, archived=self._archived, met=self._met):
             kinds.append((located, self._met.admitted.get(key(located.id), ("", ""))[0]))
             tasks[located.state.value] += 1
             result = self._result(located)
@@ -79,7 +81,7 @@ class Batch:
                 failed[code].append((message, located.id))
         total = sum(tasks.values())
         if not total:
-            raise nothing_fits(self._selection, self._met)
+            raise nothing_fits(self._selection, self._met, archived=self._archived)
         causes = [
             Cause(code, tasks_[0][0], len(tasks_), tuple(task_id for _, task_id in tasks_[:IDS_NAMED]))
             for code, tasks_ in failed.items()

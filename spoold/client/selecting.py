@@ -113,14 +113,18 @@ def select_some(store: Store, selection: Selection) -> list[Located]:
     return found
 
 
-def nothing_fits(selection: Selection, met: Words) -> NotFound:
-    """Return the error where no task fits, with the batch that may have been meant."""
+def nothing_fits(selection: Selection, met: Words, *, archived: bool | None = None) -> NotFound:
+    """Return the error where no task fits, with the batch that may have been meant.
+
+    archived: whether the archive was looked at, too; None where the verb has no --all.
+    """
+    elsewhere = " With --all, the archive is looked at, too." if archived is False else ""
     wanted = " ".join(selection.words())
     for batch in selection.batches:
         close = nearest(batch, met.batches) if batch not in met.batches else ""
         if close:
-            return NotFound(f"no task fits {wanted}. Did you mean --batch {close}?")
-    return NotFound(f"no task fits {wanted}. `spool ls` shows those there are.")
+            return NotFound(f"no task fits {wanted}. Did you mean --batch {close}?{elsewhere}")
+    return NotFound(f"no task fits {wanted}. `spool ls` shows those there are.{elsewhere}")
 
 
 def find(store: Store, refs: Iterable[str], *, exactly: bool) -> tuple[list[Located], dict[str, SpoolError]]:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from spoold.client.batches import Batch
+from spoold.protocol import layout
+from spoold.protocol.names import EndedName
 from tests.cli.command import make
 from tests.cli.commands import spool
 from tests.cli.test_verbs import end, put
@@ -53,6 +55,19 @@ def test_people_read_it_in_lines(root: Path) -> None:
 def test_a_batch_that_is_not_there_is_exit_4_with_the_nearest(root: Path) -> None:
     done = spool("status", "--batch", "b11", root=root)
     assert (done.code, done.out, "Did you mean --batch b1?" in done.err) == (4, "", True)
+
+
+def test_the_archive_is_counted_on_request(root: Path) -> None:
+    ended = EndedName("old", 1, "w-aaaaa")
+    put(root, f"{layout.bucket('old')}/{ended.archived('completed')}", {"id": "old", "type": "t", "batch": "gone"})
+    record = {"task_id": "old", "attempt": 1, "worker_id": "w-aaaaa", "status": "success", "duration_s": 1.5}
+    put(root, f"{layout.bucket('old')}/{ended.archived('result')}", record)
+    without = spool("status", "--batch", "gone", root=root)
+    assert (without.code, "With --all, the archive is looked at, too." in without.err) == (4, True)
+    told = json.loads(spool("status", "--batch", "gone", "--all", "--json", root=root).out)
+    assert (told["total"], told["ended"], told["spent"]["attempts"]) == (1, 1, 1)
+    alone = spool("status", "--all", root=root)
+    assert (alone.code, "--all needs --batch" in alone.err) == (2, True)
 
 
 def test_a_second_look_reads_only_what_is_new() -> None:

@@ -325,7 +325,7 @@ def test_a_list_of_a_batch_that_has_no_task_says_so(root: Path, run: Run) -> Non
     done = run("ls", "--batch", "nosuch")
     assert (done.code, len(done.lines)) == (0, 1)
     nothing = "spool: no task fits --batch nosuch. `spool ls` shows those there are."
-    assert done.err == f"{nothing} With --all, the archive is listed too.\n"
+    assert done.err == f"{nothing} With --all, the archive is looked at, too.\n"
     near = run("ls", "--batch", "bb1", "--all", "-q").err
     assert near == "spool: no task fits --batch bb1. Did you mean --batch b1?\n"
     assert run("ls", "--batch", "b1").err == ""

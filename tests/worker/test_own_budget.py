@@ -76,6 +76,18 @@ def test_a_result_that_says_more_after_a_success_stays_a_success() -> None:
     assert record(cluster)["budget"] == {"cost_usd": 0.5}
 
 
+def test_what_a_task_without_a_budget_reported_is_counted_when_it_is_stopped() -> None:
+    cluster, worker = running()
+    report(worker, {"cost_usd": 0.4, "tokens_used": 7})
+    cluster.finish("a", exit_code=None, kind="timeout")
+    cluster.settle()
+    assert (record(cluster)["status"], record(cluster)["cost_usd"], record(cluster)["tokens_used"]) == (
+        "timeout",
+        0.4,
+        7,
+    )
+
+
 @pytest.mark.parametrize(("budget", "most"), [({"cost_usd": 1}, 2), ({}, 0)])
 def test_the_file_is_read_once_a_second_and_not_at_all_without_a_budget(budget: dict[str, float], most: int) -> None:
     cluster, worker = running(budget=budget)

@@ -83,8 +83,7 @@ def _rows(spool: SpoolClient, selection: Selection, *, archived: bool) -> Iterat
             yield located
         check_types(spool.store, selection.types, met.types)
         if selection.batches and not found:
-            elsewhere = "" if archived else " With --all, the archive is listed too."
-            output.remark(f"spool: {output.within(str(nothing_fits(selection, met)))}{elsewhere}")
+            output.remark(f"spool: {output.within(str(nothing_fits(selection, met, archived=archived)))}")
     else:
         yield from select_by_name(spool.store, selection.states, archived=archived)
 

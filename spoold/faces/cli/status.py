@@ -69,6 +69,7 @@ def status(
             autocompletion=completing.batches,
         ),
     ] = None,
+    archived: Annotated[bool, typer.Option("--all", "-a", help="With --batch: count archived tasks, too.")] = False,
     html: Annotated[
         str | None,
         typer.Option(
@@ -83,8 +84,10 @@ def status(
     """Show the number of tasks in each state, the leader, and the workers with their tasks.
 
     The figures are the leader's own, up to 0.3 s old on a local disk and some seconds on a share. Without a leader
-    they are counted now, and a warning says so. Those of a batch are always counted now, without archived tasks.
+    they are counted now, and a warning says so. Those of a batch are always counted now.
     """
+    if archived and batch is None:
+        raise SpoolError("--all needs --batch: the archive is counted for one batch only.")
     if html is not None and as_json:
         raise SpoolError("--html and --json exclude each other. Fix: run the verb twice.")
     with session(ctx).spool() as spool, spool.reaching():
@@ -94,7 +97,13 @@ def status(
         else:
             from spoold.client.batches import Batch
 
-            _show(Batch(spool.store, batch).look, blocks_of_batch, watch=watch, as_json=as_json, file=file)
+            _show(
+                Batch(spool.store, batch, archived=archived).look,
+                blocks_of_batch,
+                watch=watch,
+                as_json=as_json,
+                file=file,
+            )
 
 
 class _File(NamedTuple):

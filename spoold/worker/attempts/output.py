@@ -32,11 +32,11 @@ class Output:
 def output_of(attempt: Attempt, scratch: Scratch) -> Output:
     """Return the output of an attempt that is over: its printed text, if its result file cannot be used.
 
-    Where a task has a budget, a figure that its result lacks is that of its last progress report: an attempt that was
-    stopped has mostly written no result, and yet it has spent something.
+    A figure that its result lacks is that of its last progress report: an attempt that was stopped has mostly written
+    no result, and yet it has spent something.
     """
     output = _output_of(attempt, scratch)
-    if attempt.ending is None or not (attempt.task.reserves or attempt.task.budgets):
+    if attempt.ending is None:
         return output
     if None not in (output.figures.tokens_used, output.figures.cost_usd):
         return output
