@@ -7,11 +7,14 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import struct
 import subprocess
 import sys
 import termios
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +74,9 @@ def read_until(terminal: int, word: bytes, seen: bytes = b"") -> bytes:
     return seen
 
 
-def test_on_a_terminal_it_shows_the_pool_and_ends_with_q(root: Path) -> None:
+@contextmanager
+def on_terminal(root: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """Open it on a terminal of its own; yield our end of that, and the process."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     env = {**environment(root), "TERM": "xterm-256color", "NO_COLOR": "1"}
@@ -79,14 +84,28 @@ def test_on_a_terminal_it_shows_the_pool_and_ends_with_q(root: Path) -> None:
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
         os.close(theirs)
         try:
-            read_until(ours, b"pending")
-            os.write(ours, b"2")
-            seen = read_until(ours, b"known-1")
-            assert b"\x1b[38" not in seen  # NO_COLOR
-            assert b"\x1b[?1000h" not in seen  # the mouse is the terminal's
-            os.write(ours, b"q")
-            read_until(ours, b"\x1b[?1049l")
-            assert process.wait(PATIENCE_S) == 0
+            yield ours, process
         finally:
             process.kill()
             os.close(ours)
+
+
+def test_on_a_terminal_it_shows_the_pool_and_ends_with_q(root: Path) -> None:
+    with on_terminal(root) as (ours, process):
+        read_until(ours, b"pending")
+        os.write(ours, b"2")
+        seen = read_until(ours, b"known-1")
+        assert b"\x1b[38" not in seen  # NO_COLOR
+        assert b"\x1b[?1000h" not in seen  # the mouse is the terminal's
+        os.write(ours, b"q")
+        read_until(ours, b"\x1b[?1049l")
+        assert process.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_end_leaves_the_terminal_as_it_was(root: Path, number: signal.Signals) -> None:
+    with on_terminal(root) as (ours, process):
+        read_until(ours, b"pending")
+        process.send_signal(number)
+        read_until(ours, b"\x1b[?1049l")
+        assert process.wait(PATIENCE_S) == 128 + number

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from spoold.faces.top import views
@@ -31,10 +33,18 @@ def run(spool: SpoolClient, *, read_only: bool, colour: str) -> None:
     view = spool.view()
     with Watch(view, alone=True) as watch:
         app = TopApp(Source(view, spool, time.time, read_only), watch.wait, colour=colour_of(colour))
-        # Without the mouse a terminal selects text as always, and no movement crosses the network.
-        app.run(mouse=False)
+        asyncio.run(_shown(app))
     if app.return_code:
         raise SystemExit(app.return_code)
+
+
+async def _shown(app: TopApp) -> None:
+    """Show the application until it ends; a signal to end leaves the terminal as it was, too."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, partial(app.exit, return_code=128 + number))
+    # Without the mouse a terminal selects text as always, and no movement crosses the network.
+    await app.run_async(mouse=False)
 
 
 def colour_of(wanted: str) -> str:
