@@ -61,7 +61,7 @@ def test_without_the_extra_it_names_it(root: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(top, "_on_terminal", lambda: True)
     done = spool("top", root=root)
     assert done.code == 2
-    assert "needs the package textual" in done.err
+    assert "needs the extra spoold[tui]: " in done.err
     assert "pip install 'spoold[tui]'" in done.err
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from spoold.faces.cli.trace import EXTRA, names, offer
+from spoold.faces.cli.trace import names, offer
 from spoold.faces.traces.sending import address
 from spoold.protocol.errors import SpoolError
 from tests.cli.command import make
@@ -180,10 +180,10 @@ def test_without_the_extra_it_names_the_command_that_installs_it(root: Path, tmp
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "Traceback" not in done.stderr
-    assert "`spool trace export --endpoint` needs OpenTelemetry's exporter: " in done.stderr
-    assert done.stderr.endswith(f"Fix: {sys.executable} -m pip install '{EXTRA}'\n")
+    assert "`spool trace export --endpoint` needs the extra spoold[otel]: " in done.stderr
+    assert done.stderr.endswith(f"Fix: {sys.executable} -m pip install 'spoold[otel]'\n")
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
-    assert f"{project['project']['name']}[otel]" == EXTRA
+    assert project["project"]["name"] == "spoold"
     assert "otel" in project["project"]["optional-dependencies"]
 
 

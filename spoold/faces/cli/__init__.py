@@ -16,6 +16,7 @@
     local_file a file on this machine, replaced as a whole
     gates      what keeps tasks waiting, in lines
     drafting   the options that make up a task, shared by the verbs that submit
+    extras     the error where an optional package is missing
     saving     a picture to stdout or into a file
     progress   waiting, with a bar on a terminal
     patience   says once why an awaited task has not begun

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spoold.faces.cli import output
+from spoold.faces.cli import extras, output
 from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ Example: spool mcp --http --port 8377
 Example: spool mcp --role operator --spawn 4 --worker-config worker.toml"""
 PORT = 8377
 # As the extra in pyproject.toml says.
-SDK = "mcp>=2.3,<3"
 
 
 def register(app: typer.Typer) -> None:
@@ -88,8 +87,6 @@ def mcp(
     agent reaches the tasks that it submitted, and theirs; within a task every caller is an agent. It needs the extra
     `mcp`.
     """
-    from spoold.protocol.errors import SpoolError
-
     config = os.path.abspath(worker_config) if worker_config else ""
     if print_config is not None:
         said = {"role": "" if role == "agent" else role, "spawn": str(spawn or ""), "worker-config": config}
@@ -99,8 +96,7 @@ def mcp(
         from spoold.faces.mcp import stdio
         from spoold.faces.mcp.session import Session
     except ImportError as error:
-        install = f"{sys.executable} -m pip install '{SDK}'"
-        raise SpoolError(f"`spool mcp` needs the package {SDK}: {error}. Fix: {install}") from error
+        raise extras.missing("spool mcp", "mcp", error) from error
     with session(ctx).spool() as spool:
         served = Session(spool, role, spawn=spawn, worker_config=config)
         with closing(served.crew):

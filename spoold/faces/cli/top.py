@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from spoold.faces.cli import extras
 from spoold.faces.cli.session import session
 from spoold.protocol.errors import BadFile, SpoolError
 
@@ -57,8 +58,7 @@ def top(
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "textual":
             raise
-        install = f"{sys.executable} -m pip install 'spoold[tui]'"
-        raise SpoolError(f"`spool top` needs the package textual: {error}. Fix: {install}") from error
+        raise extras.missing("spool top", "tui", error) from error
     with session(ctx).spool() as spool:
         opening.run(spool, read_only=read_only, colour=colour)
 

@@ -7,13 +7,12 @@ Touches: the terminal.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spoold.faces.cli import completing, output, saving
+from spoold.faces.cli import completing, extras, output, saving
 from spoold.faces.cli.session import session
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import BadFile, SpoolError
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     Sender = Callable[[Sequence[Span], str], None]
 
 ACTIONS = ("export",)
-EXTRA = "spoold[otel]"
 
 EPILOG = """Example: spool trace export nightly --out nightly.jsonl
 
@@ -104,6 +102,5 @@ def _sender() -> Sender:
     try:
         from spoold.faces.traces.sending import send
     except ImportError as error:
-        needs = "`spool trace export --endpoint` needs OpenTelemetry's exporter"
-        raise SpoolError(f"{needs}: {error}. Fix: {sys.executable} -m pip install '{EXTRA}'") from error
+        raise extras.missing("spool trace export --endpoint", "otel", error) from error
     return send

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spoold.faces.cli import output
+from spoold.faces.cli import extras, output
 from spoold.faces.cli.session import session
 from spoold.protocol.errors import SpoolError
 
@@ -25,7 +25,6 @@ EPILOG = """Example: spool web
 Example: spool web --port 8378 --allow-actions
 
 Example: spool web --socket ~/spool-web.sock"""
-EXTRA = "spoold[web]"
 
 
 def register(app: typer.Typer) -> None:
@@ -79,8 +78,7 @@ def web(
         from spoold.faces.web import serving
         from spoold.faces.web.site import Site
     except ImportError as error:
-        install = f"{sys.executable} -m pip install '{EXTRA}'"
-        raise SpoolError(f"`spool web` needs the extra {EXTRA}: {error}. Fix: {install}") from error
+        raise extras.missing("spool web", "web", error) from error
     from spoold.client.view import Watch
 
     with session(ctx).spool() as spool:
