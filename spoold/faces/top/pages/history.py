@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from spoold.faces.top.figures import moment
 from spoold.faces.top.fit import Cells, Column
-from spoold.faces.top.lines import TASK, Behind, Picture, Word, word
-from spoold.faces.top.pages.page import Page
+from spoold.faces.top.lines import Picture, Word, word
+from spoold.faces.top.pages.page import OfTask
 from spoold.faces.top.source import Room, Source
 from spoold.protocol.amount import precise
 
@@ -21,22 +21,13 @@ _COLUMNS = (
 )
 
 
-class History(Page):
+class History(OfTask):
     """The story of one task."""
 
     name = "history"
     about = "everything that happened to a task"
     every_s = 10.0
     share = True
-
-    def __init__(self, task_id: str) -> None:
-        super().__init__()
-        self.id = task_id
-
-    @property
-    def subject(self) -> Behind:
-        """The task itself."""
-        return Behind(TASK, self.id)
 
     def gather(self, source: Source, room: Room) -> Picture:
         """Return each chapter as a row."""

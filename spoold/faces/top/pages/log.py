@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spoold.faces.top.figures import age, short
-from spoold.faces.top.lines import TASK, Behind, Line, Picture, Row, Word, shown, wrap
-from spoold.faces.top.pages.page import Page
+from spoold.faces.top.lines import Line, Picture, Row, Word, shown, wrap
+from spoold.faces.top.pages.page import OfTask
 from spoold.faces.top.source import Room, Source
 from spoold.protocol.amount import amount
 
@@ -25,7 +25,7 @@ _PIECE = 64 * 1024
 _ERROR = re.compile(r"\b(error|exception|traceback|fatal|panic|failed)\b", re.IGNORECASE)
 
 
-class Log(Page):
+class Log(OfTask):
     """The log of one task."""
 
     name = "log"
@@ -34,8 +34,7 @@ class Log(Page):
     share = True
 
     def __init__(self, task_id: str) -> None:
-        super().__init__()
-        self.id = task_id
+        super().__init__(task_id)
         self.follow = True
         self._attempt: int | None = None
         self._attempts: list[int] = []
@@ -50,11 +49,6 @@ class Log(Page):
     def _anew(self) -> None:
         """Forget what was read; the next look reads the end."""
         self._data, self._begin, self._size, self._ended = b"", -1, 0, False
-
-    @property
-    def subject(self) -> Behind:
-        """The task."""
-        return Behind(TASK, self.id)
 
     def filter(self, typed: str) -> None:
         """Look for these words; the first match after the cursor is shown."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from spoold.faces.top.aside import OneFlight
 from spoold.faces.top.filters import fits
 from spoold.faces.top.fit import Cells, Column, table
-from spoold.faces.top.lines import Behind, Line, Picture, Row, shown, text_of
+from spoold.faces.top.lines import TASK, Behind, Line, Picture, Row, shown, text_of
 from spoold.faces.top.sheet import Place
 from spoold.faces.top.source import Room, Source
 
@@ -80,6 +80,19 @@ class Page:
     def counted(self, seen: int, there: int) -> str:
         """Return how many of how many rows the filter leaves."""
         return f"{seen:,} of {there:,}" if self.typed or seen != there else f"{there:,}"
+
+
+class OfTask(Page):
+    """A page about one task."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__()
+        self.id = task_id
+
+    @property
+    def subject(self) -> Behind:
+        """The task itself."""
+        return Behind(TASK, self.id)
 
 
 def kept(typed: str, rows: Sequence[Row]) -> list[Row]:

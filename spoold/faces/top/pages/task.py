@@ -16,7 +16,7 @@ from spoold.faces.top.figures import money, progress, short, summed
 from spoold.faces.top.fit import Cells, Column, table
 from spoold.faces.top.lines import TASK, Behind, Line, Picture, Row, Word, shown, state, word, wrap
 from spoold.faces.top.pages import dag
-from spoold.faces.top.pages.page import Page, kept
+from spoold.faces.top.pages.page import OfTask, kept
 from spoold.faces.top.source import Room, Source
 from spoold.protocol.amount import amount, precise
 from spoold.protocol.errors import SpoolError
@@ -49,22 +49,13 @@ SCENE_S = 60.0
 EXPLAIN_S = 15.0
 
 
-class Task(Page):
+class Task(OfTask):
     """All that is known of one task."""
 
     name = "task"
     about = "a task: state, why, attempts, what it waits for"
     every_s = 3.0
     share = True
-
-    def __init__(self, task_id: str) -> None:
-        super().__init__()
-        self.id = task_id
-
-    @property
-    def subject(self) -> Behind:
-        """The task itself."""
-        return Behind(TASK, self.id)
 
     def gather(self, source: Source, room: Room) -> Picture:
         """Return the page."""
