@@ -21,7 +21,7 @@ from spoold.rules.gates.requested import (
     answer_of,
     decision,
     hold_of,
-    question,
+    open_questions,
     unanswered,
 )
 from spoold.store import control
@@ -74,19 +74,8 @@ def list_questions(store: Store) -> tuple[Question, ...]:
     requests = control.list_requests(store.fs)
     targets = dict.fromkeys(key(one.target) for one in requests if one.verb is Verb.ASK)
     about = {task: control.about_task(store.fs, task, requests) for task in targets}
-    asked = [one for standing in about.values() for one in _open(standing)]
+    asked = [one for standing in about.values() for one in open_questions(standing)]
     return tuple(_shown(one) for one in sorted(asked, key=lambda one: (one.at, one.unique)))
-
-
-def _open(standing: tuple[Requested, ...]) -> list[Requested]:
-    """Return the open questions about one task."""
-    found = unanswered(standing)
-    asked = [one for one in standing if one.request.verb is Verb.ASK and one.attempt is None]
-    for order in dict.fromkeys(one.order for one in asked):
-        one = question(standing, order)
-        if one is not None and decision(standing, Approval(ask=one.ask or "?", choices=one.choices), order) is None:
-            found.append(one)
-    return found
 
 
 def _shown(one: Requested) -> Question:

@@ -17,13 +17,14 @@ from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lanes import kind_in, parse_lane
 from spoold.protocol.names import parse_task
 from spoold.protocol.order import order_micros
-from spoold.protocol.request import EVERYTHING, Verb
+from spoold.protocol.request import EVERYTHING
 from spoold.protocol.snapshot import TaskCounts, no_tasks
 from spoold.rules.cluster.nodes import ASLEEP
 from spoold.rules.cluster.tempo import Left
 from spoold.rules.gates import budget
 from spoold.rules.gates.closing import closed_by
 from spoold.rules.gates.quota import closed_limit
+from spoold.rules.gates.requested import open_questions
 from spoold.rules.scheduling import breakers_seen
 from spoold.rules.scheduling.budgets_seen import picture_of
 from spoold.rules.scheduling.resources import CLASS, LIMIT, RATE, TYPE, kind_counted, shares_of
@@ -127,7 +128,7 @@ def people(desk: Desk) -> dict[str, dict[str, Any]]:
         since = None if name is None else stamp(order_micros(name.order) / 1e6)
         oldest = None if name is None else {"id": name.id, "admitted_at": since}
         found[gate] = {"waiting": parked.count(gate), "oldest": oldest}
-    found["approval"]["questions"] = sum(request.verb is Verb.ASK for request in desk.view.requests)
+    found["approval"]["questions"] = sum(len(open_questions(about)) for about in parked.requested.values())
     return {gate: numbers if any(numbers.values()) else {} for gate, numbers in found.items()}
 
 

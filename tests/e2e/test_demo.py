@@ -113,8 +113,8 @@ def end_in_the_middle(
     processes = of(scratch)
     assert len(processes) > 3  # the demonstration does not count itself: a master, three workers, what they started
     demo.send_signal(number)
-    demo.communicate(timeout=within_s)
-    assert demo.returncode == (130 if number == signal.SIGINT else -number)
+    out, err = demo.communicate(timeout=within_s)
+    assert demo.returncode == (130 if number == signal.SIGINT else -number), out + err
     psutil.wait_procs(processes, timeout=within_s)
     assert not of(scratch)
     if number == signal.SIGINT:

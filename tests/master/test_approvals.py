@@ -271,6 +271,7 @@ def test_questions_of_a_running_task_stand_until_its_attempt_is_over() -> None:
     standing = sorted(made.fs.list("control"))
     assert standing == ["approve.t.a1.json", "ask.t.q1.json", "ask.t.q2.json"]
     assert events(made, "ANSWERED") == [("ANSWERED", "t")]
+    assert gates(made)["approval"]["questions"] == 1, "one of the two is answered"
     made.finish("t", exit_code=1)
     made.advance(3)
     assert made.fs.list("control") == []

@@ -258,6 +258,12 @@ def test_a_host_cannot_write_lines_of_its_own_into_the_sentence() -> None:
     assert told.text == f"w1 on laptop ~!id {'x' * 88} is dead; what it ran is tried again elsewhere"
 
 
+def test_a_master_that_is_dead_ran_no_tasks() -> None:
+    beat = Heartbeat(node="m1", beat=7, role="master", host=HostId(hostname="desk"))
+    [told] = readings(Figures(NONE, dead={"m1": beat}), by(dead_s=600))
+    assert told.text == "m1 on desk is dead; it ran no tasks"
+
+
 def test_a_closed_limit_stands_until_its_trial_has_ended() -> None:
     quota = {
         "a": {"until": "2026-02-02T09:00:00.000Z", "by": "quota"},

@@ -13,6 +13,7 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
+from spoold.protocol.request import Request, Verb
 from spoold.protocol.task import Task
 from spoold.rules.answers.case import Case, Claim, EndedAttempt, Explanation, Seen
 from spoold.rules.answers.failed import began, silence, still_failed, unretried
@@ -21,6 +22,7 @@ from spoold.rules.answers.starters import starter
 from spoold.rules.attempts.cancelling import UNKNOWN_FOR_S
 from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
 from spoold.rules.gates.registry import conditions_of
+from spoold.rules.gates.requested import Requested
 from spoold.rules.share.disk import Room
 from tests.rules.strategies import limited
 
@@ -440,6 +442,21 @@ def test_a_claim_on_a_full_share_may_have_ended_long_ago() -> None:
     assert gates(answer) == ["disk", "progress"]
     assert answer.reasons[0].change.startswith("free some room")
     assert gates(explain(replace(case, disk=Room.LITTLE))) == ["progress"]
+
+
+def test_a_task_that_asked_and_lends_its_slot_may_wait_for_the_answer() -> None:
+    asked = Requested(Request(Verb.ASK, "t", "1"), ask="Which?", attempt=1)
+    case = replace(WAITING, state=State.CLAIMED, claim=Claim("w-1", lent=True))
+    assert "waits for other tasks, and w-1 has" in explain(case).reasons[0].reason
+    lent = next(one for one in explain(replace(case, requested=(asked,))).reasons if one.gate == "lent")
+    assert lent.reason.startswith("it waits for an answer, or for other tasks, and w-1 has given its slot")
+    assert lent.change.startswith("it goes on when it has the answer, or those have ended, and a slot is free")
+
+
+def test_a_task_that_a_leader_refused_never_started() -> None:
+    for code in ("BUDGET_EXCEEDED", "REJECTED", "CANCELLED"):
+        assert not began(code, None)
+        assert began(code, "2026-01-01T00:00:00Z")
 
 
 def test_a_claim_of_a_silent_worker_says_when_it_is_taken_back_and_by_whom() -> None:

@@ -17,6 +17,7 @@ from spoold.rules.gates.requested import (
     decision,
     hold_of,
     is_released,
+    open_questions,
     question,
     record,
     reply,
@@ -114,6 +115,15 @@ def test_questions_of_a_running_task_and_their_answers() -> None:
     assert reply((given, one(Verb.REJECT, "2", about="q2")), "q2") == one(Verb.REJECT, "2", about="q2")
     assert reply((given,), "q2") == given
     assert reply((given,), "q1") is None
+
+
+def test_a_question_that_is_answered_is_open_no_more() -> None:
+    running = (one(Verb.ASK, "q1", attempt=1), one(Verb.ASK, "q2", attempt=1), one(Verb.APPROVE, "1", about="q1"))
+    assert [q.unique for q in open_questions(running)] == ["q2"]
+    waits = (one(Verb.ASK, "q3", order="o", ask="Deploy?"), one(Verb.ASK, "q4", order="o", ask="Deploy?", until=3.0))
+    assert [q.unique for q in open_questions(waits)] == ["q3"]
+    assert open_questions((*waits, one(Verb.APPROVE, "2"))) == []
+    assert open_questions(()) == []
 
 
 def test_a_record_says_who_answered_when_and_what() -> None:

@@ -14,10 +14,16 @@ from spoold.rules.answers.selection import Selection, nearest, suggestion
         (Selection(types=("u", "t"), batches=("b",)), True),
         (Selection(types=("u",), batches=("b",)), False),
         (Selection(types=("t",), batches=("c",)), False),
+        (Selection(batches=("B",)), True),
     ],
 )
 def test_each_option_that_is_said_must_hold(selection: Selection, fits: bool) -> None:
     assert selection.fits("t", "b") is fits
+
+
+def test_a_batch_that_is_not_known_fits_none_that_is_given() -> None:
+    assert not Selection(batches=("b",)).fits("t", "")
+    assert Selection().fits("t", "")
 
 
 def test_a_selection_is_said_as_the_options_that_state_it() -> None:

@@ -124,7 +124,12 @@ def _dead(seen: Figures, by: AlertSettings) -> Iterator[Reading]:
     yield from (Reading("node_dead", node, None) for node in seen.silent if node not in seen.dead)
     for node, beat in seen.dead.items():
         host = f" on {_one_line(beat.host.hostname)}" if beat is not None and beat.host.hostname else ""
-        text = f"{node}{host} is dead; what it ran is tried again elsewhere"
+        ran = (
+            "it ran no tasks"
+            if beat is not None and beat.role == "master"
+            else "what it ran is tried again elsewhere"
+        )
+        text = f"{node}{host} is dead; {ran}"
         since, after_s = beat.at if beat is not None else "", seen.dead_after_s
         yield Reading("node_dead", node, True, after_s, after_s, text, since=since)
 

@@ -35,7 +35,17 @@ _BY_PROGRAM = frozenset(
 # Wrong programs and directories end so, often after a line of the shell that says which.
 _SPEAKING = _BY_PROGRAM | {Code.SPAWN_FAILED}
 # Ends that a leader gives to tasks that no worker holds. A dead worker is none: its attempt may have begun unseen.
-_UNHELD = frozenset((Code.DEPENDENCY_FAILED, Code.CANCELLED, Code.DEADLINE, Code.INVALID_TASK, Code.SKIPPED))
+_UNHELD = frozenset(
+    (
+        Code.DEPENDENCY_FAILED,
+        Code.CANCELLED,
+        Code.DEADLINE,
+        Code.INVALID_TASK,
+        Code.SKIPPED,
+        Code.BUDGET_EXCEEDED,
+        Code.REJECTED,
+    )
+)
 
 
 def speaks(code: str) -> bool:

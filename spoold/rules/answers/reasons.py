@@ -143,8 +143,11 @@ def _lent(case: Case, claim: Claim) -> list[Reason]:
         return [Reason("lent", text, f"{change}; `spool limits` shows the figures")]
     if not claim.lent:
         return []
-    text = f"it waits for other tasks, and {claim.worker} has given its slot to others meanwhile"
-    change = f"it goes on when those have ended and a slot is free; `spool tree {case.id}` shows its children"
+    others, ended = "other tasks", "those have ended"
+    if unanswered(case.requested):  # what asks may wait for the answer, for children, or for both
+        others, ended = "an answer, or for other tasks", "it has the answer, or those have ended,"
+    text = f"it waits for {others}, and {claim.worker} has given its slot to others meanwhile"
+    change = f"it goes on when {ended} and a slot is free; `spool tree {case.id}` shows its children"
     return [Reason("lent", text, change)]
 
 

@@ -1,7 +1,7 @@
 """The tasks that a person means who gives no ids, and the word that a wrong one was meant to be.
 
 Law: every part that is given must fit, and a part that is not given fits every task. A task whose type or batch is
-not known ('') fits no given one.
+not known ('') fits no given one. The case of a batch does not count.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from spoold.protocol.lifecycle import State
+from spoold.protocol.names import key
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class Selection:
 
     def fits(self, kind: str, batch: str) -> bool:
         """Whether a task in one of the states fits. kind: its type; '' if it cannot be read, which fits none."""
-        return (not self.types or kind in self.types) and (not self.batches or batch in self.batches)
+        of_batch = not self.batches or (batch != "" and key(batch) in map(key, self.batches))
+        return (not self.types or kind in self.types) and of_batch
 
     def words(self) -> Iterator[str]:
         """The selection as command-line options."""

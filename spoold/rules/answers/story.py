@@ -49,7 +49,7 @@ WORDS: dict[str, tuple[str, dict[str, str]]] = {
     "RETRIED": ("taken up again by `spool retry`", {}),
     "STARTED": ("started on {writer}", {}),
     "UNITS_BACK": ("has the units back that it had lent", {}),
-    "UNITS_LENT": ("lends its units while it waits for its children", {}),
+    "UNITS_LENT": ("lends its units while it waits", {}),
     "UNREAD": ("cannot be read", {"problem": ": "}),
     "VANISHED": ("gone: its file is nowhere", {"where": "; it was "}),
     "WAITING": ("waits to be tried again", {}),

@@ -88,6 +88,17 @@ def unanswered(requests: Sequence[Requested]) -> list[Requested]:
     return [one for one in asked if reply(requests, one.unique) is None]
 
 
+def open_questions(requests: Sequence[Requested]) -> list[Requested]:
+    """The questions about one task that nobody has answered: of its attempts, and the leader's about its approval."""
+    found = unanswered(requests)
+    asked = [one for one in requests if one.request.verb is Verb.ASK and one.attempt is None]
+    for order in dict.fromkeys(one.order for one in asked):
+        one = question(requests, order)
+        if one is not None and decision(requests, Approval(ask=one.ask or "?", choices=one.choices), order) is None:
+            found.append(one)
+    return found
+
+
 def answer_of(given: Requested, choices: Sequence[str]) -> Any:
     """The value of an approve; where it names none, the first choice, or true."""
     return default_answer(choices) if given.answer is None else given.answer
