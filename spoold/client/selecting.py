@@ -53,6 +53,10 @@ class Words:
     batches: set[str] = field(default_factory=set)
     admitted: dict[str, tuple[str, str]] = field(default_factory=dict)  # type and batch by key, for the next look
 
+    def has_batch(self, batch: str) -> bool:
+        """Whether a task of the batch was met. Case does not count."""
+        return key(batch) in map(key, self.batches)
+
 
 def select(
     store: Store, selection: Selection, *, archived: bool = False, met: Words | None = None
@@ -121,7 +125,7 @@ def nothing_fits(selection: Selection, met: Words, *, archived: bool | None = No
     elsewhere = " With --all, the archive is looked at, too." if archived is False else ""
     wanted = " ".join(selection.words())
     for batch in selection.batches:
-        close = nearest(batch, met.batches) if batch not in met.batches else ""
+        close = nearest(batch, met.batches) if not met.has_batch(batch) else ""
         if close:
             return NotFound(f"no task fits {wanted}. Did you mean --batch {close}?{elsewhere}")
     return NotFound(f"no task fits {wanted}. `spool ls` shows those there are.{elsewhere}")

@@ -99,7 +99,7 @@ class _Look:
         if batches:
             read += tasks_of(self._store, Selection(batches=batches), met, archived=True)
         for batch in batches:
-            if batch not in met.batches:
+            if not met.has_batch(batch):
                 close = nearest(batch, met.batches)
                 advice = f"did you mean {close}?" if close else "`spool ls` shows the tasks there are."
                 raise NotFound(f"no task and no batch {batch!r} in this spool. Fix: {advice}")

@@ -24,7 +24,6 @@ from spoold.rules.cluster.tempo import Left
 from spoold.rules.gates import budget
 from spoold.rules.gates.closing import closed_by
 from spoold.rules.gates.quota import closed_limit
-from spoold.rules.gates.requested import open_questions
 from spoold.rules.scheduling import breakers_seen
 from spoold.rules.scheduling.budgets_seen import picture_of
 from spoold.rules.scheduling.resources import CLASS, LIMIT, RATE, TYPE, kind_counted, shares_of
@@ -128,7 +127,7 @@ def people(desk: Desk) -> dict[str, dict[str, Any]]:
         since = None if name is None else stamp(order_micros(name.order) / 1e6)
         oldest = None if name is None else {"id": name.id, "admitted_at": since}
         found[gate] = {"waiting": parked.count(gate), "oldest": oldest}
-    found["approval"]["questions"] = sum(len(open_questions(about)) for about in parked.requested.values())
+    found["approval"]["questions"] = parked.questions
     return {gate: numbers if any(numbers.values()) else {} for gate, numbers in found.items()}
 
 

@@ -57,6 +57,12 @@ def test_a_batch_that_is_not_there_is_exit_4_with_the_nearest(root: Path) -> Non
     assert (done.code, done.out, "Did you mean --batch b1?" in done.err) == (4, "", True)
 
 
+def test_the_case_of_a_batch_does_not_count(root: Path) -> None:
+    assert json.loads(spool("status", "--batch", "B1", "--json", root=root).out)["total"] == 11
+    assert spool("trace", "export", "B1", root=root).code == 0
+    assert len(spool("ls", "--batch", "B1", "-q", root=root).lines) == 11
+
+
 def test_the_archive_is_counted_on_request(root: Path) -> None:
     ended = EndedName("old", 1, "w-aaaaa")
     put(root, f"{layout.bucket('old')}/{ended.archived('completed')}", {"id": "old", "type": "t", "batch": "gone"})

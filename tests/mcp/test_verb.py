@@ -68,7 +68,7 @@ def test_without_the_extra_it_names_the_command_that_installs_it(pool: Pool, tmp
     assert "Traceback" not in done.stderr
     assert done.stderr.endswith(f"Fix: {sys.executable} -m pip install 'spoold[mcp]'\n")
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
-    assert "mcp" in project["project"]["optional-dependencies"]
+    assert project["project"]["optional-dependencies"]["mcp"] == ["mcp>=2.3,<3"]
 
 
 def test_a_spool_that_is_away_is_said_on_stderr(tmp_path: Path) -> None:

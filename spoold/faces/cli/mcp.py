@@ -28,7 +28,6 @@ Example: spool mcp --http --port 8377
 
 Example: spool mcp --role operator --spawn 4 --worker-config worker.toml"""
 PORT = 8377
-# As the extra in pyproject.toml says.
 
 
 def register(app: typer.Typer) -> None:

@@ -124,12 +124,8 @@ def _dead(seen: Figures, by: AlertSettings) -> Iterator[Reading]:
     yield from (Reading("node_dead", node, None) for node in seen.silent if node not in seen.dead)
     for node, beat in seen.dead.items():
         host = f" on {_one_line(beat.host.hostname)}" if beat is not None and beat.host.hostname else ""
-        ran = (
-            "it ran no tasks"
-            if beat is not None and beat.role == "master"
-            else "what it ran is tried again elsewhere"
-        )
-        text = f"{node}{host} is dead; {ran}"
+        led = beat is not None and beat.role == "master"
+        text = f"{node}{host} is dead; {'it ran no tasks' if led else 'what it ran is tried again elsewhere'}"
         since, after_s = beat.at if beat is not None else "", seen.dead_after_s
         yield Reading("node_dead", node, True, after_s, after_s, text, since=since)
 

@@ -15,7 +15,7 @@ from spoold.rules.gates.approval import asked_of
 from spoold.rules.gates.gate import Wake
 from spoold.rules.gates.redo import records, rounds
 from spoold.rules.gates.registry import wakes_of
-from spoold.rules.gates.requested import Requested, decision, record
+from spoold.rules.gates.requested import Requested, decision, open_questions, record
 from spoold.rules.gates.verdicts import Verdict, Wait
 from spoold.rules.scheduling.entry import Entry
 
@@ -25,6 +25,7 @@ class Parked:
 
     def __init__(self) -> None:
         self.requested: dict[str, tuple[Requested, ...]] = {}
+        self._open: dict[str, int] = {}
         self._gate: dict[str, str] = {}
         self._files: dict[str, dict[str, str]] = {}
         self._news: dict[str, dict[str, None]] = {}
@@ -33,8 +34,16 @@ class Parked:
     def see(self, task_key: str, requests: tuple[Requested, ...]) -> None:
         """Take in the requests about a task that stand now."""
         self.requested[task_key] = requests
+        self._open[task_key] = len(open_questions(requests))
         if not requests:
             del self.requested[task_key]
+        if not self._open[task_key]:
+            del self._open[task_key]
+
+    @property
+    def questions(self) -> int:
+        """How many questions nobody has answered."""
+        return sum(self._open.values())
 
     def names(self, task_key: str) -> bool:
         """Whether a request about the task stands."""
