@@ -6,7 +6,7 @@ import re
 from spoold.faces.cli.app import VERBS
 from tests.house.sources import modules
 
-FILE_LINES = 300
+FILE_LINES = 700
 FUNCTION_LINES = 70
 NAMELESS = frozenset({"common", "helper", "helpers", "misc", "shared", "stuff", "util", "utils"})
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
