@@ -157,7 +157,7 @@ class Deciding(Connection):
         from spoold.client import selecting
 
         with self.reaching():
-            found, wrong = selecting.find(self.store, [refs] if isinstance(refs, str) else list(refs), exactly=True)
+            found, wrong = selecting.find(self.store, [refs] if isinstance(refs, str) else list(refs))
         for error in wrong.values():
             raise error
         for located in found:

@@ -131,23 +131,17 @@ def nothing_fits(selection: Selection, met: Words, *, archived: bool | None = No
     return NotFound(f"no task fits {wanted}. `spool ls` shows those there are.{elsewhere}")
 
 
-def find(store: Store, refs: Iterable[str], *, exactly: bool) -> tuple[list[Located], dict[str, SpoolError]]:
-    """Return the tasks of these ids, each once, and an error for each other id. Errors: OSError.
-
-    exactly: accept no beginnings of ids: after job-1 was deleted, it would match job-10.
-    """
+def find(store: Store, refs: Iterable[str]) -> tuple[list[Located], dict[str, SpoolError]]:
+    """Return the tasks of these whole ids, each once, and an error for each other id. Errors: OSError."""
     wanted = list(dict.fromkeys(refs))
     known = locate.locate_many(store, wanted)
     found: list[Located] = []
     wrong: dict[str, SpoolError] = {}
     for ref in wanted:
         try:
-            if exactly and ref not in known and len(wrong) >= LOOKED_INTO:
+            if ref not in known and len(wrong) >= LOOKED_INTO:
                 raise NotFound(f"no task {ref!r} in this spool.")
-            located = known.get(ref) or locate.locate(store, ref)
-            if exactly and key(ref) not in {key(name) for name in (located.id, located.drop) if name}:
-                raise NotFound(f"no task {ref!r} in this spool, only one whose id begins so; give the whole id.")
-            found.append(located)
+            found.append(known.get(ref) or locate.locate(store, ref))
         except SpoolError as error:
             wrong[ref] = error
     return list({f"{one.path}:{one.line}": one for one in found}.values()), wrong

@@ -41,7 +41,7 @@ class SpoolClient(Submitting, Reading, Deciding, Pausing):
         return View(self.store, SystemHost(), self.reaching)
 
     def locate(self, task_id: str) -> Located:
-        """Return where a task is, by id, name of its drop, or a unique beginning of its id. Errors: NotFound."""
+        """Return where a task is, by its whole id or the name of its drop. Errors: NotFound."""
         from spoold.store import locate
 
         with self.reaching():
@@ -58,12 +58,12 @@ class SpoolClient(Submitting, Reading, Deciding, Pausing):
         return list({one.path + str(one.line): one for one in located}.values())
 
     def _locate_exactly(self, refs: str | Iterable[str]) -> list[Located]:
-        """Locate tasks by whole ids: after job-1 was deleted, a beginning would match job-10. Errors: NotFound."""
+        """Locate tasks by their whole ids. Errors: NotFound."""
         from spoold.client import selecting
 
         wanted = [refs] if isinstance(refs, str) else list(refs)
         with self.reaching():
-            found, wrong = selecting.find(self.store, wanted, exactly=True)
+            found, wrong = selecting.find(self.store, wanted)
         for error in wrong.values():
             raise error
         return found

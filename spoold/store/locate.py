@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from spoold.protocol import layout
-from spoold.protocol.amount import amount
+from spoold.protocol.amount import amount, some
 from spoold.protocol.door import OriginalName
 from spoold.protocol.errors import NotFound
 from spoold.protocol.lifecycle import SHOWN, State, shown_end
@@ -28,6 +28,8 @@ from spoold.store.lane_moves import list_lanes, list_tasks
 from spoold.store.store import Store
 
 PREFIX_MIN = 4
+# So many ids are named that begin with a text.
+NAMED = 4
 PASSES = 3
 
 
@@ -98,27 +100,48 @@ def iter_archive(store: Store) -> Iterator[Located]:
 
 
 def locate(store: Store, ref: str) -> Located:
-    """The task with this id, or dropped under this name; else the only task whose id starts with this text.
+    """The task with this id, or dropped under this name. Errors: NotFound, which names ids that begin so; OSError.
 
-    A prefix needs PREFIX_MIN characters: a slip of the finger must not cancel the wrong task.
-    Errors: NotFound; OSError.
+    The beginning of an id is never enough: after shard-1 was removed, it would be that of shard-11, and a program
+    would take the answer for shard-1.
     """
-    short = len(ref) < PREFIX_MIN
-    search = _Search({key(ref): ref}, prefix=key(ref) or None, near_max=1 if short else None)
-    search.run(store)
-    if search.found:
-        return search.found[key(ref)]
-    near = list(search.near.values())
-    if near and short:
+    found, near = _look_for(store, ref)
+    if found is not None:
+        return found
+    if near:
+        raise NotFound(f"no task {ref!r} in this spool, only {_some(near)}. Give the whole id.")
+    raise NotFound(f"no task {ref!r} in this spool. `spool ls` shows those there are.")
+
+
+def complete(store: Store, ref: str) -> Located:
+    """As `locate`, or else the only task whose id begins with this text: for a person, who sees the whole id.
+
+    It needs PREFIX_MIN characters. Errors: NotFound; OSError.
+    """
+    found, near = _look_for(store, ref)
+    if found is not None:
+        return found
+    if near and len(ref) < PREFIX_MIN:
         raise NotFound(
             f"no task {ref!r} in this spool. Ids begin with it, but a prefix needs {PREFIX_MIN} characters."
         )
     if len(near) == 1:
         return near[0]
     if near:
-        some = ", ".join(sorted(found.id for found in near)[:4]) + (", …" if len(near) > 4 else "")
-        raise NotFound(f"{ref!r} is the prefix of {amount(len(near), 'id')}: {some}. Give more of it.")
+        raise NotFound(f"{ref!r} is the prefix of {_some(near)}. Give more of it.")
     raise NotFound(f"no task {ref!r} in this spool. `spool ls` shows those there are.")
+
+
+def _look_for(store: Store, ref: str) -> tuple[Located | None, list[Located]]:
+    """The task of this name, and those whose id begins with it; of a short name one at most."""
+    short = len(ref) < PREFIX_MIN
+    search = _Search({key(ref): ref}, prefix=key(ref) or None, near_max=1 if short else None)
+    search.run(store)
+    return search.found.get(key(ref)), list(search.near.values())
+
+
+def _some(near: list[Located]) -> str:
+    return f"{amount(len(near), 'id')}: {some(sorted(one.id for one in near), NAMED)}"
 
 
 def locate_many(store: Store, refs: Collection[str]) -> dict[str, Located]:

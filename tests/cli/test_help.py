@@ -49,7 +49,7 @@ def test_the_help_shows_no_types_of_python(verb: str) -> None:
     ("verb", "row"),
     [
         ("submit", "FILE  A task"),
-        ("wait", "ID  Tasks: their ids"),
+        ("wait", "ID  Tasks, by their whole ids"),
         ("pause", "--reason TEXT"),
         ("worker", "--name NAME"),
         ("doctor", "--files N"),
@@ -62,7 +62,7 @@ def test_the_help_names_what_is_to_be_written(verb: str, row: str) -> None:
     assert row in " ".join(spool(verb, "--help").out.replace("  ", "\0").split()).replace("\0", "  ")
 
 
-@pytest.mark.parametrize("verb", ["show", "explain", "result", "logs"])
+@pytest.mark.parametrize("verb", ["show", "explain", "history", "tree", "logs"])
 def test_the_help_says_how_much_of_an_id_is_a_beginning(verb: str) -> None:
     assert f"from {PREFIX_MIN} characters on" in " ".join(spool(verb, "--help").out.split())
 

@@ -6,8 +6,13 @@ Method: a spool full of names and messages with control characters, and every ve
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
+import os
+import pty
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -156,13 +161,11 @@ def test_only_output_writes() -> None:
         ("screen.py", "print"),  # rich's, of what `_text` made
         ("screen.py", "Text"),
         ("screen.py", "print_exactly"),
-        ("result.py", "print_exactly"),
         ("mcp.py", "print_exactly"),  # a configuration to paste
         ("metrics.py", "print_exactly"),  # its labels are printable
         ("local_file.py", "write"),  # a file, and no stream
         ("saving.py", "write"),  # a file that the caller named
         *((verb, "write") for verb in ("graph.py", "timeline.py", "report.py")),  # a text is made, which saving takes
-        ("ask.py", "print_exactly"),  # an answer, as JSON or harmless
     }
 
 
@@ -172,24 +175,87 @@ def test_a_name_is_shown_as_it_is_but_for_what_a_terminal_obeys() -> None:
     assert within("a\nb\tc\x07") == "a\\nb\\tc\\x07"
 
 
-def test_a_log_on_a_terminal_keeps_its_colours_and_nothing_else(tmp_path: Path) -> None:
-    import os
-    import pty
-    import subprocess
-    import sys
+def on_terminal(*command: str) -> str:
+    """What a command writes to a terminal, its stderr as well."""
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "rb", 0) as screen:
+        with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+            os.close(theirs)
+            shown = bytearray()
+            with contextlib.suppress(OSError):  # EIO: nobody has the terminal open any more
+                while piece := screen.read(65536):
+                    shown += piece
+        assert process.returncode is not None
+    return shown.decode().replace("\r\n", "\n")
 
+
+def spoken(root: Path, *words: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "spoold", "--spool", str(root), *words)
+
+
+def test_a_log_on_a_terminal_keeps_its_colours_and_nothing_else(tmp_path: Path) -> None:
     root = make(tmp_path / "s")
     task = {"id": "t1", "command": ["true"]}
     (root / "completed" / "t1.1.w-1.json").write_text(json.dumps(task))
     data = "\x1b[31mred\x1b[0m \x1b]52;c;QUJD\x07\x1b[2J\u202e\nend\n".encode()
     (root / "logs" / "t1.1.w-1.log").write_bytes(data)
-    command = [sys.executable, "-m", "spoold", "--spool", str(root), "logs", "t1"]
+    command = spoken(root, "logs", "t1")
     assert subprocess.run(command, capture_output=True, check=True, timeout=60).stdout == data
-    ours, theirs = pty.openpty()
-    try:
-        subprocess.run(command, stdin=theirs, stdout=theirs, stderr=theirs, check=True, timeout=60)
-        shown = os.read(ours, 10_000)
-    finally:
-        os.close(ours)
-        os.close(theirs)
-    assert shown == b"\x1b[0;31mred\x1b[0m \\u202e\r\nend\r\n"
+    assert on_terminal(*command) == "\x1b[0;31mred\x1b[0m \\u202e\nend\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "result t2",
+        "result t3",
+        "result t2 --json",
+        "show t2 --json",
+        "logs t2",
+        "ls --json --all",
+        "events --json",
+        "context get c1 --batch b1",
+    ],
+)
+def test_nothing_that_a_task_wrote_reaches_a_terminal_but_text_and_colours(directory: Path, words: str) -> None:
+    """N11: `spool result` wrote the escape sequences of a task as they were."""
+    evil = f"\x1b[31mred\x1b[0m {FORGED}"
+    for task, output in (("t2", evil), ("t3", {evil: evil})):
+        (directory / "completed" / f"{task}.1.w-1.json").write_text(json.dumps({"id": task, "command": ["true"]}))
+        said = {"task_id": task, "attempt": 1, "worker_id": "w-1", "status": "success", "output": output}
+        (directory / "results" / f"{task}.1.w-1.json").write_text(json.dumps(said))
+    (directory / "logs" / "t2.1.w-1.log").write_text(evil)
+    (directory / "source").write_text(evil)
+    done = subprocess.run(
+        spoken(directory, "context", "put", "c1", str(directory / "source"), "--batch", "b1"), check=False
+    )
+    assert done.returncode == 0
+    shown = on_terminal(*spoken(directory, *words.split()))
+    assert not CONTROL.search(re.sub(r"\x1b\[[0-9;]*m", "", shown)), repr(shown)
+
+
+@pytest.mark.parametrize("verb", ["explain", "history", "show", "logs", "tree"])
+def test_the_beginning_of_an_id_is_completed_on_a_terminal_alone(tmp_path: Path, verb: str) -> None:
+    """N16: where a program or an exit code uses the answer, an id is a whole one."""
+    root = make(tmp_path / "s")
+    (root / "completed" / "shard-11.1.w-1.json").write_text(json.dumps({"id": "shard-11", "command": ["true"]}))
+    (root / "logs" / "shard-11.1.w-1.log").write_text("done\n")
+    command = spoken(root, verb, "shard-1")
+    piped = subprocess.run(command, capture_output=True, check=False, timeout=60, text=True)
+    assert (piped.returncode, piped.stdout) == (4, "")
+    assert "only 1 id: shard-11. Give the whole id" in piped.stderr
+    shown = on_terminal(*command)
+    assert shown.startswith("shard-1 is the beginning of shard-11\n")
+    assert len(shown.splitlines()) > 1
+
+
+@pytest.mark.parametrize("verb", ["wait", "result"])
+def test_an_exit_code_is_never_that_of_another_task(tmp_path: Path, verb: str) -> None:
+    """N16: `wait deploy-1 && ship` passed on the task deploy-11, also on a terminal."""
+    root = make(tmp_path / "s")
+    (root / "completed" / "deploy-11.1.w-1.json").write_text(json.dumps({"id": "deploy-11", "command": ["true"]}))
+    said = {"task_id": "deploy-11", "attempt": 1, "worker_id": "w-1", "status": "success", "output": "shipped"}
+    (root / "results" / "deploy-11.1.w-1.json").write_text(json.dumps(said))
+    assert spool(root, verb, "deploy-11").exit_code == 0
+    assert spool(root, verb, "deploy-1").exit_code == 4
+    assert "shipped" not in on_terminal(*spoken(root, verb, "deploy-1"))

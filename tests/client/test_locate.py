@@ -12,7 +12,7 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.result import Code
 from spoold.store.census import census
 from spoold.store.drop_search import list_unexplained
-from spoold.store.locate import iter_tasks, locate, locate_many
+from spoold.store.locate import complete, iter_tasks, locate, locate_many
 from spoold.store.store import Store
 from tests.client.trees import WORKER, Tree
 
@@ -97,19 +97,26 @@ def test_nothing_is_the_id_of_no_task(tree: Tree) -> None:
         locate(store_of(tree), "")
 
 
-def test_the_beginning_of_an_id_will_do_if_there_is_only_one(tree: Tree) -> None:
+def test_the_beginning_of_an_id_names_no_task(tree: Tree) -> None:
+    """N16: `wait deploy-1 && ship` passed on the task deploy-11, where deploy-1 was gone."""
+    tree.ready("review-1f3a")
+    with pytest.raises(NotFound, match=r"no task 'review-1' in this spool, only 1 id: review-1f3a\. Give"):
+        locate(store_of(tree), "review-1")
+
+
+def test_a_person_may_complete_the_beginning_of_an_id_if_there_is_only_one(tree: Tree) -> None:
     tree.ready("review-1f3a")
     tree.ends("build-77")
     store = store_of(tree)
-    assert locate(store, "revi").id == "review-1f3a"
-    assert locate(store, "build-7").id == "build-77"
+    assert complete(store, "revi").id == "review-1f3a"
+    assert complete(store, "build-7").id == "build-77"
     tree.waits("review-2b2b")
     with pytest.raises(NotFound, match="2 ids: review-1f3a, review-2b2b"):
-        locate(store, "review")
+        complete(store, "review")
     with pytest.raises(NotFound, match=r"no task 'rev'.* a prefix needs 4 characters"):
-        locate(store, "rev")
+        complete(store, "rev")
     with pytest.raises(NotFound, match=r"no task 'rex'.*spool ls"):
-        locate(store, "rex")
+        complete(store, "rex")
 
 
 def test_text_that_is_no_utf_8_is_no_task(tree: Tree) -> None:

@@ -59,7 +59,7 @@ def test_only_the_first_unknown_ids_are_looked_into(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("spoold.store.locate.locate", counting)
     with tree.spool() as spool:
-        found, wrong = selecting.find(spool.store, ["known", *(f"no{n}" for n in range(9)), "known-1"], exactly=True)
+        found, wrong = selecting.find(spool.store, ["known", *(f"no{n}" for n in range(9)), "known-1"])
     assert [one.id for one in found] == ["known-1"]
     assert (len(wrong), len(looked)) == (10, selecting.LOOKED_INTO)
-    assert "give the whole id" in str(wrong["known"])
+    assert "Give the whole id" in str(wrong["known"])

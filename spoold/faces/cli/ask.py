@@ -53,7 +53,7 @@ def ask(
         output.print_json(found)
     elif not found.rejected:
         said = found.answer if isinstance(found.answer, str) else json.dumps(found.answer, ensure_ascii=False)
-        output.print_exactly(said)
+        output.print_data(said)
     if found.rejected:
         output.remark(f"rejected by {output.within(found.by or 'an unknown user')}: {output.within(found.reason)}")
         raise typer.Exit(TASK_FAILED)

@@ -54,7 +54,7 @@ def cancel(
     living = (State.PENDING, State.WAITING, State.READY, State.CLAIMED)
     words = choosing.Words(ids, batches, types, states)
     with session(ctx).spool() as spool:
-        chosen = choosing.choose(spool, words, states=living, exactly=True)
+        chosen = choosing.choose(spool, words, states=living)
         asked = choosing.ask_for(spool, Verb.CANCEL, chosen, refuses_cancel, reason=reason, yes=yes)
         if tree:
             below = spool.cancel(

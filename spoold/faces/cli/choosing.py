@@ -8,9 +8,11 @@ Touches: the terminal.
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -25,20 +27,21 @@ if TYPE_CHECKING:
     from spoold.protocol.lifecycle import State
     from spoold.protocol.request import Verb
 
+Answer = TypeVar("Answer")
+
 # For more tasks than this a verb asks first, if it runs on a terminal.
 ASK_ABOVE = 10
 
 _WHOLE = "Tasks, by their whole ids."
+_BEGUN = "; on a terminal also the beginning of one, from 4 characters on."
 LIVING = Annotated[list[str] | None, typer.Argument(metavar="ID", help=_WHOLE, autocompletion=completing.living)]
 FAILED = Annotated[list[str] | None, typer.Argument(metavar="ID", help=_WHOLE, autocompletion=completing.failed)]
+ENDING = Annotated[list[str] | None, typer.Argument(metavar="ID", help=_WHOLE, autocompletion=completing.ids)]
 REFS = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="ID",
-        help="Tasks: their ids, or the beginnings of them, from 4 characters on.",
-        autocompletion=completing.ids,
-    ),
+    typer.Argument(metavar="ID", help=f"Tasks, by their ids{_BEGUN}", autocompletion=completing.ids),
 ]
+REF = Annotated[str, typer.Argument(metavar="ID", help=f"A task, by its id{_BEGUN}", autocompletion=completing.ids)]
 BATCHES = Annotated[
     list[str] | None,
     typer.Option(
@@ -136,25 +139,56 @@ def states_of(texts: Iterable[str] | None) -> tuple[State, ...]:
     return tuple(dict.fromkeys(known[word] for word in words))
 
 
-def choose(spool: SpoolClient, words: Words, *, states: tuple[State, ...], exactly: bool = False) -> Chosen:
+def choose(spool: SpoolClient, words: Words, *, states: tuple[State, ...], begun: bool = False) -> Chosen:
     """Return the tasks that the words name. Errors: NotFound where a selection, or the only id, names none; BadFile.
 
-    states: the default states of a selection. exactly: ids are whole.
+    states: the default states of a selection. begun: an id may be completed (see `completed`).
     """
     from dataclasses import replace
 
     from spoold.client.selecting import find, select_some
+    from spoold.protocol.errors import NotFound
 
     selection = words.selection()
     with spool.reaching():
         if selection:
             wanted = selection if selection.states else replace(selection, states=states)
             return Chosen(select_some(spool.store, wanted), many=True)
-        found, wrong = find(spool.store, words.ids or (), exactly=exactly)
+        found, wrong = find(spool.store, words.ids or ())
+        for ref, error in list(wrong.items()) if begun else ():
+            with contextlib.suppress(NotFound):
+                found.append(completed(spool, ref, error))
+                del wrong[ref]
     many = len(words.ids or ()) > 1
     if wrong and not many:
         raise next(iter(wrong.values()))
     return Chosen(found, wrong, many=many)
+
+
+def completed(spool: SpoolClient, ref: str, error: SpoolError) -> Located:
+    """Return the only task whose id begins with `ref`, and say on stderr which it is.
+
+    Only for who reads: a program, or a shell that goes by the exit code, would take the answer for that of another
+    task. Errors: `error`, the one for `ref` as a whole id, where stdout is no terminal; NotFound.
+    """
+    from spoold.store.locate import complete
+
+    if not sys.stdout.isatty():
+        raise error
+    with spool.reaching():
+        located = complete(spool.store, ref)
+    output.remark(f"{output.within(ref)} is the beginning of {output.within(located.id)}")
+    return located
+
+
+def read_one(spool: SpoolClient, ref: str, read: Callable[[str], Answer]) -> Answer:
+    """Return what `read` says of the task, whose id may be completed (see `completed`). Errors: NotFound."""
+    from spoold.protocol.errors import NotFound
+
+    try:
+        return read(ref)
+    except NotFound as error:
+        return read(completed(spool, ref, error).id)
 
 
 def ask_for(

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import typer
 
-from spoold.faces.cli.output import JsonOption, TaskArgument, print_json, print_prose, quoted, sentence, within
+from spoold.faces.cli import choosing
+from spoold.faces.cli.output import JsonOption, print_json, print_prose, quoted, sentence, within
 from spoold.faces.cli.session import session
 
 EPILOG = """Example: spool explain review-3f9a
@@ -24,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 def explain(
     ctx: typer.Context,
-    task: TaskArgument,
+    task: choosing.REF,
     as_json: JsonOption = False,
 ) -> None:
     """Say why a task is in its state, and what would change that.
@@ -32,7 +33,7 @@ def explain(
     It names the gate, lane or worker that the task waits for, by the same rules as the leader and the workers.
     """
     with session(ctx).spool() as spool:
-        answer = spool.explain(task)
+        answer = choosing.read_one(spool, task, spool.explain)
     if as_json:
         print_json(answer)
         return

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from spoold.faces.cli import output
+from spoold.faces.cli import choosing, output
 from spoold.faces.cli.session import session
 from spoold.protocol.amount import precise
 
@@ -30,14 +30,14 @@ def register(app: typer.Typer) -> None:
     app.command("history", epilog=EPILOG)(history)
 
 
-def history(ctx: typer.Context, task: output.TaskArgument, as_json: output.JsonOption = False) -> None:
+def history(ctx: typer.Context, task: choosing.REF, as_json: output.JsonOption = False) -> None:
     """Tell everything that happened to a task.
 
     From all journals, in the order of its attempts; times are by the clocks of the nodes that wrote them. What the
     journals have lost is told from the results.
     """
     with session(ctx).spool() as spool:
-        located, told = spool.history(task)
+        located, told = choosing.read_one(spool, task, spool.history)
     if as_json:
         output.print_json({"id": located.id, "state": located.state.value, "history": list(map(_as_json, told))})
         return

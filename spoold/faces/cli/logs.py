@@ -59,7 +59,7 @@ def logs(
         if len(words.ids or ()) == 1 and not words.selection():
             _print_one(spool, (words.ids or ("",))[0], follow=follow, attempt=attempt)
             return
-        chosen = choosing.choose(spool, words, states=SHOWN[:-1])
+        chosen = choosing.choose(spool, words, states=SHOWN[:-1], begun=True)
         chosen.tell()
         output.remark(f"logs of {amount(len(chosen.found), 'task')}")
         _print_merged(spool, chosen.found, follow=follow, attempt=attempt)
@@ -70,16 +70,16 @@ def _print_one(spool: SpoolClient, ref: str, *, follow: bool, attempt: int | Non
     """Print the log of one task as it is; say on stderr where there is none since the task did not begin."""
     from spoold.client.endings import why_silent
 
-    written, log = False, output.Log()
+    located, written, log = choosing.read_one(spool, ref, spool.locate), False, output.Log()
     try:
-        for piece in spool.logs(ref, follow=follow, attempt=attempt, sleep=streams.sleep):
+        for piece in spool.logs(located.id, follow=follow, attempt=attempt, sleep=streams.sleep):
             written = True
             log.show(piece)
     finally:
         log.show(b"", last=True)
     if not written:
         with spool.reaching():
-            why = why_silent(spool.store, spool.locate(ref))
+            why = why_silent(spool.store, spool.locate(located.id))
         if why:
             output.remark(f"spool: {output.within(why)}")
 

@@ -1,7 +1,8 @@
 """The output of a verb: JSON for programs, columns and sentences for people. Data goes to stdout, remarks to stderr.
 
 Law: any member may write names and messages in a spool. Output for people shows their control characters as escapes:
-they could clear the screen or forge a line. Output for programs is exact: JSON, and the output of a task.
+they could clear the screen or forge a line. Output for programs is exact: JSON, and the output of a task; on a
+terminal that, too, is for people: its text and its colours.
 
 Touches: files, the terminal.
 """
@@ -23,12 +24,7 @@ if TYPE_CHECKING:
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 TaskArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="ID",
-        help="A task: its id, or the beginning of it, from 4 characters on.",
-        autocompletion=completing.ids,
-    ),
+    str, typer.Argument(metavar="ID", help="A task, by its whole id.", autocompletion=completing.ids)
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only ids, one per line.")]
 
@@ -64,7 +60,9 @@ def print_json(value: Any, *, compact: bool = False) -> None:
         return str(other) if dump is None else dump(mode="json")
 
     option = 0 if compact else orjson.OPT_INDENT_2
-    print_exactly(orjson.dumps(value, default=plain, option=option).decode())
+    text = orjson.dumps(value, default=plain, option=option).decode()
+    # The same value to a program; orjson leaves these as they are, and a terminal obeys some of them.
+    print_exactly(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text) if sys.stdout.isatty() else text)
 
 
 def print_line(text: str) -> None:
@@ -189,15 +187,19 @@ def sentence(text: str) -> str:
     return one_line(text, 6000)
 
 
+def print_data(text: str) -> None:
+    """Print a line that a task or a person wrote, as `write_bytes` does. A lone surrogate becomes an escape."""
+    write_bytes(f"{text}\n".encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+
+
 def write_bytes(data: bytes) -> None:
-    """Write a piece of a log as it is: it may be in any encoding, or in none."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    flush()
+    """Write what a task or a person wrote: to a file or a pipe as it is, to a terminal its text and its colours."""
+    Log().show(data, last=True)
 
 
 class Log:
-    """Writes the log of one task: to a file or a pipe as it is, to a terminal its text and its colours alone."""
+    """Writes the log of one task, in pieces and in any encoding: to a file or a pipe as it is, to a terminal its text
+    and its colours alone."""
 
     def __init__(self) -> None:
         from spoold.pictures.ansi import Terminal
@@ -206,12 +208,12 @@ class Log:
 
     def show(self, data: bytes, *, last: bool = False) -> None:
         """Write a piece. last: no other piece comes."""
-        if self._terminal is None:
-            write_bytes(data)
-        else:
-            write_bytes(
-                self._terminal.feed(data, last=last).encode(sys.stdout.encoding or "utf-8", "backslashreplace")
-            )
+        if self._terminal is not None:
+            text = self._terminal.feed(data, last=last)
+            data = text.encode(sys.stdout.encoding or "utf-8", "backslashreplace")
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        flush()
 
 
 def flush() -> None:

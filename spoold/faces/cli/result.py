@@ -31,15 +31,15 @@ def result(
 ) -> None:
     """Print the result of a task.
 
-    Exits with 1 if it failed, with 4 if it has not ended, with 0 if it was skipped. Text is printed as it is, other
-    output as JSON. With --json, the whole result.
+    Exits with 1 if it failed, with 4 if it has not ended, with 0 if it was skipped. Text is printed as it is, on a
+    terminal its text and colours alone; other output as JSON. With --json, the whole result.
     """
     with session(ctx).spool() as spool:
         found = spool.result(task_id)
     if as_json:
         output.print_json(found)
     elif isinstance(found.output, str):
-        output.print_exactly(found.output.removesuffix("\n"))
+        output.print_data(found.output.removesuffix("\n"))
     elif found.output is not None:
         output.print_json(found.output)
     if found.status != "success":

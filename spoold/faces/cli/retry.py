@@ -53,7 +53,7 @@ def retry(
 
     words = choosing.Words(ids, batches, types, states)
     with session(ctx).spool() as spool:
-        chosen = choosing.choose(spool, words, states=(State.FAILED,), exactly=True)
+        chosen = choosing.choose(spool, words, states=(State.FAILED,))
         asked = choosing.ask_for(spool, Verb.RETRY, chosen, refuses_retry, reason=reason, yes=yes)
         choosing.print_asked(Verb.RETRY, asked, chosen.wrong, as_json=as_json)
         _warn(spool, asked, chosen.found)

@@ -63,7 +63,7 @@ def show(
 
     words = choosing.Words(ids, batches, types, states)
     with session(ctx).spool() as spool, spool.reaching():
-        chosen = choosing.choose(spool, words, states=SHOWN)
+        chosen = choosing.choose(spool, words, states=SHOWN, begun=True)
         infos = (described(spool.store, located) for located in chosen.found)
         if as_json and chosen.many:
             output.print_json(list(infos))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spoold.faces.cli import output
+from spoold.faces.cli import choosing, output
 from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 def tree(
     ctx: typer.Context,
-    task: output.TaskArgument,
+    task: choosing.REF,
     archived: Annotated[bool, typer.Option("--all", help="Also the tasks in the archive.")] = False,
     as_json: output.JsonOption = False,
 ) -> None:
@@ -40,7 +40,7 @@ def tree(
     from spoold.client.families import actionable
 
     with session(ctx).spool() as spool:
-        root = spool.tree(task, archived=archived)
+        root = choosing.read_one(spool, task, lambda whole: spool.tree(whole, archived=archived))
     if as_json:
         output.print_json({**_as_json(root), "next_actionable": actionable(root)})
         return

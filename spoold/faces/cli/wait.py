@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
 
 def wait(
     ctx: typer.Context,
-    ids: choosing.REFS = None,
+    ids: choosing.ENDING = None,
     batches: choosing.BATCHES = None,
     types: choosing.TYPES = None,
     states: choosing.STATES = None,

@@ -55,7 +55,7 @@ class Reach:
         """Return tasks that the caller reaches, each once. Errors: NotFound that names the others; OSError."""
         wanted = list(dict.fromkeys(ids))
         with self._spool.reaching():
-            found, _wrong = find(self._spool.store, wanted, exactly=True)
+            found, _wrong = find(self._spool.store, wanted)
             found = [one for one in found if self._holds(one)]
         named = {key(name) for one in found for name in (one.id, one.drop)}
         missing = [task_id for task_id in wanted if key(task_id) not in named]
@@ -92,7 +92,7 @@ class Reach:
         yield from seen.values()
 
     def _roots(self) -> list[Located]:
-        found, _ = find(self._spool.store, list(self._submitted.values()), exactly=True)
+        found, _ = find(self._spool.store, list(self._submitted.values()))
         return found
 
     def _top(self) -> list[Located]:
@@ -111,7 +111,7 @@ class Reach:
                 return False
             if above == own or above in self._submitted:
                 return True
-            found, _wrong = find(self._spool.store, [above], exactly=True)
+            found, _wrong = find(self._spool.store, [above])
             above = self._parent(found[0]) if found else ""
         return False
 

@@ -51,7 +51,7 @@ def submit_all(session: Session, drafts: Sequence[Mapping[str, Any]]) -> list[tu
 def _there(session: Session, ids: list[str]) -> dict[str, Located]:
     """The tasks that have these ids already; a rejected drop may be submitted again."""
     with session.spool.reaching():
-        found, _ = find(session.spool.store, ids, exactly=True)
+        found, _ = find(session.spool.store, ids)
     return {folded(one.id): one for one in found if one.state is not State.REJECTED}
 
 

@@ -35,7 +35,7 @@ def for_tasks(
     """
     marks = {key(task): mark for task, mark in shown.items()}
     with client.reaching():
-        found, wrong = selecting.find(client.store, list(shown), exactly=True)
+        found, wrong = selecting.find(client.store, list(shown))
         refused = [(ref, str(error)) for ref, error in wrong.items()]
         able = []
         for located in found:

@@ -67,7 +67,7 @@ def mark_of_card(card: Card) -> Mark:
 def find_one(client: SpoolClient, task: str) -> selecting.Located:
     """Return where a task is now, by its whole id. Errors: NotFound, Unavailable."""
     with client.reaching():
-        found, wrong = selecting.find(client.store, [task], exactly=True)
+        found, wrong = selecting.find(client.store, [task])
     for error in wrong.values():
         raise error
     return found[0]
