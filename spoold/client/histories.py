@@ -16,7 +16,7 @@ from spoold.protocol import layout
 from spoold.protocol.heartbeat import Heartbeat, Running
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key
-from spoold.protocol.result import Result, message_of
+from spoold.protocol.result import Result, Status, message_of
 from spoold.protocol.stamps import moment
 from spoold.rules.attempts.figures import figures_in
 from spoold.store import beats
@@ -51,7 +51,8 @@ class Histories:
     ) -> tuple[Attempt, ...]:
         """Return all attempts of a task, also the one that runs. kind: its type; records: as read."""
         made = [_ended(one, _said_model(one) or self._model(content, kind, one.worker_id)) for one in records]
-        ended = {(one.attempt, one.worker_id) for one in records}
+        # A worker may go on with a claim that a leader had begun to take back.
+        ended = {(one.attempt, one.worker_id) for one in records if one.status is not Status.WORKER_DIED}
         if located.state is State.CLAIMED and (located.attempt, located.node) not in ended:
             made.append(self._running(located, self._model(content, kind, located.node)))
         return tuple(made)

@@ -242,7 +242,7 @@ class Desk:
             result = Result(
                 task_id=name.id,
                 attempt=name.attempt,
-                worker_id=self.store.writer,
+                worker_id=layout.claimant(src) or self.store.writer,
                 status=status,
                 started_at=ran.since if ran else None,
                 duration_s=round(ran.ran_s, 3) if ran else 0.0,
@@ -288,8 +288,9 @@ class Desk:
         self.ended(key(name.id))
         if status is not Status.SKIPPED:
             self.report.ended(error.cause or error.code)
-        event = "SKIPPED" if status is Status.SKIPPED else "FAILED"
-        self.journal.note(event, name.id, name.attempt, code=error.code, message=error.message)
+        event, worker = "SKIPPED" if status is Status.SKIPPED else "FAILED", layout.claimant(place.path)
+        detail = {"worker": worker} if worker else {}
+        self.journal.note(event, name.id, name.attempt, code=error.code, message=error.message, **detail)
         return True
 
     def ended(self, task_key: str) -> None:

@@ -89,6 +89,12 @@ def claimed(worker: str, name: str) -> str:
     return f"{CLAIMED}/{worker}/{name}"
 
 
+def claimant(path: str) -> str:
+    """The worker that owns the task at this path; '' for a task that none owns."""
+    directory, _, rest = path.partition("/")
+    return rest.partition("/")[0] if directory == CLAIMED else ""
+
+
 def tmp(writer: str, name: str) -> str:
     """A file that its writer has not published yet."""
     return f"{TMP}/{writer}/{name}"

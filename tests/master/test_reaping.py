@@ -241,6 +241,26 @@ def test_an_attempt_that_died_with_its_worker_has_the_time_that_its_last_beat_sh
     assert 70 <= result["duration_s"] <= 77
 
 
+def test_a_lost_attempt_has_the_name_of_the_worker_that_had_it() -> None:
+    """N15: record, journal and timeline named the leader. One that no worker had has the name of its decider."""
+    made = running("[retry]\nbackoff_s = 0\ncrash_limit = 2\n")
+    made.submit("never.json", '{"id": "never", "command": ["work"], "dependencies": ["t0"]}')
+    made.crash("w1")
+    made.advance(25)
+    made.worker("w2")
+    made.advance(25)
+    made.crash("w2")
+    made.advance(25)
+    assert made.state("t0") == "failed"
+    said = {name: json.loads(made.fs.read(f"results/{name}"))["worker_id"] for name in made.fs.list("results")}
+    assert said == {"t0.1.m1.json": "w1", "t0.2.m1.json": "w2", "never.1.m1.json": "m1"}
+    lines = [json.loads(line) for line in made.fs.read("events/m1.0.jsonl").splitlines()]
+    ends = [
+        (line["event"], line["detail"].get("worker")) for line in lines if line["event"] in ("RETURNED", "FAILED")
+    ]
+    assert ends == [("RETURNED", "w1"), ("FAILED", "w2"), ("FAILED", None)]
+
+
 def test_the_time_for_which_such_an_attempt_was_frozen_is_told_apart() -> None:
     made = running()
     made.advance(77)
