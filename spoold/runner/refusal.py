@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _NO_PROCESS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 _PAGES = 32  # Linux: MAX_ARG_STRLEN
 _SHOWN = 1000
+_FIRST_LINE = 256  # Linux: BINPRM_BUF_SIZE
 _FIX = "have the program read it from standard input or from the file that SPOOL_TASK_FILE names"
 
 
@@ -57,7 +58,49 @@ def refused(
     elif not number and any("\0" in word for word in argv):
         place = next(n for n, word in enumerate(argv) if "\0" in word)
         why = f"argument {place} holds a NUL byte, which no program can be given"
+    elif number in (errno.ENOENT, errno.ENOEXEC) and argv:
+        why += _unfit(argv, env or {})
     return Refused(f"{stage[:_SHOWN]}: {why[:_SHOWN]}", code, number)
+
+
+def _unfit(argv: Sequence[str], env: Mapping[str, str]) -> str:
+    """Return why a program that may well be there cannot be executed, and the fix; '' where that is not known."""
+    if len(argv) == 1 and len(words := argv[0].split()) > 1:
+        return f": this is one word with blanks. Give each word by itself ({words[0]!r}, {words[1]!r}, …), or a shell"
+    begin = _begin(argv[0], env)
+    first, line_break, _ = begin.partition(b"\n")
+    if first.startswith(b"#!"):
+        interpreter = first[2:].split()[0].decode(errors="replace") if first[2:].split() else ""
+        if line_break and first.endswith(b"\r"):
+            return (
+                r": its lines end with CR LF, as Windows writes them. Save it with LF, as by `sed -i 's/\r$//' FILE`"
+            )
+        if not os.path.exists(interpreter):
+            return f": {interpreter!r}, which its first line names, is not there. Install that, or correct the line"
+        return ""
+    if begin.startswith(b"\xef\xbb\xbf"):
+        return ": it begins with a byte order mark. Save it as UTF-8 without one"
+    if begin.startswith(b"\x7fELF"):
+        return ": it is a program for another processor or system, or its loader is missing (`file FILE` names both)"
+    if begin:
+        return ": its first line does not say what runs it. Begin it with a line like #!/bin/sh, or run `sh FILE`"
+    return ""
+
+
+def _begin(program: str, env: Mapping[str, str]) -> bytes:
+    """Return the first bytes of a program's file; empty where there is none to read."""
+    for directory in [""] if "/" in program else os.get_exec_path(env):
+        try:
+            file = os.open(os.path.join(directory, program), os.O_RDONLY | os.O_NONBLOCK)
+        except OSError:
+            continue
+        try:
+            return os.read(file, _FIRST_LINE)
+        except OSError:
+            continue
+        finally:
+            os.close(file)
+    return b""
 
 
 def _too_much(argv: Sequence[str], env: Mapping[str, str]) -> str:

@@ -64,6 +64,36 @@ def test_a_script_without_interpreter_line_is_not_executable(bench: Bench) -> No
     assert "ENOEXEC" in ending.message
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"#!/bin/sh\r\necho a\r\n", "CR LF"),
+        (b"#!/no/such/sh -e\necho a\n", "'/no/such/sh', which its first line names, is not there"),
+        (b"\xef\xbb\xbf#!/bin/sh\necho a\n", "byte order mark"),
+        (b"echo a\n", "#!/bin/sh"),
+        (b"\x7fELF\x02\x01\x01" + bytes(57), "another processor or system"),
+    ],
+)
+@pytest.mark.parametrize("found", ["by its path", "on the PATH"])
+def test_a_file_that_is_there_and_cannot_be_executed_names_the_fix(
+    bench: Bench, content: bytes, said: str, found: str
+) -> None:
+    """N22: "ENOENT: No such file" of a script that is there says nothing to anybody."""
+    script = bench.where / "tool"
+    script.write_bytes(content)
+    script.chmod(0o755)
+    env = {"PATH": f"/no/such/folder:{bench.where}:/bin"}
+    ending = bench.ended(bench.job(Command((str(script) if found == "by its path" else "tool",)), env=env))
+    assert ending.kind == "spawn_failed"
+    assert said in ending.message
+
+
+def test_a_command_in_one_word_names_the_fix(bench: Bench) -> None:
+    """N22: `"command": ["echo hello"]` is what people write first."""
+    ending = bench.ended(bench.job(Command(("echo hello world",))))
+    assert "Give each word by itself ('echo', 'hello', …), or a shell" in ending.message
+
+
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MOST = 32 * PAGE - 1  # bytes of one argument
 
