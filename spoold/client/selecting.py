@@ -12,11 +12,11 @@ from typing import Any
 
 from spoold.client.info import kind_of, read_content, text_in
 from spoold.protocol import codec
-from spoold.protocol.errors import BadFile, NotFound, SpoolError
+from spoold.protocol.errors import BadFile, NotFound, SpoolError, nearest
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import SHOWN, State
 from spoold.protocol.names import key
-from spoold.rules.answers.selection import Selection, nearest, suggestion
+from spoold.rules.answers.selection import Selection, suggestion
 from spoold.store import beats, drop_search, locate
 from spoold.store.lane_moves import list_lanes
 from spoold.store.locate import Located
@@ -31,7 +31,6 @@ __all__ = [
     "find",
     "list_batches",
     "list_types",
-    "nearest",
     "select",
     "select_some",
     "suggestion",

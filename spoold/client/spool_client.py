@@ -47,6 +47,13 @@ class SpoolClient(Submitting, Reading, Deciding, Pausing):
         with self.reaching():
             return locate.locate(self.store, task_id)
 
+    def complete(self, beginning: str) -> Located:
+        """Return the only task whose id begins so, for a person, who sees the whole id then. Errors: NotFound."""
+        from spoold.store import locate
+
+        with self.reaching():
+            return locate.complete(self.store, beginning)
+
     def locate_all(self, refs: str | Iterable[str]) -> list[Located]:
         """Locate many tasks in one look; each once. Errors: NotFound for the first that is missing."""
         from spoold.store import locate

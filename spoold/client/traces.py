@@ -13,13 +13,13 @@ from typing import Any
 from spoold.client.histories import Histories
 from spoold.client.info import kind_of, read_content, text_in
 from spoold.client.scenes import Read, needs_of, tasks_of
-from spoold.client.selecting import Words, nearest
+from spoold.client.selecting import Words
 from spoold.pictures.scene import Bond
 from spoold.pictures.traces.laps import Traced
 from spoold.pictures.traces.making import attempt_at, open_laps, spans_of
 from spoold.pictures.traces.otlp import ordered
 from spoold.pictures.traces.span import Link, Span
-from spoold.protocol.errors import NotFound
+from spoold.protocol.errors import NotFound, nearest
 from spoold.protocol.event import Event
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key

@@ -6,12 +6,11 @@ named as it stands in the file.
 
 from __future__ import annotations
 
-import difflib
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from spoold.protocol.errors import BadFile, WrongValue
+from spoold.protocol.errors import BadFile, WrongValue, nearest
 
 _LIST = ("not a list", 'write a list, such as ["a", "b"]')
 _OBJECT = ("not an object", "write names with values, in braces")
@@ -140,9 +139,8 @@ def _nearest(model: type[BaseModel], loc: tuple[str, ...]) -> str:
     known = _names(model, loc[:-1])
     if loc[-1] in known:
         return "it is another name of a field that the file gives too; keep one of them."
-    close = difflib.get_close_matches(loc[-1].lower(), known, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean {close[0]!r}?"
+    if close := nearest(loc[-1], known):
+        return f"did you mean {close!r}?"
     elsewhere = ", or put your own data under 'meta' or 'input'" if "meta" in model.model_fields else ""
     return f"remove it{elsewhere}; known here: {', '.join(sorted(known))}."
 

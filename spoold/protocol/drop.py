@@ -12,6 +12,9 @@ from spoold.protocol.order import ORDER, base36
 
 # Editors, browsers, rsync and shells first write under such names; these files are not finished.
 UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".filepart", ".swp", "~")
+# Editors, patch and version control keep earlier states of a file beside it; Windows its own notes of a folder.
+BACKUPS = (".bak", ".orig", ".rej", ".save", ".swo", ",v")
+OF_FOLDERS = frozenset({"thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "$recycle.bin", "__macosx"})
 WHOLE = ".whole.jsonl"
 # An id never holds an @, so the text before the @ is the id and nothing else.
 UNIQUE = "@unique.json"
@@ -27,8 +30,14 @@ def first_stem(stem: str) -> str:
 
 
 def concerns_us(drop: str) -> bool:
-    """Whether an entry of pending/ is ours to judge: not hidden, not under an unfinished name."""
-    return not drop.startswith(".") and not drop.lower().endswith(UNFINISHED)
+    """Whether an entry of pending/ is ours to judge: not hidden, and not under a name by which other programs keep
+    unfinished files, backups, locks and notes of a folder.
+    """
+    name = drop.lower()
+    autosaved = name.startswith("#") and name.endswith("#")  # Emacs
+    return not (
+        name.startswith((".", "~$")) or name.endswith(UNFINISHED + BACKUPS) or autosaved or name in OF_FOLDERS
+    )
 
 
 def task_drop(micros: int, task_id: str, *, unique: bool) -> str:

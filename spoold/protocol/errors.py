@@ -5,7 +5,11 @@ Law: a lost race is not an error. It is an outcome, and is returned, never raise
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
+
+# So alike (0 to 1) are a word and the same with a slip of the finger; so many letters tell a word.
+_SLIPPED, _TOLD = 0.75, 3
 
 
 def _without_init(kind: type[Exception], *args: Any) -> Exception:
@@ -79,3 +83,26 @@ class NotFound(SpoolError):
 
 class WaitTimeout(SpoolError, TimeoutError):
     """The time allowed for waiting is over; the task goes on."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the known word that a person most likely meant; '' in doubt, since a wrong guess misleads.
+
+    That is one with a slip of a letter or two, one that the word abbreviates (cmd, command), or that begins alike.
+    """
+    from difflib import get_close_matches
+
+    typed, words = word.lower(), sorted({*known}, key=lambda one: (len(one), one))
+    if close := get_close_matches(typed, words, 1, _SLIPPED):
+        return close[0]
+    abbreviated = [one for one in words if len(typed) >= _TOLD and _abbreviates(typed, one.lower())]
+    begin = typed[: max(_TOLD + 1, len(typed) // 2)]
+    alike = [one for one in words if len(begin) > _TOLD and one.lower().startswith(begin)]
+    begun = [one for one in words if len(one) >= _TOLD and typed.startswith(one.lower())]
+    return next(iter(abbreviated + begun + alike), "")
+
+
+def _abbreviates(short: str, whole: str) -> bool:
+    """Whether the letters of `short` stand in `whole` in their order, from the first one on."""
+    letters = iter(whole)
+    return short[:1] == whole[:1] and all(letter in letters for letter in short)

@@ -1,6 +1,8 @@
 """runner/refusal: why a process could not be started, in words that name the fix where the cause is known.
 
 Law: the errno goes with the words, since `system.refusals` decides by it. The supervisor loads it: kept small.
+
+Touches: files.
 """
 
 from __future__ import annotations

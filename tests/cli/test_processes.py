@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -212,3 +213,13 @@ def test_an_executor_runs_functions_on_the_workers(root: Path) -> None:
                 pool.submit(math.sqrt, -1).result(timeout=PATIENCE_S)
     finally:
         assert finish(worker)[0] == 0
+
+
+def test_a_current_folder_that_was_deleted_is_named_as_the_cause(tmp_path: Path) -> None:
+    """N24: "another process moved the file first" said nothing of it."""
+    script = f'mkdir gone && cd gone && rmdir ../gone && exec "{sys.executable}" -m spoold init new'
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode != 0
+    assert done.stderr == (
+        "spool: The current folder was deleted, so a relative path means nothing. Fix: `cd` to one that exists.\n"
+    )

@@ -13,7 +13,7 @@ from pydantic import AliasChoices, BaseModel
 from spoold.protocol import codec, door, errand, layout, names
 from spoold.protocol.change import CHANGEABLE, Change, parse_change
 from spoold.protocol.checkpoint import Checkpoint, parse_checkpoint
-from spoold.protocol.drop import UNFINISHED, UNIQUE, WHOLE
+from spoold.protocol.drop import BACKUPS, UNFINISHED, UNIQUE, WHOLE
 from spoold.protocol.entry import Entry, parse_entry
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Capabilities, Heartbeat, HostId, Lasted, MountFacts, Running
@@ -466,7 +466,7 @@ def test_the_numbers_are_the_numbers() -> None:
     assert f"at most {codec.DEPTH_MAX} levels" in _flat("Files")
     assert all(f"`{run}`" in _flat("Names") for run in ("command", "python"))
     assert f"format version {layout.FORMAT_VERSION}. " in TEXT
-    for ending in UNFINISHED:
+    for ending in UNFINISHED + BACKUPS:
         assert f"`{ending}`" in _flat("Names")
     assert f"`NAME{WHOLE}`" in _flat("Names")
     assert f"`WHEN.ID{UNIQUE}`" in _flat("Names")

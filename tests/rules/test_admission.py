@@ -37,13 +37,19 @@ def judge(data: bytes, drop: str = "drop.json", settings: Settings = SETTINGS) -
     return admission.judge_content(drop, data, order, made, settings)
 
 
-@pytest.mark.parametrize("drop", ["a.json", "A.JSONL", "no extension", "con.x.json", "a..json"])
+# N25: what editors, version control and Windows leave in a folder (each became a rejection).
+LEFT = ["Thumbs.db", "desktop.ini", "#x.json#", "x.json.bak", "x.json,v", "~$x.json", "x.json.orig", "x.json.SAVE"]
+
+
+@pytest.mark.parametrize(
+    "drop", ["a.json", "A.JSONL", "no extension", "con.x.json", "a..json", "x.bak.json", "#1.json"]
+)
 def test_what_people_drop_concerns_us(drop: str) -> None:
     assert concerns_us(drop)
 
 
 @pytest.mark.parametrize(
-    "drop", [".a.json", ".a.json.x7Gh2", "a.json.tmp", "a.json~", "a.PART", "a.crdownload", ".x.swp"]
+    "drop", [".a.json", ".a.json.x7Gh2", "a.json.tmp", "a.json~", "a.PART", "a.crdownload", ".x.swp", *LEFT]
 )
 def test_what_somebody_is_still_writing_does_not(drop: str) -> None:
     assert not concerns_us(drop)

@@ -2,8 +2,9 @@
 
 import pytest
 
+from spoold.protocol.errors import nearest
 from spoold.protocol.lifecycle import State
-from spoold.rules.answers.selection import Selection, nearest, suggestion
+from spoold.rules.answers.selection import Selection, suggestion
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,23 @@ def test_a_selection_is_said_as_the_options_that_state_it() -> None:
 def test_a_wrong_word_gets_the_nearest_or_the_first_few() -> None:
     assert nearest("reveiw", ["review", "test"]) == "review"
     assert nearest("zzz", ["review"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("cmd", ["cwd", "command", "batch"], "command"),
+        ("text", ["timeout", "question"], ""),
+        ("prio", ["priority", "parent"], "priority"),
+        ("enviroment", ["env", "deadline"], "env"),
+        ("depends_on", ["dependencies", "deadline"], "dependencies"),
+        ("max_retry", ["max_retries", "meta"], "max_retries"),
+        ("nightyl", ["Nightly", "weekly"], "Nightly"),
+    ],
+)
+def test_a_hint_does_not_mislead(word: str, known: list[str], meant: str) -> None:
+    """N26: `cmd` was told to be 'cwd', and a question's `text` its 'timeout'."""
+    assert nearest(word, known) == meant
     assert suggestion("reveiw", ["review", "test"]) == "did you mean 'review'?"
     assert suggestion("zzz", ["a", "b"]) == "use one of a, b."
     assert suggestion("zzz", ["a", "b", "c"], named=2) == "use one of a, b and 1 more."

@@ -171,12 +171,9 @@ def completed(spool: SpoolClient, ref: str, error: SpoolError) -> Located:
     Only for who reads: a program, or a shell that goes by the exit code, would take the answer for that of another
     task. Errors: `error`, the one for `ref` as a whole id, where stdout is no terminal; NotFound.
     """
-    from spoold.store.locate import complete
-
     if not sys.stdout.isatty():
         raise error
-    with spool.reaching():
-        located = complete(spool.store, ref)
+    located = spool.complete(ref)
     output.remark(f"{output.within(ref)} is the beginning of {output.within(located.id)}")
     return located
 

@@ -86,7 +86,7 @@ def config(
             raise BadFile(f"spool config {action}", "", "has no key.", f"write it as in `{example}`.")
         _change(ctx, action, given, reason, wait, as_json)
     else:
-        from spoold.client.selecting import nearest
+        from spoold.protocol.errors import nearest
 
         close = nearest(action, ACTIONS)
         mend = f"did you mean {close!r}?" if close else f"use one of {', '.join(ACTIONS)}."

@@ -6,12 +6,13 @@ is unavailable, 70 a bug of ours, 74 stdout cannot be written, 124 a wait timed 
 Law: scripts rely on these exit codes. There are no others, except from `spool run`, which returns its task's own
 code, 128 plus the number of the signal that ended it, or 141 if the reader of its output has gone.
 
-Touches: the terminal.
+Touches: files, the terminal.
 """
 
 from __future__ import annotations
 
 import errno
+import os
 import re
 import sys
 from typing import Any
@@ -144,7 +145,18 @@ def sentence(error: Exception) -> str:
     if isinstance(error, OSError) and not isinstance(error, SpoolError):
         from spoold.system.errnos import advice
 
+        if isinstance(error, FileNotFoundError) and error.filename is None and not _stands_somewhere():
+            return "The current folder was deleted, so a relative path means nothing. Fix: `cd` to one that exists."
         where = f"{error.filename}: " if error.filename else ""
         name = errno.errorcode.get(error.errno or 0, "unknown error")
         return f"{where}{error.strerror or error} ({name}). {advice(error)}"
     return str(error)
+
+
+def _stands_somewhere() -> bool:
+    """Return whether this process has a current folder."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True

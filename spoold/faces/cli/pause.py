@@ -98,7 +98,8 @@ def _longer(spool: SpoolClient, kind: str | None, end: datetime) -> None:
 
 def _doubt(spool: SpoolClient, kind: str | None) -> None:
     """Say that nothing here is of the type: a pause may come before its tasks, or the name is a slip."""
-    from spoold.client.selecting import list_types, nearest
+    from spoold.client.selecting import list_types
+    from spoold.protocol.errors import nearest
     from spoold.protocol.request import kind_target
 
     if kind is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from spoold.protocol.errors import nearest
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 
@@ -37,13 +38,6 @@ class Selection:
             yield f"--type {','.join(self.types)}"
         for batch in self.batches:
             yield f"--batch {batch}"
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word that a person may have meant; '' if none is similar."""
-    from difflib import get_close_matches
-
-    return next(iter(get_close_matches(word, sorted(set(known)), 1)), "")
 
 
 def suggestion(word: str, known: Iterable[str], named: int = 8) -> str:
