@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from spoold.client.info import read_content, text_in
 from spoold.client.selecting import select
+from spoold.client.story import vanished
 from spoold.protocol.amount import amount, some
 from spoold.protocol.lifecycle import ENDED, State
 from spoold.protocol.names import key
@@ -28,6 +29,8 @@ def parents_seen(store: Store, wanted: Iterable[str]) -> tuple[dict[str, Parent]
     found = locate_many(store, tasks) if tasks else {}
     parents = {p: parent_in(found[p].state) if p in found else Parent.UNKNOWN for p in tasks}
     places = {p: _place(where) for p, where in found.items()}
+    gone = vanished(store, tasks - found.keys())
+    places |= {p: f"{gone[key(p)]}, and another program removed its file" for p in tasks if key(p) in gone}
     for parent, batch in batches.items():
         parents[parent], places[parent] = _batch(store, batch)
     return parents, places

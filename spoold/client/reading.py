@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from spoold.client.listing import Row
     from spoold.client.measuring import Figures
     from spoold.client.status import Roster
+    from spoold.client.story import History
     from spoold.pictures.scene import Scene
     from spoold.protocol.event import Event
     from spoold.protocol.snapshot import Snapshot as Status
     from spoold.rules.answers.case import Explanation
-    from spoold.rules.answers.story import Chapter
     from spoold.store.locate import Located
 
 T = TypeVar("T")
@@ -237,7 +237,7 @@ class Reading(Connection):
                 return
             sleep(EVENTS_EVERY_S)
 
-    def history(self, task_id: str) -> tuple[Located, list[Chapter]]:
+    def history(self, task_id: str) -> History:
         """Return a task, and everything that happened to it, in its order. Errors: NotFound."""
         from spoold.client.story import history
 

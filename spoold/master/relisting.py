@@ -153,7 +153,7 @@ def settle_missing(desk: Desk) -> None:
             continue
         if desk.missing.nowhere(task_key) >= VANISHED_AFTER:
             place = desk.view.unplace(task_key)
-            desk.missing.believe(task_key)
+            desk.missing.believe(task_key, place.path if place else "on its way", desk.step.now.monotonic)
             desk.ended(task_key)
             desk.door.doubt()  # a server that lost its power may have forgotten that it had left the door
             desk.journal.note("VANISHED", task_key, where=place.path if place else None)

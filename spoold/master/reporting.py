@@ -285,6 +285,9 @@ def _warnings(desk: Desk, growing: dict[str, BadFile]) -> list[str]:
     warnings = list(dict.fromkeys((*notices, *named(desk.report.locked), *named(list(found.values())))))
     warnings += desk.health.warnings(desk.store, desk.step.now.monotonic)
     warnings += desk.view.misnamed.warnings()
+    warnings += desk.missing.warnings(
+        desk.step.now.monotonic - desk.store.settings.retention.failed_s, desk.view.known
+    )
     warnings += desk.store.revisions.warnings[:NOTICES_SHOWN]
     if desk.step.now.monotonic - desk.report.undone_at < UNDONE_SHOWN_S:
         warnings.append(UNDONE.format(desk.report.undone))

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-# So alike (0 to 1) are a word and the same with a slip of the finger; so many letters tell a word.
-_SLIPPED, _TOLD = 0.75, 3
+# So alike (0 to 1) are a word and the same with a slip of the finger; and two that begin alike, if one was meant.
+_SLIPPED, _LOOSELY = 0.75, 0.55
+# So many letters tell a word; an abbreviation has so large a part of them.
+_TOLD, _PART = 3, 0.4
 
 
 def _without_init(kind: type[Exception], *args: Any) -> Exception:
@@ -99,10 +101,12 @@ def nearest(word: str, known: Iterable[str]) -> str:
     begin = typed[: max(_TOLD + 1, len(typed) // 2)]
     alike = [one for one in words if len(begin) > _TOLD and one.lower().startswith(begin)]
     begun = [one for one in words if len(one) >= _TOLD and typed.startswith(one.lower())]
-    return next(iter(abbreviated + begun + alike), "")
+    loosely = [one for one in get_close_matches(typed, words, 3, _LOOSELY) if one.lower()[:2] == typed[:2]]
+    return next(iter(abbreviated + begun + alike + loosely), "")
 
 
 def _abbreviates(short: str, whole: str) -> bool:
-    """Whether the letters of `short` stand in `whole` in their order, from the first one on."""
+    """Whether enough letters of `whole` stand in `short` in their order, from the first one on."""
     letters = iter(whole)
-    return short[:1] == whole[:1] and all(letter in letters for letter in short)
+    enough = len(short) >= _PART * len(whole)
+    return enough and short[:1] == whole[:1] and all(letter in letters for letter in short)

@@ -23,7 +23,7 @@ def test_a_task_that_waits_for_nobody(tmp_path: Path) -> None:
     result = spool(directory, "explain", "a")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
-        "a (waiting, attempt 1): it waits for ghost, not submitted yet",
+        "a (waiting, attempt 1): it waits for ghost, which this spool does not know",
         "  what would change it (dependencies): submit ghost, or cancel this task and submit it without",
         "  workers: no worker is alive",
         f"  what would change it (workers): {START}",
@@ -33,11 +33,11 @@ def test_a_task_that_waits_for_nobody(tmp_path: Path) -> None:
         "id": "a",
         "state": "waiting",
         "attempt": 1,
-        "verdict": "it waits for ghost, not submitted yet",
+        "verdict": "it waits for ghost, which this spool does not know",
         "reasons": [
             {
                 "gate": "dependencies",
-                "reason": "it waits for ghost, not submitted yet",
+                "reason": "it waits for ghost, which this spool does not know",
                 "change": "submit ghost, or cancel this task and submit it without",
                 "until": None,
             },

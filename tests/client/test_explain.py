@@ -13,13 +13,15 @@ import pytest
 from spoold.client.fsck import StillAlive, check, mend
 from spoold.client.info import describe
 from spoold.client.inquiry import explain
+from spoold.client.story import history
 from spoold.master.master import Master
 from spoold.protocol.errors import NotFound
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.request import Verb
+from spoold.protocol.snapshot import Snapshot
 from spoold.rules.answers.case import Explanation
 from spoold.rules.attempts.cancelling import UNKNOWN_FOR_S
-from spoold.store import control, locate
+from spoold.store import control, locate, snapshots
 from spoold.store.beats import list_beats
 from spoold.store.presence import Presence
 from spoold.store.store import open_store, stamp
@@ -69,7 +71,7 @@ def test_dependencies_unknown_open_and_done() -> None:
     cluster.end("b", "completed")
     cluster.steps(master)
     answer = ask(cluster, "c")
-    assert answer.verdict == "it waits for ghost, not submitted yet"
+    assert answer.verdict == "it waits for ghost, which this spool does not know"
     assert answer.reasons[1].change == "a is claimed by w-0001 (`spool explain a`)"
     assert gates(answer) == ["dependencies", "dependencies"]
 
@@ -571,3 +573,40 @@ def test_a_line_of_a_rejected_batch_is_known_by_its_id() -> None:
     cluster.drop("x-1")
     cluster.steps(master)
     assert ask(cluster, "x-1").state != "rejected"
+
+
+def test_a_task_whose_file_another_program_removed_is_told_everywhere() -> None:
+    """N31: after `rm -r ready`, only a line of a journal told of the tasks that had been there."""
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.drop("a")
+    cluster.drop("b", after="a")
+    cluster.steps(master)
+    path = locate.locate(cluster.store, "a").path
+    cluster.fs.unlink(path)
+    for _ in range(20):
+        cluster.clock.advance(1)
+        cluster.steps(master)
+    (told,) = [said for said in seen(cluster).warnings if "vanished" in said]
+    assert f"1 task vanished, since another program removed the file: a (it was {path})" in told
+    answer = ask(cluster, "b")
+    assert answer.verdict == "it waits for a, which this spool does not know"
+    assert f"a (it was {path}, and another program removed its file)" in answer.reasons[0].change
+    told_of = history(cluster.store, "A")
+    assert (told_of.state, told_of.attempt) == ("vanished", 1)
+    assert [chapter.event for chapter in told_of.chapters][-1] == "VANISHED"
+    with pytest.raises(NotFound):
+        history(cluster.store, "nobody")
+    cluster.drop("a")
+    cluster.steps(master)
+    cluster.clock.advance(5)
+    cluster.steps(master)
+    assert not [said for said in seen(cluster).warnings if "vanished" in said]
+    assert ask(cluster, "b").verdict == "it waits for a to complete"
+    assert history(cluster.store, "a").state == "ready"
+
+
+def seen(cluster: Cluster) -> Snapshot:
+    found = snapshots.latest(cluster.fs)
+    assert found is not None
+    return found[1]

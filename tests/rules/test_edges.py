@@ -41,7 +41,7 @@ def test_a_clean_up_runs_after_a_failure_alone_and_is_skipped_only_when_none_can
 
 def test_the_words_name_what_is_waited_for() -> None:
     asks = Conditions(needs_failed=("a", "b"))
-    assert ask(asks, a=Parent.OPEN) == Wait("after_failed", "it waits for b, not submitted yet")
+    assert ask(asks, a=Parent.OPEN) == Wait("after_failed", "it waits for b, which this spool does not know")
     waits = ask(asks, a=Parent.OPEN, b=Parent.COMPLETED)
     assert waits == Wait("after_failed", "it waits for a to end, and runs if one of them has failed")
     ended = {"a": Parent.COMPLETED, "b": Parent.SKIPPED}

@@ -115,17 +115,17 @@ def test_an_unknown_dependency_is_named_and_an_open_one_says_where_it_is() -> No
         places={"busy": "claimed by w-9", "lost": "rejected"},
     )
     answer = explain(case)
-    assert answer.verdict == "it waits for ghost, not submitted yet"
+    assert answer.verdict == "it waits for ghost, which this spool does not know"
     assert [(r.gate, r.reason, r.change) for r in answer.reasons] == [
         (
             "dependencies",
-            "it waits for ghost, not submitted yet",
+            "it waits for ghost, which this spool does not know",
             "submit ghost, or cancel this task and submit it without",
         ),
         ("dependencies", "it waits for busy to complete", "busy is claimed by w-9 (`spool explain busy`)"),
         (
             "after_any",
-            "it waits for lost, not submitted yet",
+            "it waits for lost, which this spool does not know",
             "submit lost (it was rejected), or cancel this task and submit it without",
         ),
         ("after_any", "it waits for late to end", "late is open (`spool explain late`)"),

@@ -87,7 +87,7 @@ def test_a_rest_waits_until_it_is_over() -> None:
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        (Parent.UNKNOWN, ("not submitted yet", "not submitted yet")),
+        (Parent.UNKNOWN, ("which this spool does not know", "which this spool does not know")),
         (Parent.OPEN, ("it waits for p to complete", "it waits for p to end")),
     ],
 )

@@ -49,6 +49,7 @@ def test_a_wrong_word_gets_the_nearest_or_the_first_few() -> None:
         ("enviroment", ["env", "deadline"], "env"),
         ("depends_on", ["dependencies", "deadline"], "dependencies"),
         ("max_retry", ["max_retries", "meta"], "max_retries"),
+        ("maks", ["max", "max_backoff_s"], "max"),
         ("nightyl", ["Nightly", "weekly"], "Nightly"),
     ],
 )

@@ -124,7 +124,8 @@ class Details:
 
     def history(self, task_id: str) -> list[Chapter]:
         """As `spool history`. Errors: NotFound, OSError."""
-        return self._answers.get(("history", key(task_id)), SCENE_S, lambda: story.history(self._store, task_id)[1])
+        found = self._answers.get(("history", key(task_id)), SCENE_S, lambda: story.history(self._store, task_id))
+        return found.chapters
 
     def scene(self, batch: str | None, cards: Callable[[], list[Card]] | None) -> Scene:
         """As for `spool graph`. cards: gives those of the batch; None: all are read. Errors: NotFound, OSError."""

@@ -37,12 +37,13 @@ def history(ctx: typer.Context, task: choosing.REF, as_json: output.JsonOption =
     journals have lost is told from the results.
     """
     with session(ctx).spool() as spool:
-        located, told = choosing.read_one(spool, task, spool.history)
+        found = choosing.read_one(spool, task, spool.history)
+    told = found.chapters
     if as_json:
-        output.print_json({"id": located.id, "state": located.state.value, "history": list(map(_as_json, told))})
+        output.print_json({"id": found.id, "state": found.state, "history": list(map(_as_json, told))})
         return
     began = _moment(told[0].at) if told else None
-    output.print_line(output.one_line(f"{located.id} ({located.state.value}, attempt {located.attempt})", 400))
+    output.print_line(output.one_line(f"{found.id} ({found.state}, attempt {found.attempt})", 400))
     if told:
         output.print_table(_HEADER, [_row(chapter, began) for chapter in told])
     else:

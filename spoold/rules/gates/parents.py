@@ -40,7 +40,7 @@ def still_open(gate: str, parents: tuple[str, ...], facts: Facts, done: Set[Pare
     unknown = [p for p, state in states.items() if state is Parent.UNKNOWN]
     still = [p for p, state in states.items() if state not in done and state is not Parent.UNKNOWN]
     if unknown:
-        return Wait(gate, f"it waits for {some(unknown, NAMED)}, not submitted yet")
+        return Wait(gate, f"it waits for {some(unknown, NAMED)}, which this spool does not know")
     return Wait(gate, f"it waits for {some(still, NAMED)} to {verb}") if still else PASS
 
 
