@@ -18,12 +18,17 @@ if TYPE_CHECKING:
 
 # Limits for a settings file; honest ones have less than a hundredth of either.
 TOML_BYTES, TOML_DOTS = 256 << 10, 100
-# The strings and comments of a TOML file, so that dots in them do not count as parts of a key; and the end of a key.
-_QUOTED = re.compile(
-    r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+"{3,5}|"(?:[^"\\\n]|\\[^\n])*+"'
-    r"|'''(?:[^']|'{1,2}(?!'))*+'{3,5}|'[^'\n]*+'|#[^\n]*+",
-    re.DOTALL,
-)
+# What begins a string or a comment of a TOML file, and what is next in it: its end, or an escaped character. One or
+# two quotes may stand before the three that end a multi-line string. No possessive quantifiers: Python 3.11.2 has
+# a bug in them.
+_BEGINS = re.compile(r"""\"{3}|'{3}|["'#]""")
+_NEXT = {
+    '"""': re.compile(r'\\.|"{3,5}', re.DOTALL),
+    "'''": re.compile(r"'{3,5}"),
+    '"': re.compile(r'\\.|["\n]'),
+    "'": re.compile(r"['\n]"),
+    "#": re.compile(r"(?=\n)"),
+}
 _KEY_ENDS = re.compile(r"[=,{}\[\]]")
 _DIGITS, _OPEN = re.compile(rb"[0-9_]{4300}"), re.compile(rb"(?:\[\s*|\{[^\[\]{}\n]*)+")
 
@@ -64,11 +69,22 @@ def toml_table(data: bytes, file: str) -> dict[str, Any]:
 
 def _few_dots(text: str, file: str) -> None:
     """Refuse keys and headers with very many parts: the parser's time grows with the square of their number."""
-    bare = _QUOTED.sub(lambda found: "\n" * found[0].count("\n"), text)
-    for number, line in enumerate(bare.split("\n"), 1):
+    for number, line in enumerate(_bare(text).split("\n"), 1):
         if line.count(".") > TOML_DOTS and any(part.count(".") > TOML_DOTS for part in _KEY_ENDS.split(line)):
             problem = f"has a key or header with more than {TOML_DOTS} dots (line {number})."
             raise BadFile(file, "", problem, f"remove line {number}; no setting needs so many.")
+
+
+def _bare(text: str) -> str:
+    """The text without its strings and comments, in which dots part no key; it has as many lines."""
+    pieces, at = list[str](), 0
+    while (begin := _BEGINS.search(text, at)) is not None:
+        ends = (found.end() for found in _NEXT[begin[0]].finditer(text, begin.end()) if found[0][:1] != "\\")
+        # A string without an end is an error there, so that nothing behind it is parsed.
+        end = next(ends, len(text))
+        pieces += [text[at : begin.start()], "\n" * text.count("\n", begin.start(), end)]
+        at = end
+    return "".join((*pieces, text[at:]))
 
 
 def _check_values(table: dict[str, Any], file: str) -> None:

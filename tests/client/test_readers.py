@@ -91,6 +91,38 @@ def test_dots_that_part_no_key_are_not_counted(honest: str) -> None:
     assert toml_table(honest.encode(), "f") == tomllib.loads(honest)
 
 
+DOTS = "." * 101
+
+
+def quoted(text: str) -> st.SearchStrategy[str]:
+    """The ways to write a text as a TOML string, in which as little as possible is escaped."""
+    escaped = text.replace("\\", "\\\\")
+    lines = [escaped.replace('"""', '""\\"'), escaped.replace('"', '\\"')]
+    ways = [f'"""{DOTS}{line}"""' for line in lines if not line.endswith('"""')]
+    ways.append('"' + lines[1].replace("\n", "\\n") + DOTS + '"')
+    if "'''" not in text:
+        ways.append(f"'''{DOTS}{text}'''")
+    if "'" not in text and "\n" not in text:
+        ways.append(f"'{text}{DOTS}'")
+    return st.sampled_from(ways)
+
+
+STRINGS = st.text("\"'\\\n#=,.[]{}a", max_size=8).flatmap(quoted)
+ONE_LINE = STRINGS.filter(lambda string: "\n" not in string)
+KEYS = ONE_LINE.filter(lambda string: string[:3] not in ('"""', "'''"))
+INLINE = st.tuples(KEYS, ONE_LINE, ONE_LINE).map(lambda all_: f"{{a.{all_[0]} = {all_[1]}, b = {all_[2]}}}")
+VALUES = st.recursive(
+    STRINGS, lambda inner: st.lists(inner | INLINE, max_size=4).map(lambda all_: f"[{', '.join(all_)}]"), max_leaves=4
+)
+
+
+@given(st.lists(VALUES, max_size=3))
+def test_no_dots_in_any_string_are_counted(values: list[str]) -> None:
+    """N37: with re of Python 3.11.2 a string that ends with a quote hid where the next one began."""
+    text = "".join(f"k{number}.a = {value} # {DOTS}\n" for number, value in enumerate(values))
+    assert toml_table(text.encode(), "f") == tomllib.loads(text)
+
+
 @given(st.text("[]{}=.,\"'#\n\\a1", max_size=80))
 def test_a_key_of_too_many_dots_is_refused_behind_whatever_can_stand_before_it(before: str) -> None:
     text = f"{before}\n{'zz.' * 101}zz = 1"
