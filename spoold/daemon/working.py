@@ -17,9 +17,10 @@ from spoold.daemon.naming import node_id
 from spoold.daemon.pulse import Pulse
 from spoold.protocol import layout
 from spoold.protocol.amount import amount
+from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Capabilities
 from spoold.rules.scheduling.matching import runs_no_commands
-from spoold.runner import freezer
+from spoold.runner import freezer, seeking
 from spoold.runner.runner import Runner
 from spoold.runner.sweep import sweep
 from spoold.system.hints import Hints
@@ -43,7 +44,7 @@ class WorkerActor:
         host = SystemHost()
         can, slots = abilities(config, host)
         store = open_spool(root, node_id(config.name), pulse)
-        self._runner = Runner(slots, environ=passed_on(config, os.environ))
+        self._runner = Runner(slots, calls=_interpreter(config), environ=passed_on(config, os.environ))
         scratch = LocalScratch(store.writer, root, host)
         environ, inhibitor = dict(os.environ), SystemInhibitor() if config.laptop.inhibit_sleep else None
         self._writers = Writers(slots) if store.durable else None
@@ -160,6 +161,15 @@ class WorkerActor:
             return ASLEEP
         running = min(len(worker.running), worker.slots)  # a task that waits in a slot does not run
         return f"{worker.store.writer} runs {running} of at most {amount(worker.slots, 'task')}"
+
+
+def _interpreter(config: WorkerConfig) -> str:
+    """Return the interpreter of callables. Errors: BadFile if another than the worker's own cannot call any."""
+    python = config.python.interpreter
+    if python is not None and (why := seeking.useless(python)) is not None:
+        fix = "name a Python of 3.11 or newer, such as /srv/mytools/.venv/bin/python."
+        raise BadFile(config.place("python"), "interpreter", f"{python} {why}.", fix)
+    return config.python.executable
 
 
 def abilities(config: WorkerConfig, host: SystemHost) -> tuple[Capabilities, int]:

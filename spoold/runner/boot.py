@@ -16,8 +16,9 @@ from spoold.runner.freezer import Room
 from spoold.runner.supervisor import Supervisor
 
 
-def main(worker: int, where: str) -> None:
-    """Serve the worker with this pid, whose wire is standard input. where: its control group, '' for none."""
+def main(worker: int, where: str, python: str) -> None:
+    """Serve the worker with this pid, whose wire is standard input. where: its control group, '' for none.
+    python: the interpreter of calls."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
         # A signal to a whole group or unit is meant for the worker, which then sends its orders.
         signal.signal(number, signal.SIG_IGN)
@@ -32,6 +33,6 @@ def main(worker: int, where: str) -> None:
     room = Room(where, worker, os.getpid())
     room.open()
     try:
-        Supervisor(control, worker, room).serve()
+        Supervisor(control, worker, room, python).serve()
     finally:
         room.clear()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 
 from spoold.runner.child import Child, Output, loader
@@ -39,12 +38,12 @@ class Host:
 
     __slots__ = ("_cpu_s", "_env", "_path", "child", "wire")
 
-    def __init__(self, env: dict[str, str], own: dict[str, str], path: list[str], room: Room) -> None:
-        """Start it in the room. Errors: Refused, OSError."""
+    def __init__(self, python: str, env: dict[str, str], own: dict[str, str], path: list[str], room: Room) -> None:
+        """Start it in the room. python: the interpreter. Errors: Refused, OSError."""
         asked, ask = os.pipe()
         answered, answer = os.pipe()
         try:
-            argv = [sys.executable, "-P", "-u", _PYHOST, str(asked), str(answer)]
+            argv = [python, "-P", "-u", _PYHOST, str(asked), str(answer)]
             # It enters the working directory itself, call by call.
             self.child = Child(argv, {**loader(), **env, **own}, "/", b"", (asked, answer), room=room)
         except Refused:

@@ -44,16 +44,19 @@ class Runner:
         slots: int,
         *,
         python: str = sys.executable,
+        calls: str = sys.executable,
         silence_s: float = SILENCE_S,
         environ: Mapping[str, str] = NOTHING,
         where: str | None = None,
     ) -> None:
-        """environ: the worker's variables for supervisors and their processes.
+        """python: the interpreter of supervisors, without its packages; calls: that of Python functions, with
+        its packages.
+        environ: the worker's variables for supervisors and their processes.
         silence_s: how long a supervisor with a job may be silent before it is killed with all it runs.
         where: the control group below which slots get their own; None for this process's, '' for none."""
         self._slots = slots
         self._silence_s = silence_s
-        self._python = python
+        self._python, self._calls = python, calls
         self._environ = environ
         self._where = home() if where is None else where
         self._live: list[Slot] = []
@@ -72,7 +75,7 @@ class Runner:
     def prestart(self, count: int) -> None:
         """Start supervisors ahead of their first job, so that up to `count` are there. Errors: OSError."""
         while len(self._live) < min(count, allowed(self._live, self._slots)):
-            slot = Slot(self._python, self._environ, self._where)
+            slot = Slot(self._python, self._calls, self._environ, self._where)
             self._live.append(slot)
             self._selector.register(slot.wire.source, selectors.EVENT_READ, slot)
 

@@ -29,7 +29,9 @@ log = logging.getLogger("spoold")
 _BOOT_BYTES = 8192
 _READ_BOOT = f"import os; exec(os.read(0, {_BOOT_BYTES}))"
 # Appended, not inserted: the supervisor needs the standard library and us, never another package beside us.
-_BOOT = "import sys; sys.path.append({root!r}); from spoold.runner.boot import main; main({worker}, {where!r})"
+_BOOT = (
+    "import sys; sys.path.append({root!r}); from spoold.runner.boot import main; main({worker}, {where!r}, {calls!r})"
+)
 _ROOT = str(Path(__file__).resolve().parents[2])
 # A supervisor with a job sends a message every 2 s, except for about 10 s in which it may be killing. SILENCE_S: its
 # allowed silence, counted only while this process itself looks: each look counts for at most LOOK_S.
@@ -39,13 +41,15 @@ SILENCE_S, LOOK_S = 20.0, 2.5
 class Slot:
     """One supervisor, its wire, and its jobs: the first runs, those after it wait for its end."""
 
-    def __init__(self, python: str, environ: Mapping[str, str], where: str) -> None:
-        """Start the supervisor. environ: the worker's variables for it and its processes; where: the worker's
-        control group, '' for none. Errors: OSError."""
+    def __init__(self, python: str, calls: str, environ: Mapping[str, str], where: str) -> None:
+        """Start the supervisor. python, calls: its interpreter, and that of Python functions; environ: the worker's
+        variables for it and its processes; where: the worker's control group, '' for none. Errors: OSError."""
         ours, theirs = socket.socketpair()
         with ours, theirs:
-            ours.sendall(_BOOT.format(root=_ROOT, worker=os.getpid(), where=where).encode().ljust(_BOOT_BYTES))
+            boot = _BOOT.format(root=_ROOT, worker=os.getpid(), where=where, calls=calls)
+            ours.sendall(boot.encode().ljust(_BOOT_BYTES))
             self.process = subprocess.Popen(
+                # Without packages it starts in half the time, and the base interpreter is all that it needs.
                 [os.path.realpath(python), "-I", "-S", "-c", _READ_BOOT],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,

@@ -34,9 +34,11 @@ _LAST_WORD_MS = 500
 class Staff:
     """The helpers of a supervisor: at most one of each kind."""
 
-    def __init__(self, end: Callable[[frozenset[int]], object], room: Room) -> None:
-        """end: kills all processes below, except these pids. room: the group of the helpers and their children."""
+    def __init__(self, end: Callable[[frozenset[int]], object], room: Room, python: str) -> None:
+        """end: kills all processes below, except these pids. room: the group of the helpers and their children.
+        python: the interpreter of calls."""
         self._room = room
+        self._python = python
         self._end = end
         self._children = tree.watch_children()
         self._host: Host | None = None
@@ -77,7 +79,7 @@ class Staff:
             if self._host is not None:  # it could not be killed
                 self._drop(self._host)
         if self._host is None:
-            self._host = Host(env, job["own"], job["path"], self._room)
+            self._host = Host(self._python, env, job["own"], job["path"], self._room)
         return self._host
 
     def stop(self, run: Run, told: list[int]) -> None:

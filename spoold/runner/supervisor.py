@@ -35,7 +35,8 @@ _KILL_PATIENCE_S = 5.0
 class Supervisor:
     """One slot: a wire to the worker, at most one run, and the helpers that outlive it."""
 
-    def __init__(self, control: int, worker: int, room: Room) -> None:
+    def __init__(self, control: int, worker: int, room: Room, python: str) -> None:
+        """python: the interpreter of calls; this process has another one, or the same without its packages."""
         self._control = Wire(control, control)
         self._run: Run | None = None
         self._waiting: list[dict[str, Any]] = []  # orders to run that came while another job ran
@@ -44,7 +45,7 @@ class Supervisor:
         self._env: dict[str, str] = {}
         self._told_env: dict[str, str] = {}
         self._marks: dict[str, str] = {}
-        self._staff = Staff(lambda spare: tree.end(self._below, self._reap, spare, _KILL_PATIENCE_S), room)
+        self._staff = Staff(lambda spare: tree.end(self._below, self._reap, spare, _KILL_PATIENCE_S), room, python)
         self._size = tree.OwnSize()
         self._bell, ring = os.pipe()
         os.set_blocking(self._bell, False)

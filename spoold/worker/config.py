@@ -9,6 +9,7 @@ Touches: files.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
@@ -30,10 +31,17 @@ class PythonSettings(Permits):
     """Which callables may run (prefixes of module names; "*" is any), and where else to look for modules.
 
     A callable must be from such a module itself. Where any is allowed, tasks may choose directory and variables.
+    interpreter: of callables; by default the one that runs the worker, with all that is installed for it.
     """
 
     allow: tuple[str, ...] = ()
     path: tuple[Directory, ...] = ()
+    interpreter: Directory | None = None
+
+    @property
+    def executable(self) -> str:
+        """The interpreter of callables."""
+        return self.interpreter or sys.executable
 
 
 class Laptop(Strict):

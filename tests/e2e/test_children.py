@@ -65,8 +65,9 @@ def test_eight_parents_on_eight_slots_wait_for_two_children_each(pool: Pool) -> 
 
 
 def test_callables_wait_for_their_children_too(pool: Pool) -> None:
+    """N36: spoold itself, and all that it needs, is found where the worker found it."""
     pool.path("families.py").write_text(LIBRARY)
-    path = [str(pool.path("families.py").parent), str(Path(__file__).parents[2])]
+    path = [str(pool.path("families.py").parent)]
     config = f'[python]\nallow = ["families"]\npath = {json.dumps(path)}\n'
     pool.path("worker.toml").write_text(config)
     pool.master()
@@ -79,6 +80,12 @@ def test_callables_wait_for_their_children_too(pool: Pool) -> None:
         [10 * number, 10 * number + 1] for number in range(PARENTS)
     ]
     pool.fsck()
+
+
+def test_a_worker_whose_interpreter_is_no_python_says_so_and_does_not_start(pool: Pool) -> None:
+    pool.path("worker.toml").write_text('[python]\nallow = ["families"]\ninterpreter = "/bin/true"\n')
+    assert pool.worker("only", "--config", str(pool.path("worker.toml"))).ends() == 2
+    assert "interpreter: /bin/true is no Python. Fix: name a Python of 3.11 or newer" in pool.report()
 
 
 def test_a_parent_goes_on_only_when_a_slot_is_free_and_the_beat_says_so(pool: Pool) -> None:

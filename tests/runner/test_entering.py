@@ -36,7 +36,7 @@ def start(request: pytest.FixtureRequest, bench: Bench, monkeypatch: pytest.Monk
 
 FORKED = (
     "import sys; sys.path.append({root!r}); from spoold.runner import launcher; launcher.usable = lambda: False; "
-    "from spoold.runner.boot import main; main({worker}, {where!r})"
+    "from spoold.runner.boot import main; main({worker}, {where!r}, {calls!r})"
 )
 
 

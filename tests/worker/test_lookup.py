@@ -12,7 +12,7 @@ import pytest
 
 from spoold.protocol.heartbeat import Capabilities
 from spoold.system.clock import ManualClock
-from spoold.worker.config import WorkerConfig
+from spoold.worker.config import PythonSettings, WorkerConfig
 from spoold.worker.handlers.handler import Handler
 from spoold.worker.readiness import lookup
 from spoold.worker.readiness.lookup import EVERY_S, Lookup, lacking
@@ -107,7 +107,9 @@ def modules(tmp_path: Path) -> Path:
 def called(path: Path, target: str, base: dict[str, str] | None = None, **handler: Any) -> dict[str, str]:
     """What keeps the handler `t`, which calls this, from beginning."""
     made = Handler.model_validate({"python": target, **handler})
-    return lookup.unknown({"t": made, "other": Handler(command=("x",))}, (str(path),), base or {})
+    return lookup.unknown(
+        {"t": made, "other": Handler(command=("x",))}, PythonSettings(path=(str(path),)), base or {}
+    )
 
 
 def test_a_module_that_is_nowhere_is_named_and_none_is_imported(modules: Path, tmp_path: Path) -> None:

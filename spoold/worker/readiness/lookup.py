@@ -14,13 +14,13 @@ import math
 import os
 import stat
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from spoold.protocol.heartbeat import UNCHECKED
 from spoold.runner import seeking
 from spoold.runner.trying import tried
 from spoold.system.clock import Clock
-from spoold.worker.config import WorkerConfig
+from spoold.worker.config import PythonSettings, WorkerConfig
 from spoold.worker.handlers.handler import FIELD, Handler
 from spoold.worker.handlers.preparing import NONE
 from spoold.worker.handlers.secrets import Secrets
@@ -41,7 +41,7 @@ class Lookup:
         """environ: the worker's own variables."""
         self._secrets = Secrets(config.secrets, environ, config.place("secrets"))
         self._handlers = config.handlers
-        self._path = config.python.path
+        self._python = config.python
         self._base = base
         self._clock = clock
         self._found = {kind: UNCHECKED for kind, handler in self._handlers.items() if handler.check}
@@ -76,7 +76,7 @@ class Lookup:
             for kind, handler in self._handlers.items()
         }
         absent = {kind: why for kind, why in found.items() if why is not None}
-        absent |= unknown({k: h for k, h in self._handlers.items() if k not in absent}, self._path, self._base)
+        absent |= unknown({k: h for k, h in self._handlers.items() if k not in absent}, self._python, self._base)
         for kind, handler in self._handlers.items():
             if handler.check and kind not in absent and (why := self._check(kind, handler)) is not None:
                 absent[kind] = why
@@ -113,7 +113,7 @@ def lacking(handler: Handler, base: Mapping[str, str]) -> str | None:
     return _lacking(program, path, interpreters=True)
 
 
-def unknown(handlers: Mapping[str, Handler], path: Sequence[str], base: Mapping[str, str]) -> dict[str, str]:
+def unknown(handlers: Mapping[str, Handler], python: PythonSettings, base: Mapping[str, str]) -> dict[str, str]:
     """Return the types whose callable's top-level module its interpreter cannot find, each with the reason."""
     asked: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for kind, handler in handlers.items():
@@ -122,7 +122,7 @@ def unknown(handlers: Mapping[str, Handler], path: Sequence[str], base: Mapping[
             asked.setdefault(tuple(sorted({**base, **handler.env}.items())), {})[kind] = top
     found = {}
     for env, tops in asked.items():
-        absent = seeking.missing(set(tops.values()), path, dict(env))
+        absent = seeking.missing(set(tops.values()), python.path, dict(env), python.executable)
         found.update({kind: f"it lacks the Python module {top}" for kind, top in tops.items() if top in absent})
     return found
 
