@@ -54,6 +54,8 @@ class Program:
     ) -> None:
         """logs: the program's own logs, each with the home in which it is."""
         self._others = {child.pid for child in _children()}
+        # Before it starts: what it writes at once is new, too.
+        self._homes, self._logs = logs, {path: _end(home, path) for path, home in logs.items()}
         self._process = subprocess.Popen(
             list(argv),
             cwd=directory,
@@ -66,7 +68,6 @@ class Program:
         self._lines: queue.Queue[tuple[Source, str]] = queue.Queue(LINES_MAX)
         self._errors: deque[str] = deque(maxlen=ERRORS_MAX)
         self._ended_at: float | None = None
-        self._homes, self._logs = logs, {path: _end(home, path) for path, home in logs.items()}
         self._look_at = 0.0
         if stdin:
             _begin(self._feed, stdin.encode("utf-8", "surrogateescape"))

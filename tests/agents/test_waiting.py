@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import UserDict
+from collections.abc import ItemsView
 from pathlib import Path
 
+import psutil
 import pytest
 
 from spoold.agents.program import Program
@@ -42,14 +45,34 @@ def test_a_wait_that_only_its_log_tells_of_ends_the_attempt(tmp_path: Path, cli:
     assert "Rate limit reached." in ended.result["reasons"][0]
 
 
+class Late(UserDict[str, str]):
+    """The logs of a program; whoever reads of them while it runs waits until it has written."""
+
+    def __init__(self, logs: dict[str, str], written: Path) -> None:
+        super().__init__(logs)
+        self._written, self._others = written, set(psutil.Process().children())
+
+    def items(self) -> ItemsView[str, str]:
+        give_up_at = time.monotonic() + 20
+        while set(psutil.Process().children()) - self._others and not _holds(self._written):
+            assert time.monotonic() < give_up_at
+            time.sleep(0.01)
+        return super().items()
+
+
+def _holds(file: Path) -> bool:
+    return file.exists() and file.stat().st_size > 0
+
+
 def test_the_log_of_a_new_session_is_read_from_its_beginning(tmp_path: Path) -> None:
+    """N37: also where it has written before its starter comes to anything else."""
     debug = tmp_path / "home" / "debug"
     debug.mkdir(parents=True)
     (debug / "s-1.txt").write_text("of the session before\n" * 3)
     (debug / "latest").symlink_to("s-1.txt")
     line = "a line that is longer than all of the log before, so that its length does not tell them apart"
     script = f"ln -sf s-2.txt latest; echo '{line}' >s-2.txt; exec sleep 600"
-    logs = {str(debug / "latest"): str(tmp_path / "home")}
+    logs = Late({str(debug / "latest"): str(tmp_path / "home")}, debug / "s-2.txt")
     program = Program(["sh", "-c", script], str(debug), {"PATH": "/usr/bin:/bin"}, "", logs)
     try:
         found: list[tuple[str, str]] = []

@@ -35,7 +35,8 @@ class Updates:
     @asynccontextmanager
     async def living(self) -> AsyncIterator[None]:
         """Listen to the view while this is open; in the end, end all streams."""
-        task = asyncio.create_task(self._listen())
+        # From here on, and not from when the task begins: a stream may have told this version by then.
+        task = asyncio.create_task(self._listen(self._view.version))
         try:
             yield
         finally:
@@ -49,8 +50,7 @@ class Updates:
         self.closing = True
         self._changed.set()
 
-    async def _listen(self) -> None:
-        known = self._view.version
+    async def _listen(self, known: int) -> None:
         while not self.closing:
             present = await asyncio.to_thread(self._watch.wait, known, WAIT_S)
             if present != known:
