@@ -18,6 +18,7 @@ from rich.console import Console
 
 from spoold.protocol.event import Event
 from spoold.protocol.snapshot import Node, Snapshot, TaskCounts
+from tests.e2e.pool import wait_for
 from tools.demonstration.dag import NoSources, build, find_sources
 from tools.demonstration.ledger import Attempt
 from tools.demonstration.proof import prove
@@ -110,8 +111,8 @@ def end_in_the_middle(
     """End a demonstration by a signal once it has told a line with `begun`: nothing of it lives on."""
     assert demo.stdout is not None
     assert any(begun in line for line in demo.stdout)
-    processes = of(scratch)
-    assert len(processes) > 3  # the demonstration does not count itself: a master, three workers, what they started
+    # The demonstration does not count itself: a master, three workers, which begin one by one, what they started.
+    processes = wait_for(lambda: found if len(found := of(scratch)) > 3 else None, "all of it runs", within_s)
     demo.send_signal(number)
     out, err = demo.communicate(timeout=within_s)
     assert demo.returncode == (130 if number == signal.SIGINT else -number), out + err
