@@ -100,6 +100,9 @@ class Daemon:
 class Pool:
     """One spool, its processes, and the questions that tests ask of it."""
 
+    # The interpreter whose spoold is run.
+    python = sys.executable
+
     def __init__(self, root: Path, desk: Path, settings: str = SETTINGS, claim: str = "rename") -> None:
         self.root = root
         self.desk = desk
@@ -143,7 +146,7 @@ class Pool:
     def spawn(self, label: str, *args: str) -> Daemon:
         """Start a `spool` verb as a process of its own; its output goes to LABEL.log."""
         log = self.desk / f"{label}.log"
-        daemon = Daemon(label, [sys.executable, "-m", "spoold", *args], log, self.env)
+        daemon = Daemon(label, [self.python, "-m", "spoold", *args], log, self.env)
         self.daemons.append(daemon)
         return daemon
 
@@ -184,7 +187,7 @@ class Pool:
     ) -> subprocess.CompletedProcess[str]:
         """Run `spool ARGS`; whatever it answers is right."""
         done = subprocess.run(
-            [sys.executable, "-m", "spoold", *args],
+            [self.python, "-m", "spoold", *args],
             input=stdin,
             capture_output=True,
             timeout=within_s,

@@ -1,0 +1,124 @@
+"""tools/hostile: seeds are played in pools of two workers, some at once; what breaks a law is played once more alone.
+
+Law: the exit status is 1 when a law was broken, and then the command that shows it again is printed. 2: the arguments
+make no sense.
+
+Touches: files, processes, the clock, the terminal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tools.hostility.arena import SLOTS, Arena
+from tools.hostility.deeds import DEEDS, SCALES, plan
+
+# So many seeds are played at once, and so many in one pool.
+AT_ONCE, IN_ONE_POOL = 2 * SLOTS, 60
+
+
+def main() -> int:
+    """Play; returns the exit status."""
+    options = _parse()
+    began = time.monotonic()
+    seeds = [options.seed] if options.seed is not None else list(range(options.begin, options.begin + options.seeds))
+    played, failed = 0, 0
+    while seeds and not (options.time and time.monotonic() - began > options.time):
+        some, seeds = seeds[:IN_ONE_POOL], seeds[IN_ONE_POOL:]
+        done, breaches = _pool(some, options, began)
+        played += len(done)
+        seeds = some[len(done) :] + seeds
+        if breaches:
+            failed += _tell(done, breaches, options)
+    if seeds:
+        print(f"hostile: left out {len(seeds)} seeds from {seeds[0]} on: the time was over")
+    print(f"{played - failed} passed, {failed} failed in {time.monotonic() - began:.0f}s")
+    return 1 if failed or not played else 0
+
+
+def _pool(seeds: list[int], options: argparse.Namespace, began: float) -> tuple[list[int], list[str]]:
+    """Play seeds in one pool until a law breaks or the time is over; returns those that were played, and breaches."""
+    folder = Path(tempfile.mkdtemp(prefix="spoold-hostile-"))
+    arena = Arena(folder, options.scale, options.python)
+    done: list[int] = []
+    breaches: list[str] = []
+    try:
+        while len(done) < len(seeds) and not breaches:
+            if done and options.time and time.monotonic() - began > options.time:
+                break
+            now = seeds[len(done) : len(done) + AT_ONCE]
+            breaches = arena.play(now, options.deed)
+            done += now
+    finally:
+        breaches += arena.close()
+        if breaches and options.verbose:
+            print(arena.report())
+        _clean(folder)
+    return done, breaches
+
+
+def _tell(done: list[int], breaches: list[str], options: argparse.Namespace) -> int:
+    """Print the breaches, and which of the seeds breaks a law alone; returns how many do, at least one."""
+    for breach in breaches:
+        print(f"BREACH {breach[:3000]}")
+    if options.seed is not None or options.once:
+        culprits = done[-AT_ONCE:] if options.once else done
+    else:
+        alone = ((seed, _pool([seed], options, time.monotonic())[1]) for seed in done[-AT_ONCE:])
+        culprits = [seed for seed, found in alone if found]
+    for seed in culprits or done[-AT_ONCE:]:
+        deeds = plan(seed, options.deed)
+        deed = f" --deed {options.deed}" if options.deed else ""
+        print(f"VIOLATION {deeds.deeds}, {deeds.end}: tools/hostile --seed {seed} --scale {options.scale}{deed}")
+    return max(1, len(culprits))
+
+
+def _clean(folder: Path) -> None:
+    """Remove the arena's folder: what was mounted in it, and what was made immutable, first."""
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        points = [line.split()[4].encode("utf-8", "surrogateescape").decode("unicode_escape") for line in file]
+    for point in sorted(points, reverse=True):
+        if point.startswith(f"{folder}/"):
+            subprocess.run(["umount", "-l", point], stderr=subprocess.DEVNULL, check=False)
+    subprocess.run(["chattr", "-R", "-f", "-i", folder], stderr=subprocess.DEVNULL, check=False)
+    # The shell's own remover: trees may be deeper than Python's.
+    subprocess.run(["rm", "-rf", folder], stderr=subprocess.DEVNULL, check=False)
+    if folder.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="tools/hostile", description="Tasks that do what no task should, beside innocent ones."
+    )
+    mode = parser.add_mutually_exclusive_group(required=True)
+    mode.add_argument("--seed", type=int, metavar="N", help="one seed, alone in a pool")
+    mode.add_argument("--seeds", type=int, metavar="N", help="so many seeds")
+    mode.add_argument("--list", action="store_true", help="print the names of all deeds")
+    parser.add_argument("--from", dest="begin", type=int, default=0, metavar="S", help="the first seed (default: 0)")
+    parser.add_argument("--time", type=float, metavar="S", help="begin nothing after that many seconds")
+    parser.add_argument("--scale", choices=sorted(SCALES), default="small", help="how much of each kind")
+    parser.add_argument("--deed", choices=sorted(DEEDS), default="", help="each seed does this deed alone")
+    parser.add_argument("--python", default=sys.executable, metavar="FILE", help="play against this one's spoold")
+    parser.add_argument("--once", action="store_true", help="do not play again, alone, what broke a law")
+    parser.add_argument("--verbose", action="store_true", help="print the logs of the nodes, too")
+    options = parser.parse_args()
+    if options.list:
+        print(json.dumps(sorted(DEEDS), indent=1))
+        sys.exit(0)
+    if options.seeds is not None and options.seeds < 1:
+        parser.error("--seeds counts from 1")
+    os.environ.pop("SPOOL_DIR", None)
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())
