@@ -389,8 +389,9 @@ def _left_behind(work: Callable[[], object]) -> None:
 
 
 @deed
-def daemons(_: World) -> None:
+def daemons(world: World) -> None:
     """Leave processes in sessions of their own, that take no signal but the last one."""
+    del world
 
     def stay() -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -402,8 +403,9 @@ def daemons(_: World) -> None:
 
 
 @deed
-def forks(_: World) -> None:
+def forks(world: World) -> None:
     """Fork on and on, as far as a bound."""
+    del world
 
     def fork_and_stay() -> None:
         for _ in range(6):
