@@ -35,7 +35,7 @@ def measure_room(share: Share) -> dict[str, Any]:
     usage = share.usage()
     mib = 1 << 20
     return {
-        "free_mb": usage.free_bytes // mib,
+        "free_mb": usage.free_bytes // mib if usage.total_bytes else None,
         "total_mb": usage.total_bytes // mib,
         "free_inodes": usage.free_inodes,
     }

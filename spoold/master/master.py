@@ -255,14 +255,8 @@ class Master:
             self._presence.beat(now, status, **self._load())
 
     def _load(self) -> dict[str, object]:
-        load = self.host.load("/")
         notes = (f"{self._journal.lost} journal lines lost",) if self._journal.lost else ()
-        return {
-            "load": load.load1,
-            "mem_available_mb": load.mem_available_mb,
-            "disk_free_mb": load.disk_free_mb,
-            "notes": notes,
-        }
+        return {"notes": notes, **self.host.load("/").known()}
 
     def _report_gone(self) -> None:
         """Report once to the leader, which may be on another host, the masters that are gone from this one.

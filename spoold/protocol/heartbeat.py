@@ -119,7 +119,8 @@ class Capabilities(BaseModel):
 
 class Heartbeat(BaseModel):
     """One beat of one node. role is worker or master; status idle, working, draining, halted, asleep, leader or
-    standby, or a word of a later release. mem_available_mb and disk_free_mb in MiB, load as the one-minute average.
+    standby, or a word of a later release. mem_available_mb (None: unknown) and disk_free_mb in MiB, load as the
+    one-minute average.
 
     avoids: tasks that it leaves to other workers for a while, each with the reason; only the latest of them.
     clock_ahead_s: how far its machine's clock is ahead of the file server's. settings: the revision that it goes by,
@@ -141,7 +142,7 @@ class Heartbeat(BaseModel):
     running: tuple[Running, ...] = ()
     capabilities: Capabilities | None = None
     load: Real = 0
-    mem_available_mb: Whole = 0
+    mem_available_mb: Whole | None = None
     disk_free_mb: RoomMb = 0
     interval_s: Real = 5
     notes: tuple[str, ...] = ()

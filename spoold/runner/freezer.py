@@ -31,10 +31,11 @@ def home() -> str:
     for line in mounts:
         fields, _, kind = line.partition(b" - ")
         if kind.startswith(b"cgroup2 "):
-            root, point = map(_unescaped, fields.split()[3:5])
-            path = point + group.removeprefix(root)
-            if f"{group}/".startswith(f"{root}/") and os.path.exists(f"{path}/cgroup.procs"):
-                return path
+            with suppress(ValueError):  # a line that the kernel did not write
+                root, point = map(_unescaped, fields.split()[3:5])
+                path = point + group.removeprefix(root)
+                if f"{group}/".startswith(f"{root}/") and os.path.exists(f"{path}/cgroup.procs"):
+                    return path
     return ""
 
 

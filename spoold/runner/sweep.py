@@ -2,19 +2,23 @@
 
 Law: only processes that carry every given environment variable with exactly the given value, and their
 descendants, are touched; never this process or its ancestors. Supervisors and the service manager normally
-leave nothing to find. This room may read all of /proc through psutil, and kill.
+leave nothing to find. This room may read all of /proc, and kill.
 
-Touches: processes, the clock.
+Touches: files, processes, the clock.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
-import psutil
+from spoold.runner import tree
 
-_PATIENCE_S = 5.0
+# For all looks; between two looks, at most, and between two questions whether the killed are gone.
+_PATIENCE_S, _LOOK_S, _PAUSE_S = 5.0, 0.2, 0.002
 
 
 def sweep(marker: Mapping[str, str]) -> int:
@@ -25,33 +29,59 @@ def sweep(marker: Mapping[str, str]) -> int:
     """
     if not marker:
         raise ValueError("a sweep needs something to recognise processes by")
-    killed: set[psutil.Process] = set()
+    wanted = {os.fsencode(f"{name}={text}") for name, text in marker.items()}
+    killed: set[tuple[int, int]] = set()
     until = time.monotonic() + _PATIENCE_S
-    while found := _marked(marker):
-        for process in found:
-            try:
-                process.kill()
-                killed.add(process)
-            except psutil.Error:
-                continue
-        psutil.wait_procs(found, timeout=0.2)
+    while found := _marked(wanted):
+        for seen in filter(_lives, found):
+            with suppress(OSError):
+                os.kill(seen.pid, signal.SIGKILL)
+                killed.add((seen.pid, seen.started))
+        again = time.monotonic() + _LOOK_S
+        while any(map(_lives, found)) and time.monotonic() < again:
+            time.sleep(_PAUSE_S)
         if time.monotonic() > until:
             break
     return len(killed)
 
 
-def _marked(marker: Mapping[str, str]) -> set[psutil.Process]:
-    """Return the living processes that carry the marker, and their descendants."""
-    own = psutil.Process()
-    kin = {own, *own.parents()}
-    found: set[psutil.Process] = set()
-    for process in psutil.process_iter():
-        try:
-            if process in kin or process.status() == psutil.STATUS_ZOMBIE:
-                continue
-            environment = process.environ()
-            if all(environment.get(name) == text for name, text in marker.items()):
-                found |= {process, *process.children(recursive=True)}
-        except psutil.Error:
-            continue
-    return {process for process in found - kin if process.is_running()}
+def _marked(wanted: set[bytes]) -> list[tree.Seen]:
+    """Return the living processes that carry the marks, and their descendants."""
+    kin = _kin()
+    found: dict[int, tree.Seen] = {}
+    for pid in _everybody() - kin:
+        seen = tree.look(pid) if wanted <= _environment(pid) else None
+        if seen is not None and seen.alive:
+            found |= {one.pid: one for one in (seen, *tree.below(pid))}
+    return [seen for pid, seen in found.items() if pid not in kin and seen.alive]
+
+
+def _everybody() -> set[int]:
+    try:
+        return {int(name) for name in os.listdir("/proc") if name.isdecimal()}
+    except OSError:
+        return set()
+
+
+def _kin() -> set[int]:
+    """Return this process and all above it."""
+    kin, above = {os.getpid()}, os.getppid()
+    while above > 0 and above not in kin:
+        kin.add(above)
+        seen = tree.look(above)
+        above = seen.parent if seen is not None else 0
+    return kin
+
+
+def _environment(pid: int) -> set[bytes]:
+    """Return the variables that a process was started with; none if they cannot be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
+            return set(file.readall().split(b"\0"))
+    except OSError:
+        return set()
+
+
+def _lives(seen: tree.Seen) -> bool:
+    now = tree.look(seen.pid)
+    return now is not None and now.alive and now.started == seen.started

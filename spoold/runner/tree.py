@@ -152,7 +152,7 @@ def children(pid: int) -> list[Seen]:
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
                 found += [seen for seen in map(look, map(int, file.read().split())) if seen is not None]
-    except OSError:
+    except (OSError, ValueError):
         pass  # It ended during the look; the next look finds its children under its reaper.
     return found
 
@@ -171,7 +171,7 @@ def only(watched: int | None, pids: Iterable[int]) -> bool:
         return False
     try:
         return sorted(map(int, os.pread(watched, 4096, 0).split())) == sorted(pids)
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 

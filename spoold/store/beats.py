@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spoold.protocol import codec, layout
 from spoold.protocol.names import BeatName, parse_beat
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from spoold.protocol.heartbeat import Heartbeat
 
 READ_TRIES = 3
+_OF_MACHINE = {"load", "mem_available_mb", "disk_free_mb"}
 # Reads the bytes of a beat of this name. Errors: none.
 Load = Callable[[bytes, BeatName], "Heartbeat"]
 
@@ -34,7 +35,7 @@ def publish(store: Store, beat: Heartbeat, before: Sequence[BeatName]) -> BeatNa
     """
     name = BeatName(beat.node, beat.beat)
     try:
-        store.publish(_path(name), codec.dump(beat), durable=False)
+        store.publish(_path(name), codec.dump(_said(beat)), durable=False)
     except OSError as error:
         if classify(error) is not Meaning.FULL:
             raise
@@ -77,6 +78,11 @@ def list_beats(fs: FileSystem) -> dict[str, BeatName]:
         if parsed is not None and (parsed.node not in beats or _newer(parsed, beats[parsed.node])):
             beats[parsed.node] = parsed
     return beats
+
+
+def _said(beat: Heartbeat) -> dict[str, Any]:
+    """A beat as it is written. An unknown figure of the machine is left out: older readers know no null there."""
+    return beat.model_dump(mode="json", exclude=_OF_MACHINE - beat.model_fields_set)
 
 
 def _newer(one: BeatName, other: BeatName) -> bool:

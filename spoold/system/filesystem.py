@@ -51,6 +51,8 @@ def check_regular(path: str, mode: int) -> None:
         raise NotRegularError(path, "a directory" if S_ISDIR(mode) else "a FIFO or device")
 
 
+# Negative counts, written without a sign, begin here.
+_UNKNOWN = 1 << 63
 _NO_COMPONENT = frozenset(("", ".", ".."))
 
 
@@ -89,14 +91,33 @@ class Stat:
 class Usage:
     """Room on the file system that holds the root: bytes in all, bytes and inodes free to an ordinary user.
 
-    `free_inodes` is None if the file system does not count them (btrfs, many SMB servers). `read_only`: nothing
-    can be written through this mount.
+    `total_bytes` is 0 if the size is unknown; `free_bytes` then says nothing. `free_inodes` is None if the file
+    system does not count them (btrfs, CephFS, many SMB servers). `read_only`: nothing can be written through this
+    mount.
     """
 
     total_bytes: int
     free_bytes: int
     free_inodes: int | None
     read_only: bool = False
+
+
+def usage_of(
+    blocks: int, free_blocks: int, block_bytes: int, inodes: int, free_inodes: int, *, read_only: bool = False
+) -> Usage:
+    """The room that these figures of statvfs(3) tell of; free: to an ordinary user.
+
+    A count above its total, or outside 0 to 2^63, stands for "unknown": CephFS answers -1 free inodes, others 2^64-1,
+    or nothing but zeros.
+    """
+    sized = 0 < blocks < _UNKNOWN and 0 <= free_blocks <= blocks and block_bytes > 0
+    counted = 0 < inodes < _UNKNOWN and 0 <= free_inodes <= inodes
+    return Usage(
+        total_bytes=blocks * block_bytes if sized else 0,
+        free_bytes=free_blocks * block_bytes if sized else 0,
+        free_inodes=free_inodes if counted else None,
+        read_only=read_only,
+    )
 
 
 class FileSystem(Protocol):

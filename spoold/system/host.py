@@ -26,6 +26,9 @@ _INITIAL_PID_NAMESPACE = "4026531836"
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _TICKS = os.sysconf("SC_CLK_TCK")
 
+# An id of the kernel or of systemd has fewer characters.
+_LINE_MAX = 256
+
 # State letters of a process that has ended: a zombie, waiting for its parent, and one just ending.
 _ENDED = "ZX"
 
@@ -54,7 +57,7 @@ class ProcessIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """A machine's resources: CPUs (a quota may be a fraction), memory in MiB, GPUs."""
+    """A machine's resources: CPUs (a quota may be a fraction), memory in MiB (0: unknown), GPUs."""
 
     cpus: float
     mem_mb: int
@@ -63,11 +66,16 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How busy a machine is: the one-minute load average, available memory and free disk in MiB."""
+    """How busy a machine is: the one-minute load average, available memory and free disk in MiB. None: unknown."""
 
-    load1: float
-    mem_available_mb: int
-    disk_free_mb: int
+    load1: float | None
+    mem_available_mb: int | None
+    disk_free_mb: int | None
+
+    def known(self) -> dict[str, float]:
+        """The figures as fields of a heartbeat, without the unknown ones."""
+        figures = {"load": self.load1, "mem_available_mb": self.mem_available_mb, "disk_free_mb": self.disk_free_mb}
+        return {name: figure for name, figure in figures.items() if figure is not None}
 
 
 class Host(Protocol):
@@ -192,7 +200,7 @@ class SystemHost:
         return alive(process)
 
     def capacity(self) -> Capacity:
-        return Capacity(probe.cpus(), probe.memory_mb(), probe.gpus())
+        return Capacity(probe.cpus(), probe.memory_mb() or 0, probe.gpus())
 
     def load(self, path: str) -> Load:
         return Load(probe.load1(), probe.memory_available_mb(), probe.disk_free_mb(path))
@@ -267,7 +275,8 @@ def _state_and_start(pid: int) -> tuple[str, int] | None:
         with open(f"/proc/{pid}/stat", "rb") as file:
             # The name before them is in parentheses, and may itself contain spaces and parentheses.
             fields = file.read().rpartition(b")")[2].split()
-        return fields[0].decode("ascii"), int(fields[19])
+        state, started = fields[0].decode("ascii"), int(fields[19])
+        return (state, started) if 0 <= started < 1 << 63 else None
     except (OSError, IndexError, ValueError):
         return None
 
@@ -275,7 +284,7 @@ def _state_and_start(pid: int) -> tuple[str, int] | None:
 def _first_line(path: str) -> str:
     try:
         with open(path, encoding="ascii") as file:
-            return file.readline().strip()
+            return file.readline(_LINE_MAX).strip()
     except (OSError, ValueError):
         return ""
 

@@ -20,7 +20,7 @@ from stat import S_ISDIR, S_ISLNK, S_ISREG
 
 from spoold.system.beneath import LISTED, Beneath, unless_stale
 from spoold.system.denials import Denials
-from spoold.system.filesystem import Kind, NotRegularError, Stat, Usage, check_regular
+from spoold.system.filesystem import Kind, NotRegularError, Stat, Usage, check_regular, usage_of
 from spoold.system.ground import Ground
 from spoold.system.renaming import rename_known, rename_plainly
 from spoold.system.sharing import Sharing, is_shut
@@ -227,10 +227,12 @@ class PosixFileSystem:
 
     def usage(self) -> Usage:
         figures = os.statvfs(self.root)
-        return Usage(
-            total_bytes=figures.f_blocks * figures.f_frsize,
-            free_bytes=figures.f_bavail * figures.f_frsize,
-            free_inodes=figures.f_favail if figures.f_files else None,
+        return usage_of(
+            figures.f_blocks,
+            figures.f_bavail,
+            figures.f_frsize or figures.f_bsize,
+            figures.f_files,
+            figures.f_favail,
             read_only=bool(figures.f_flag & os.ST_RDONLY),
         )
 

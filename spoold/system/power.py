@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from spoold.system.probe import known
+
 WHAT = "sleep:idle:handle-lid-switch"
 _END_S = 2.0
 
@@ -30,10 +32,8 @@ def battery() -> Battery | None:
     """The battery of this machine; None if it has no readable one."""
     import psutil
 
-    try:
-        found = psutil.sensors_battery()
-    except (OSError, ValueError, AttributeError):  # a driver in mid-change; a system for which psutil has no reader
-        return None
+    # A driver in mid-change writes anything, and not each system has a reader in psutil.
+    found = known(psutil.sensors_battery)
     return None if found is None else Battery(found.power_plugged, found.percent)
 
 

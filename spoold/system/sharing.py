@@ -163,9 +163,9 @@ def _shares(directory: str, group: int) -> bool:
 def umask() -> int | None:
     """The umask, from /proc: asking with umask(2) would change it for a moment, for every thread. None: unknown."""
     try:
-        with open("/proc/self/status", encoding="utf-8") as lines:
+        with open("/proc/self/status", encoding="utf-8", errors="replace") as lines:
             return next((int(line.split()[1], 8) for line in lines if line.startswith("Umask:")), None)
-    except OSError:
+    except (OSError, ValueError, IndexError):
         return None
 
 

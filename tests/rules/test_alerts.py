@@ -48,7 +48,7 @@ def rise(board: Board, now: float, *found: Reading, **how: Any) -> list[str]:
     ]
 
 
-def worker(node: str, available: int, offered: int = 1000) -> Heartbeat:
+def worker(node: str, available: int | None, offered: int = 1000) -> Heartbeat:
     can = Capabilities(mem_mb=offered)
     return Heartbeat(node=node, beat=1, capabilities=can, mem_available_mb=available)
 
@@ -205,6 +205,7 @@ def test_memory_is_of_each_worker_alone() -> None:
         "c": worker("c", 900),
         "d": None,
         "e": Heartbeat(node="e", beat=1),
+        "unknown": worker("unknown", None),
         "f": worker("f", 0, offered=0),
         "g": worker("g", 64_000),
     }
@@ -335,6 +336,15 @@ def test_the_share_is_told_of_at_both_its_limits_and_does_not_tremble() -> None:
     most = Space(100 * GIB, 3 * GIB, None, limits)
     assert [told.text for told in readings(Figures(NONE, space=most), by(disk=True))] == [
         "the share is full: 97 % of it is in use; no drop is admitted and no task starts until some is free"
+    ] * 2
+
+
+def test_a_share_without_inodes_is_told_by_its_inodes() -> None:
+    """N23: "out of inodes: 8 % of it is in use"."""
+    limits = DiskSettings(warn=0.8, stop=0.95, enough_free_mb=5120)
+    none = Space(100 * GIB, 92 * GIB, 3, limits)
+    assert [told.text for told in readings(Figures(NONE, space=none), by(disk=True))] == [
+        "the share is out of inodes: 3 inodes left; no drop is admitted and no task starts until some is free"
     ] * 2
 
 

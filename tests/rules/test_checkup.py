@@ -40,6 +40,7 @@ def test_a_healthy_machine_is_called_so() -> None:
         ("marker", {"present": False}, "note", (), "no spool yet"),
         ("space", {"free_mb": 3}, "warning", (), "only 3 MiB"),
         ("space", {"free_mb": 900, "total_mb": 100_000}, "warning", (), "is full by the defaults of [disk]; with"),
+        ("space", {"free_mb": None, "total_mb": 0}, "note", (), "does not say its size"),
         ("space", {"free_inodes": 3}, "warning", (), "only 3 more files"),
         ("access", {"denied": ["ready", "claimed"]}, "bad", ("rename", "lock"), "cannot write to ready, claimed"),
         ("access", {"owner": 65534}, "note", (), "belong to user 65534, not to 7"),

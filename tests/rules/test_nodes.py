@@ -29,6 +29,11 @@ def test_a_worker_is_shown_as_it_says_with_what_it_holds() -> None:
     assert (node.tasks[0]["type"], node.tasks[1]) == ("review", {"id": "new", "attempt": 1})
 
 
+def test_memory_that_is_unknown_is_none_of_none() -> None:
+    node = node_of(heartbeat(capabilities={"cpus": 2, "mem_mb": 100}), [])
+    assert (node.mem_mb, node.mem_available_mb) == (0, 0)
+
+
 def test_a_worker_that_holds_nothing_is_idle_whatever_its_last_beat_said() -> None:
     assert node_of(heartbeat(), []).state == "idle"
     assert node_of(heartbeat(status="draining"), [CLAIM]).state == "draining"

@@ -157,10 +157,12 @@ def test_the_real_host_has_something_to_work_with(tmp_path: Path) -> None:
     assert 0 < capacity.cpus <= (os.cpu_count() or 1)
     assert capacity.mem_mb > 0
     load = real.load(str(tmp_path))
+    assert load.load1 is not None
     assert load.load1 >= 0
+    assert load.mem_available_mb is not None
     assert 0 < load.mem_available_mb <= capacity.mem_mb
-    assert load.disk_free_mb > 0
-    assert real.load(str(tmp_path / "missing")).disk_free_mb == 0
+    assert load.disk_free_mb
+    assert real.load(str(tmp_path / "missing")).disk_free_mb is None
 
 
 class TestProbe:
@@ -197,7 +199,7 @@ class TestProbe:
         cgroup("memory.max", "max\n")
         cgroup("memory.current", f"{100 << 20}\n")
         assert probe.memory_mb() == everything
-        assert probe.memory_available_mb() > 200
+        assert (probe.memory_available_mb() or 0) > 200
 
     @pytest.mark.parametrize(
         ("script", "expected"),

@@ -1,5 +1,6 @@
 """What keeps a worker with free slots from taking more, and when it leaves for want of work."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -45,6 +46,18 @@ def test_a_machine_short_of_memory_takes_nothing() -> None:
     machine.load = replace(machine.load, mem_available_mb=1024)
     made.settle()
     assert made.state("t") == "claimed"
+
+
+def test_an_unknown_figure_stops_nothing_and_is_left_out_of_the_beat() -> None:
+    """N6: no load, no free memory and no free disk can be read."""
+    made = cluster(max_load=0.5, min_free_mb="1G")
+    made.nodes["w1"].host.machine.load = Load(None, None, None)
+    made.settle()
+    assert made.state("t") == "claimed"
+    made.advance(20)
+    (said,) = (json.loads(data) for path, data in made.fs.files("heartbeats").items() if "/w1" in path)
+    assert said["beat"] > 0
+    assert not {"load", "disk_free_mb", "mem_available_mb"} & said.keys()
 
 
 def test_a_share_without_inodes_takes_nothing_however_much_space_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

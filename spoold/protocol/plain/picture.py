@@ -101,7 +101,7 @@ HEARTBEAT: Shape = {
         )
     ),
     "load": _figure,
-    "mem_available_mb": _amount,
+    "mem_available_mb": maybe(_amount),
     "disk_free_mb": whole(0, _ROOM_MAX_MB),
     "interval_s": _figure,
     "notes": _texts,

@@ -14,7 +14,7 @@ from spoold.protocol.amount import amount, figure, length
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.rules.alerts.reading import Reading, above, reached
 from spoold.rules.alerts.recent import Failures
-from spoold.rules.share.disk import Limits, Room, room, share_used
+from spoold.rules.share.disk import Limits, Room, room, share_used, shortage
 
 # The free room counts as so much of itself when an alert is to fall.
 ROOM_TREMBLES = 0.95
@@ -99,7 +99,7 @@ def _memory(workers: Mapping[str, Heartbeat | None], by: AlertSettings) -> Itera
     for node, beat in workers.items():
         if beat is None:
             yield Reading("memory", node, None)
-        elif beat.capabilities is not None and beat.capabilities.mem_mb:
+        elif beat.capabilities is not None and beat.capabilities.mem_mb and beat.mem_available_mb is not None:
             used = max(0.0, 1 - beat.mem_available_mb / beat.capabilities.mem_mb)
             left = f"{figure(beat.mem_available_mb)} of {figure(beat.capabilities.mem_mb)} MiB are available"
             text = f"{_percent(used)} of the memory of {node} is in use: {left}"
@@ -176,7 +176,8 @@ def _disk(space: Space) -> Iterator[Reading]:
     now = room(space.total, space.free, space.inodes, limits)
     inodes = None if space.inodes is None else int(space.inodes * ROOM_TREMBLES)
     low = room(space.total, int(space.free * ROOM_TREMBLES), inodes, limits)
-    text, rest = f"{now.value}: {_percent(used)} of it is in use", "no drop is admitted and no task starts"
+    text = shortage(space.total, space.free, space.inodes, limits)
+    rest = "no drop is admitted and no task starts"
     for name, threshold, out, near in (
         ("disk", limits.warn, now is not Room.ENOUGH, low is not Room.ENOUGH),
         ("disk_full", limits.stop, now.full, low.full),

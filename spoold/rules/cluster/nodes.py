@@ -31,8 +31,9 @@ def node_of(beat: Heartbeat, claims: Iterable[TaskName], *, dead: bool = False) 
         slots=beat.slots,
         running=len(tasks),
         cpus=can.cpus if can else 0,
-        mem_mb=can.mem_mb if can else 0,
-        mem_available_mb=beat.mem_available_mb,
+        # Older readers need both numbers: 0 of 0 MiB stands for unknown.
+        mem_mb=can.mem_mb if can and beat.mem_available_mb is not None else 0,
+        mem_available_mb=beat.mem_available_mb or 0,
         load=beat.load,
         labels=can.labels if can else (),
         types=(can.types or can.handlers) if can else (),

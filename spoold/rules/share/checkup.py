@@ -4,7 +4,7 @@ Law: a missing figure proves nothing and is no finding, unless its probe ended i
 never uses (replace a file, rely on a lock in `rename`, create exclusively) yield at most a note. The figures:
 
     marker      present, spool_id, claim
-    space       free_mb, free_inodes (null: not counted)
+    space       free_mb (null: unknown), free_inodes (null: not counted)
     access      denied: directories of the tree that cannot be written; uid, owner; file_mode, dir_mode, umask
     names       lost: names that came back changed or not at all; case_sensitive, unicode
     rename      over, into, directory, over_directory, noreplace: "done" or an errno's name
@@ -49,8 +49,11 @@ def _marker(figures: Figures) -> list[Remark]:
 
 def _space(figures: Figures) -> list[Remark]:
     found = []
-    total, free = figures.get("total_mb", 0) << 20, figures["free_mb"] << 20
-    if (now := room(total, free, None, Basics())).full:
+    unknown = figures["free_mb"] is None
+    total, free = figures.get("total_mb", 0) << 20, (figures["free_mb"] or 0) << 20
+    if unknown:
+        found.append(note("space", "this file system does not say its size, so nothing is said when it gets full"))
+    elif (now := room(total, free, None, Basics())).full:
         problem = f"{now.value} by the defaults of [disk]; with them no drop is admitted and no task starts"
         found.append(warning("space", problem, now.mend))
     elif figures["free_mb"] < FULL_MB:

@@ -3,8 +3,8 @@ still commit.
 
 Room is space, and inodes if the file system counts them: each new file needs one, whatever space is left.
 
-Law: enough_free_mb is enough whatever the fraction, and inodes that are not counted are no shortage. A full share
-stops admissions and starts, and nothing that runs.
+Law: enough_free_mb is enough whatever the fraction. Unknown is no shortage: neither a size of 0 bytes nor inodes that
+are not counted. A full share stops admissions and starts, and nothing that runs.
 """
 
 from __future__ import annotations
@@ -87,6 +87,14 @@ def room(total_bytes: int, free_bytes: int, free_inodes: int | None, settings: L
     if used >= settings.warn:
         return Room.LITTLE
     return Room.FEW_FILES if inodes < FEW_INODES else Room.ENOUGH
+
+
+def shortage(total_bytes: int, free_bytes: int, free_inodes: int | None, settings: Limits) -> str:
+    """The verdict with the figure behind it, for people."""
+    verdict = room(total_bytes, free_bytes, free_inodes, settings)
+    if verdict in _OF_INODES:
+        return f"{verdict.value}: {amount(free_inodes or 0, 'inode')} left"
+    return f"{verdict.value}: {100 * share_used(total_bytes, free_bytes):.0f} % of it is in use"
 
 
 def warnings(total_bytes: int, free_bytes: int, free_inodes: int | None, settings: Limits) -> list[str]:

@@ -47,13 +47,7 @@ def running_tasks(attempts: Collection[Attempt], runner: RunnerPort, scratch: Sc
 
 def measured(attempts: Collection[Attempt], runner: RunnerPort, scratch: Scratch, host: Host) -> dict[str, Any]:
     """Return the fields of a beat that are measured anew each time: running tasks, and the state of the machine."""
-    load = host.load("/")
-    return {
-        "running": running_tasks(attempts, runner, scratch),
-        "load": load.load1,
-        "mem_available_mb": load.mem_available_mb,
-        "disk_free_mb": load.disk_free_mb,
-    }
+    return {"running": running_tasks(attempts, runner, scratch), **host.load("/").known()}
 
 
 def progress_of(scratch: Scratch, key: str) -> Any:

@@ -1,7 +1,7 @@
 """Does this worker want more work just now? Not while the share is full, or the machine has enough to do.
 
 Law: it only stops new claims and leaves running tasks alone. Where nothing is offered, nothing is asked and no reason
-is kept.
+is kept. An unknown figure is no reason.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ class Pressure:
         if self._config.max_load is None and not self._config.min_free_mb:
             return None
         load = self._host.load("/")
-        if self._config.max_load is not None and load.load1 / self._cpus > self._config.max_load:
-            return f"the load of {load.load1:.1f} on {self._cpus:g} cpus is above max_load: nothing new is started"
-        if load.mem_available_mb < self._config.min_free_mb:
-            return f"only {load.mem_available_mb} MiB are available, less than min_free_mb: nothing new is started"
+        busy, free_mb, most = load.load1, load.mem_available_mb, self._config.max_load
+        if most is not None and busy is not None and busy / self._cpus > most:
+            return f"the load of {busy:.1f} on {self._cpus:g} cpus is above max_load: nothing new is started"
+        if free_mb is not None and free_mb < self._config.min_free_mb:
+            return f"only {free_mb} MiB are available, less than min_free_mb: nothing new is started"
         return None
