@@ -89,7 +89,9 @@ class MasterActor:
 
     @property
     def trouble(self) -> str | None:
-        return None  # an error of the share fails the whole step
+        """A share that is full; any other error of the share fails the whole step."""
+        desk = self._master.desk if self._master is not None else None
+        return desk.health.shortage if desk is not None else None
 
     def describe(self) -> str:
         if self._master is None:

@@ -1,6 +1,7 @@
 """Step, wait, step: drives one actor, a master or a worker, on its own thread.
 
-Law: an error of the environment is logged once, and the step is tried again after PATIENCE_S. An actor that was
+Law: an error of the environment is logged once, and the step is tried again after PATIENCE_S. So is each trouble of a
+part of a step that goes on without it. What is said to be over is what was said to be in trouble. An actor that was
 declared dead begins again under a new name. Any other error ends the process, so that the service manager can start a
 new one.
 
@@ -18,8 +19,10 @@ from typing import Protocol
 
 from spoold.daemon.nap import Nap
 from spoold.daemon.pulse import Pulse
+from spoold.protocol.amount import length, some
 from spoold.protocol.errors import ShutOut, Unavailable
 from spoold.protocol.settings import PollSettings
+from spoold.system.errnos import is_lost
 
 log = logging.getLogger("spoold")
 
@@ -75,7 +78,7 @@ class Actor(Protocol):
 
     @property
     def trouble(self) -> str | None:
-        """An error that the share answers repeatedly; None for none."""
+        """What cannot be done though the steps go through, such as on a full share; None for none."""
         ...
 
     def describe(self) -> str:
@@ -99,6 +102,10 @@ class Loop:
     _leaving: threading.Event = field(default_factory=threading.Event)
     _hurry: bool = False
     _active_at: float = 0.0
+    _troubles: list[str] = field(default_factory=list)  # since the last step that went through, each once
+    _failing_at: float = 0.0
+    _remark: str | None = None
+    _lost_at: float | None = None
 
     def leave(self, *, hurry: bool = False) -> None:
         """Ask the actor to finish its tasks, or to hand them back at once; from any thread."""
@@ -112,6 +119,12 @@ class Loop:
         self.nap.hear(number)
         if self.actor is not None:
             self.actor.wake()
+
+    @property
+    def lost_s(self) -> float | None:
+        """For how long (s) each step was ended by an error after which a share does not come back; None for none."""
+        at = self._lost_at
+        return None if at is None else time.monotonic() - at
 
     @property
     def resting(self) -> bool:
@@ -152,18 +165,45 @@ class Loop:
             return self._be_patient(error)
         if beat.done:
             return True  # it may be done without a request to leave
-        if self.trouble is not None and not self.actor.resting:
-            log.info("this is over: %s", self.trouble)
-            self.trouble = None
+        self._go_on(self.actor)
         self.actor.wait(self._pause_s(beat))
         return False
 
+    def _go_on(self, actor: Actor) -> None:
+        """A step has gone through: log what is over, and a part of it that is in trouble, once."""
+        self.pulse.rest()
+        if actor.resting:
+            return  # it has looked at nothing
+        self.pulse.went()
+        self._lost_at = None
+        if self._troubles:
+            log.info(
+                "this is over, after %s: %s", length(time.monotonic() - self._failing_at), some(self._troubles, 3)
+            )
+            self._troubles.clear()
+        self.trouble, remark = None, actor.trouble
+        if self._remark is not None and remark != self._remark:
+            log.info("this is over: %s", self._remark)
+        if remark is not None and remark != self._remark:
+            log.warning("%s", remark)
+        self._remark = remark
+
     def _be_patient(self, error: Exception) -> bool:
         """Log an error of the environment once, then wait. True: asked to leave, and no task would be lost."""
-        trouble = _essence(error)
-        if trouble != self.trouble:
-            log.warning("nothing can be done until this is over: %s", error)
-        self.trouble = trouble
+        self.pulse.rest()
+        cause = error if isinstance(error, OSError) else error.__cause__
+        by_share = cause is not None and cause is self.pulse.error
+        self.pulse.failed(by_share=by_share)
+        if not (by_share and isinstance(cause, OSError) and is_lost(cause)):
+            self._lost_at = None
+        elif self._lost_at is None:
+            self._lost_at = time.monotonic()
+        self.trouble = _essence(error)
+        if self.trouble not in self._troubles:
+            if not self._troubles:
+                self._failing_at = time.monotonic()
+            self._troubles.append(self.trouble)
+            log.warning("this step cannot be finished, and is tried again: %s", error)
         if self._leaving.is_set() and (self.actor is None or self.actor.idle):
             return True
         if self._leaving.wait(PATIENCE_S):

@@ -4,7 +4,9 @@ The main thread handles signals, pings the watchdog while the loop makes progres
 hangs inside the share is the server's fault, and a restart would not help.
 
 Law: the watchdog ends only a loop that makes no progress and has, by its pulse, no call to the share under way. While
-such a call hangs, the watchdog is pinged, and the status names the call.
+such a call hangs, the watchdog is pinged, and the status names the call. A share that has answered for LOST_S that it
+is lost for good ends the process, also while it leaves: the service manager starts a new one, which may find a new
+mount.
 
 Touches: processes, threads, the clock.
 """
@@ -43,6 +45,8 @@ NAP_LOOK_S = 0.1
 # No step takes SILENT_S unless the share is silent; the status says so after STUCK_S.
 SILENT_S, STUCK_S = 5.0, 30.0
 HANG_S = 60.0
+# A mount that comes back within a minute ends no node. A step is tried again once in a second.
+LOST_S = 59.0
 WORKERS_IDLE = 0.7
 EXIT_OURS = 70
 EXIT_UNAVAILABLE = 69
@@ -57,7 +61,7 @@ def master_main(root: str, name: str | None = None, *, until_eof: bool = False) 
     pulse = Pulse()
     settings = open_spool(root, node_id(name, "m"), pulse).settings
     loop = Loop(lambda: MasterActor(root, name, pulse), settings.poll, pulse, lambda: False, Nap(SystemClock()))
-    return _run(loop, Freezing(lambda: None, 0.0), leave_within_s=10.0, until_eof=until_eof)
+    return _run(loop, Freezing(lambda: None, 0.0, pulse), leave_within_s=10.0, until_eof=until_eof)
 
 
 def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> int:
@@ -72,12 +76,13 @@ def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> 
     become_subreaper()
     # A new task waits for the leader's look and then for a worker's; a worker's look costs the server half as much.
     poll = settings.poll.model_copy(update={"idle_s": WORKERS_IDLE * settings.poll.idle_s})
-    loop = Loop(lambda: WorkerActor(root, config, pulse), poll, pulse, lambda: False, Nap(SystemClock()))
+    outlived: list[str] = []
+    loop = Loop(lambda: WorkerActor(root, config, pulse, outlived), poll, pulse, lambda: False, Nap(SystemClock()))
 
     def runner() -> Runner | None:
         return loop.actor.runner if isinstance(loop.actor, WorkerActor) else None
 
-    freezing = Freezing(runner, settings.heartbeat.lease_s)
+    freezing = Freezing(runner, settings.heartbeat.lease_s, pulse)
     leave_within_s = config.drain_grace_s + config.kill_grace_s + 10.0
     return _run(loop, freezing, leave_within_s=leave_within_s, until_eof=until_eof)
 
@@ -102,17 +107,25 @@ def _run(loop: Loop, freezing: Freezing, *, leave_within_s: float, until_eof: bo
     heard, rested = 0, False
     look_s = min(LOOK_S, notifier.watchdog_interval_s() or LOOK_S)
     while thread.is_alive():
-        signals.wait(NAP_LOOK_S if loop.nap.due and not rested else min(look_s, freezing.due_s))
+        loop.pulse.tick(signals.wait, _pause_s(loop, min(look_s, freezing.due_s), rested=rested))
         while heard < len(signals.naps):
             loop.hear(signals.naps[heard])
             heard += 1
         rested = loop.resting  # read before the status is sent, so that the status surely says so
-        _tell(loop, notifier, freezing.look())
+        _tell(loop, notifier, freezing.look(_trouble(loop)), by_share=freezing.by_share)
         if signals.numbers and leaving_since is None:
             leaving_since = time.monotonic()
             notifier.stopping()
         if signals.numbers:
             loop.leave(hurry=len(signals.numbers) > 1)
+        if (loop.lost_s or 0.0) >= LOST_S:
+            log.error(
+                "the share is lost: %s for %.0f s; this node ends, so that it can be started anew with a new mount"
+                "; its running tasks are killed, and run again",
+                loop.trouble,
+                loop.lost_s,
+            )
+            os._exit(EXIT_UNAVAILABLE)
         if leaving_since is not None and (
             len(signals.numbers) > 2 or time.monotonic() - leaving_since > leave_within_s
         ):
@@ -127,6 +140,14 @@ def _run(loop: Loop, freezing: Freezing, *, leave_within_s: float, until_eof: bo
         log.critical("this is a bug in spoold; please report it", exc_info=loop.error)
         return EXIT_OURS
     return 0
+
+
+def _pause_s(loop: Loop, longest_s: float, *, rested: bool) -> float:
+    """Return for how long (s) the main thread may wait before it looks again."""
+    if loop.nap.due and not rested:
+        return NAP_LOOK_S
+    lost_s = loop.lost_s
+    return longest_s if lost_s is None else max(0.0, min(longest_s, LOST_S - lost_s))
 
 
 def _trouble(loop: Loop) -> str | None:
@@ -144,10 +165,10 @@ def _unfinished(loop: Loop) -> str:
     return trouble or "the tasks here have not ended yet"
 
 
-def _tell(loop: Loop, notifier: Notifier, frozen: str) -> None:
+def _tell(loop: Loop, notifier: Notifier, frozen: str, *, by_share: bool = True) -> None:
     """Set the status, and ping the watchdog while the loop makes progress or hangs where a restart would not help.
 
-    frozen: the status text on frozen tasks, '' for none.
+    frozen: the status text on frozen tasks, '' for none; by_share: whether they wait for the share.
     """
     inside, age_s, trouble = loop.pulse.inside, loop.pulse.age_s, _trouble(loop)
     actor: Actor | None = loop.actor
@@ -156,7 +177,7 @@ def _tell(loop: Loop, notifier: Notifier, frozen: str) -> None:
     elif trouble is not None:
         notifier.status(f"trouble: {frozen and f'{frozen}; '}{trouble}")
     elif frozen:
-        notifier.status(f"waiting for the share: {frozen}")
+        notifier.status(f"waiting for the share: {frozen}" if by_share else f"waiting: {frozen}")
     elif actor is not None:
         notifier.status(actor.describe())
     if inside is not None or age_s < HANG_S:

@@ -1,27 +1,47 @@
-"""Whether the loop makes progress or is stuck inside the share; for the thread that never touches the share.
+"""Whether the loop makes progress or is stuck inside the share, and where its time goes; for the thread that never
+touches the share.
 
-Law: there is no lock, so that the main thread never waits for a thread that hangs: each thread writes at its own key,
-and the main thread only reads.
+Law: the main thread only reads, and takes no lock, so that it never waits for a thread that hangs. What is blamed on
+the share was measured in its calls.
 
 Touches: threads, the clock.
 """
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from threading import get_ident
 from typing import Any, cast
 
+from spoold.rules.share.blame import Spent
 from spoold.system.filesystem import FileSystem
+
+# A thread that wakes later than it asked for by less than this (s) was not kept from running.
+LATE_S = 0.5
+_KEPT = 50
+_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_PACKAGE = "spoold."
+# What only drives the work, and names no part of it.
+_DRIVERS = ("spoold.daemon.", "spoold.master.master", "spoold.worker.worker")
 
 
 class Pulse:
-    """Written by the loop's thread and those that it waits for, each at its own key; read by the main thread."""
+    """Written by the loop's thread and those that it waits for; read by the main thread."""
 
     def __init__(self) -> None:
         self.at = time.monotonic()
         self.calls: dict[int, tuple[str, object]] = {}
+        self.error: OSError | None = None  # the last one of the share
+        self._thread = 0
+        self._lock = threading.Lock()  # between the threads that call, and never held during a call
+        self._calls, self._steps = _Spans(), _Spans()  # while a call of any thread is under way; while a step is
+        self._stopped_s = 0.0
+        self._ticked: tuple[float, float] | None = None  # when the last tick ended, and the time used until then
+        self._failed: dict[bool, float] = {False: 0.0, True: 0.0}  # by whether the share did it
+        self._failing: tuple[bool, float] | None = None
 
     @property
     def inside(self) -> str | None:
@@ -30,12 +50,121 @@ class Pulse:
 
     def beat(self) -> None:
         """Record that the loop begins a round."""
+        self._thread = threading.get_ident()
         self.at = time.monotonic()
+        self._steps.begin(self.at)
+
+    def rest(self) -> None:
+        """Record that the loop has ended its step, and only waits."""
+        self._steps.end(time.monotonic())
+
+    def failed(self, *, by_share: bool) -> None:
+        """Record that a step was ended by an error of the share, or of this machine."""
+        if self._failing is None or self._failing[0] != by_share:
+            self.went()
+            self._failing = by_share, time.monotonic()
+
+    def went(self) -> None:
+        """Record that a step was not ended by an error."""
+        if self._failing is not None:
+            (by_share, since), self._failing = self._failing, None
+            self._failed[by_share] += time.monotonic() - since
+
+    def tick(self, wait: Callable[[float], None], timeout_s: float) -> None:
+        """Wait in the thread that keeps time. If it wakes too late, and this process has not used that time, it was
+        stopped or starved."""
+        began, used = self._ticked or (time.monotonic(), time.process_time())
+        wait(timeout_s)
+        now, used_now = self._ticked = time.monotonic(), time.process_time()
+        stopped_s = now - began - timeout_s - (used_now - used)
+        if stopped_s >= LATE_S:
+            self._stopped_s += stopped_s
+            for spans in (self._calls, self._steps):
+                spans.take_out(now - stopped_s, now)
 
     @property
     def age_s(self) -> float:
         """Seconds since the loop began its last round."""
         return time.monotonic() - self.at
+
+    def spent(self) -> Spent:
+        """Where the time went, since the boot or the start."""
+        now = time.monotonic()
+        failing = self._failing
+        failed = dict(self._failed)
+        if failing is not None:
+            failed[failing[0]] += now - failing[1]
+        return Spent(
+            awake_s=now,
+            asleep_s=time.clock_gettime(_BOOTTIME) - now,
+            stopped_s=self._stopped_s,
+            stepping_s=self._steps.sum(now),
+            waited_s=self._calls.sum(now),
+            refused_s=failed[True],
+            hindered_s=failed[False],
+        )
+
+    @property
+    def part(self) -> str:
+        """The part of the work that the loop is in now, as a module; '' if it waits, or is in a driver alone."""
+        frame = sys._current_frames().get(self._thread) if self._steps.present is not None else None  # noqa: SLF001
+        while frame is not None:
+            module = str(frame.f_globals.get("__name__", ""))
+            if module.startswith(_PACKAGE) and not module.startswith(_DRIVERS):
+                return f"{module.removeprefix(_PACKAGE)}.{frame.f_code.co_name}"
+            frame = frame.f_back
+        return ""
+
+    def enter(self, verb: str, path: object) -> None:
+        """Record that the calling thread begins a call to the share."""
+        with self._lock:
+            if not self.calls:
+                self._calls.begin(time.monotonic())
+            self.calls[threading.get_ident()] = (verb, path)
+
+    def leave(self) -> None:
+        """Record that the call has returned."""
+        with self._lock:
+            del self.calls[threading.get_ident()]
+            if not self.calls:
+                self._calls.end(time.monotonic())
+
+
+class _Spans:
+    """A sum of times (s, monotonic), without those in which the process did not run. One thread begins and ends them,
+    another reads and takes out.
+    """
+
+    def __init__(self) -> None:
+        self.present: float | None = None
+        self._ended_s = self._out_s = 0.0
+        self._long: deque[tuple[float, float]] = deque(
+            maxlen=_KEPT
+        )  # the last that were long enough to be looked for
+
+    def begin(self, now: float) -> None:
+        self.present = now
+
+    def end(self, now: float) -> None:
+        began = self.present
+        if began is None:
+            return
+        if now - began >= LATE_S:
+            self._long.append((began, now))
+        self._ended_s += now - began
+        self.present = None
+
+    def take_out(self, since: float, until: float) -> None:
+        """Leave out this time, in which nothing ran."""
+        present = self.present
+        spans = dict(self._long.copy())
+        if present is not None:
+            spans[present] = until
+        self._out_s += sum(max(0.0, min(until, ended) - max(since, began)) for began, ended in spans.items())
+
+    def sum(self, now: float) -> float:
+        present = self.present
+        return self._ended_s - self._out_s + (0.0 if present is None else now - present)
 
 
 VERBS = tuple(name for name, member in vars(FileSystem).items() if callable(member) and not name.startswith("_"))
@@ -65,15 +194,15 @@ class _Pulsing:
 
 def _noting(verb: str, call: Callable[..., Any], pulse: Pulse) -> Callable[..., Any]:
     def noted(*args: Any, **kwargs: Any) -> Any:
-        thread = get_ident()
-        pulse.calls[thread] = (verb, args[0] if args else "")
+        pulse.enter(verb, args[0] if args else "")
         try:
             return call(*args, **kwargs)
         except OSError as error:
+            pulse.error = error
             if error.filename is None and args:
                 error.filename = args[0]
             raise
         finally:
-            del pulse.calls[thread]
+            pulse.leave()
 
     return noted

@@ -17,7 +17,7 @@ from spoold.daemon.naming import node_id
 from spoold.daemon.pulse import Pulse
 from spoold.protocol import layout
 from spoold.protocol.amount import amount
-from spoold.protocol.errors import BadFile
+from spoold.protocol.errors import BadFile, ShutOut
 from spoold.protocol.heartbeat import Capabilities
 from spoold.rules.scheduling.matching import runs_no_commands
 from spoold.runner import freezer, seeking
@@ -40,7 +40,8 @@ log = logging.getLogger("spoold")
 class WorkerActor:
     """A worker with its runner, scratch and hints."""
 
-    def __init__(self, root: str, config: WorkerConfig, pulse: Pulse) -> None:
+    def __init__(self, root: str, config: WorkerConfig, pulse: Pulse, outlived: list[str]) -> None:
+        """outlived: what this process lost when it was taken for dead, over all its names; it grows."""
         host = SystemHost()
         can, slots = abilities(config, host)
         store = open_spool(root, node_id(config.name), pulse)
@@ -61,9 +62,10 @@ class WorkerActor:
             inhibitor=inhibitor,
             writers=self._writers,
             found=Lookup(config, inherited(config, environ), store.clock, environ),
+            outlived=tuple(outlived),
             loans=LocalLoans(loans := f"{scratch.root}/loans"),
         )
-        self._host = host
+        self._host, self._outlived = host, outlived
         self._config, self._can = config, can
         self._registered = False
         self.hints = Hints(root)
@@ -85,7 +87,11 @@ class WorkerActor:
         if self._leaving:
             self._worker.drain(0.0 if self._hurry else self._config.drain_grace_s)
         self._watch()
-        step = self._worker.step()
+        try:
+            step = self._worker.step()
+        except ShutOut:
+            self._outlived[:] = self._worker.outlived
+            raise
         return StepResult(step.busy, step.next_due, step.done)
 
     def _register(self) -> None:
@@ -153,7 +159,7 @@ class WorkerActor:
     @property
     def trouble(self) -> str | None:
         ended = (attempt for attempt in self._worker.running if attempt.over)
-        return next((note for attempt in ended for note in attempt.notes), None)
+        return next((note for attempt in ended for note in attempt.notes), self._worker.shortage)
 
     def describe(self) -> str:
         worker = self._worker

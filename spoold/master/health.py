@@ -26,12 +26,13 @@ def counts(lane: str | None, by: AlertSettings) -> bool:
 class Health:
     """The health of a spool as one leader sees it. Times are monotonic, in seconds.
 
-    outcomes: of the attempts that ended; closed: whether drops are not admitted, as far as that was asked.
+    outcomes: of the attempts that ended; shortage: why drops are not admitted, None if they are, as far as that was
+    asked.
     """
 
     def __init__(self) -> None:
         self.outcomes = Outcomes()
-        self.closed = False
+        self.shortage: str | None = None
         self._usage: Usage | None = None
         self._asked_at = 0.0
 
@@ -45,8 +46,13 @@ class Health:
         """Return whether there is room for new tasks. Errors: OSError."""
         usage = self.space(store, now)
         found = disk.room(usage.total_bytes, usage.free_bytes, usage.free_inodes, store.basics)
-        self.closed = found.full
+        self.shortage = f"{found.value}: no drop is admitted; {found.mend}" if found.full else None
         return not self.closed
+
+    @property
+    def closed(self) -> bool:
+        """Whether drops are not admitted, as far as that was asked."""
+        return self.shortage is not None
 
     def failed(self, task_key: str, lane: str | None, by: AlertSettings, now: float, *, ran: bool) -> None:
         """Note that the leader failed a task. ran: it was an attempt that ended so, and not a task that waited."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection
+from dataclasses import replace
 from functools import partial
 
 from spoold.master.desk import Desk
@@ -17,7 +18,7 @@ from spoold.master.place import Place
 from spoold.master.rejecting import reject_directory, reject_file, reject_twin, take_away
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import Mover, State
-from spoold.protocol.names import TaskName, is_node, parse_task
+from spoold.protocol.names import TaskName, is_node, key, parse_task
 from spoold.protocol.request import Verb
 from spoold.protocol.result import Code
 from spoold.rules.attempts import retry
@@ -49,7 +50,7 @@ def watch(desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = ()) 
     if returning := desk.watch.returning():
         away_s = desk.watch.absence.away_s
         desk.report.notice(
-            f"the share was silent for {away_s:.0f} s; not back yet: {', '.join(returning)}. Their "
+            f"this leader saw nothing of the share for {away_s:.0f} s; not back yet: {', '.join(returning)}. Their "
             "tasks stay with them for as long again (at most 5 min), because a lost connection is slow to come back"
         )
     dead = sorted({*silent, *said, *gone} - {desk.store.writer})
@@ -169,12 +170,20 @@ def _left_in(desk: Desk, directory: str, error: OSError) -> list[str]:
     return named(each, f"things that are no task in {directory}")
 
 
+def _outlived(desk: Desk, name: TaskName) -> int:
+    """Return how many earlier attempts were lost with a worker whose process beats again. Errors: OSError."""
+    said = {one for beat in beats.read_all(desk.store.fs).values() for one in beat.outlived}
+    return sum(f"{key(name.id)}.{attempt}" in said for attempt in range(1, name.attempt))
+
+
 def _take_back(desk: Desk, place: Place, name: TaskName, worker: str, ran: Ran | None = None) -> None:
     task = desk.task_at(place, name)
     if task is None:
         return
     outcome = worker_died(f"worker {worker} died or was cut off")
-    verdict = retry.decide(name, outcome, retry_policy(task, desk.store.settings))
+    policy = retry_policy(task, desk.store.settings)
+    pardon = retry.pardoned(name, _outlived(desk, name), policy) if name.crashes else 0
+    verdict = retry.decide(replace(name, crashes=name.crashes - pardon), outcome, policy)
     if isinstance(verdict, retry.End):
         assert verdict.error is not None
         desk.fail(place, name, verdict.error, outcome.status, ran)

@@ -66,7 +66,7 @@ class MountFacts(BaseModel):
 
 class Running(BaseModel):
     """One task that a worker runs: since when (RFC 3339), how much memory (MiB), its own report, how long (s) it
-    was frozen while the share was silent, whether it waits for other tasks, with its slot lent, whether it wants back
+    was frozen without a lease, whether it waits for other tasks, with its slot lent, whether it wants back
     what it lent, and whether it says that the limits it uses serve it.
     """
 
@@ -123,8 +123,9 @@ class Heartbeat(BaseModel):
     one-minute average.
 
     avoids: tasks that it leaves to other workers for a while, each with the reason; only the latest of them.
-    clock_ahead_s: how far its machine's clock is ahead of the file server's. settings: the revision that it goes by,
-    '' for spool.toml alone.
+    outlived: attempts (ID.ATTEMPT, the id in lower case) that its process ran when it was taken for dead; only the
+    latest. clock_ahead_s: how far its machine's clock is ahead of the file server's. settings: the revision that it
+    goes by, '' for spool.toml alone.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -153,3 +154,4 @@ class Heartbeat(BaseModel):
     durations: dict[str, Lasted] = {}
     mount: MountFacts | None = None
     settings: str = ""
+    outlived: tuple[str, ...] = ()

@@ -80,7 +80,7 @@ class Lease:
         """Keep a frozen job still, and end it when its time is over; return whether it was looked at."""
         assert run.frozen_at is not None
         if now - run.frozen_at >= run.job["freeze_s"]:
-            run.end("fenced", f"the share was silent for {run.job['freeze_s']:g} s after the lease", now)
+            run.end("fenced", f"the worker's lease was over for {run.job['freeze_s']:g} s", now)
         elif now >= run.next_look:
             if not self._still(run) and now - run.frozen_at >= _FREEZING_S:
                 # We may not stop it, or it forks faster than we do: others may start the task at any moment.

@@ -153,11 +153,15 @@ class Runner:
         frozen, and those that they freeze at the end of the lease. From any thread, while another may hang."""
         return still(list(self._live), over=(self.overdue_s() or -1.0) > 0)
 
+    def thawed(self) -> set[str]:
+        """Return the jobs that were let go on since they last froze. From any thread."""
+        return {slot.jobs[0].key for slot in list(self._live) if slot.jobs and slot.thawed}
+
     def thaw(self, key: str, until_boottime_s: float) -> None:
         """Let a frozen job go on until this CLOCK_BOOTTIME; see RunnerPort."""
         for slot in self._live:
             if slot.frozen_at is not None and slot.jobs[0].key == key:
-                slot.frozen_at = None
+                slot.frozen_at, slot.thawed = None, True
                 slot.wire.send({"do": "thaw", "key": key, "until": until_boottime_s})
                 self._listen(slot)
 

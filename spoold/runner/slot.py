@@ -65,6 +65,7 @@ class Slot:
         self.began_wall = 0.0
         self.rss = 0
         self.frozen_at: float | None = None  # since when (s since 1970) its first job is frozen
+        self.thawed = False  # whether its first job was let go on since it froze
         self.lease_due: float | None = None
         self.flavour: object = None
         self.silent_s, self._looked_at = 0.0, time.monotonic()
@@ -129,7 +130,7 @@ class Slot:
 
     def freeze(self, at: float, signals: str) -> None:
         """Record that its first job is frozen since then (s since 1970). signals: why not by its control group."""
-        self.frozen_at = at
+        self.frozen_at, self.thawed = at, False
         if signals:
             log.debug("%s is frozen by signals: %s", self.jobs[0].key, signals)
 
@@ -143,7 +144,7 @@ class Slot:
 
     def _first_begins(self) -> None:
         self.rss, self.began, self.began_wall, self._relieved = 0, time.monotonic(), time.time(), False
-        self.frozen_at, self.lent = None, False
+        self.frozen_at, self.thawed, self.lent = None, False, False
 
     def extend(self, until: float) -> None:
         """Send the lease, or keep only the latest while the wire is full."""

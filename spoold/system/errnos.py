@@ -119,6 +119,16 @@ _OF_ONE_FILE = frozenset(
 )
 
 
+# A share that answers one of these does not come back by itself: a CephFS client that its server has evicted, a FUSE
+# mount without its process, a device that is gone, a root that the server no longer knows. Only a new mount helps.
+_LOST = frozenset((errno.ESHUTDOWN, errno.ENOTCONN, errno.ENODEV, errno.ESTALE))
+
+
+def is_lost(error: OSError) -> bool:
+    """Whether a share that answers this for long has become unusable for good."""
+    return error.errno in _LOST
+
+
 def concerns_one_file(error: OSError) -> bool:
     """Whether the error is about one file only, so that work on others can go on."""
     return isinstance(error, (NotRegularError, DamagedError)) or error.errno in _OF_ONE_FILE

@@ -52,6 +52,8 @@ from spoold.worker.step import WorkerStep
 
 # After a commit that the share refused, trying again at once would only load it more.
 REFUSED_RETRY_S = 0.5
+# So many attempts of which it was not the fault that they were lost does a process remember.
+OUTLIVED_MOST = 100
 # How often (s) requests are listed, where that costs a round trip: while tasks run, and while none does.
 REQUESTS_S, REQUESTS_IDLE_S = 0.5, 2.0
 
@@ -75,8 +77,10 @@ class Worker:
         writers: Writers | None = None,
         found: Found = EVERYTHING,
         loans: Loans = NO_LOANS,
+        outlived: tuple[str, ...] = (),
     ) -> None:
-        """found: what of its handlers is on this machine (see `worker.readiness.lookup`)."""
+        """found: what of its handlers is on this machine (see `worker.readiness.lookup`). outlived: the attempts that
+        this process lost when it was taken for dead."""
         self.store, self.host, self.runner, self.scratch, self.config = store, host, runner, scratch, config
         self.slots, self._offering, self._presence = slots, Offering(can, found), Presence(store, host, "worker")
         self._journal, self._units, self._lease = (journal := Journal(store)), Units(store), OwnLease(store.clock)
@@ -91,6 +95,7 @@ class Worker:
         self.vacancies, self._losses = Vacancies(runner, slots, self._lending), Losses()
         self._standing, self._requests = Standing(store, host, config, inhibitor), list[Request]()
         self._status, self._heard, self.notes = "", False, tuple[str, ...]()
+        self._outlived = outlived
         self._pressure, self._own_budget = Pressure(store, host, config, can.cpus), OwnBudget(scratch)
 
     def register(self) -> list[str]:
@@ -124,6 +129,17 @@ class Worker:
     def asleep(self) -> bool:
         """Whether the spool knows that this worker sleeps, so that its machine may."""
         return self._status == "asleep"
+
+    @property
+    def outlived(self) -> tuple[str, ...]:
+        """The attempts that this process has lost, with those that it runs, if it was taken for dead just now."""
+        running = [f"{key(attempt.name.id)}.{attempt.name.attempt}" for attempt in self._attempts.values()]
+        return (*self._outlived, *running)[-OUTLIVED_MOST:]
+
+    @property
+    def shortage(self) -> str | None:
+        """The reason why nothing is started on a share that is full; None if it is not, as far as that was asked."""
+        return self._pressure.why if self._pressure.full else None
 
     @property
     def running(self) -> list[Attempt]:
@@ -191,6 +207,7 @@ class Worker:
             capabilities=self._offering.now,
             notes=self.notes,
             avoids=self._cooldown.avoids(),
+            outlived=self._outlived,
             **self._settling.told(),
             **measured(self._attempts.values(), self.runner, self.scratch, self.host),
         )

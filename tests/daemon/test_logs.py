@@ -59,7 +59,7 @@ def test_a_worker_that_runs_no_commands_says_so_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, config: dict[str, bool], said: int
 ) -> None:
     initialise(PosixFileSystem(str(tmp_path)), SystemClock(), "test", str(tmp_path))
-    worker = WorkerActor(str(tmp_path), WorkerConfig.model_validate({"name": "w", "slots": 1, **config}), Pulse())
+    worker = WorkerActor(str(tmp_path), WorkerConfig.model_validate({"name": "w", "slots": 1, **config}), Pulse(), [])
     with caplog.at_level(logging.INFO, "spoold"):
         for _ in range(2):
             worker.step()

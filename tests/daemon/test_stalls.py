@@ -120,7 +120,7 @@ def test_who_leaves_a_full_share_says_what_it_refuses(tmp_path: Path, monkeypatc
     config = WorkerConfig(name="laptop", slots=1, allow_command=True, kill_grace_s=0, drain_grace_s=0)
     (root / "pending/t.json").write_text(json.dumps({"id": "t", "command": ["true"]}))
     leader, led = driven(lambda pulse: MasterActor(str(root), "desk", pulse))
-    worker, worked = driven(lambda pulse: WorkerActor(str(root), config, pulse))
+    worker, worked = driven(lambda pulse: WorkerActor(str(root), config, pulse, []))
     try:
         refused = "the result of t.1 cannot be written: No space left on device"
         eventually(lambda: _unfinished(worker) == refused)
@@ -151,7 +151,7 @@ def test_a_stall_shorter_than_the_lease_costs_nothing(
         monkeypatch.setattr(room, "open_spool", open_gated)
     config = WorkerConfig(name="laptop", slots=1, allow_command=True, kill_grace_s=0, drain_grace_s=0)
     loops = [
-        driven(lambda pulse: WorkerActor(str(root), config, pulse)),
+        driven(lambda pulse: WorkerActor(str(root), config, pulse, [])),
         driven(lambda pulse: MasterActor(str(root), "desk", pulse)),
     ]
     try:

@@ -222,7 +222,7 @@ def test_after_a_silence_of_the_share_the_leader_waits_as_long_again_and_says_fo
     assert made.state("t0") == "claimed"
     found = snapshots.latest(made.fs)
     assert found is not None
-    assert [said for said in found[1].warnings if "the share was silent for 18" in said and "w1" in said]
+    assert [said for said in found[1].warnings if "saw nothing of the share for 18" in said and "w1" in said]
     made.advance(60)
     assert made.find("t0").name.attempt == 2
     found = snapshots.latest(made.fs)
@@ -306,3 +306,25 @@ def test_a_dead_worker_is_shown_before_its_claims_are_taken_back() -> None:
     made.nodes["m1"].fs.hang("rename", "claimed/w1/", look)
     made.advance(25)
     assert shown[0] == ["dead"]
+
+
+@pytest.mark.parametrize("lives", [True, False])
+def test_a_crash_that_was_a_workers_own_silence_is_charged_to_no_task(lives: bool) -> None:
+    """A laptop sleeps for a minute, and the second worker dies: only that counts, if the first lives on."""
+    made = running()
+    made.sleep("w1", 60)
+    token = made.find("t0")
+    assert (token.name.attempt, token.name.crashes) == (2, 1), "nobody could know"
+    outlived = made.nodes["w1"].worker.outlived
+    assert outlived == ("t0.1",)
+    made.advance(3)
+    assert "w1" in made.gone, "it was shut out"
+    if lives:
+        made.worker("w1-again", 0, outlived=outlived)
+    made.worker("w2")
+    made.advance(30)
+    assert made.state("t0") == "claimed"
+    made.crash("w2")
+    made.advance(30)
+    token = made.find("t0")
+    assert (token.name.attempt, token.name.crashes) == (3, 1 if lives else 2)

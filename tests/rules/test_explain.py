@@ -421,7 +421,7 @@ def test_a_worker_that_is_silent_for_longer_than_its_lease_is_not_said_to_run_it
 @pytest.mark.parametrize("state", [State.COMPLETED, State.FAILED])
 def test_what_has_ended_says_for_how_long_it_was_frozen(state: State) -> None:
     last = EndedAttempt(1, "success", "w-1", frozen_s=41.5)
-    frozen = "(frozen for 42 s of it, while the share was silent)"
+    frozen = "(frozen for 42 s of it, while its worker had no lease)"
     assert frozen in explain(replace(WAITING, state=state, last=last)).verdict
     assert "frozen" not in explain(replace(WAITING, state=state, last=replace(last, frozen_s=0.0))).verdict
 
@@ -430,7 +430,7 @@ def test_what_was_frozen_says_for_how_long() -> None:
     case = replace(WAITING, state=State.CLAIMED, claim=Claim("w-1", frozen_s=41.5))
     answer = explain(case)
     assert gates(answer) == ["frozen"]
-    assert answer.reasons[0].reason == "it was frozen for 42 s, while the share was silent"
+    assert answer.reasons[0].reason == "it was frozen for 42 s, while its worker had no lease"
 
 
 def test_a_claim_on_a_full_share_may_have_ended_long_ago() -> None:

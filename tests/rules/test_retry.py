@@ -13,7 +13,7 @@ from spoold.protocol.task import Task
 from spoold.rules.attempts import outcome
 from spoold.rules.attempts.outcome import SUCCESS, Charge, Outcome
 from spoold.rules.attempts.policy import RetryPolicy
-from spoold.rules.attempts.retry import Again, End, decide, delay_s
+from spoold.rules.attempts.retry import Again, End, decide, delay_s, pardoned
 from tests.protocol.strategies import ids
 from tests.rules import strategies as some
 
@@ -223,3 +223,35 @@ def test_a_rest_that_an_attempt_asks_for_has_a_ceiling_and_its_record_says_so() 
     modest = decide(some.name(), replace(LATER, retry_after_s=86_400), POLICY)
     assert isinstance(modest, Again)
     assert (modest.name.delay_ms, modest.error) == (86_400_000, Error(code=Code.TRY_LATER, message=LATER.message))
+
+
+@given(st.lists(st.sampled_from(["dies", "silent", "handed back"]), max_size=40), st.integers(1, 5))
+def test_a_worker_that_was_only_silent_charges_nobody_and_each_task_still_ends(ends: list[str], limit: int) -> None:
+    """Each lost attempt whose worker beats again is known at the next crash; nobody knows of the last one."""
+    policy = replace(POLICY, crash_limit=limit)
+    name, outlived, died, lost = some.name(), 0, 0, 0
+    for ended in ends:
+        if ended == "handed back":
+            name = again(name, outcome.handed_back("drained"), policy)
+            continue
+        pardon = pardoned(name, outlived, policy)
+        assert 0 <= pardon <= name.crashes
+        lost += 1
+        outlived += ended == "silent"
+        died += ended == "dies"
+        verdict = decide(replace(name, crashes=name.crashes - pardon), DIED, policy)
+        if isinstance(verdict, End):
+            break
+        name = verdict.name
+        assert name.crashes >= min(died, limit) - 1, "a worker that died is never pardoned"
+        assert lost < 2 * limit, "a task that silences each worker comes to an end"
+
+
+def test_a_closed_laptop_costs_a_task_nothing_that_counts_later() -> None:
+    """Three silences, each seen to be over: the third is crash 1, as the first was."""
+    name = some.name()
+    for outlived in range(3):
+        name = again(replace(name, crashes=name.crashes - pardoned(name, outlived, POLICY)), DIED)
+        assert name.crashes == 1
+    name = again(replace(name, crashes=name.crashes - pardoned(name, 3, POLICY)), DIED)
+    assert name.crashes == 1 + (POLICY.crash_limit <= 2)

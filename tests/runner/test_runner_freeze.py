@@ -180,7 +180,7 @@ def test_it_is_killed_after_its_time_in_the_ice(bench: Bench) -> None:
     lapse(bench, job)
     assert not moves(file)
     ending = bench.next()
-    assert (ending.kind, ending.message) == ("fenced", "the share was silent for 0.4 s after the lease")
+    assert (ending.kind, ending.message) == ("fenced", "the worker's lease was over for 0.4 s")
     assert bench.marked() == []
 
 

@@ -100,6 +100,7 @@ class Machine:
         self.programs: Programs | None = None
         self.actor: Master | Worker | None = None
         self.shut_out = 0
+        self._outlived: tuple[str, ...] = ()
         self.step_began = 0.0
         self.seen_at = math.inf
         self.dozed = 0
@@ -195,6 +196,8 @@ class Machine:
                     return
             except ShutOut:
                 self.shut_out += 1
+                if isinstance(self.actor, Worker):
+                    self._outlived = self.actor.outlived
                 self._kill_programs()
                 self._check_shut_out()
             except (OSError, Unavailable):
@@ -223,7 +226,17 @@ class Machine:
         policy: LostShare = "freeze" if self._weather.draw("lost_share", self.base) < 0.8 else "stop"
         config = CONFIG.model_copy(update={"lost_share": policy})
         worker = Worker(
-            store, self._host, programs, scratch, config, can, SLOTS, root="/spool", environ={}, loans=programs.loans
+            store,
+            self._host,
+            programs,
+            scratch,
+            config,
+            can,
+            SLOTS,
+            root="/spool",
+            environ={},
+            loans=programs.loans,
+            outlived=self._outlived,
         )
         if programs.brisk:
             worker.vacancies = Brisk(programs, SLOTS, worker.vacancies.lending)

@@ -124,6 +124,7 @@ class Cluster:
         host: str = "",
         config: Mapping[str, Any] | None = None,
         loans: Loans = NO_LOANS,
+        outlived: tuple[str, ...] = (),
         **can: Any,
     ) -> Node:
         """Start a worker, registered. config: its configuration, in which raw commands are allowed by default."""
@@ -147,6 +148,7 @@ class Cluster:
             root="/spool",
             environ={},
             loans=loans,
+            outlived=outlived,
         )
         self._add(node)
         for gone in worker.register():

@@ -1,9 +1,9 @@
 """A machine whose kernel files cannot be read: python broken_machine.py SEED|NAME…, in its own mount namespace.
 
 NAME: of a machine that exists, see NAMED. For each seed some files of /proc, /sys and /etc are covered by others: by
-nothing, by noise, by figures that no machine has, by a file that answers EIO, by a socket that cannot be opened. Then a
-master admits a task, and a worker runs it. Prints one line of JSON for each seed: what was covered, and how the task
-ended, or the error.
+nothing, by noise, by figures that no machine has, by a file that answers EIO, by a socket that cannot be opened. Then
+a master admits a task, and a worker runs it. Prints one line of JSON for each seed: what was covered, and how the
+task ended, or the error.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def play(root: Path) -> str:
     host = SystemHost()
     abilities(config, host)
     host.identity(), host.process(), host.alive(host.process()), host.battery()
-    leader, worker = MasterActor(str(root), "desk", Pulse()), WorkerActor(str(root), config, Pulse())
+    leader, worker = MasterActor(str(root), "desk", Pulse()), WorkerActor(str(root), config, Pulse(), [])
     until = time.monotonic() + WITHIN_S
     try:
         while not (ended := [path for state in ("completed", "failed") for path in root.glob(f"{state}/*")]):

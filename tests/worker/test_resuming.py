@@ -62,7 +62,7 @@ def test_it_goes_on_as_the_same_attempt_and_says_how_long_it_was_frozen() -> Non
     result = json.loads(made.fs.read("results/t0.1.w1.json"))
     assert (result["attempt"], result["status"]) == (1, "success")
     assert 1 <= result["frozen_s"] < 5
-    assert b"while the share was silent]" in made.fs.read("logs/t0.1.w1.log")
+    assert b"while its worker had no lease]" in made.fs.read("logs/t0.1.w1.log")
     told = {event.event: event for event in Reader(made.fs).read() if event.event in ("FROZEN", "RESUMED")}
     since, at = (
         datetime.fromisoformat(stamp).timestamp() for stamp in (told["FROZEN"].detail["since"], told["RESUMED"].at)

@@ -112,6 +112,7 @@ HEARTBEAT: Shape = {
     "durations": by_name(part({"n": whole(0, _COUNT_MAX), "last": listed(_figure)})),
     "mount": maybe(part({"fstype": text, "version": text, "options": _texts, "network": flag})),
     "settings": text,
+    "outlived": _texts,
 }
 
 _STATES = ("pending", "waiting", "ready", "claimed", "completed", "failed", "skipped", "rejected")

@@ -67,7 +67,7 @@ class EndedAttempt:
 class Claim:
     """Who runs the task, since when (RFC 3339), its last report, and whether a user asked to cancel it.
 
-    frozen_s: how long (s) it was frozen while the share was silent.
+    frozen_s: how long (s) it was frozen while its worker had no lease.
     silent_s: how long ago (s) its worker was last heard of, None if that is within a lease.
     stuck: why the leader cannot take it back, in the leader's words; '' if it can.
     lent: whether its slot is lent, since it waits for other tasks; back: what it wants back of limits, to go on.

@@ -179,4 +179,4 @@ def by(case: Case) -> str:
 def frozen(case: Case) -> str:
     """For how long the last attempt was frozen."""
     frozen_s = case.last.frozen_s if case.last is not None else 0.0
-    return f" (frozen for {length(frozen_s)} of it, while the share was silent)" if frozen_s else ""
+    return f" (frozen for {length(frozen_s)} of it, while its worker had no lease)" if frozen_s else ""

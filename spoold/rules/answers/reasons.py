@@ -161,7 +161,7 @@ def _claimed(case: Case) -> Answer:
         text = f"it last reported: {_reported(claim.progress)}"
         reasons.append(Reason("progress", text, f"`spool logs -f {case.id}` follows its output"))
     if claim.frozen_s:
-        text = f"it was frozen for {length(claim.frozen_s)}, while the share was silent"
+        text = f"it was frozen for {length(claim.frozen_s)}, while its worker had no lease"
         reasons.append(Reason("frozen", text, "its timeouts do not count that time"))
     for asked in unanswered(case.requested):
         choices = f" ({', '.join(asked.choices)})" if asked.choices else ""

@@ -61,6 +61,17 @@ def decide(name: TaskName, outcome: Outcome, policy: RetryPolicy) -> Again | End
     return Again(name.again(), error)
 
 
+def pardoned(name: TaskName, outlived: int, policy: RetryPolicy) -> int:
+    """How many crashes that were charged to the task are taken off again, before another one is.
+
+    outlived: how many of its earlier attempts were lost with a worker that was only silent, since its process beats
+    again. An attempt that charges nothing may have been pardoned already. At most crash_limit are, so that a task
+    that silences each worker also comes to an end.
+    """
+    free = max(0, name.attempt - 1 - name.failures - name.crashes)
+    return max(0, min(name.crashes, outlived - free, policy.crash_limit - free))
+
+
 def delay_s(task_id: str, attempt: int, count: int, policy: RetryPolicy) -> float:
     """Seconds of backoff before the attempt after `attempt`, the count-th of its kind: exponential, ± jitter.
 

@@ -6,6 +6,7 @@
     remarks        how what is found out about a mount is said
     verdict        safe with rename, safe with lock, or not safe
     disk           is there room on the share?
+    blame          what kept a node from beating: the share, or itself?
     sharing        who can use a spool, by owner, group and umask
 
 Law: pure; figures go in, remarks in words come out.

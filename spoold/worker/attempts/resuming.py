@@ -1,4 +1,4 @@
-"""Attempts that were frozen while the share was silent: those whose claim is still this worker's go on.
+"""Attempts that were frozen while their worker had no lease: those whose claim is still this worker's go on.
 
 Law: after a silence a claim that is listed proves nothing for the future. A leader that took this worker for dead may
 have sent the rename that takes the claim away, and the network may carry it out at any time. So the worker renames
@@ -130,4 +130,4 @@ class Resuming:
         seconds = max(0.0, self._store.clock.wall() - attempt.frozen_at)
         attempt.frozen_at, attempt.frozen_s = None, attempt.frozen_s + seconds
         self._journal.note("RESUMED", attempt.name.id, attempt.name.attempt, frozen_s=round(seconds, 1))
-        self._settling.logs.remark(attempt, f"[frozen for {seconds:.0f} s, while the share was silent]")
+        self._settling.logs.remark(attempt, f"[frozen for {seconds:.0f} s, while its worker had no lease]")

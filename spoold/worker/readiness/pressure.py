@@ -16,7 +16,7 @@ EVERY_S = 2.0
 
 
 class Pressure:
-    """Why a worker with free slots takes no task. Reads the share's free room and the machine's load."""
+    """Why a worker with free slots takes no task; full: the share is. Reads its free room and the machine's load."""
 
     def __init__(self, store: Store, host: Host, config: WorkerConfig, cpus: float) -> None:
         self._store = store
@@ -25,6 +25,7 @@ class Pressure:
         self._cpus = cpus
         self._polling = Polling(store)
         self.why: str | None = None
+        self.full = False
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -37,13 +38,14 @@ class Pressure:
         Errors: OSError.
         """
         if not offered:
-            self.why = None
+            self.why, self.full = None, False
         elif self._polling.take("room", EVERY_S):
             self.why = self._reason()
         return self.why is not None
 
     def _reason(self) -> str | None:
         room = self._store.room()
+        self.full = room.full
         if room.full:
             return f"{room.value}: nothing new is started"
         if self._config.max_load is None and not self._config.min_free_mb:
