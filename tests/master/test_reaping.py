@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from spoold.protocol.names import TaskName
 from spoold.store import snapshots
 from tests.support.cluster import Cluster
 
@@ -308,13 +309,19 @@ def test_a_dead_worker_is_shown_before_its_claims_are_taken_back() -> None:
     assert shown[0] == ["dead"]
 
 
+def charged(made: Cluster) -> tuple[int, int]:
+    """The attempt and the crashes of t0."""
+    name = made.find("t0").name
+    assert isinstance(name, TaskName)
+    return name.attempt, name.crashes
+
+
 @pytest.mark.parametrize("lives", [True, False])
 def test_a_crash_that_was_a_workers_own_silence_is_charged_to_no_task(lives: bool) -> None:
     """A laptop sleeps for a minute, and the second worker dies: only that counts, if the first lives on."""
     made = running()
     made.sleep("w1", 60)
-    token = made.find("t0")
-    assert (token.name.attempt, token.name.crashes) == (2, 1), "nobody could know"
+    assert charged(made) == (2, 1), "nobody could know"
     outlived = made.nodes["w1"].worker.outlived
     assert outlived == ("t0.1",)
     made.advance(3)
@@ -326,5 +333,4 @@ def test_a_crash_that_was_a_workers_own_silence_is_charged_to_no_task(lives: boo
     assert made.state("t0") == "claimed"
     made.crash("w2")
     made.advance(30)
-    token = made.find("t0")
-    assert (token.name.attempt, token.name.crashes) == (3, 1 if lives else 2)
+    assert charged(made) == (3, 1 if lives else 2)
