@@ -88,13 +88,17 @@ class Actor(Protocol):
 
 @dataclass(slots=True)
 class Loop:
-    """Drives one actor until it is done. `make` makes it, and a new one after it was declared dead."""
+    """Drives one actor until it is done. `make` makes it, and a new one after it was declared dead.
+
+    fuse: whether the spool lies on a FUSE mount.
+    """
 
     make: Callable[[], Actor]
     poll: PollSettings
     pulse: Pulse
     hinted: Callable[[], bool]
     nap: Nap
+    fuse: bool = False
     actor: Actor | None = None
     error: BaseException | None = None
     trouble: str | None = None
@@ -194,7 +198,7 @@ class Loop:
         cause = error if isinstance(error, OSError) else error.__cause__
         by_share = cause is not None and cause is self.pulse.error
         self.pulse.failed(by_share=by_share)
-        if not (by_share and isinstance(cause, OSError) and is_lost(cause)):
+        if not (by_share and isinstance(cause, OSError) and is_lost(cause, fuse=self.fuse)):
             self._lost_at = None
         elif self._lost_at is None:
             self._lost_at = time.monotonic()

@@ -32,6 +32,7 @@ from spoold.daemon.pulse import Pulse
 from spoold.daemon.signals import Signals
 from spoold.protocol.errors import BadFile
 from spoold.runner.tree import conceal
+from spoold.system import mounts
 from spoold.system.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def master_main(root: str, name: str | None = None, *, until_eof: bool = False) 
     conceal()
     pulse = Pulse()
     settings = open_spool(root, node_id(name, "m"), pulse).settings
-    loop = Loop(lambda: MasterActor(root, name, pulse), settings.poll, pulse, lambda: False, Nap(SystemClock()))
+    nap, fuse = Nap(SystemClock()), mounts.on_fuse(root)
+    loop = Loop(lambda: MasterActor(root, name, pulse), settings.poll, pulse, lambda: False, nap, fuse)
     return _run(loop, Freezing(lambda: None, 0.0, pulse), leave_within_s=10.0, until_eof=until_eof)
 
 
@@ -76,8 +78,8 @@ def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> 
     become_subreaper()
     # A new task waits for the leader's look and then for a worker's; a worker's look costs the server half as much.
     poll = settings.poll.model_copy(update={"idle_s": WORKERS_IDLE * settings.poll.idle_s})
-    outlived: list[str] = []
-    loop = Loop(lambda: WorkerActor(root, config, pulse, outlived), poll, pulse, lambda: False, Nap(SystemClock()))
+    outlived, nap, fuse = list[str](), Nap(SystemClock()), mounts.on_fuse(root)
+    loop = Loop(lambda: WorkerActor(root, config, pulse, outlived), poll, pulse, lambda: False, nap, fuse)
 
     def runner() -> Runner | None:
         return loop.actor.runner if isinstance(loop.actor, WorkerActor) else None

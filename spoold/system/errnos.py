@@ -119,14 +119,18 @@ _OF_ONE_FILE = frozenset(
 )
 
 
-# A share that answers one of these does not come back by itself: a CephFS client that its server has evicted, a FUSE
-# mount without its process, a device that is gone, a root that the server no longer knows. Only a new mount helps.
-_LOST = frozenset((errno.ESHUTDOWN, errno.ENOTCONN, errno.ENODEV, errno.ESTALE))
+# A share that answers one of these does not come back by itself: a CephFS client that its server has evicted, a
+# device that is gone. Only a new mount helps. ESTALE is none of them: an NFS server answers it while it exports
+# nothing.
+_LOST = frozenset((errno.ESHUTDOWN, errno.ENODEV))
 
 
-def is_lost(error: OSError) -> bool:
-    """Whether a share that answers this for long has become unusable for good."""
-    return error.errno in _LOST
+def is_lost(error: OSError, *, fuse: bool) -> bool:
+    """Whether a share that answers this for long has become unusable for good.
+
+    fuse: it is a FUSE mount, which says ENOTCONN when its process has died. A network client says it while it waits.
+    """
+    return error.errno in _LOST or (fuse and error.errno == errno.ENOTCONN)
 
 
 def concerns_one_file(error: OSError) -> bool:

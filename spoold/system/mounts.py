@@ -101,6 +101,12 @@ def mount_of(path: str | os.PathLike[str]) -> Mount | None:
     return lying_on(os.path.realpath(path), mounts)
 
 
+def on_fuse(path: str | os.PathLike[str]) -> bool:
+    """Whether `path` lies on a FUSE mount, as far as that is known. Looks at every component of the path."""
+    mount = mount_of(path)
+    return mount is not None and mount.fstype.startswith("fuse")
+
+
 def _is_below(path: str, point: str) -> bool:
     return path == point or path.startswith(point.rstrip("/") + "/")
 

@@ -19,6 +19,7 @@ from spoold.daemon.processes import EXIT_UNAVAILABLE
 from spoold.daemon.pulse import VERBS, Pulse, pulsing
 from spoold.protocol.settings import PollSettings
 from spoold.system.clock import ManualClock
+from spoold.system.errnos import is_lost
 from spoold.system.filesystem import FileSystem
 
 # A worker with a task on a share that answers ESHUTDOWN for ever, as CephFS does to a client that it has evicted.
@@ -109,10 +110,26 @@ def test_only_errors_of_the_share_in_a_row_count_and_a_step_that_goes_through_en
     def local() -> None:
         raise OSError(errno.ENOTCONN, "Transport endpoint is not connected", "/proc/meminfo")
 
-    steps = [share(errno.ESHUTDOWN), share(errno.ENOTCONN), share(errno.ESTALE), lambda: None]
+    steps = [share(errno.ESHUTDOWN), share(errno.ENOTCONN), share(errno.ESHUTDOWN), lambda: None]
     steps += [share(errno.ENODEV), share(errno.EIO), local, share(errno.EHOSTDOWN), share(errno.ENOSPC)]
     actor = Playing(*steps)
-    actor.loop = Loop(lambda: cast(Actor, actor), PollSettings(), pulse, lambda: False, Nap(ManualClock()))
+    actor.loop = Loop(lambda: cast(Actor, actor), PollSettings(), pulse, lambda: False, Nap(ManualClock()), fuse=True)
     actor.loop.run()
     assert actor.loop.error is None
     assert actor.seen == [False, True, True, True, False, True, False, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("code", "fuse", "lost"),
+    [
+        (errno.ESHUTDOWN, False, True),
+        (errno.ENODEV, False, True),
+        (errno.ENOTCONN, True, True),
+        (errno.ENOTCONN, False, False),
+        (errno.ESTALE, False, False),
+        (errno.EIO, True, False),
+    ],
+)
+def test_what_a_server_answers_for_a_while_ends_no_node(code: int, fuse: bool, lost: bool) -> None:
+    """An NFS server answers ESTALE while it exports nothing, and tasks that are frozen then go on."""
+    assert is_lost(OSError(code, ""), fuse=fuse) is lost

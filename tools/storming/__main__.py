@@ -97,7 +97,7 @@ class Storm:
                     self.pool.run("approve", asked["task"])
 
     def _end(self) -> list[str]:
-        """Wait until all tasks have ended, with the budget raised that holds some; returns breaches of that budget."""
+        """Wait until all have ended, with the budget raised that holds some; returns breaches of that budget."""
         breaches = list(budgets(self.pool.root, self.submitted, ["purse"]))
         self.pool.cli("budget", "raise", "purse", "--cost-usd", "1000", "--reason", "the storm is over")
         wait_for(lambda: all(map(self._ended, self.submitted)), "all tasks have ended", REST_S)
@@ -139,7 +139,7 @@ def main() -> int:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="tools/storm", description="Everything mixed, with kills.")
+    parser = argparse.ArgumentParser(prog="tools/storm", description="All policy mixed, with kills.")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="so many storms")
     parser.add_argument("--from", dest="begin", type=int, default=0, metavar="S", help="the first seed (default: 0)")
     parser.add_argument("--seconds", type=float, default=60.0, metavar="S", help="how long each blows (default: 60)")
