@@ -46,7 +46,7 @@ class WorkerActor:
         can, slots = abilities(config, host)
         store = open_spool(root, node_id(config.name), pulse)
         self._runner = Runner(slots, calls=_interpreter(config), environ=passed_on(config, os.environ))
-        scratch = LocalScratch(store.writer, root, host)
+        self._scratch = scratch = LocalScratch(store.writer, root, host)
         environ, inhibitor = dict(os.environ), SystemInhibitor() if config.laptop.inhibit_sleep else None
         self._writers = Writers(slots) if store.durable else None
         self._worker = Worker(
@@ -96,10 +96,11 @@ class WorkerActor:
 
     def _register(self) -> None:
         # Processes of a dead predecessor on this machine end first: only then may its tasks run again elsewhere.
-        for left in find_abandoned(self._host):
+        abandoned = find_abandoned(self._host)
+        for left in abandoned:
             killed = sweep({"SPOOL_ROOT": left.spool, "SPOOL_WORKER_ID": left.worker})
             log.info("%s, which ran here before, is gone (%d processes of it killed)", left.worker, killed)
-            left.remove()
+        self._scratch.take_over(abandoned)
         if ended := freezer.sweep(freezer.home()):
             log.info("removed %s of dead workers, and killed their processes", amount(ended, "control group"))
         for gone in self._worker.register():

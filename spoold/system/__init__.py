@@ -22,6 +22,11 @@ itself.
     errnos       the meaning of an OSError for a rename, and the advice to the user
     refusals     the cause of a process that could not be started: task, worker or machine
     scratch      the port for a worker's local folders, one per attempt
+    leftovers    the worker's end of the process that removes what tasks left
+    cleaner      that process
+    remover      the one remover of folders whose content others decided: any depth, any number, never across a mount
+    walking      a walk over such folders, to read them
+    same_mount   opening a name without leaving the mount of its directory
     loans        files by which a task that waits lends its slot
     host         the identity of this machine and process; whether a process still lives; Host, SystemHost, FakeHost
     probe        how big this machine is for this process, and how busy

@@ -1,24 +1,34 @@
 """The scratch port: a worker's own local directory, one folder per attempt, gone when the attempt is committed.
 
-Law: it is on a local disk and never on the share, since processes that write here must not hang with the share.
+Law: it is on a local disk and never on the share, since processes that write here must not hang with the share. No
+call takes longer the more a task left: a folder with more than a few small files is only renamed, and a process of
+its own removes it (`leftovers`). What is mounted in a folder is neither read nor changed.
 
 Touches: files, the clock, the environment.
 """
 
 from __future__ import annotations
 
-import glob
+import errno
 import json
+import logging
 import os
-import shutil
+import secrets
 import tempfile
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import islice
 from stat import S_ISDIR, S_ISREG
-from typing import Protocol
+from typing import Any, Protocol
 
+from spoold.system.cleaner import ENDED, RUBBISH, mine
 from spoold.system.host import Host, HostIdentity, ProcessIdentity, surely_gone
+from spoold.system.leftovers import Leftovers, Remover
+from spoold.system.remover import quoted, remove
+from spoold.system.same_mount import LISTED, NAMED, PLACE, open_here
+
+log = logging.getLogger("spoold")
 
 _PREFIX = "spoold-scratch-"
 _OWNER = "owner.json"
@@ -27,6 +37,14 @@ _OWNER_MAX = 1 << 16
 WORK = "work"
 DEPS = "deps"
 TASK = "task.json"
+_PARTS = (WORK, DEPS)
+_LOANS = "loans"
+# So many entries, blocks (512 bytes) of a file and bytes of a directory are dealt with at once.
+_AT_ONCE, _BLOCKS_MAX, _DIRECTORY_MAX = 16, 16_384, 1 << 16
+# A folder that could not be renamed is tried again after so long (s); so many are told.
+_MOVE_AGAIN_S, _TOLD_MAX = 60.0, 3
+# A worker that leaves waits so long (s) for the removal of what its tasks left; the next worker removes the rest.
+CLOSE_WITHIN_S = 5.0
 _MODE = 0o700
 _TICK_NS = 50_000_000
 _WARY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -48,11 +66,20 @@ class Scratch(Protocol):
         ...
 
     def close(self, key: str) -> None:
-        """Remove the folder and everything that a task left in it. Never raises."""
+        """Have the folder removed with everything that a task left in it. Never raises, never waits."""
+        ...
+
+    def look(self) -> None:
+        """Take in what became of it; part of every step. Never raises, never waits."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What of it could not be removed, and why, for people."""
         ...
 
     def remove(self) -> None:
-        """Remove the whole scratch. Never raises."""
+        """Remove the whole scratch, within a few seconds as far as possible. Never raises."""
         ...
 
 
@@ -60,19 +87,24 @@ class LocalScratch:
     """Folders under a fresh private directory of the machine's temporary directory.
 
     A folder that an attempt left empty is used again: making and removing three directories for each attempt would
-    cost more than everything else here.
+    cost more than everything else here. Any other is renamed, and another process removes it.
     """
 
-    def __init__(self, worker: str, spool: str, host: Host) -> None:
+    def __init__(self, worker: str, spool: str, host: Host, remover: Remover | None = None) -> None:
+        """remover: removes what was renamed; by default a process of its own."""
         self._owner = {
             "worker": worker,
             "spool": spool,
             "host": asdict(host.identity()),
             "process": asdict(host.process()),
         }
-        self.root = self._make_root()
+        self._remover = remover or Leftovers()
+        self.root, self._at = self._make_root()
         self._folders: dict[str, _Folder] = {}
         self._clean: list[_Folder] = []
+        self._unmoved: list[_Folder] = []
+        self._old: list[int] = []  # roots that were cleared away
+        self._move_at = 0.0
         self._made = 0
 
     def open(self, key: str) -> str:
@@ -88,27 +120,37 @@ class LocalScratch:
             folder = self._clean.pop()
             if folder.stands():
                 return folder
-            shutil.rmtree(folder.path, ignore_errors=True)
+            self._set_aside(folder)
         return None
 
     def _make(self) -> _Folder:
         self._made += 1
         try:
-            return _Folder(f"{self.root}/{self._made}")
+            return _Folder(self.root, self._at, str(self._made))
         except FileNotFoundError:
             # The whole root was cleared away; under its old, known name anyone might make a trap.
-            self.root = self._make_root()
-            return _Folder(f"{self.root}/{self._made}")
+            old = self._at
+            self.root, self._at = self._make_root()
+            self._old.append(old)
+            self._close_old()
+            return _Folder(self.root, self._at, str(self._made))
 
-    def _make_root(self) -> str:
+    def _close_old(self) -> None:
+        """Close the roots that no folder is in any more."""
+        used = {folder.above for folder in (*self._folders.values(), *self._clean, *self._unmoved)}
+        for descriptor in set(self._old) - used:
+            self._old.remove(descriptor)
+            os.close(descriptor)
+
+    def _make_root(self) -> tuple[str, int]:
         root = tempfile.mkdtemp(prefix=_PREFIX)
         try:
             with open(os.path.join(root, _OWNER), "w", encoding="utf-8") as file:
                 json.dump(self._owner, file)
+            return root, os.open(root, PLACE)
         except OSError:
-            shutil.rmtree(root, ignore_errors=True)  # without an owner record it would never be removed
+            remove(root)  # without an owner record it would never be removed
             raise
-        return root
 
     def write(self, key: str, name: str, data: bytes) -> None:
         fd, before = self._folders[key].create(name)
@@ -123,9 +165,9 @@ class LocalScratch:
             os.close(fd)
 
     def read(self, key: str, name: str, offset: int = 0, limit: int = -1) -> bytes:
-        # The task may have put anything under this name; a pipe must not hang the worker.
+        # The task may have put anything under this name; a pipe or a mount must not hang the worker.
         try:
-            fd = os.open(f"{self._folders[key].path}/{name}", _WARY)
+            fd = open_here(name, _WARY, self._folders[key].at)
         except (OSError, KeyError):
             return b""
         try:
@@ -144,25 +186,92 @@ class LocalScratch:
         if folder.clear():
             self._clean.append(folder)
         else:
-            shutil.rmtree(folder.path, ignore_errors=True)
+            self._set_aside(folder)
+
+    def look(self) -> None:
+        self._remover.look()
+        if self._unmoved and time.monotonic() >= self._move_at:
+            unmoved, self._unmoved = self._unmoved, []
+            for folder in unmoved:
+                self._set_aside(folder)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        first = [
+            f"a task left {quoted(folder.path)}, which cannot be moved: {folder.why}" for folder in self._unmoved
+        ]
+        return (*first[:_TOLD_MAX], *self._remover.notes)
+
+    def take_over(self, abandoned: list[Abandoned]) -> None:
+        """Have the scratch of workers that are gone removed, and what others of this user left. Never raises."""
+        for left in abandoned:
+            _become_rubbish(left.root)
+        if mine(tmp := tempfile.gettempdir(), RUBBISH):
+            self._remover.clear(tmp, [self.root])
+
+    def _set_aside(self, folder: _Folder) -> None:
+        """Rename a folder, so that it is known as rubbish whatever becomes of this process. Never raises."""
+        try:
+            self._renamed(folder)
+        except FileNotFoundError:
+            folder.leave()
+        except OSError as error:
+            folder.why = f"{error.strerror}{'; unmount what is mounted there' if error.errno == errno.EBUSY else ''}"
+            self._unmoved.append(folder)
+            self._move_at = time.monotonic() + _MOVE_AGAIN_S
+        else:
+            folder.leave()
+            self._remover.clear(tempfile.gettempdir(), [self.root])
+
+    def _renamed(self, folder: _Folder) -> None:
+        name = f"{ENDED}{secrets.token_hex(6)}"
+        try:
+            folder.rename(name)
+        except PermissionError:
+            os.chmod(f"/proc/self/fd/{self._at}", _MODE)  # the task has closed the root
+            folder.rename(name)
 
     def remove(self) -> None:
-        shutil.rmtree(self.root, ignore_errors=True)
+        for folder in self._folders.values():
+            folder.leave()
+        for folder in self._unmoved:
+            folder.leave()
+        for folder in self._clean:
+            folder.vanish()
+        self._folders, self._clean, self._unmoved = {}, [], []
+        self._close_old()
+        with suppress(OSError):
+            os.rmdir(_LOANS, dir_fd=self._at)
+        with suppress(OSError):
+            if _is_empty_but(self._at, _OWNER):
+                os.unlink(_OWNER, dir_fd=self._at)
+        os.close(self._at)
+        try:
+            os.rmdir(self.root)
+        except FileNotFoundError:
+            pass
+        except OSError:
+            _become_rubbish(self.root)
+            self._remover.clear(tempfile.gettempdir(), [])
+        self._remover.finish(CLOSE_WITHIN_S)
 
 
 class _Folder:
     """The folder of one attempt after another.
 
     The directories' change times show whether an attempt left anything: every operation on a directory changes them,
-    if they are older than a tick of the clock that sets them.
+    if they are older than a tick of the clock that sets them. A mount changes none of them, so each look also asks
+    whether one is there.
     """
 
-    def __init__(self, path: str) -> None:
-        """Make it. Errors: OSError."""
-        self.path = path
-        self._parts = (f"{path}/{WORK}", f"{path}/{DEPS}")
-        for directory in (path, *self._parts):
-            os.mkdir(directory, _MODE)
+    def __init__(self, root: str, above: int, name: str) -> None:
+        """Make it. above: the descriptor of its root. Errors: OSError."""
+        self.path, self.why = f"{root}/{name}", ""
+        self.above, self._name = above, name
+        os.mkdir(name, _MODE, dir_fd=above)
+        self.at = open_here(name, NAMED | os.O_DIRECTORY, above)
+        for part in _PARTS:
+            os.mkdir(part, _MODE, dir_fd=self.at)
         self._times = self._changed()
         self._telling = False
 
@@ -182,41 +291,125 @@ class _Folder:
 
         The last attempt's file is used again, unless it was kept elsewhere or made unusable.
         """
-        path = f"{self.path}/{name}"
         try:
-            fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            fd = open_here(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, self.at)
         except FileNotFoundError:
             pass
         except OSError:
-            os.unlink(path)
+            os.unlink(name, dir_fd=self.at)
         else:
             status = os.fstat(fd)
             if status.st_nlink == 1:
                 return fd, status.st_size
             os.close(fd)
-            os.unlink(path)
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), 0
+            os.unlink(name, dir_fd=self.at)
+        return open_here(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, self.at, 0o666), 0
 
     def clear(self) -> bool:
-        """Remove files beside its two directories; return whether it is as it was made. Never raises."""
+        """Remove a few small files beside its two directories; return whether it is as it was made. Never raises."""
         try:
             if self._telling and self._changed() == self._times:
                 return True
-            parts = 0
-            with os.scandir(self.path) as entries:
-                for entry in entries:
-                    if entry.path in self._parts:
-                        mode = entry.stat(follow_symlinks=False).st_mode
-                        parts += S_ISDIR(mode) and mode & _MODE == _MODE and not os.listdir(entry.path)
-                    elif entry.name != TASK or not entry.is_file(follow_symlinks=False):
-                        os.unlink(entry.path)
-            self._times = self._changed()
-            return parts == len(self._parts)
+            folder = open_here(self._name, LISTED, self.above)
         except OSError:
             return False
+        try:
+            cleared = os.path.samestat(os.fstat(folder), os.fstat(self.at)) and self._cleared(folder)
+            self._times = self._changed()
+            return cleared
+        except OSError:
+            return False
+        finally:
+            os.close(folder)
+
+    def _cleared(self, folder: int) -> bool:
+        """Whether nothing is in there, after what can be removed at once was. Errors: OSError."""
+        if os.fstat(folder).st_size > _DIRECTORY_MAX:
+            return False  # it held many entries, and to list it takes as long as if it still did
+        parts = 0
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in islice(entries, _AT_ONCE + 1)]
+        if len(names) > _AT_ONCE:
+            return False
+        for name in names:
+            if name in _PARTS:
+                parts += self._is_empty(name)
+                continue
+            entry = open_here(name, NAMED, self.at)
+            try:
+                status = os.fstat(entry)
+            finally:
+                os.close(entry)
+            if name == TASK and S_ISREG(status.st_mode):
+                continue
+            if S_ISDIR(status.st_mode) or status.st_blocks > _BLOCKS_MAX:
+                return False
+            os.unlink(name, dir_fd=self.at)
+        return parts == len(_PARTS)
+
+    def _is_empty(self, part: str) -> bool:
+        inner = open_here(part, LISTED, self.at)
+        try:
+            status = os.fstat(inner)
+            if status.st_mode & _MODE != _MODE or status.st_size > _DIRECTORY_MAX:
+                return False
+            with os.scandir(inner) as entries:
+                return next(entries, None) is None
+        finally:
+            os.close(inner)
+
+    def rename(self, name: str) -> None:
+        """Give it another name beside it. Errors: OSError."""
+        os.rename(self._name, name, src_dir_fd=self.above, dst_dir_fd=self.above)
+
+    def leave(self) -> None:
+        """Use it no more."""
+        os.close(self.at)
+
+    def vanish(self) -> None:
+        """Remove it as far as it is as it was made; the rest stays. Never raises."""
+        with suppress(OSError):
+            os.unlink(TASK, dir_fd=self.at)
+        with suppress(OSError):
+            for part in _PARTS:
+                os.rmdir(part, dir_fd=self.at)
+            os.rmdir(self._name, dir_fd=self.above)
+        self.leave()
 
     def _changed(self) -> tuple[int, ...]:
-        return tuple(os.lstat(directory).st_ctime_ns for directory in (self.path, *self._parts))
+        """The change times of its directories, and of nothing that was mounted there. Errors: OSError."""
+        found = [_change_of(self._name, self.above), *(_change_of(part, self.at) for part in _PARTS)]
+        with suppress(FileNotFoundError):
+            _change_of(TASK, self.at)  # only whether it is mounted
+        return tuple(found)
+
+
+def _change_of(name: str, above: int) -> int:
+    entry = open_here(name, NAMED, above)
+    try:
+        return os.fstat(entry).st_ctime_ns
+    finally:
+        os.close(entry)
+
+
+def _is_empty_but(folder: int, name: str) -> bool:
+    listed = os.open(".", LISTED, dir_fd=folder)
+    try:
+        with os.scandir(listed) as entries:
+            return [entry.name for entry in islice(entries, 2)] == [name]
+    finally:
+        os.close(listed)
+
+
+def _become_rubbish(root: str) -> None:
+    """Give the scratch of a worker that is gone the name by which every worker of this user removes it."""
+    new = os.path.join(os.path.dirname(root), f"{RUBBISH}{secrets.token_hex(6)}")
+    try:
+        os.rename(root, new)
+    except FileNotFoundError:
+        pass  # another worker was quicker
+    except OSError as error:
+        log.warning("%s of a worker that is gone cannot be removed: %s", quoted(root), error.strerror)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,31 +420,42 @@ class Abandoned:
     worker: str
     spool: str
 
-    def remove(self) -> None:
-        """Remove it. Never raises."""
-        shutil.rmtree(self.root, ignore_errors=True)
-
 
 def find_abandoned(host: Host) -> list[Abandoned]:
     """Scratch directories of this user whose workers are gone; an unreadable one belongs to another user."""
     found: list[Abandoned] = []
-    for root in sorted(glob.glob(os.path.join(tempfile.gettempdir(), f"{_PREFIX}*"))):
-        try:
-            with open(os.path.join(root, _OWNER), "rb", opener=_open_warily) as file:
-                if os.fstat(file.fileno()).st_uid != os.getuid():
-                    continue
-                record = json.loads(file.read(_OWNER_MAX))
-            gone = surely_gone(HostIdentity(**record["host"]), ProcessIdentity(**record["process"]), host)
-            if gone and os.stat(root).st_uid == os.getuid():
-                found.append(Abandoned(root, record["worker"], record["spool"]))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            continue
+    tmp = tempfile.gettempdir()
+    try:
+        above = os.open(tmp, PLACE)
+    except OSError:
+        return []
+    try:
+        with os.scandir(tmp) as entries:
+            names = sorted(entry.name for entry in entries if entry.name.startswith(_PREFIX))
+        for name in names:
+            with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+                record = _record_of(name, above)
+                gone = surely_gone(HostIdentity(**record["host"]), ProcessIdentity(**record["process"]), host)
+                if gone:
+                    found.append(Abandoned(os.path.join(tmp, name), record["worker"], record["spool"]))
+    except OSError:
+        pass
+    finally:
+        os.close(above)
     return found
 
 
-def _open_warily(path: str, flags: int) -> int:
-    """In a public directory anyone may make a pipe under this name."""
-    return os.open(path, flags | _WARY)
+def _record_of(name: str, above: int) -> dict[str, Any]:
+    """The owner record in a scratch of this user. Errors: OSError, ValueError, TypeError, RecursionError."""
+    folder = open_here(name, NAMED | os.O_DIRECTORY, above)
+    try:
+        with open(open_here(_OWNER, _WARY, folder), "rb") as file:
+            if {os.fstat(folder).st_uid, os.fstat(file.fileno()).st_uid} != {os.getuid()}:
+                raise PermissionError(name)
+            record = json.loads(file.read(_OWNER_MAX))
+    finally:
+        os.close(folder)
+    return dict(record)
 
 
 class MemoryScratch:
@@ -275,6 +479,11 @@ class MemoryScratch:
         for found in [found for found in self.files if found[0] == key]:
             with suppress(KeyError):
                 del self.files[found]
+
+    def look(self) -> None:
+        pass
+
+    notes: tuple[str, ...] = ()
 
     def remove(self) -> None:
         self.files.clear()

@@ -182,10 +182,20 @@ class Worker:
         settled = self._settle() + self._lending.look(self._attempts.values(), self._offering.now)
         adopted = self._adopt(late)
         claimed = self._claim(now)
+        self.scratch.look()
         logs, fitness = self._settling.logs, self._starting.fitness
         logs.bring_all(self._attempts.values())
         self._standing.mind(now, bool(self._attempts))
-        rooms = (self._losses, logs, self._standing, self._pressure, fitness, self._claiming, self._claims)
+        rooms = (
+            self._losses,
+            logs,
+            self._standing,
+            self._pressure,
+            fitness,
+            self._claiming,
+            self._claims,
+            self.scratch,
+        )
         notes = [note for room in rooms for note in room.notes]
         self.notes = (*notes, *(note for attempt in self._attempts.values() for note in attempt.notes))
         unsettled = any(attempt.over or attempt.next is not None for attempt in self._attempts.values())
