@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,6 +28,7 @@ from spoold.client.connection import Connection
 from spoold.protocol import codec
 from spoold.protocol.errors import SpoolError, WrongValue
 from spoold.protocol.fields import Directory, MemMb, Strict, Whole
+from spoold.system.remover import remove
 
 _MISSED = re.compile(r"cannot open|can't open|no such file or directory|not found", re.IGNORECASE)
 # Ways into this machine that some variables name.
@@ -85,7 +85,7 @@ class Confined:
         """Try it out, and open its way out for as long as the attempt works. Errors: NoPlace, OSError."""
         # Not in the home: what an agent may write, the next attempt must not follow.
         folder = f"{os.path.dirname(self._environ['SPOOL_WORK_DIR'])}/confined"
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
         os.mkdir(folder, mode=0o700)
         box = mailbox(self._given(f"{folder}/context"), f"{folder}/box")
         shown = (*self._config.show, *box.shown, *filter(None, [opened.borrowed]))

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from contextlib import suppress
 
 from spoold.system.beneath import Beneath
+from spoold.system.remover import remove
 
 SESSION_MAX = 1 << 16
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -59,7 +59,7 @@ def note_session(home: str, session: str) -> None:
 
 def forget(home: str) -> None:
     """Remove a home and its note. Never raises."""
-    shutil.rmtree(home, ignore_errors=True)
+    remove(home)
     with suppress(OSError):
         os.unlink(_note(home))
 

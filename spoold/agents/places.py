@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from spoold.agents import homes
 from spoold.protocol.errors import SpoolError
+from spoold.system.walking import walk
 
 # Homes of tasks that never came back are removed after so long (s).
 KEPT_S = 7 * 86_400.0
@@ -149,13 +150,12 @@ class Folder:
 def _files(directory: str) -> dict[str, tuple[int, int]] | None:
     """Return size and time of each file below, by its path; None where there are too many. Git's own are left out."""
     found: dict[str, tuple[int, int]] = {}
-    for at, folders, names in os.walk(directory):
-        folders[:] = [folder for folder in folders if folder != ".git"]
-        for name in names:
-            path = os.path.join(at, name)
+    for folder in walk(directory):
+        folder.folders[:] = [name for name in folder.folders if name != ".git"]
+        for name in folder.files:
             with suppress(OSError):
-                status = os.lstat(path)
-                found[os.path.relpath(path, directory)] = (status.st_size, status.st_mtime_ns)
+                status = os.stat(name, dir_fd=folder.fd, follow_symlinks=False)
+                found[os.path.join(folder.path, name)] = (status.st_size, status.st_mtime_ns)
         if len(found) > FILES_MAX:
             return None
     return found

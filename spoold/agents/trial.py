@@ -29,6 +29,7 @@ from spoold.agents.sandbox.entering import entered
 from spoold.agents.sandbox.policy import NoSandbox, Scene
 from spoold.agents.sandbox.probing import probe
 from spoold.agents.sandbox.programs import needed
+from spoold.system.remover import remove
 
 Verdict = Literal["ok", "not installed", "does not start", "sandbox refuses", "secret missing", "unreadable"]
 WITHIN_S = 45.0
@@ -120,7 +121,7 @@ def _run(
         with _placed(words, config, variables, top) as (argv, given):
             return _ran(Program(argv, f"{top}/work", given), within_s)
     finally:
-        shutil.rmtree(top, ignore_errors=True)
+        remove(top)
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from spoold.store import beats
 from spoold.store.initialise import initialise
 from spoold.system.clock import SystemClock
 from spoold.system.posix import PosixFileSystem
+from spoold.system.remover import remove
 
 START_WITHIN_S = 30.0
 LOOK_S = 0.02
@@ -96,7 +96,7 @@ class LocalSpool(Spool):
             self._up.wait()
             self._up = None
         if self._made is not None:
-            shutil.rmtree(self._made, ignore_errors=True)
+            remove(self._made)
 
     def _start(
         self, root: str, made: str, workers: int, slots: int | None, allow_command: bool, python: tuple[str, ...]

@@ -99,8 +99,9 @@ class Leftovers:
             self.look()
         if self._answered < self._asked:
             log.warning("not everything that tasks left is removed yet; the next worker of this user goes on")
-        for note in self.notes:
-            log.warning("%s", note)
+        else:
+            for note in self.notes:
+                log.warning("%s", note)
         self._close()
 
     @property

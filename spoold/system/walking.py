@@ -44,9 +44,9 @@ class _Level:
 
 
 def walk(top: str) -> Iterator[Folder]:
-    """Yield each directory, the top first. A top that cannot be opened yields nothing. Errors: none."""
+    """Yield each directory, the top first; nothing where that is a link, or cannot be opened. Errors: none."""
     try:
-        above = os.open(top, PLACE)
+        above = os.open(top, PLACE | os.O_NOFOLLOW)
     except OSError:
         return
     try:

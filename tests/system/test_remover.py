@@ -17,6 +17,7 @@ import pytest
 from spoold.system import mounts, same_mount
 from spoold.system.remover import Left, quoted, remove
 from spoold.system.walking import disk_use, walk
+from tests.support.trees import deep
 
 DESCRIPTORS_MAX = 8  # above those open before
 ENTRIES_MAX = 150
@@ -39,8 +40,6 @@ class Grower:
     def __init__(self, seed: int, top: Path, canary: Path, *, mounting: bool) -> None:
         self._chance, self._top, self._canary, self._mounting = random.Random(seed), top, canary, mounting
         self._room = ENTRIES_MAX
-        self.mounts: list[str] = []
-        self.fixed: list[str] = []
 
     def grow(self) -> None:
         self._top.mkdir()
@@ -65,12 +64,8 @@ class Grower:
         if kind in ("file", "fixed"):
             Path(where).write_bytes(bytes(self._chance.randrange(9000)))
             os.chmod(where, self._chance.choice([0, 0o400, 0o644]))
-            if (
-                kind == "fixed"
-                and self._mounting
-                and not subprocess.run(["chattr", "+i", where], check=False).returncode
-            ):
-                self.fixed.append(os.path.realpath(where))
+            if kind == "fixed" and self._mounting:
+                subprocess.run(["chattr", "+i", os.path.realpath(where)], check=False, stderr=subprocess.DEVNULL)
         elif kind == "link":
             os.symlink(
                 self._chance.choice([str(self._canary), "..", "/", "nowhere", "/proc/self/root"]), name, dir_fd=at
@@ -85,9 +80,7 @@ class Grower:
         elif kind == "mount" and self._mounting:
             os.mkdir(name, dir_fd=at)
             source = ["--bind", str(self._canary)] if self._chance.random() < 0.7 else ["-t", "tmpfs", "none"]
-            place = os.path.realpath(where)
-            if not subprocess.run(["mount", *source, place], check=False, stderr=subprocess.DEVNULL).returncode:
-                self.mounts.append(place)
+            subprocess.run(["mount", *source, os.path.realpath(where)], check=False, stderr=subprocess.DEVNULL)
         elif depth > 0:
             os.mkdir(name, dir_fd=at)
             self._fill(os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at), depth - 1)
@@ -208,17 +201,6 @@ def test_mount_ids_are_told_apart_by_each_means(monkeypatch: pytest.MonkeyPatch)
     finally:
         os.close(proc)
         os.close(root)
-
-
-def deep(top: Path, levels: int) -> None:
-    top.mkdir()
-    at = os.open(top, os.O_RDONLY)
-    for _ in range(levels):
-        os.mkdir("d", dir_fd=at)
-        below = os.open("d", os.O_RDONLY, dir_fd=at)
-        os.close(at)
-        at = below
-    os.close(at)
 
 
 def test_any_depth_is_removed_with_a_bounded_stack(beside: Path) -> None:

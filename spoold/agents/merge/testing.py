@@ -3,13 +3,13 @@
 Law: what the commands do to the files, or to the repository that lies there, reaches no commit: what is pushed comes
 from a repository of ours. The commands are those of this machine's owner, never of a task.
 
-Touches: files.
+Touches: files, the clock.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,10 +18,13 @@ from spoold.agents.workspace import places, setting_up
 from spoold.agents.workspace.git import Git
 from spoold.agents.workspace.mirror import Mirror
 from spoold.agents.workspace.places import Places
+from spoold.system.remover import remove
 
 # Runs a line for the shell in a directory, for at most so many seconds; returns its exit code and its end.
 Run = Callable[[str, str, float | None], tuple[int, str]]
 _SUITE_S = 3600.0
+# So long (s) one merge works on what others left.
+_CLEAR_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +37,11 @@ class Suite:
 
 
 class Bench:
-    """A folder of this merge alone, removed at its end; what a killed one left is removed by the next."""
+    """A folder of this merge alone, removed at its end; what a killed one left is removed by those that follow it,
+    each for a bounded time."""
 
     def __init__(self, where: Places, mirror: Mirror, suite: Suite, run: Run = setting_up.run) -> None:
-        self._mirror, self._suite, self._run = mirror, suite, run
+        self._mirror, self._suite, self._run, self._judged = mirror, suite, run, 0
         self._top = os.path.join(where.top, "merges")
         os.makedirs(self._top, mode=0o700, exist_ok=True)
         with places.holding(f"{self._top}.lock"):
@@ -55,8 +59,10 @@ class Bench:
 
     def verdict(self, commit: str) -> str:
         """Return why a commit is not good; '' for a good one. Errors: GitFailed, OSError."""
-        tree = os.path.join(self._folder, "tree")
-        shutil.rmtree(tree, ignore_errors=True)
+        remove(os.path.join(self._folder, f"tree{self._judged}"))
+        # What the tests of the commit before left may stay, so this one has a folder of its own.
+        self._judged += 1
+        tree = os.path.join(self._folder, f"tree{self._judged}")
         os.mkdir(tree)
         Git(tree=tree)("init", "--quiet", "--template=", ".")
         own = os.path.join(tree, ".git")
@@ -71,17 +77,20 @@ class Bench:
 
     def close(self) -> None:
         """Remove the folder. Errors: none."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove(self._folder)
         if self._held is not None:
             os.close(self._held)
             self._held = None
 
     def _clear(self) -> None:
+        until = time.monotonic() + _CLEAR_S
         for entry in os.scandir(self._top):
-            if entry.is_dir(follow_symlinks=False) and (held := places.take(entry.path)) is not None:
-                shutil.rmtree(entry.path, ignore_errors=True)
-                with suppress(OSError):
-                    os.close(held)
+            with suppress(OSError):  # a folder without a way in stays; this merge has its own
+                if entry.is_dir(follow_symlinks=False) and (held := places.take(entry.path)) is not None:
+                    try:
+                        remove(entry.path, lambda: time.monotonic() < until)
+                    finally:
+                        os.close(held)
 
 
 def _borrow(directory: str, *objects: str) -> None:

@@ -10,7 +10,6 @@ Touches: files, processes.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene
 from spoold.agents.sandbox.proxy import Proxy
 from spoold.agents.sandbox.wrapping import wrap
+from spoold.system.remover import remove
 
 WITHIN_S = 30.0
 _NONSENSE = "what-a-sandbox-must-not-hand-on"
@@ -106,7 +106,7 @@ def _trial(sandbox: Sandbox) -> tuple[list[str], str]:
     """Return what the script said, and the end of what went wrong."""
     with ExitStack() as stack:
         top = os.path.realpath(tempfile.mkdtemp(prefix="spoold-probe-"))
-        stack.callback(shutil.rmtree, top, ignore_errors=True)
+        stack.callback(remove, top)
         for name in ("ws/.git/hooks", "home", "out", "spool/pending"):
             os.makedirs(f"{top}/{name}")
         with open(f"{top}/out/secret", "w", encoding="ascii") as file:

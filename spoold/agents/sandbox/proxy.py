@@ -10,7 +10,6 @@ Touches: files, threads, the network.
 
 from __future__ import annotations
 
-import shutil
 import socket
 import tempfile
 import threading
@@ -21,6 +20,7 @@ from typing import Self
 
 from spoold.agents.sandbox import hosts
 from spoold.agents.sandbox.inside import copy
+from spoold.system.remover import remove
 
 CONNECT_S = 20.0
 HEAD_BYTES = 8 << 10
@@ -65,7 +65,7 @@ class Proxy:
         with suppress(OSError):
             self._door.shutdown(socket.SHUT_RDWR)
         self._door.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove(self._folder)
 
     def _serve(self) -> None:
         while True:

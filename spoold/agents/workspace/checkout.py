@@ -15,6 +15,7 @@ from spoold.agents.workspace.commits import Commits
 from spoold.agents.workspace.git import Git, address
 from spoold.agents.workspace.mirror import HEADS, Mirror
 from spoold.agents.workspace.places import Record, encoded
+from spoold.system.remover import remove
 
 
 def tree_of(folder: str) -> str:
@@ -90,7 +91,7 @@ def forget(mirror: Mirror, record: Record) -> None:
     with mirror.locked() as git:
         # Not `git worktree prune`: another worktree may be on its way to another path just now.
         if os.path.dirname(record.admin) == os.path.join(mirror.directory, "worktrees"):
-            shutil.rmtree(record.admin, ignore_errors=True)
+            remove(record.admin)
         git.ask("update-ref", "-d", f"refs/heads/{branch_of(record.task, record.attempt)}")
 
 

@@ -11,6 +11,9 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from stat import S_ISLNK
+
+from spoold.system.walking import walk
 
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _READ_MAX = 4 << 20
@@ -34,9 +37,8 @@ class Commits:
         objects = os.path.join(self.shared, "objects")
         if os.path.islink(objects):
             return False
-        for folder, folders, files in os.walk(objects):
-            if any(os.path.islink(os.path.join(folder, name)) for name in (*folders, *files)):
-                return False
+        if any(_is_link(name, folder.fd) for folder in walk(objects) for name in folder.files):
+            return False
         said = _text(os.path.join(objects, "info", "alternates"))
         return [line for line in said.splitlines() if line] == ([self.borrows] if self.borrows else [])
 
@@ -52,12 +54,12 @@ class Commits:
         """Return the commit of each branch, and of the stash."""
         found = {name: one for name, one in self._packed().items() if name.startswith("refs/heads/")}
         top = os.path.join(self.shared, "refs", "heads")
-        for folder, _, names in os.walk(top):
-            for name in names:
-                path = os.path.join(folder, name)
-                one = self._resolved(_text(path))
+        for folder in walk(top):
+            for name in folder.files:
+                path = os.path.join(folder.path, name)
+                one = self._resolved(_text(os.path.join(top, path)))
                 if one is not None and len(found) < _REFERENCES_MAX:
-                    found[f"refs/heads/{os.path.relpath(path, top)}"] = one
+                    found[f"refs/heads/{path}"] = one
         stash = self._resolved(_text(os.path.join(self.shared, "refs", "stash")))
         return found if stash is None else {**found, "refs/stash": stash}
 
@@ -80,6 +82,13 @@ class Commits:
             if _HASH.fullmatch(one):
                 found[name] = one
         return found
+
+
+def _is_link(name: str, above: int) -> bool:
+    try:
+        return S_ISLNK(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode)
+    except OSError:
+        return True  # it changes just now: as bad as a link
 
 
 def _text(path: str) -> str:

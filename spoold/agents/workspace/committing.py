@@ -2,8 +2,6 @@
 
 Law: all files count but those that the repository ignores. A repository within the workspace is left out, and said:
 git would note only its name. Nothing in the workspace decides which program runs.
-
-Touches: files.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ from spoold.agents.workspace.git import Git, GitFailed, commit_of, is_ancestor
 from spoold.agents.workspace.mirror import HEADS, Mirror
 from spoold.agents.workspace.places import Record
 from spoold.protocol.errors import legible
+from spoold.system.walking import walk
 
 _TOLD_MAX = 20
 
@@ -88,12 +87,12 @@ def _tree(git: Git, tree: str, head: str) -> tuple[str, list[str]]:
 def _repositories(tree: str) -> list[str]:
     """Return the folders below the tree that are repositories."""
     found = []
-    for folder, folders, files in os.walk(tree):
-        if folder != tree and ".git" in (*folders, *files):
-            found.append(os.path.relpath(folder, tree))
-            folders.clear()
-        elif ".git" in folders:
-            folders.remove(".git")
+    for folder in walk(tree):
+        if folder.path and ".git" in (*folder.folders, *folder.files):
+            found.append(folder.path)
+            folder.folders.clear()
+        elif ".git" in folder.folders:
+            folder.folders.remove(".git")
     return found
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,6 +20,8 @@ from spoold.agents.workspace import surviving
 from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed, commit_of
 from spoold.agents.workspace.places import Places, holding
 from spoold.protocol.errors import SpoolError
+from spoold.system.remover import remove
+from spoold.system.walking import walk
 
 HEADS = "refs/remotes/origin/"
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -79,7 +80,7 @@ class Mirror:
             git = Git(self.directory, held=(held,))
             mark = os.path.join(self.directory, _MADE)
             if not os.path.exists(mark):
-                shutil.rmtree(self.directory, ignore_errors=True)  # half made: nobody borrows from it yet
+                remove(self.directory)  # half made: nobody borrows from it yet
                 os.mkdir(self.directory, mode=0o700)
                 git("init", "--quiet", "--bare", "--template=")
                 _write(mark, surviving.this_start())
@@ -152,8 +153,9 @@ class Mirror:
 
     def _lock_files(self) -> list[str]:
         found = [entry.path for entry in os.scandir(self.directory) if entry.name.endswith(".lock")]
-        for folder, _, names in os.walk(os.path.join(self.directory, "refs")):
-            found += [os.path.join(folder, name) for name in names if name.endswith(".lock")]
+        refs = os.path.join(self.directory, "refs")
+        for folder in walk(refs):
+            found += [os.path.join(refs, folder.path, name) for name in folder.files if name.endswith(".lock")]
         return found
 
 

@@ -9,8 +9,6 @@ Touches: files.
 from __future__ import annotations
 
 import os
-import shutil
-import stat
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,10 +18,14 @@ from spoold.agents.workspace.git import Git
 from spoold.agents.workspace.mirror import HEADS, Mirror, WorkspaceFailed
 from spoold.agents.workspace.places import Places, Record
 from spoold.protocol.amount import length
+from spoold.system.remover import quoted, remove
+from spoold.system.same_mount import PLACE
+from spoold.system.walking import disk_use
 
 # Saves what lies in a folder whose lock is held.
 Save = Callable[[str, Record], Record]
 _ASKED_AT_ONCE = 100
+STAYS = "it cannot be removed"
 _NOT_SAVED, _ONLY_COPY = "not saved", "the only copy"
 
 
@@ -53,8 +55,7 @@ def collect(
             held = places.take(folder)
             record = places.read_record(folder)
             if held is not None and record is None:
-                _remove(where, folder, None)
-                judged.append(Judged(folder, "", True, "half made: no agent has been in it"))
+                judged.append(_half_made(where, folder))
         if held is None:
             judged.append(Judged(folder, record.task if record else "", False, "in use"))
             continue
@@ -90,15 +91,22 @@ def make_room(where: Places, quota_mb: int, now: float, save: Save) -> None:
 
 def size_of(folder: str) -> int:
     """Return the bytes on disk of a folder with all that is in it; a file with two names counts once."""
-    seen, total = set(), 0
-    for inner, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            with suppress(OSError):
-                found = os.lstat(os.path.join(inner, name))
-                if found.st_nlink == 1 or (found.st_dev, found.st_ino) not in seen:
-                    total += found.st_blocks * 512
-                    seen.add((found.st_dev, found.st_ino))
-    return total
+    try:
+        place = os.open(folder, PLACE)
+    except OSError:
+        return 0
+    try:
+        return disk_use(".", place)[0]
+    finally:
+        os.close(place)
+
+
+def _half_made(where: Places, folder: str) -> Judged:
+    try:
+        _remove(where, folder, None)
+    except WorkspaceFailed as failed:
+        return Judged(folder, "", False, str(failed))
+    return Judged(folder, "", True, "half made: no agent has been in it")
 
 
 def _ended(folder: str, record: Record, now: float, save: Save, keep_s: float | None) -> tuple[Record, str]:
@@ -137,7 +145,8 @@ def _remove_safe(where: Places, ended: dict[str, Record]) -> list[Judged]:
                 _remove(where, folder, record)
                 judged.append(Judged(folder, record.task, True, record.ref or "nothing was made there"))
             except WorkspaceFailed as failed:
-                judged.append(Judged(folder, record.task, False, str(failed), unsaved=True))
+                why = str(failed)
+                judged.append(Judged(folder, record.task, False, why, unsaved=not why.startswith(STAYS)))
             finally:
                 os.close(held)
     return judged
@@ -164,21 +173,11 @@ def _give_again(where: Places, folder: str, record: Record) -> None:
 
 
 def _remove(where: Places, folder: str, record: Record | None) -> None:
-    """Remove a folder, the record first: what is left by a kill is half made. Errors: OSError."""
+    """Remove a folder, the record first: what is left by a kill is half made. Errors: WorkspaceFailed, OSError."""
     with suppress(FileNotFoundError):
         os.unlink(os.path.join(folder, places.RECORD))
-    shutil.rmtree(folder, onerror=_open_up)
+    left = remove(folder)
     if record is not None and record.admin:
         checkout.forget(Mirror(where, record.config.repo), record)
-
-
-def _open_up(remove: Callable[[str], object], path: str, error: object) -> None:
-    """Remove an entry of a folder that its owner has closed, as caches of packages are."""
-    for folder in (os.path.dirname(path), path):
-        with suppress(OSError):
-            if not os.path.islink(folder):
-                os.chmod(folder, stat.S_IRWXU)
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    else:
-        os.unlink(path)
+    if left:
+        raise WorkspaceFailed(f"{STAYS}: {quoted(left[0].path)} ({left[0].size >> 20:,} MiB): {left[0].why}")

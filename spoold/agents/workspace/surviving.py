@@ -18,6 +18,7 @@ import zlib
 from contextlib import suppress
 
 from spoold.agents.workspace.git import REMOTE_S, Git
+from spoold.system.walking import walk
 
 _FOLDER, _REST = re.compile(r"[0-9a-f]{2}"), re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")
 _NAMED = re.compile(rb"(?:(?!0+\n)(?:[0-9a-f]{40}|[0-9a-f]{64})|ref: refs/[^\n]+)\n")
@@ -39,8 +40,9 @@ def torn(directory: str) -> list[str]:
     """
     objects, head = os.path.join(directory, "objects"), os.path.join(directory, "HEAD")
     found = [] if _names_one(head) else [head]
-    for folder, _, names in os.walk(os.path.join(directory, "refs")):
-        found += [path for name in names if not _names_one(path := os.path.join(folder, name))]
+    refs = os.path.join(directory, "refs")
+    for folder in walk(refs):
+        found += [path for name in folder.files if not _names_one(path := os.path.join(refs, folder.path, name))]
     return found + [
         os.path.join(objects, folder, name)
         for folder in os.listdir(objects)

@@ -14,6 +14,7 @@ from spoold.agents.workspace.mirror import WorkspaceFailed
 from tests.agents.merge.lanes import Scripted, land, work
 from tests.agents.workspace.repos import Remote, git, pushed, workspace, write
 from tests.e2e.pool import wait_for
+from tests.support.trees import deep
 
 
 @pytest.fixture
@@ -289,4 +290,20 @@ def test_nothing_of_a_merge_stays_on_this_machine(remote: Remote, tmp_path: Path
     left.mkdir(parents=True)
     (left / "of a killed merge").touch()
     land(remote, tmp_path, work(remote, tmp_path, "one", {"b.txt": "one\n"}))
+    assert list((tmp_path / "merger" / "merges").iterdir()) == []
+
+
+def test_what_tests_leave_in_the_tree_holds_no_good_work_up(remote: Remote, tmp_path: Path) -> None:
+    """N2, G18: a read-only folder, or 1,300 levels, in the tree of work that fails stopped the lane."""
+
+    def run(line: str, tree: str, within_s: float | None) -> tuple[int, str]:
+        deep(Path(tree) / "deep")
+        (Path(tree) / "closed" / "in").mkdir(parents=True)
+        (Path(tree) / "closed").chmod(0o500)
+        return int((Path(tree) / "bad.txt").exists()), "it is bad"
+
+    deep(tmp_path / "merger" / "merges" / "0" / "deep")
+    good, bad = work(remote, tmp_path, "good", {"b.txt": "1\n"}), work(remote, tmp_path, "bad", {"bad.txt": "1\n"})
+    outcome = land(remote, tmp_path, bad, good, tests=("judge",), run=run)
+    assert [one.task for one, _ in outcome.landed] == ["good"]
     assert list((tmp_path / "merger" / "merges").iterdir()) == []

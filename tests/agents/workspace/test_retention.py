@@ -14,7 +14,9 @@ from spoold.agents.workspace.retention import Judged
 from spoold.agents.workspace.showing import find, list_workspaces
 from spoold.agents.workspace.workspace import collect
 from spoold.protocol.errors import NotFound
+from spoold.system.remover import Left
 from tests.agents.workspace.repos import Remote, git, pushed, workspace, write
+from tests.support.trees import deep
 
 
 @pytest.fixture
@@ -113,6 +115,34 @@ def test_folders_that_their_owner_closed_go_too(remote: Remote, host: Path) -> N
         made.save("nothing")
     assert [one.removed for one in judged(host)] == [True]
     assert not os.listdir(host / "work")
+
+
+def test_folders_of_any_depth_are_saved_and_go(remote: Remote, host: Path) -> None:
+    """N2: 1,300 levels in the workspace or its git directory ended `save`, every task after it, and `gc`."""
+    with workspace(remote, host, kind="clone") as made:
+        tree = Path(made.open())
+        deep(tree / "deep")
+        deep(Path(made.home) / "deep")
+        deep(tree / ".git" / "objects" / "d")
+        made.save("nothing")
+    assert retention.size_of(str(host)) > 3 * 1300
+    assert [one.removed for one in judged(host)] == [True]
+    assert not os.listdir(host / "work")
+
+
+def test_what_cannot_be_removed_is_said_and_is_not_unsaved(
+    remote: Remote, host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N2: `spool workspace gc` said "this is a bug"."""
+    pushed(remote, host, "nothing", {})
+    (host / "work" / "half.123456").mkdir()
+    stays = Left("/where/it is", "something is mounted on it; run: umount '/where/it is'", 3 << 20)
+    monkeypatch.setattr(retention, "remove", lambda folder: [stays])
+    found = judged(host)
+    assert [(one.removed, one.unsaved) for one in found] == [(False, False)] * 2
+    assert {one.why for one in found} == {
+        "it cannot be removed: '/where/it is' (3 MiB): something is mounted on it; run: umount '/where/it is'"
+    }
 
 
 def test_beyond_the_quota_what_is_safe_goes_early_and_what_is_not_is_named(remote: Remote, host: Path) -> None:
