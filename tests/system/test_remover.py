@@ -20,7 +20,7 @@ from spoold.system.walking import disk_use, walk
 from tests.support.trees import deep
 
 DESCRIPTORS_MAX = 8  # above those open before
-ENTRIES_MAX = 150
+ENTRIES_MAX, DEEP = 150, 1200
 NAMES: tuple[bytes, ...] = (
     b"a",
     b"b.c",
@@ -43,6 +43,8 @@ class Grower:
 
     def grow(self) -> None:
         self._top.mkdir()
+        if self._chance.random() < 0.1:
+            deep(self._top / "deep", DEEP)
         self._fill(os.open(self._top, os.O_RDONLY | os.O_DIRECTORY), self._chance.choice([1, 3, 30, 60]))
 
     def _fill(self, at: int, depth: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from spoold.system.cleaner import ENDED, RUBBISH
 from spoold.system.host import SystemHost
 from spoold.system.leftovers import Leftovers
+from spoold.system.remover import remove
 from spoold.system.scratch import WORK, Abandoned, LocalScratch, find_abandoned
 from tests.support.trees import deep
 
@@ -44,12 +45,13 @@ def until(done: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A directory for temporary files whose name no pattern would find."""
     made = tmp_path / "with [blank]\nand line"
     made.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(made))
-    return made
+    yield made
+    remove(str(made))  # deeper than pytest can remove
 
 
 def test_the_step_only_renames_what_a_task_left(tmp: Path) -> None:
