@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -198,3 +200,43 @@ def test_what_strangers_call_a_record_keeps_no_worker_from_starting(
     assert find_abandoned(SystemHost()) == []
     os.truncate(trap / "owner.json", 1 << 40)
     assert find_abandoned(SystemHost()) == []
+
+
+MOUNTING = """
+import os, subprocess, sys, tempfile
+from spoold.system.host import SystemHost
+from spoold.system.scratch import LocalScratch
+tempfile.tempdir, precious = sys.argv[1:]
+os.mkdir(tempfile.tempdir), os.mkdir(precious)
+open(precious + "/kept", "w").write("kept")
+scratch = LocalScratch("w1", "/spool", SystemHost())
+seen = []
+for number, place in enumerate(["work", "deps", "task.json", "output", "."]):
+    folder = scratch.open(f"{number}.1")
+    assert folder not in seen, place
+    seen.append(folder)
+    scratch.write(f"{number}.1", "task.json", b"{}")
+    where = os.path.normpath(f"{folder}/{place}")
+    if not os.path.exists(where):
+        open(where, "w").close()
+    source = precious if os.path.isdir(where) else precious + "/kept"
+    subprocess.run(["mount", "--bind", source, where], check=True)
+    assert scratch.read(f"{number}.1", place) == b"" or place == "task.json"
+    scratch.close(f"{number}.1")
+again = scratch.open("more.1")
+assert again not in seen
+scratch.write("more.1", "task.json", b"[]")
+assert "unmount what is mounted there" in scratch.notes[0], scratch.notes
+scratch.remove()
+assert os.listdir(precious) == ["kept"] and open(precious + "/kept").read() == "kept"
+"""
+
+
+def test_what_a_task_mounted_is_neither_met_by_the_next_nor_changed(tmp_path: Path) -> None:
+    """N4: also over the files of the folder, which the next attempt's task is written into."""
+    own = ["unshare", "--mount", "--propagation", "private", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+    if shutil.which("unshare") is None or subprocess.run([*own, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine gives no mount namespace")
+    script = [sys.executable, "-c", MOUNTING, str(tmp_path / "tmp"), str(tmp_path / "precious")]
+    done = subprocess.run([*own, *script], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode(errors="backslashreplace")
