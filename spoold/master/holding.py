@@ -29,6 +29,7 @@ def count_locks(desk: Desk) -> None:
         if name not in reserved or not reserved[name].over:
             held[name] = reserved[name].demand if name in reserved else None
     desk.backlog.locks.hold(held)
+    desk.backlog.locks.see_ready(lambda task_key: _ready(desk, task_key) is not None)
 
 
 def hold_back_clashing(desk: Desk) -> None:

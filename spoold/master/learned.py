@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from spoold.rules.gates.budget import NAME as BUDGET
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions
 from spoold.rules.gates.locks import NAME
 from spoold.rules.locks.demand import NO_LOCKS, Demand
@@ -49,6 +50,11 @@ class Learned:
         if conditions is not NO_CONDITIONS:
             asked = conditions.asks(NAME)
             self.demands[task_key] = asked if isinstance(asked, Demand) else NO_LOCKS
+
+    def conditions(self, task_key: str) -> Conditions:
+        """What is known of the budgets and locks of a task that is ready."""
+        known = ((BUDGET, self.asked.get(task_key)), (NAME, self.demands.get(task_key)))
+        return Conditions(more=tuple((gate, asked) for gate, asked in known if asked))
 
     def learn_no_demand(self, task_key: str) -> None:
         """Note that a task locks nothing."""

@@ -6,7 +6,8 @@ unknown counts as made, until the listings show the place of the task.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 
 from spoold.master.dependents import certain, may_begin
 from spoold.master.desk import Desk
@@ -33,6 +34,7 @@ from spoold.rules.gates.verdicts import Pass
 from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.promoting import LaneView, displaced, holdbacks, promotions
 from spoold.rules.scheduling.spending import draws_of
+from spoold.rules.scheduling.yielding import Standing, Way
 from spoold.store.absence import names_in
 from spoold.store.lane_moves import move_into_lane
 from spoold.store.ledger import Ledger
@@ -152,13 +154,20 @@ def hold_one(desk: Desk, place: Place, task: TaskName) -> None:
     _hold(desk, task, place.directory.partition("/")[2])
 
 
-def _hold(desk: Desk, task: TaskName, lane: str) -> None:
+def _gives_way(desk: Desk, one: Standing, to: TaskName) -> bool:
+    """Take a ready task back for a more urgent one; whether no worker was quicker."""
+    file = one.task.encode()
+    _hold(desk, one.task, one.lane, **{"for": to.id})
+    return file not in desk.view.ready.get(one.lane, {})
+
+
+def _hold(desk: Desk, task: TaskName, lane: str, **detail: str) -> None:
     desk.breathe()
     place = Place(State.READY, layout.join(layout.READY, lane), task.encode())
     content = desk.task_at(place, task) if task.conditional else None
     if task.conditional and content is None:
         return
-    if _to_waiting(desk, place.path, task, lane, content, "HELD"):
+    if _to_waiting(desk, place.path, task, lane, content, "HELD", **detail):
         desk.view.forget_place(place)
         desk.usage.give_back(desk.resources.uses(lane))
         desk.starts.stays(task)
@@ -185,13 +194,14 @@ def promote(desk: Desk) -> int:
     shut = {lane for lane in kept if not isinstance(judge_type(kind_in(lane), facts[lane]), Pass)}
     desk.backlog.locks.pass_over(shut)
     refused = desk.backlog.refusals
-    chosen = promotions(desk.backlog, lanes, facts, desk.store.settings.ready.window, desk.step.now)
+    way, window = Way(partial(_standing, desk)), desk.store.settings.ready.window
+    chosen = promotions(desk.backlog, lanes, facts, window, desk.step.now, way, desk.resources.uses)
     if desk.backlog.refusals > refused:
         desk.step.change()  # the next step fails tasks that a gate refused just now
     for index, entry in enumerate(chosen):
         try:
             desk.breathe()
-            _promote(desk, entry)
+            _promote(desk, entry, way.made.get(entry.file, ()))
         except OSError:
             for left in chosen[index:]:
                 desk.backlog.put_back(left)
@@ -199,9 +209,19 @@ def promote(desk: Desk) -> int:
     return len(chosen)
 
 
-def _promote(desk: Desk, entry: Entry) -> None:
+def _standing(desk: Desk) -> Iterator[Standing]:
+    """Yield the ready tasks that may make way."""
+    for lane, tasks in desk.view.ready.items():
+        if not desk.view.blocked.isdisjoint(_directories(lane)):
+            continue
+        for task in tasks.values():
+            yield Standing(task, lane, desk.learned.conditions(key(task.id)) if task.conditional else NO_CONDITIONS)
+
+
+def _promote(desk: Desk, entry: Entry, makes_way: Collection[Standing] = ()) -> None:
+    """Move a task into ready/, once those that make way for it are back in waiting/."""
     name, file, lane = entry.name, entry.file, entry.lane
-    if not may_begin(desk, entry):
+    if not may_begin(desk, entry) or not all(_gives_way(desk, one, name) for one in makes_way):
         desk.backlog.put_back(entry)
         return
     moved = move_into_lane(desk.store, "READY", layout.waiting(lane, file), layout.READY, lane, file)

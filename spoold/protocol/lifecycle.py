@@ -115,7 +115,7 @@ MOVES: tuple[Move, ...] = (
     ),
     Move("rejected", "pending", L, "REJUDGED", "its file has other content than when it was rejected"),
     Move("waiting", "ready", L, "READY", "every gate passes and the lane's window has room"),
-    Move("ready", "waiting", L, "HELD", "a gate closed again, or more urgent work finds the lane full"),
+    Move("ready", "waiting", L, "HELD", "a gate closed again, or more urgent work needs its place or what it holds"),
     Move(
         "waiting", "failed", L, "FAILED", "dependency failed, skipped, cycle, deadline, cancelled, or it is no task"
     ),

@@ -90,6 +90,22 @@ def _book(conditions: Conditions, facts: Facts) -> None:
         purse.reserve(facts.kind, _asked(conditions))
 
 
+def _unbook(conditions: Conditions, facts: Facts) -> None:
+    """A task that makes way has no reservation any more."""
+    purse = _purse(facts)
+    if purse is not None:
+        purse.release(facts.kind, _asked(conditions))
+
+
+def _holds(conditions: Conditions, facts: Facts, other: Conditions, about: Facts) -> bool:
+    """Whether both draw on one account."""
+    purse = _purse(facts)
+    if purse is None:
+        return False
+    mine, theirs = purse.accounts(facts.kind, _asked(conditions)), purse.accounts(about.kind, _asked(other))
+    return not set(mine).isdisjoint(theirs)
+
+
 def _kinds(purse: Any) -> frozenset[str]:
     return frozenset() if purse is None else drawing(purse.settings)
 
@@ -120,4 +136,6 @@ GATE = TaskGate(
     group=_group,
     kinds=_kinds,
     book=_book,
+    unbook=_unbook,
+    holds=_holds,
 )

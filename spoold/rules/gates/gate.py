@@ -66,7 +66,8 @@ class TaskGate(Gate):
     Without `group`, tasks of one type with the same conditions are a group. If the gate answers Wait with `behind`,
     the queue of the group is set aside until that one is gone, and its head stands in line (see `rules.locks`).
     kinds: the types all of whose tasks it looks at, by what it gathered. book: counts in what it gathered for this
-    step that a task goes to ready/, so that the next one is asked about finds it counted.
+    step that a task goes to ready/, so that the next one is asked about finds it counted. unbook: undoes that, for a
+    ready task that makes way. holds: whether a ready task, by its own conditions and facts, has what this one wants.
     """
 
     judge: Callable[[Conditions, Facts], Verdict]
@@ -78,6 +79,8 @@ class TaskGate(Gate):
     group: Callable[[Conditions, Facts], Hashable | None] | None = field(default=None, kw_only=True)
     kinds: Callable[[Any], frozenset[str]] | None = field(default=None, kw_only=True)
     book: Callable[[Conditions, Facts], None] | None = field(default=None, kw_only=True)
+    unbook: Callable[[Conditions, Facts], None] | None = field(default=None, kw_only=True)
+    holds: Callable[[Conditions, Facts, Conditions, Facts], bool] | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

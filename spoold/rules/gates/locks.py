@@ -69,6 +69,26 @@ def _group(conditions: Conditions, facts: Facts) -> Demand | None:
     return demand if isinstance(demand, Demand) else None
 
 
+def _book(conditions: Conditions, facts: Facts) -> None:
+    """A task that goes to ready/ holds its locks from then on."""
+    demand, book = conditions.asks(NAME), facts.more.get(NAME)
+    if isinstance(demand, Demand) and isinstance(book, Book):
+        book.hold(facts.key, demand)
+
+
+def _unbook(conditions: Conditions, facts: Facts) -> None:
+    """A task that makes way holds none any more."""
+    book = facts.more.get(NAME)
+    if isinstance(conditions.asks(NAME), Demand) and isinstance(book, Book):
+        book.let_go(facts.key)
+
+
+def _holds(conditions: Conditions, facts: Facts, other: Conditions, about: Facts) -> bool:
+    """Whether their locks conflict."""
+    demand, theirs = conditions.asks(NAME), other.asks(NAME)
+    return isinstance(demand, Demand) and isinstance(theirs, Demand) and demand.clash(theirs) is not None
+
+
 GATE = TaskGate(
     NAME,
     "no task that conflicts with its locks is ready, claimed or before it in line",
@@ -79,4 +99,7 @@ GATE = TaskGate(
     asks=demand_of,
     gather=_gather,
     group=_group,
+    book=_book,
+    unbook=_unbook,
+    holds=_holds,
 )

@@ -157,6 +157,26 @@ def book(groups: Groups, conditions: Conditions, facts: Facts) -> None:
             gate.book(conditions, facts)
 
 
+def unbook(conditions: Conditions, facts: Facts) -> None:
+    """Have the gates count that a ready task holds nothing more."""
+    for gate in TASK_GATES:
+        if gate.unbook is not None:
+            gate.unbook(conditions, facts)
+
+
+def rebook(conditions: Conditions, facts: Facts) -> None:
+    """Undo `unbook`."""
+    for gate in TASK_GATES:
+        if gate.unbook is not None and gate.book is not None:
+            gate.book(conditions, facts)
+
+
+def holds(gate: str, mine: tuple[Conditions, Facts], other: tuple[Conditions, Facts]) -> bool:
+    """Whether another task, which is ready, holds what this one wants of the gate."""
+    found = next((one for one in TASK_GATES if one.name == gate), None)
+    return found is not None and found.holds is not None and found.holds(*mine, *other)
+
+
 def judge(conditions: Conditions, facts: Facts) -> Verdict:
     """The verdict of the gates that look at the task alone: the first to refuse speaks, else the first to wait."""
     return _verdict(_looking_at(conditions, facts), conditions, facts)

@@ -62,6 +62,10 @@ class Book:
         """Count one more holder."""
         self.held[key] = demand
 
+    def let_go(self, key: str) -> None:
+        """Count one holder less."""
+        self.held.pop(key, None)
+
     def clashing(self, key: str) -> list[str]:
         """The holders that conflict with this one, as far as both demands are known."""
         mine = self.held.get(key)

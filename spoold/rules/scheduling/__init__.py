@@ -17,6 +17,7 @@
     parked      requests about single tasks, and what waits for one
     queues      the order of what may run
     locking     who waits behind whom for a lock
+    yielding    which ready tasks make way for a more urgent one
     promoting   which of it goes to ready/ next, and which goes back
     matching    may this worker run what is in this lane?
     regaining   who gets back the units of limits that it lent

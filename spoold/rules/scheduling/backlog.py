@@ -15,7 +15,7 @@ from typing import Any
 from spoold.protocol.lanes import kind_in
 from spoold.protocol.name_parts import key_in, order_in
 from spoold.protocol.names import key
-from spoold.rules.gates import registry
+from spoold.rules.gates import locks, registry
 from spoold.rules.gates.facts import NO_CONDITIONS, NO_TYPE, OVER, Facts, Parent, TypeFacts
 from spoold.rules.gates.registry import Groups
 from spoold.rules.gates.requested import Requested
@@ -26,6 +26,7 @@ from spoold.rules.scheduling.locking import Locking
 from spoold.rules.scheduling.moment import LOOK_AGAIN_S, Now, in_s
 from spoold.rules.scheduling.parked import Parked
 from spoold.rules.scheduling.queues import Queues
+from spoold.rules.scheduling.yielding import Standing
 
 BREATHE_EVERY = 10_000  # tasks of a long backlog, after which a leader renews its token
 
@@ -170,7 +171,7 @@ class Backlog:
         """Begin a step: ask anew for all tasks whose time has come, and let `lets` ask again."""
         self._shut.clear()
         self._opens = None
-        self.locks.begin_step()
+        self.locks.begin_step(now.monotonic)
         while self._timers and self._timers[0][0] <= now.monotonic:
             _, task_key = heapq.heappop(self._timers)
             entry = self._entries.get(task_key)
@@ -179,7 +180,8 @@ class Backlog:
 
     def next_due(self) -> float | None:
         """The moment (monotonic, s) of the next tick that has something to do."""
-        dues = [moment for moment in (self._opens, *(due for due, _ in self._timers[:1])) if moment is not None]
+        moments = (self._opens, self.locks.next_due(), *(due for due, _ in self._timers[:1]))
+        dues = [moment for moment in moments if moment is not None]
         return min(dues, default=None)
 
     @property
@@ -205,16 +207,20 @@ class Backlog:
         """Put back a task from `take` that still waits."""
         self._queues.push(entry.lane, entry.groups, entry.file)
 
-    def lets(self, entry: Entry, facts: TypeFacts, now: Now) -> bool:
-        """Whether the gates that are asked in every step let a runnable task go; facts: those of its type.
+    def lets(
+        self, entry: Entry, facts: TypeFacts, now: Now, clear: Callable[[Entry, Verdict], Verdict] | None = None
+    ) -> bool:
+        """Whether the gates that are asked in every step let a runnable task go; facts: those of its type; clear:
+        has others make way, and returns what the gates say then.
 
         A gate that answers Wait is not asked again in this step for the group, and one that names who keeps the task
         back not before that one is gone; a refusal ends this task alone.
         """
         if not entry.groups or not self._shut.isdisjoint(entry.groups):
             return not entry.groups
-        task_key = key_in(entry.file)
-        verdict = registry.judge_step(entry.groups, entry.conditions, self._facts(task_key, entry, now, facts))
+        task_key, verdict = key_in(entry.file), self.ask(entry, facts, now)
+        if clear is not None and isinstance(verdict, Wait):
+            verdict = clear(entry, verdict)
         if isinstance(verdict, Wait) and verdict.behind:
             self._shut.update(self.locks.line_up(entry.lane, entry.groups, entry.file, verdict))
             return False
@@ -225,6 +231,28 @@ class Backlog:
             self.locks.leave(task_key)
         self.refuse(entry, verdict)
         return isinstance(verdict, Pass)
+
+    def ask(self, entry: Entry, facts: TypeFacts, now: Now) -> Verdict:
+        """What the gates that are asked in every step say of a runnable task; facts: those of its type."""
+        return registry.judge_step(entry.groups, entry.conditions, self._facts(key_in(entry.file), entry, now, facts))
+
+    def holds(self, entry: Entry, gate: str, one: Standing, now: Now) -> bool:
+        """Whether a ready task holds what a waiting one wants of this gate, and may have to make way for it."""
+        facts = self._facts(key_in(entry.file), entry, now)
+        if not registry.holds(gate, (entry.conditions, facts), (one.conditions, self._facts_of(one, now))):
+            return False
+        return gate != locks.NAME or self.locks.passes(entry.file, one.task, now.monotonic)
+
+    def unbook(self, one: Standing, now: Now) -> None:
+        """Have the gates count that a ready task holds nothing more."""
+        registry.unbook(one.conditions, self._facts_of(one, now))
+
+    def rebook(self, one: Standing, now: Now) -> None:
+        """Undo `unbook`."""
+        registry.rebook(one.conditions, self._facts_of(one, now))
+
+    def _facts_of(self, one: Standing, now: Now) -> Facts:
+        return Facts(now.wall, self._parent, key=key(one.task.id), kind=kind_in(one.lane), more=self.gathered)
 
     def book(self, entry: Entry, facts: TypeFacts, now: Now) -> None:
         """Have the gates count a task that goes to ready/; facts: those of its type."""

@@ -77,10 +77,17 @@ class Purse:
 
     def reserve(self, kind: str, asked: Asked) -> None:
         """Count one more attempt that may run."""
+        self._count(kind, asked, 1)
+
+    def release(self, kind: str, asked: Asked) -> None:
+        """Count one less: it was counted, and waits again."""
+        self._count(kind, asked, -1)
+
+    def _count(self, kind: str, asked: Asked, attempts: int) -> None:
         for account in self.accounts(kind, asked):
             mine = self.book.reserved.setdefault(account, {})
             for name in Amounts.model_fields:
-                mine[name] = mine.get(name, 0) + (self.book.sums.reserve(kind, asked, name) or 0)
+                mine[name] = mine.get(name, 0) + attempts * (self.book.sums.reserve(kind, asked, name) or 0)
 
     def reserve_all(self, running: Iterable[tuple[str, Asked]]) -> None:
         """Count the attempts that may run, by type, from nothing."""

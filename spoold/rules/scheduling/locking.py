@@ -6,9 +6,10 @@ SET_ASIDE queues are set aside in one step. A task stands in line only while it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 
 from spoold.protocol.name_parts import key_in
+from spoold.protocol.names import TaskName, key
 from spoold.rules.gates.registry import Groups
 from spoold.rules.gates.verdicts import Wait
 from spoold.rules.locks.book import Book
@@ -17,6 +18,8 @@ from spoold.rules.locks.turns import Waiter, turn_of
 from spoold.rules.scheduling.queues import Queues
 
 SET_ASIDE = 500
+# So long (s) a holder in ready/ whose turn was earlier keeps its locks from a more urgent task.
+STAND_S = 10.0
 
 
 class Locking:
@@ -24,11 +27,14 @@ class Locking:
 
     gone: keys of those that left the line, for the next step; called: heads that are to be asked about in this step;
     aside: how many queues were set aside in it. strangers: holders that this leader did not make so itself.
+    stood: the holders in ready/ that keep others back, each with when (monotonic, s) that was first seen.
     """
 
     def __init__(self, queues: Queues) -> None:
         self.book = Book()
         self.strangers: set[str] = set()
+        self.stood: dict[str, float] = {}
+        self._late: set[str] = set()
         self._queues = queues
         self._gone: dict[str, None] = {}
         self._called: dict[str, None] = {}
@@ -43,7 +49,7 @@ class Locking:
         """Take these for the holders, by key; look again at what only waited for one that is gone."""
         before = self.book.held
         self.strangers &= held.keys()
-        self.strangers |= {key for key, demand in held.items() if key not in before or before[key] != demand}
+        self.strangers |= {k for k, demand in held.items() if k not in before or before[k] != demand}
         for changed in sorted(self.book.begin(held)):
             self._call(changed)
         for gone in self._gone:
@@ -51,10 +57,36 @@ class Locking:
                 self._call(gone)
         self._gone.clear()
 
-    def begin_step(self) -> None:
-        """Begin a step: what was passed over in the last one is shown again."""
+    def begin_step(self, now: float) -> None:
+        """Begin a step: what was passed over in the last one is shown again. now: monotonic, s.
+
+        What waits behind a holder that no worker has taken for STAND_S is asked about again, once.
+        """
         self._queues.restore()
         self._aside = 0
+        for late in [task_key for task_key, due in self._due() if due <= now]:
+            self._late.add(late)
+            self._call(late)
+
+    def see_ready(self, ready: Callable[[str], bool]) -> None:
+        """Forget the holders in ready/ that are there no more. ready: whether one is, by its key."""
+        self.stood = {task_key: since for task_key, since in self.stood.items() if ready(task_key)}
+        self._late &= self.stood.keys()
+
+    def next_due(self) -> float | None:
+        """When (monotonic, s) a holder in ready/ has stood for long enough."""
+        return min((due for _, due in self._due()), default=None)
+
+    def passes(self, file: str, stands: TaskName, now: float) -> bool:
+        """Whether a less urgent task that stands in ready/ gives its locks up for this one: it would be later in
+        line, or no worker has taken it for STAND_S. now: monotonic, s.
+        """
+        task_key = key(stands.id)
+        self.stood.setdefault(task_key, now)
+        return turn_of(file) < turn_of(stands.encode()) or task_key in self._late
+
+    def _due(self) -> Iterator[tuple[str, float]]:
+        return ((k, since + STAND_S) for k, since in self.stood.items() if k not in self._late)
 
     def pass_over(self, lanes: Set[str]) -> None:
         """Let tasks of these lanes keep nobody back: they wait for something else than locks."""
@@ -65,10 +97,10 @@ class Locking:
             if waiter is not None and waiter.lane in new and keeper not in self.book.held:
                 self._call(keeper)
 
-    def choose(self, file: str, groups: Groups) -> None:
-        """Count a task that is about to go to ready/ as a holder of what it locks, for the tasks after it."""
-        for demand in _demands(groups):
-            self.book.hold(key_in(file), demand)
+    def choose(self, file: str, now: float) -> None:
+        """Note that a task is about to go to ready/. now: monotonic, s."""
+        if self._queues.keeps(task_key := key_in(file)):
+            self.stood[task_key] = now
 
     def aside(self) -> list[tuple[str, str, int]]:
         """The queues that are set aside: the head of each, its keeper, and how many tasks are in it at most."""

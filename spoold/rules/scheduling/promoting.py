@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from spoold.protocol.lanes import kind_in
 from spoold.protocol.names import TaskName
 from spoold.rules.gates.facts import NO_TYPE, TypeFacts
 from spoold.rules.gates.registry import judge_type
-from spoold.rules.gates.verdicts import Pass, Wait
+from spoold.rules.gates.verdicts import Pass, Verdict, Wait
 from spoold.rules.scheduling.backlog import Backlog
 from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.moment import Now
+from spoold.rules.scheduling.resources import Uses
+from spoold.rules.scheduling.yielding import Standing, Way, passes
 
-# The gates whose Wait is for units that others use.
+# The gates whose Wait is for units that others use, and those for which ready tasks may make way.
 _COUNTED = frozenset({"limit", "rate"})
+_FREED = _COUNTED | {"quota", "breaker", "class"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +37,16 @@ class LaneView:
 
 
 def promotions(
-    backlog: Backlog, lanes: Mapping[str, LaneView], facts: Mapping[str, TypeFacts], window: int, now: Now
+    backlog: Backlog,
+    lanes: Mapping[str, LaneView],
+    facts: Mapping[str, TypeFacts],
+    window: int,
+    now: Now,
+    way: Way | None = None,
+    uses: Callable[[str], Uses] = lambda lane: {},
 ) -> list[Entry]:
     """The waiting tasks that go to ready/ now, most urgent first over all lanes. facts: by lane; all share one
-    stock.
+    stock. way: takes which ready tasks make way for them; uses: what a task of a lane uses.
 
     A lane is filled up to `window`; a task more urgent than the least urgent one there still goes in, up to twice the
     window, so that a full lane never makes an urgent task wait. A limit holds over all lanes, and no task takes units
@@ -51,6 +61,7 @@ def promotions(
     worst = {lane: max(view.ranks, default=0) for lane, view in lanes.items()}
     heads = [(best.file, lane) for lane in lanes if (best := backlog.best(lane)) is not None]
     heapq.heapify(heads)
+    count = _Count(backlog, now, used, uses, way or Way())
     while heads:
         file, lane = heapq.heappop(heads)
         best = backlog.best(lane)
@@ -61,17 +72,17 @@ def promotions(
         kind, entry = lanes[lane].kind, backlog.take(lane)
         assert entry is not None  # it is the best
         fits = sizes[lane] < window or (entry.rank < worst[lane] and sizes[lane] < 2 * window)
-        is_open = fits and _is_open(backlog, entry, kind, facts[lane], now, wanted)
-        if is_open and backlog.lets(entry, facts[lane], now):
+        is_open = fits and count.goes(entry, kind, facts[lane], wanted)
+        if is_open:
             chosen.append(entry)
             backlog.book(entry, facts[lane], now)
-            backlog.locks.choose(entry.file, entry.groups)
+            backlog.locks.choose(entry.file, now.monotonic)
             sizes[lane] += 1
             for name, units in facts[lane].uses.items():
                 used[name] += units
         elif entry.runnable:
             backlog.put_back(entry)
-            if not is_open:
+            if not fits or count.shut:
                 continue  # the less urgent ones of the lane find no room either
         following = backlog.best(lane)
         if following is not None:
@@ -80,17 +91,63 @@ def promotions(
     return chosen
 
 
-def _is_open(backlog: Backlog, entry: Entry, kind: str, facts: TypeFacts, now: Now, wanted: set[str]) -> bool:
-    """Whether the gates of its lane pass; a task that one of them refuses is runnable no more.
+@dataclass(slots=True)
+class _Count:
+    """What is in use while tasks are chosen. shut: whether a gate of its lane kept the last one back at first."""
 
-    wanted: takes what the task waits for, so that no later one takes it first.
-    """
-    verdict = judge_type(kind, facts)
-    if isinstance(verdict, Wait) and verdict.gate in _COUNTED:
-        wanted |= facts.stock.lacking(facts.uses)
-    backlog.look_again(verdict, now)
-    backlog.refuse(entry, verdict)
-    return isinstance(verdict, Pass)
+    backlog: Backlog
+    now: Now
+    used: Counter[str]
+    uses: Callable[[str], Uses]
+    way: Way
+    shut: bool = False
+
+    def goes(self, entry: Entry, kind: str, facts: TypeFacts, wanted: set[str]) -> bool:
+        """Whether all gates pass, once less urgent ready tasks have made way; a task that one of them refuses is
+        runnable no more. wanted: takes what the task waits for, so that no later one takes it first.
+        """
+
+        def of_lane() -> Verdict:
+            return judge_type(kind, facts)
+
+        def holds(wait: Wait, one: Standing) -> bool:
+            if wait.gate not in _FREED:
+                return False
+            return wait.gate == "class" or not facts.stock.freeable(facts.uses).isdisjoint(self.uses(one.lane))
+
+        verdict = of_lane()
+        cleared = self.way.clear(entry.rank, verdict, of_lane, self._free, holds)
+        self.shut = not isinstance(verdict, Pass)
+        if passes(cleared) and self.backlog.lets(entry, facts, self.now, partial(self._clear, facts)):
+            self.way.settle(
+                entry.file, lambda: passes(of_lane()) and self._lets(entry, facts), self._free, self._take
+            )
+            return True
+        self.way.cancel(self._take)
+        if isinstance(verdict, Wait) and verdict.gate in _COUNTED:
+            wanted |= facts.stock.lacking(facts.uses)
+        self.backlog.look_again(verdict, self.now)
+        self.backlog.refuse(entry, verdict)
+        return False
+
+    def _clear(self, facts: TypeFacts, entry: Entry, verdict: Verdict) -> Verdict:
+        def holds(wait: Wait, one: Standing) -> bool:
+            return self.backlog.holds(entry, wait.gate, one, self.now)
+
+        return self.way.clear(
+            entry.rank, verdict, lambda: self.backlog.ask(entry, facts, self.now), self._free, holds
+        )
+
+    def _lets(self, entry: Entry, facts: TypeFacts) -> bool:
+        return not entry.groups or passes(self.backlog.ask(entry, facts, self.now))
+
+    def _free(self, one: Standing) -> None:
+        self.used.subtract(self.uses(one.lane))
+        self.backlog.unbook(one, self.now)
+
+    def _take(self, one: Standing) -> None:
+        self.used.update(self.uses(one.lane))
+        self.backlog.rebook(one, self.now)
 
 
 def holdbacks(ready: Mapping[str, list[TaskName]], facts: Mapping[str, TypeFacts]) -> list[tuple[str, TaskName]]:

@@ -91,6 +91,10 @@ class Queues:
         """Look again at the queues that this one keeps back; return their heads."""
         return [head for queue in list(self._behind.get(keeper, ())) if (head := self._call(queue))]
 
+    def keeps(self, keeper: str) -> bool:
+        """Whether this one keeps a queue back."""
+        return keeper in self._behind
+
     def keepers(self) -> list[str]:
         """Those that keep a queue back."""
         return list(self._behind)

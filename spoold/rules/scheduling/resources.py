@@ -73,6 +73,11 @@ class Stock:
         """The first resource of these kinds with too little left for one more such task; None if there is enough."""
         return next((name for name in uses if name.startswith(kinds) and self._is_short(name, uses[name])), None)
 
+    def freeable(self, uses: Uses) -> set[str]:
+        """The resources of which such a task has too little; none if an earlier task waits for one of them."""
+        short = {name for name, units in uses.items() if self._is_short(name, units)}
+        return set() if short & self.wanted else short
+
     def slots_used(self) -> dict[str, int]:
         """The slots in use, or perhaps in use, by class; '' for tasks of unknown lane."""
         found = {"": self.used.get(UNKNOWN, 0)}
