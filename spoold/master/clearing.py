@@ -69,7 +69,7 @@ class Clearing:
             names = sorted(absence.names_in(desk.store.fs, path, desk.view.blocked))
             newest = max(filter(None, map(entry.parse_entry, names)), default=None)
             least_s = desk.store.settings.retention.archive_s
-            age_s = _age_s(desk, path if newest is None else layout.join(path, newest.encode()))
+            age_s = age_of(desk, path if newest is None else layout.join(path, newest.encode()))
             self._rests_until[path] = now + min(retention.LOOK_AGAIN_S, max(least_s - age_s, EVERY_S))
             if retention.too_old(age_s, least_s) and desk.view.members.surely_over(batch, lambda: open_tokens(desk)):
                 _remove(desk, path, names)
@@ -87,7 +87,7 @@ class Clearing:
                 continue
             self._rests_until[path] = now + retention.LOOK_AGAIN_S
             names = sorted(absence.names_in(desk.store.fs, path, desk.view.blocked))
-            ages = [_age_s(desk, layout.join(path, name)) for name in names] or [_age_s(desk, path)]
+            ages = [age_of(desk, layout.join(path, name)) for name in names] or [age_of(desk, path)]
             if retention.too_old(min(ages), desk.store.settings.retention.tmp_s):
                 _remove(desk, path, names)
                 del self._rests_until[path]
@@ -118,7 +118,7 @@ def clear_bucket(desk: Desk, directory: str) -> float:
         tasks = [name for name in names if _is_task(name)]
         records = [name for name in names if name not in tasks]
         desk.breathe()
-        age_s = min(_age_s(desk, layout.join(directory, name)) for name in records or tasks)
+        age_s = min(age_of(desk, layout.join(directory, name)) for name in records or tasks)
         if not retention.too_old(age_s, settings.archive_s):
             ages.append(age_s)
             continue
@@ -133,7 +133,7 @@ def _is_task(name: str) -> bool:
     return parsed is not None and parsed[1] != "result"
 
 
-def _age_s(desk: Desk, path: str) -> float:
+def age_of(desk: Desk, path: str) -> float:
     """Return a file's age (s) by the clock of the server, which stamped it; 0 while its time is not known.
 
     By its own clock, a leader that is a year ahead would delete everything at once.
@@ -152,7 +152,7 @@ def _clear_journals(desk: Desk) -> None:
         events, path = parse_events(name), layout.join(layout.EVENTS, name)
         if events is None or events.writer == desk.store.writer:
             continue
-        if retention.too_old(_age_s(desk, path), max_age_s):
+        if retention.too_old(age_of(desk, path), max_age_s):
             take_away(desk, path)
 
 
@@ -164,7 +164,7 @@ def _clear_abandoned(desk: Desk) -> None:
     fs, max_age_s = desk.store.fs, desk.store.settings.retention.tmp_s
     for writer in sorted(set(fs.list(layout.TMP)) - desk.view.beats.keys() - {desk.store.writer}):
         path = layout.join(layout.TMP, writer)
-        if retention.too_old(_age_s(desk, path), max_age_s):
+        if retention.too_old(age_of(desk, path), max_age_s):
             try:
                 clear_directory(fs, path, partial(take_away, desk))
             except PermissionError:

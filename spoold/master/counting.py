@@ -19,7 +19,8 @@ from spoold.master.place import Place
 from spoold.master.starts import Attempt, Past, Start
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import key
+from spoold.protocol.names import key, parse_ended
+from spoold.protocol.result import Status
 from spoold.rules.scheduling.resources import RATE, Capacity
 from spoold.store.absence import names_in
 from spoold.store.records import read_record
@@ -76,6 +77,7 @@ def _count_starts(desk: Desk) -> tuple[dict[str, Capacity], dict[str, int]]:
     starts, resources, now = desk.starts, desk.resources, desk.step.now
     opens: dict[str, float] = {}
     starts.see_rates(resources.rates, partial(_recorded, desk))
+    starts.forget_before(now.monotonic)
     if not resources.limited and not starts.standing and not starts.shut:
         return {}, {}
     standing = trials.begin(desk)
@@ -83,7 +85,8 @@ def _count_starts(desk: Desk) -> tuple[dict[str, Capacity], dict[str, int]]:
     for lane, task in _begun(desk):
         for resource, units in resources.starts(lane).items():
             if resource.startswith(RATE):
-                starts.windows[resource.removeprefix(RATE)].add(desk.store.clock.monotonic(), units)
+                name, moment = resource.removeprefix(RATE), desk.store.clock.monotonic()
+                starts.count(name, key(task.id), moment, units)
             elif not first and (trial := starts.trial_of(resource)) is not None:
                 trial.started(task)
     capacity, used = trials.look(desk, standing, opens)
@@ -128,7 +131,8 @@ def _recorded(desk: Desk, within_s: float) -> Iterator[Past]:
             found.append((now - age_s, path))
     for moment, path in sorted(found):
         desk.breathe()
-        yield moment, _used_in(desk, path)
+        ended = parse_ended(path.rpartition("/")[2])
+        yield moment, "" if ended is None else key(ended.id), _used_in(desk, path)
 
 
 def _used_in(desk: Desk, path: str) -> Mapping[str, int] | None:
@@ -138,7 +142,7 @@ def _used_in(desk: Desk, path: str) -> Mapping[str, int] | None:
             result = read_record(desk.store.fs, path)
     except DamagedError:
         return None
-    # Of an attempt whose worker died the leader may not have known the lane.
-    if result is None or (result.uses is None and result.estimated):
+    # Of an attempt whose worker died a leader of an earlier release may not have known the lane.
+    if result is None or (result.uses is None and result.status == Status.WORKER_DIED):
         return None
     return result.uses or {}

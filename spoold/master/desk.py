@@ -252,7 +252,7 @@ class Desk:
                 estimated=ran is not None,
                 approval=self.backlog.parked.rejection(name, self.backlog.get(key(name.id))) if rejected else None,
                 **drawn(lane, self.learned.asked_by(key(name.id)), self.backlog.draws),
-                uses=limits_in(lane, self.store.settings) if ran else None,
+                uses=(limits_in(lane, self.store.settings) or {}) if status is Status.WORKER_DIED else None,
             )
             if name.attempt > 1:
                 self.ledger = self.ledger or Ledger(self.store.fs)

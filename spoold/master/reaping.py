@@ -180,6 +180,7 @@ def _take_back(desk: Desk, place: Place, name: TaskName, worker: str, ran: Ran |
     task = desk.task_at(place, name)
     if task is None:
         return
+    desk.learned.learn_lane(key(name.id), task.lane_name)  # it may never have been seen ready: its start counts
     outcome = worker_died(f"worker {worker} died or was cut off")
     policy = retry_policy(task, desk.store.settings)
     pardon = retry.pardoned(name, _outlived(desk, name), policy) if name.crashes else 0

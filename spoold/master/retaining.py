@@ -1,7 +1,8 @@
 """completed/ and failed/ → archive/: keeps the polled directories small.
 
 Law: the result and the logs of a task go into the archive before its file does: a reader that finds the task finds
-them.
+them. Ages are those of the results, by the server's stamps, so that they are the same under any leader. A task whose
+start a rate still counts stays, since a new leader finds its record in results/ alone.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 
-from spoold.master.clearing import clear_bucket
+from spoold.master.clearing import age_of, clear_bucket
 from spoold.master.desk import Desk
 from spoold.master.place import Place
 from spoold.master.rejecting import take_away
@@ -27,13 +28,19 @@ from spoold.store.mover import Fate
 LOOK_EVERY_S = 1.0
 # So many tasks in one step: archiving must keep up with quick work, and nothing may wait for it.
 BATCH = 500
+# Of so many tasks that ended before this leader came, the age is looked up in one step.
+AGES = 200
 
 
 class Retaining:
-    """Retention, a bounded piece each step. Ages count from when this leader first saw a task ended."""
+    """Retention, a bounded piece each step. A task that ends under this leader has the age since it was first seen.
+
+    seen: when (monotonic, s) each task ended; older: those that ended before, whose age is to be looked up.
+    """
 
     def __init__(self) -> None:
         self._seen: dict[State, dict[str, float]] = {State.COMPLETED: {}, State.FAILED: {}}
+        self._older: dict[State, dict[str, None]] = {State.COMPLETED: {}, State.FAILED: {}}
         self._due: dict[State, deque[str]] = {State.COMPLETED: deque(), State.FAILED: deque()}
         self._looked_at: float | None = None
 
@@ -41,6 +48,7 @@ class Retaining:
         """Archive tasks that were due at the last look; after a gc request, all. Errors: OSError."""
         asked = [request for request in desk.view.requests if request.verb is Verb.GC]
         ended = {State.COMPLETED: desk.view.completed, State.FAILED: desk.view.failed}
+        self._look_back(desk, ended)
         rested = self._looked_at is None or desk.step.now.monotonic - self._looked_at >= LOOK_EVERY_S
         if rested or (asked and not any(self._due.values())):
             self._looked_at = desk.step.now.monotonic
@@ -50,9 +58,10 @@ class Retaining:
             due = self._due[state]
             batch = [due.popleft() for _ in range(min(len(due), BATCH))]
             found = {file: names[file] for file in batch if file in names}
-            if may := {file: name for file, name in found.items() if not desk.ends.needs(key(name.id))}:
+            if may := {file: name for file, name in found.items() if _may_go(desk, key(name.id))}:
                 _archive(desk, state, may)
-        if asked and not desk.view.completed and not desk.view.failed:
+        left = (name for names in ended.values() for name in names.values())
+        if asked and all(desk.starts.counts(key(name.id)) for name in left):
             for request in asked:
                 for bucket in sorted(desk.store.fs.list(layout.ARCHIVE)):
                     clear_bucket(desk, layout.join(layout.ARCHIVE, bucket))
@@ -60,14 +69,37 @@ class Retaining:
                     desk.step.change()
 
     def _look(self, desk: Desk, state: State, names: Collection[str], *, all_of_them: bool) -> None:
-        """Find the tasks that are due."""
-        seen = self._seen[state]
-        for gone in [name for name in seen if name not in names]:
-            del seen[gone]
+        """Find the tasks that are due; before the ages of all are known, none but all of them."""
+        seen, older = self._seen[state], self._older[state]
+        for gone in [name for name in (*seen, *older) if name not in names]:
+            seen.pop(gone, None)
+            older.pop(gone, None)
         for name in names:
-            seen.setdefault(name, desk.step.now.monotonic)
+            if name not in older:
+                seen.setdefault(name, desk.step.now.monotonic)
         stay = retention.stay(state, desk.store.settings.retention, clear_all=all_of_them)
-        self._due[state] = deque(retention.due(seen, desk.step.now.monotonic, stay.max_age_s, stay.keep))
+        if all_of_them or not older:
+            found = {**dict.fromkeys(older, 0.0), **seen}
+            self._due[state] = deque(retention.due(found, desk.step.now.monotonic, stay.max_age_s, stay.keep))
+
+    def _look_back(self, desk: Desk, ended: Mapping[State, Collection[str]]) -> None:
+        """Look up the ages of tasks that had ended before this leader came. Errors: OSError."""
+        if self._looked_at is None:
+            self._older = {state: dict.fromkeys(names) for state, names in ended.items()}
+        if desk.store.common.server() is None:
+            return  # without the server's time no age is known
+        for state, older in self._older.items():
+            for name in list(older)[:AGES]:
+                desk.breathe()
+                age_s = age_of(desk, layout.join(layout.RESULTS, name))
+                self._seen[state][name] = desk.step.now.monotonic - max(0.0, age_s)
+                del older[name]
+            if older:
+                desk.step.change()
+
+
+def _may_go(desk: Desk, task_key: str) -> bool:
+    return not (desk.ends.needs(task_key) or desk.starts.counts(task_key))
 
 
 def _archive(desk: Desk, state: State, names: Mapping[str, EndedName]) -> None:

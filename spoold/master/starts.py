@@ -22,8 +22,9 @@ from spoold.rules.scheduling.windows import Window
 
 # An attempt: the key of its task, and its number.
 Attempt = tuple[str, int]
-# An attempt of the past: when (monotonic, s) it began at the latest, and its units by limit; None: it may use any.
-Past = tuple[float, Mapping[str, int] | None]
+# An attempt of the past: when (monotonic, s) it began at the latest, the key of its task, and its units by limit;
+# None: it may use any.
+Past = tuple[float, str, Mapping[str, int] | None]
 # Its lane, and its name.
 Start = tuple[str, TaskName]
 
@@ -66,7 +67,8 @@ class Starts:
     """One leader's count. opens: when (s since 1970) a resource has room again, by its name; trials: of limits, by
     name; probes: of breakers, by type; shut: limits that were closed or on trial at the last look; looked: whether
     `begun` was asked before: what ran already when this leader came may have begun long ago, and tries nothing.
-    served: by node, the attempts that say in its last beat that their limits serve them.
+    served: by node, the attempts that say in its last beat that their limits serve them. counted: until when
+    (monotonic, s) a start of a task, by its key, is in the window of a rate.
     """
 
     standing: dict[Attempt, Start] = field(default_factory=dict)
@@ -78,6 +80,7 @@ class Starts:
     shut: frozenset[str] = frozenset()
     looked: bool = False
     served: dict[str, frozenset[Attempt]] = field(default_factory=dict)
+    counted: dict[str, float] = field(default_factory=dict)
 
     def hear(self, node: str, served: Collection[Attempt]) -> bool:
         """Replace the attempts of a node that say that their limits serve them; whether some are new."""
@@ -126,15 +129,33 @@ class Starts:
         """
         new = {name: Window(rate.count, rate.per_s) for name, rate in rates.items() if name not in self.windows}
         if new:
-            for moment, uses in past(max(window.length_s for window in new.values())):
+            for moment, task_key, uses in past(max(window.length_s for window in new.values())):
                 for name, window in new.items():
                     units = rates[name].count if uses is None else uses.get(name, 0)
                     if units > 0:
                         window.add(moment, units)
+                        self._count(task_key, moment + window.length_s)
         kept = {name: window for name, window in self.windows.items() if name in rates}
         for name, window in kept.items():
             window.change(rates[name].count, rates[name].per_s)
         self.windows = kept | new
+
+    def count(self, rate: str, task_key: str, moment: float, units: int) -> None:
+        """Count the start of a task in the window of a rate. moment: monotonic, s."""
+        self.windows[rate].add(moment, units)
+        self._count(task_key, moment + self.windows[rate].length_s)
+
+    def forget_before(self, now: float) -> None:
+        """Forget which tasks have started so long ago that no rate counts them. now: monotonic, s."""
+        for task_key in [task_key for task_key, until in self.counted.items() if until <= now]:
+            del self.counted[task_key]
+
+    def counts(self, task_key: str) -> bool:
+        """Whether a rate counts a start of this task."""
+        return task_key in self.counted
+
+    def _count(self, task_key: str, until: float) -> None:
+        self.counted[task_key] = max(until, self.counted.get(task_key, until))
 
     def look_again(self, opens: Mapping[str, float]) -> None:
         """Replace what is known of when there is room again."""

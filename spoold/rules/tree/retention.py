@@ -1,7 +1,8 @@
 """What moves to the archive, which is what has ended long ago or is too much; and what is deleted for good.
 
-Law: the leader counts the age of an ended task from when it first saw it ended, on its own clock. It deletes by the
-server's stamps, in days, where minutes do not matter.
+Law: the leader counts the age of a task that ended under it from when it first saw that, on its own clock, and of
+any other from the stamp of its result: a change of leader makes no task younger. It deletes by the server's stamps,
+in days, where minutes do not matter.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ def stay(state: State, settings: RetentionSettings, *, clear_all: bool) -> Stay:
 def due(seen: Mapping[str, float], now: float, max_age_s: float, keep: int) -> list[str]:
     """Names to be archived now, oldest first.
 
-    seen: name → when it was first seen ended (monotonic, s), in the order in which they were seen.
+    seen: name → when it ended (monotonic, s).
     """
     excess = max(0, len(seen) - keep)
     names: list[str] = []
-    for index, (name, since) in enumerate(seen.items()):
+    for index, (name, since) in enumerate(sorted(seen.items(), key=lambda pair: pair[1])):
         if index >= excess and now - since < max_age_s:
             break
         names.append(name)
