@@ -127,7 +127,7 @@ def people(desk: Desk) -> dict[str, dict[str, Any]]:
         since = None if name is None else stamp(order_micros(name.order) / 1e6)
         oldest = None if name is None else {"id": name.id, "admitted_at": since}
         found[gate] = {"waiting": parked.count(gate), "oldest": oldest}
-    found["approval"]["questions"] = parked.questions
+    found["approval"] |= {"questions": parked.questions, "unasked": parked.unasked}
     return {gate: numbers if any(numbers.values()) else {} for gate, numbers in found.items()}
 
 

@@ -1,21 +1,25 @@
 """The leader's questions: a task whose approval is all that it waits for is put before people, and its time may end.
 
-Law: a question is a file, so that the next leader goes on with its time to answer. At most ASKED_MAX stand at once,
-since leaders and workers list control/: the next task is asked about when one was answered.
+Law: a question is a file, so that the next leader goes on with its time to answer. About ASKED_MAX stand at once, the
+most urgent ones, since leaders and workers list control/. The time of every other goes on, too, and at its end it is
+asked all the same: each question is asked, or its time ends.
 May touch: questions and answers in control/.
 """
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from datetime import UTC, datetime
 from typing import Any
 
 from spoold.master.desk import Desk
 from spoold.master.place import Place
+from spoold.master.rejecting import take_away
 from spoold.protocol.amount import length
-from spoold.protocol.approval import REJECT, Approval
+from spoold.protocol.approval import REJECT
 from spoold.protocol.lifecycle import State
+from spoold.protocol.name_parts import rank_in
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.order import base36
 from spoold.protocol.request import Request, Verb
@@ -26,14 +30,24 @@ from spoold.store import control
 from spoold.system.errnos import Meaning, classify
 
 ASKED_MAX = 256
+# So many tasks that came to the gate are taken in, and so many questions that are late asked, in one step.
+HEARD = 256
 NOBODY = "nobody"
 
 
 class Questions:
-    """unasked: keys of tasks whose question does not stand yet; ended: questions whose end was noted."""
+    """unasked: tasks whose question does not stand yet, by name in waiting/ and key, the most urgent first; until:
+    when (s since 1970) the time of such a question is over, by key; times: the same in order.
+    asked: keys of those that were asked in this step; back: those whose question was taken back in it, as in unasked;
+    ended: questions whose end was noted.
+    """
 
     def __init__(self) -> None:
-        self._unasked: dict[str, None] = {}
+        self._unasked: list[tuple[str, str]] = []
+        self._until: dict[str, float] = {}
+        self._times: list[tuple[float, str]] = []
+        self._asked: set[str] = set()
+        self._back: list[tuple[str, str]] = []
         self._ended: set[Request] = set()
         self._numbers = itertools.count()
 
@@ -51,11 +65,13 @@ class Questions:
         """Ask what is not asked yet, and end questions whose time is over. Errors: OSError."""
         asked = [one for one in standing if one.request.verb is Verb.ASK and one.attempt is None]
         self._ended &= {one.request for one in asked}
-        self._unasked |= dict.fromkeys(desk.backlog.parked.take("approval", ASKED_MAX))
+        self._asked.clear()
+        self._hear(desk)
         try:
             for one in asked:
                 self._expire(desk, one)
-            self._ask(desk, ASKED_MAX - len(asked))
+            self._ask_late(desk)
+            self._ask(desk, asked)
         except OSError as error:
             if classify(error) is not Meaning.FULL:  # on a full share all other work goes on
                 raise
@@ -69,26 +85,82 @@ class Questions:
         known: dict[str, Any] = {name: text for name, text in said.items() if text}
         desk.journal.note(event, given.request.target, **answer, **known)
 
-    def _ask(self, desk: Desk, room: int) -> None:
-        for task_key in list(self._unasked):
+    def _hear(self, desk: Desk) -> None:
+        """Take in the tasks that came to the gate. The time to answer begins, whether the question stands or not."""
+        for gave_way in self._back:
+            heapq.heappush(self._unasked, gave_way)
+        self._back.clear()
+        for task_key in desk.backlog.parked.take("approval", HEARD):
             entry = desk.backlog.get(task_key)
-            if entry is None or not desk.backlog.parked.at("approval", task_key):
-                del self._unasked[task_key]
+            approval = None if entry is None else asked_of(entry.conditions)
+            if entry is None or approval is None:
                 continue
-            if room <= 0:
-                return
-            approval = asked_of(entry.conditions)
-            standing = desk.backlog.parked.requested.get(task_key, ())
-            if approval is not None and question(standing, entry.name.order) is None:
-                desk.breathe()
-                self._put(desk, entry, approval)
-                room -= 1
-            del self._unasked[task_key]
+            heapq.heappush(self._unasked, (entry.file, task_key))
+            if approval.expires_s is not None:
+                self._until[task_key] = desk.step.now.wall + approval.expires_s
+                heapq.heappush(self._times, (self._until[task_key], task_key))
 
-    def _put(self, desk: Desk, entry: Entry, approval: Approval) -> None:
-        until = None
-        if approval.expires_s is not None:
+    def _ask_late(self, desk: Desk) -> None:
+        """Ask what nobody was asked before its time was over: as with any other question, its end follows."""
+        for _ in range(HEARD):
+            if not self._times or self._times[0][0] > desk.step.now.wall:
+                return
+            until, task_key = heapq.heappop(self._times)
+            entry = self._waits(desk, task_key)
+            if entry is not None and self._until.get(task_key) == until:
+                self._put(desk, entry)
+
+    def _ask(self, desk: Desk, standing: list[Requested]) -> None:
+        """Ask the most urgent ones; where there is no room, one goes in the place of the least urgent."""
+        room = ASKED_MAX - len(standing) - len(self._asked)
+        while self._unasked:
+            file, task_key = self._unasked[0]
+            entry = self._waits(desk, task_key)
+            if entry is None or entry.file != file:
+                heapq.heappop(self._unasked)
+            elif room > 0 or self._withdraw(desk, entry, standing):
+                heapq.heappop(self._unasked)
+                self._put(desk, entry)
+                room -= 1
+            else:
+                return
+
+    def _waits(self, desk: Desk, task_key: str) -> Entry | None:
+        """The task, if it waits for an answer and its question does not stand."""
+        entry = desk.backlog.get(task_key)
+        if entry is None or not desk.backlog.parked.at("approval", task_key):
+            self._until.pop(task_key, None)
+            return None
+        stands = question(desk.backlog.parked.requested.get(task_key, ()), entry.name.order) is not None
+        return None if stands or task_key in self._asked else entry
+
+    def _withdraw(self, desk: Desk, entry: Entry, standing: list[Requested]) -> bool:
+        """Take the least urgent question back, if it is less urgent than this task; its time goes on."""
+        entries = ((one, desk.backlog.get(key(one.request.target))) for one in standing)
+        found = [(other.file, one) for one, other in entries if other is not None and one.request not in self._ended]
+        file, least = max(found, key=lambda pair: pair[0], default=("", None))
+        if least is None or rank_in(file) <= entry.rank or not take_away(desk, control.path(least.request)):
+            return False
+        standing.remove(least)
+        task_key = key(least.request.target)
+        self._back.append((file, task_key))
+        if least.until is not None:
+            self._until[task_key] = least.until
+            heapq.heappush(self._times, (least.until, task_key))
+        desk.view.see_requests([one for one in desk.view.requests if one != least.request])
+        desk.step.change()
+        return True
+
+    def _put(self, desk: Desk, entry: Entry) -> None:
+        approval, until = asked_of(entry.conditions), None
+        if approval is None:
+            return
+        desk.breathe()
+        if (end := self._until.pop(key(entry.name.id), None)) is not None:
+            until = _moment(end)
+        elif approval.expires_s is not None:
             until = _moment(desk.step.now.wall + approval.expires_s)
+        self._asked.add(key(entry.name.id))
         self._post(desk, entry, Verb.ASK, until=until, ask=approval.ask, choices=approval.choices)
         known: dict[str, Any] = {"until": until.isoformat().replace("+00:00", "Z")} if until is not None else {}
         detail = {"ask": approval.ask, "choices": list(approval.choices), **known}

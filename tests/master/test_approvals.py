@@ -301,3 +301,66 @@ def test_the_snapshot_counts_what_waits_for_people_and_names_the_oldest() -> Non
     assert (found["hold"]["waiting"], found["hold"]["oldest"]["id"]) == (2, "h1")
     assert (found["approval"]["waiting"], found["approval"]["questions"]) == (1, 1)
     assert datetime.fromisoformat(found["approval"]["oldest"]["admitted_at"]).tzinfo is not None
+
+
+def crowd(monkeypatch: pytest.MonkeyPatch, room: int = 2, **more: Any) -> Cluster:
+    """As many questions as may stand, of tasks of no urgency."""
+    monkeypatch.setattr("spoold.master.questions.ASKED_MAX", room)
+    made = cluster()
+    for number in range(room):
+        drop(made, f"low{number}", priority="low", approval={**ASK, **more})
+        made.settle()
+    return made
+
+
+def asked_of(made: Cluster) -> set[str]:
+    return {parts[1] for name in made.fs.list("control") if (parts := name.split("."))[0] == "ask"}
+
+
+def test_a_more_urgent_question_takes_the_place_of_the_least_urgent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """P5: behind as many questions as may stand, even a critical one was never asked."""
+    made = crowd(monkeypatch)
+    drop(made, "normal", approval=ASK)
+    made.settle()
+    drop(made, "critical", priority="critical", approval=ASK)
+    made.settle()
+    assert asked_of(made) == {"normal", "critical"}
+    drop(made, "late", approval=ASK)
+    made.settle()
+    assert asked_of(made) == {"normal", "critical"}, "it came later"
+    for task_id in ("critical", "normal"):
+        request(made, "approve", task_id)
+        made.settle()
+    assert asked_of(made) == {"late", "low0"}, "what gave way is asked again, in its turn"
+    request(made, "approve", "low1")
+    made.settle()
+    assert made.state("low1") != "waiting", "an answer counts, whether the question stands or not"
+
+
+@pytest.mark.parametrize(("on_expire", "state"), [("reject", "failed"), ("yes", "claimed")])
+def test_the_time_of_a_question_ends_though_it_found_no_room(
+    monkeypatch: pytest.MonkeyPatch, on_expire: str, state: str
+) -> None:
+    """P5: one that was never asked never expired."""
+    made = crowd(monkeypatch)
+    drop(made, "late", priority="background", approval={**ASK, "expires_s": 5, "on_expire": on_expire})
+    made.settle()
+    assert asked_of(made) == {"low0", "low1"}
+    assert made.state("late") == "waiting"
+    made.advance(4.0)
+    assert made.state("late") == "waiting"
+    made.advance(4.0)
+    assert made.state("late") == state
+    assert asked_of(made) == {"low0", "low1"}
+
+
+def test_the_time_of_a_question_goes_on_while_it_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """P5: and it does not begin anew when the question is asked again."""
+    made = crowd(monkeypatch, expires_s=30)
+    made.advance(20.0)
+    for name in ("h1", "h2"):
+        drop(made, name, priority="high", approval=ASK)
+    made.settle()
+    assert asked_of(made) == {"h1", "h2"}
+    made.advance(12.0)
+    assert [made.state(name) for name in ("low0", "low1", "h1")] == ["failed", "failed", "waiting"]

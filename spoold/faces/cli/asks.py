@@ -14,7 +14,10 @@ import typer
 
 from spoold.faces.cli import completing, output
 from spoold.faces.cli.session import session
+from spoold.protocol.amount import amount
 
+# From so many questions on others may wait to be asked.
+MANY = 256
 ASKS_EPILOG = """Example: spool asks --json"""
 APPROVE_EPILOG = """Example: spool approve deploy-7
 
@@ -43,6 +46,7 @@ def asks(ctx: typer.Context, as_json: output.JsonOption = False) -> None:
     """List the questions that nobody has answered: of tasks that wait for an approval, and of tasks that run."""
     with session(ctx).spool() as spool:
         found = spool.asks()
+        gate = spool.status().gates.get("approval", {}) if len(found) >= MANY else {}
     if as_json:
         output.print_json(found)
     elif not found:
@@ -53,6 +57,8 @@ def asks(ctx: typer.Context, as_json: output.JsonOption = False) -> None:
             for one in found
         ]
         output.print_table(("TASK", "CHOICES", "ASKED", "EXPIRES", "NAME", "QUESTION"), rows)
+    if not as_json and (more := gate.get("unasked", 0)):
+        output.remark(f"{amount(more, 'more question')} will be asked as these are answered, the most urgent first")
 
 
 def approve(

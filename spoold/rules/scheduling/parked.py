@@ -45,6 +45,11 @@ class Parked:
         """How many questions nobody has answered."""
         return sum(self._open.values())
 
+    @property
+    def unasked(self) -> int:
+        """How many tasks wait for an answer to a question that does not stand."""
+        return self.count("approval") - sum(self.at("approval", task_key) for task_key in self._open)
+
     def names(self, task_key: str) -> bool:
         """Whether a request about the task stands."""
         return task_key in self.requested
