@@ -35,6 +35,7 @@ from tests.sim.mutants_locks import locks, locks_at_the_end
 from tests.sim.mutants_moves import moves
 from tests.sim.mutants_shelves import shelves
 from tests.sim.mutants_unserved import unserved
+from tests.sim.mutants_urgent import urgent
 from tests.sim.mutation import Mutant
 from tests.sim.worlds import simulate_in
 from tools.turns import Part, part
@@ -64,6 +65,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *lenders.all,
     *shelves.all,
     *unserved.all,
+    *urgent.all,
 )
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 BUDGET = 1500

@@ -28,6 +28,7 @@ from tests.sim import (
     shelves,
     universe,
     unserved,
+    urgent,
     weather,
     workload,
 )
@@ -163,6 +164,12 @@ _UNSERVED: tuple[Change, ...] = (
     (universe, "Client", unserved.UnservedClient),
     (machine, "RARE", unserved.RARE),
 )
+# Tasks of all priorities that share one unit, one lock or both, among many that keep all slots busy.
+_URGENT: tuple[Change, ...] = (
+    (universe, "SETTINGS", urgent.OF_URGENCY),
+    (universe, "Client", urgent.UrgentClient),
+    (universe, "Laws", urgent.UrgentLaws),
+)
 # Tasks that put entries and save steps, on machines that crash, under leaders that come and go.
 _SHELVES: tuple[Change, ...] = (
     (universe, "SETTINGS", shelves.OF_SHELVES),
@@ -198,6 +205,7 @@ WORLDS: dict[str, tuple[Change, ...]] = {
     "shelves": _SHELVES,
     "silent": _SILENT,
     "unserved": _UNSERVED,
+    "urgent": _URGENT,
     "two-winners": _UNFIT,
     "two-winners-lock": (*_UNFIT, *_BY_LOCK),
     "two-winners-lock-ends": (*_UNFIT, *_BY_LOCK, *_AT_THE_END),

@@ -1,0 +1,19 @@
+"""Urgency, broken one at a time."""
+
+from __future__ import annotations
+
+from spoold.rules.scheduling.promoting import _Count
+from spoold.rules.scheduling.yielding import Way
+from tests.sim.mutation import Mutations, Swap
+
+urgent = Mutations("urgent")
+
+
+@urgent.add("nobody waits behind what cannot move", "A ready task keeps what it holds, whoever needs it.")
+def nobody_makes_way() -> list[Swap]:
+    return [(Way, "clear", lambda self, rank, verdict, *_: verdict)]
+
+
+@urgent.add("nobody waits behind what cannot move", "A ready task keeps its locks, and gives only units back.")
+def locks_are_kept() -> list[Swap]:
+    return [(_Count, "_clear", lambda self, facts, entry, verdict: verdict)]
