@@ -200,3 +200,13 @@ def test_a_holder_does_not_hide_those_that_cannot_move() -> None:
     made.finish("runs")
     made.settle()
     assert (made.state("n1"), made.state("low"), made.state("high")) == ("claimed", "waiting", "ready")
+
+
+def test_a_paused_task_takes_nothing_from_others() -> None:
+    """P1: an urgent task that waits for something else, too, leaves what less urgent ones hold to them."""
+    made = cluster()
+    submit(made, "busy")
+    submit(made, "low", "low", uses=["one"])
+    made.fs.write("control/pause.shaky.x-1.json", b"{}", durable=False)
+    submit(made, "high", "critical", type="shaky", uses=["one"])
+    assert (made.state("low"), made.state("high")) == ("ready", "waiting")
