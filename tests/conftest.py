@@ -1,9 +1,16 @@
-"""What every test stands on: the same environment whoever runs it, and hypothesis without chance."""
+"""What every test stands on: the same environment whoever runs it, and hypothesis without chance.
+
+No node in a test contains a fault of spoold, unless the test itself has injected it: a bug must stay loud here.
+"""
 
 import os
 import signal
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
+
+from tests.support.injected import strictly
 
 # A developer's own spool, service manager or terminal must not change what a test sees.
 for _name in list(os.environ):
@@ -25,3 +32,9 @@ settings.load_profile("gate")
 # What a shell starts in the background ignores Ctrl-C, and so would every process that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _strict() -> Iterator[None]:
+    with strictly():
+        yield

@@ -50,6 +50,7 @@ from spoold.rules.gates.registry import conditions_of, parents_of
 from spoold.rules.locks.seen import book_seen
 from spoold.rules.scheduling.matching import unfit
 from spoold.store import beats, control, drop_search
+from spoold.store.faults import told_of as fault_of
 from spoold.store.lane_moves import list_tasks
 from spoold.store.locate import Located, locate
 from spoold.store.obstacles import obstacle
@@ -81,6 +82,8 @@ def gather(store: Store, host: Host, clock: Clock, ref: str, *, sleep: Sleep = t
         with contextlib.suppress(FileNotFoundError):
             case = _Gathering(store, now, located, picture, dead).case()
             case = replace(case, token=token, read_only=store.read_only, twin=twin(store.fs, located))
+            said = (*picture.warnings, *(note for beat in nodes.values() for note in beat.notes))
+            case = replace(case, fault=fault_of(located.id, said))
             return with_silence(case, store, host, clock, nodes, sleep=sleep)
     raise NotFound(f"task {ref!r} keeps moving; ask again.")
 

@@ -2,8 +2,9 @@
 
 Law: an error of the environment is logged once, and the step is tried again after PATIENCE_S. So is each trouble of a
 part of a step that goes on without it. What is said to be over is what was said to be in trouble. An actor that was
-declared dead begins again under a new name. Any other error ends the process, so that the service manager can start a
-new one.
+declared dead begins again under a new name. A fault in the handling of an input never gets here (`store.faults`). Any
+other fault ends its step alone. Only FAULTY_STEPS of them in a row end the process: then what it remembers may be
+wrong, and the service manager starts a new one, which remembers nothing.
 
 Touches: threads, the clock.
 """
@@ -28,6 +29,7 @@ log = logging.getLogger("spoold")
 
 ACTIVE_FOR_S = 10.0
 PATIENCE_S = 1.0
+FAULTY_STEPS = 3
 
 
 @dataclass(slots=True)
@@ -105,6 +107,7 @@ class Loop:
     over: bool = False
     _leaving: threading.Event = field(default_factory=threading.Event)
     _hurry: bool = False
+    _faulty: int = 0
     _active_at: float = 0.0
     _troubles: list[str] = field(default_factory=list)  # since the last step that went through, each once
     _failing_at: float = 0.0
@@ -167,6 +170,14 @@ class Loop:
             return self._leaving.is_set()
         except (OSError, Unavailable) as error:
             return self._be_patient(error)
+        except Exception:
+            self._faulty += 1
+            if self._faulty >= FAULTY_STEPS or self.actor is None:
+                raise
+            log.exception("a step ended in a fault of spoold, and is tried again; please report this as a bug")
+            self._leaving.wait(PATIENCE_S)
+            return False
+        self._faulty = 0
         if beat.done:
             return True  # it may be done without a request to leave
         self._go_on(self.actor)

@@ -40,10 +40,11 @@ def left_behind(desk: Desk) -> Snapshot | None:
     for name in snapshots.list_snapshots(desk.store.fs):
         path = layout.join(layout.STATUS, name.encode())
         try:
-            with desk.reading(path), regular(path):
-                data = absence.read(desk.store.fs, path)
-            if data is not None:
-                return snapshots.load(data, path)
+            with desk.faults.reading("snapshot", path):
+                with desk.reading(path), regular(path):
+                    data = absence.read(desk.store.fs, path)
+                if data is not None:
+                    return snapshots.load(data, path)
         except BadFile:
             continue
         except OSError as error:

@@ -3,7 +3,7 @@
 A batch is accepted or rejected whole. All lines of an accepted one become tasks, with two exceptions. If its file
 is written again meanwhile, and this leader has not read the accepted content, the other lines are lost, and the new
 content is judged as a drop. If the file has a wrong line by then, as after a change of settings, it goes to rejected/
-with the reason. In both cases the lines that are tasks already stay tasks.
+with the reason, and so does one that spoold cannot handle. In all cases the lines that are tasks already stay tasks.
 
 The batch file is the token of all its lines. It stands in its leader's door (see `doors`). Its lines are staged
 beside it and published by rename.
@@ -93,9 +93,7 @@ class Batches:
         name = self._open.name if self._open is not None else oldest
         if name is None or not resolved:
             return 0
-        went_on: bool | None = self._open is not None or self._begin(desk, name)
-        if went_on and self._open is not None:
-            went_on = self._expand_if_room(desk, self._open)
+        went_on = self._go_on_safely(desk, name)
         if went_on is None:
             return 0
         if went_on:
@@ -103,6 +101,21 @@ class Batches:
         else:
             self._stuck.put_off(desk, name.encode(), told)
         return len(desk.door.batches) - len(self._stuck.drops.keys() & self._names(desk).keys())
+
+    def _go_on_safely(self, desk: Desk, name: BatchName) -> bool | None:
+        """Begin a batch, or go on with it. One that spoold cannot handle is rejected, from the first line that is no
+        task yet. Returns and errors as `_expand_if_room`.
+        """
+        with desk.faults.handling("batch", name.encode()) as handling:
+            if self._open is not None or (begun := self._begin(desk, name)):
+                return True if self._open is None else self._expand_if_room(desk, self._open)
+            return begun
+        self._open = None
+        desk.step.doubt()
+        if handling.fault is not None and handling.fault.lasts:
+            with desk.faults.handling("rejection of batch", name.encode()):
+                kept.reject_rest(desk, name, handling.fault.bad_file(f"{name.stem}.jsonl"))
+        return name not in desk.door.batches
 
     def next_due(self) -> float | None:
         """When (monotonic, s) to try the next stuck batch again."""

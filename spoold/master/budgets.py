@@ -72,8 +72,9 @@ class Budgets:
             self.book.sums.live(self._now)
         running = [(kind, asked) for kind, asked in _running(desk)]
         sure = [(kind, asked) for kind, asked in running if kind is not None and asked is not None]
-        purse.reserve_all(sure)
-        unclear = len(sure) < len(running)
+        with desk.faults.handling("budgets of", "tasks that may run") as handling:
+            purse.reserve_all(sure)
+        unclear = len(sure) < len(running) or handling.fault is not None
         self.book.closed = READING if not known else UNCLEAR if unclear else ""
         if unclear:
             desk.report.notice(*map(UNREAD.format, unread(desk, conditions=True)))

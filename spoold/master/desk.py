@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from spoold.master.ends import Ends
 from spoold.master.fleet import Fleet
@@ -18,7 +19,7 @@ from spoold.master.learned import Learned
 from spoold.master.missing import Missing
 from spoold.master.orders import Orders
 from spoold.master.own_door import OwnDoor
-from spoold.master.place import Place
+from spoold.master.place import Place, waiting_place
 from spoold.master.rejects import Rejects
 from spoold.master.report import LeaderReport
 from spoold.master.starts import Starts
@@ -47,6 +48,7 @@ from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.resources import Resources, limits_in
 from spoold.rules.scheduling.spending import NOTHING, asked_by, drawn
 from spoold.store import absence
+from spoold.store.faults import Fault, Faults
 from spoold.store.journal import Journal
 from spoold.store.lane_moves import move_into_lane
 from spoold.store.ledger import Ledger
@@ -60,6 +62,7 @@ from spoold.store.store import Store
 from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import DamagedError
 
+T = TypeVar("T")
 OF_ONE_FILE_MEND = "let the user that the master runs as read and remove it (chmod, chown), or move it away"
 DAMAGED_MEND = "check the disk that it is on, or move the file out of the spool and submit the task again"
 
@@ -107,6 +110,11 @@ class Desk:
     def resources(self) -> Resources:
         """The counted resources of the settings as they are now."""
         return self.usage.under(self.store.settings)
+
+    @property
+    def faults(self) -> Faults:
+        """The inputs that this leader could not handle."""
+        return self.store.faults
 
     @property
     def backlog(self) -> Backlog:
@@ -159,10 +167,45 @@ class Desk:
             raise DamagedError(error.errno, error.strerror) from error
         self.damaged.pop(path, None)
 
+    def __post_init__(self) -> None:
+        self.backlog.contain = self._judge
+
+    def _judge(self, task_key: str, judge: Callable[[], None]) -> tuple[str, bool] | None:
+        with self.faults.handling("gates of the task", task_key, task_key) as handling:
+            judge()
+        return None if handling.fault is None else (handling.fault.cause, handling.fault.lasts)
+
+    def contained(self, kind: str, place: Place, name: TaskName, handle: Callable[[], T]) -> T | None:
+        """Handle a token that no other node holds; None where that ends in a fault of spoold, or did so just before.
+        Then the task fails if the fault lasts, and else it stays where it is; all other tasks go on.
+
+        kind: words that end with `task`, one for each caller: what one has handled says nothing about another.
+        Errors: OSError, ShutOut.
+        """
+        if self.faults.rests(kind, name.id):
+            return None
+        with self.faults.handling(kind, name.id, name.id, name.attempt) as handling:
+            return handle()
+        self.step.doubt()
+        if handling.fault is not None:
+            self.set_aside(place, name, handling.fault)
+        return None
+
+    def set_aside(self, place: Place, name: TaskName, fault: Fault) -> None:
+        """End a task that spoold cannot handle, if another try would fail, too; else it stays, and is told of."""
+        self.backlog.remove(key(name.id))  # else it would be chosen again in every step; a later listing adopts it
+        self.view.stand(key(name.id), place)
+        if fault.lasts:
+            with self.faults.handling("end of the task", name.id, name.id, name.attempt):
+                self.fail(place, name, Error(code=Code.INVALID_TASK, message=fault.cause), Status.FAILURE)
+
     def task_at(self, place: Place, name: TaskName) -> Task | None:
         """Return the content of a token that no other node holds; None when it moved, cannot be read, or is no task.
         A token that is no task fails; one that this user may not read stays where it is.
         """
+        return self.contained("file of the task", place, name, lambda: self._task_at(place, name))
+
+    def _task_at(self, place: Place, name: TaskName) -> Task | None:
         try:
             return self.read_task(place.path)
         except BadFile as error:
@@ -213,7 +256,8 @@ class Desk:
         file = name.encode()
         moved = move_into_lane(self.store, event, src, layout.WAITING, lane, file)
         if self.went(moved, name.id):
-            self.enlist(file, lane, task, name.delay_ms)
+            place = waiting_place(lane, file)
+            self.contained("new task", place, name, lambda: self.enlist(file, lane, task, name.delay_ms))
             self.journal.note(event, name.id, name.attempt, lane=lane, file=file, **detail)
         return moved
 
@@ -296,6 +340,8 @@ class Desk:
     def ended(self, task_key: str) -> None:
         """A task ended: forget it, and check again the tasks that wait for it."""
         self.learned.forget(task_key)
-        self.view.members.left(task_key)
         self.backlog.remove(task_key)
-        self.backlog.parent_changed(task_key, self.step.now)
+        with self.faults.handling("batch of the task", task_key, task_key):
+            self.view.members.left(task_key)
+        with self.faults.handling("end to tell of the task", task_key, task_key):
+            self.backlog.parent_changed(task_key, self.step.now)

@@ -203,7 +203,15 @@ def finish(desk: Desk) -> None:
         look_behind(desk)
     for name in sorted(desk.door.half, key=TaskName.encode):
         desk.breathe()
-        _finish_one(desk, name.encode(), name)
+        if desk.faults.rests("task in the door", name.id):
+            continue
+        with desk.faults.handling("task in the door", name.id, name.id, name.attempt) as handling:
+            _finish_one(desk, name.encode(), name)
+        if handling.fault is not None and handling.fault.lasts:
+            file = f"{name.id}.json"
+            with desk.faults.handling("rejection of the task", name.id, name.id, name.attempt):
+                if reject(desk, desk.door.at(name.encode()), file, handling.fault.bad_file(file)):
+                    desk.door.left(name)
 
 
 def _finish_one(desk: Desk, file: str, name: TaskName) -> None:

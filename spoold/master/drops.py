@@ -1,14 +1,13 @@
 """The drop box: pending/ → a task, a rejection, or not yet. `rules.entry.admission` decides.
 
 Law: a drop is judged once when it is new, and again only while it may still be growing or cannot be decided. Nothing
-here follows a link or opens a pipe. An unexpected exception rejects the drop that caused it, and no other.
+here follows a link or opens a pipe. A fault of spoold itself rejects the drop that caused it, and no other.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import logging
 from bisect import bisect_left
 from typing import Any
 
@@ -21,14 +20,13 @@ from spoold.master.rejecting import reject
 from spoold.master.stuck import Stuck
 from spoold.protocol import codec, layout
 from spoold.protocol.drop import WHOLE, id_in, is_our_batch, is_unique
-from spoold.protocol.errors import BadFile, SpoolError, legible
+from spoold.protocol.errors import BadFile, legible
 from spoold.protocol.names import key
 from spoold.rules.entry import admission
 from spoold.rules.entry.admission import Admit, Known, Reject, Young
 from spoold.rules.entry.batch import Accepted
+from spoold.store.faults import Fault
 from spoold.system.filesystem import NotRegularError
-
-log = logging.getLogger("spoold")
 
 PER_STEP, BYTES_PER_STEP = 200, 32 << 20
 # From this many on to make durable, one wait for the whole disk is shorter than one for each.
@@ -116,16 +114,23 @@ class Drops:
         return self._stuck.rests(desk, drop) or self._growing.rests(desk, drop)
 
     def _judge_safely(self, desk: Desk, drop: str) -> None:
-        """Judge a drop; an unexpected exception rejects this drop alone."""
-        try:
+        """Judge a drop; a fault of spoold rejects this drop alone."""
+        with desk.faults.handling("drop", drop) as handling:
             self._judge(desk, drop)
-        except (OSError, SpoolError):
-            raise
-        except Exception as error:
-            log.exception("judging pending/%s", legible(drop))
+        if handling.fault is not None:
             self._judging.pop(drop, None)
-            problem = f"made spoold itself fail: {error!r}."
-            self._reject(desk, drop, BadFile(drop, "", problem, "please report this as a bug, with the file."))
+            self._set_aside(desk, drop, handling.fault)
+
+    def _set_aside(self, desk: Desk, drop: str, fault: Fault) -> None:
+        """Reject a drop that spoold cannot handle; one that it may handle later stays where it is."""
+        desk.step.doubt()
+        self._chosen.pop(drop, None)
+        rejected = False
+        if fault.lasts:
+            with desk.faults.handling("rejection of drop", drop):
+                rejected = self._reject(desk, drop, fault.bad_file(drop))
+        if not rejected:
+            desk.step.deny()
 
     def _judge(self, desk: Desk, drop: str) -> None:
         fs, drops = desk.store.fs, desk.store.settings.drop
@@ -212,32 +217,41 @@ class Drops:
         copies: dict[str, str] = {}
         for drop, (admit, data) in list(self._chosen.items()):
             if originals.wanted(desk, drop, admit):
-                told = len(desk.report.notices)
-                copy = self._originals.copy(desk, drop, admit, data, durable=desk.store.durable and not many)
+                told, copy = len(desk.report.notices), None
+                with desk.faults.handling("drop to copy", drop):
+                    copy = self._originals.copy(desk, drop, admit, data, durable=desk.store.durable and not many)
                 if copy is None:
                     self._stuck.put_off(desk, drop, told)
                     del self._chosen[drop]
                 else:
                     copies[drop] = copy
         together = many and durability.needed(desk) and durability.make_all(desk)
-        for drop, (admit, data) in self._chosen.items():
+        for drop, (admit, data) in list(self._chosen.items()):
             desk.breathe()
             if admit.task.id and (desk.view.known(admit.name.id) or _waits(desk, drop, admit)):
                 continue  # its id was taken in this very step: the next one compares the two
             desk.step.clear_denial()
             told = len(desk.report.notices)
-            path = copies.get(drop, layout.join(layout.PENDING, drop))
             durable = together or not durability.needed(desk) or (drop in copies and not many)
-            if durable or durability.make(desk, path, durability.signature(data)):
-                self._growing.forget(drop)
-                if drop in copies:
-                    self._originals.admit(desk, path)
-                else:
-                    doors.admit(desk, drop, admit)
+            with desk.faults.handling("admission of drop", drop) as handling:
+                self._admit_one(desk, drop, admit, data, copies.get(drop), durable=durable)
+            if handling.fault is not None:
+                self._set_aside(desk, drop, handling.fault)
             if desk.step.denied:
                 self._stuck.put_off(desk, drop, told)
             else:
                 settled.add(drop)
+
+    def _admit_one(
+        self, desk: Desk, drop: str, admit: Admit, data: bytes, copy: str | None, *, durable: bool
+    ) -> None:
+        path = layout.join(layout.PENDING, drop) if copy is None else copy
+        if durable or durability.make(desk, path, durability.signature(data)):
+            self._growing.forget(drop)
+            if copy is None:
+                doors.admit(desk, drop, admit)
+            else:
+                self._originals.admit(desk, path)
 
     def _wait(self, desk: Desk, drop: str, error: BadFile, data: bytes) -> None:
         """Look again soon at a drop that is not whole yet; reject it once it has been still for the grace."""
@@ -279,11 +293,15 @@ class Drops:
 
     def _reject(
         self, desk: Desk, drop: str, error: BadFile, data: bytes = b"", *, watched: bool = False, **facts: Any
-    ) -> None:
-        """Reject. watched: its content was judged, and the file may be written again; one of ours never is."""
+    ) -> bool:
+        """Reject; True when it is done. watched: its content was judged, and the file may be written again; one of
+        ours never is.
+        """
         facts["watched"] = watched and id_in(drop) is None
-        if reject(desk, layout.join(layout.PENDING, drop), drop, error, data=data, **facts):
+        rejected = reject(desk, layout.join(layout.PENDING, drop), drop, error, data=data, **facts)
+        if rejected:
             self._growing.forget(drop)
+        return rejected
 
 
 def _waits(desk: Desk, drop: str, admit: Admit) -> bool:

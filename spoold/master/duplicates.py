@@ -33,9 +33,10 @@ def says_the_same(desk: Desk, task_id: str, new: Any, *, alone: bool = True) -> 
     try:
         if path is None:
             return None
-        with regular(path):
-            data = desk.store.fs.read(path)
-        same = codec.same_content(new, codec.load(data, path))
+        with desk.faults.reading("file", path, task_id):
+            with regular(path):
+                data = desk.store.fs.read(path)
+            same = codec.same_content(new, codec.load(data, path))
         doubtful = same and alone and desk.store.fs.forgets
         return None if doubtful and not absence.stands(desk.store.fs, path) else same
     except FileNotFoundError:

@@ -192,20 +192,27 @@ class Feed:
         return True
 
     def _put_back(self, desk: Desk, subscriber: Subscriber, state: Any) -> None:
-        try:
-            subscriber.restore(state)
-        except ValueError as error:
+        why = ""
+        with desk.faults.handling("saved state", subscriber.name) as handling:
+            try:
+                subscriber.restore(state)
+            except ValueError as error:
+                why = f"{error}"
+        if handling.fault is not None:
+            why = handling.fault.cause
+        if why:
             subscriber.restore(None)
             problem = f"the saved state of {subscriber.name} cannot be used"
-            self._warn(desk, f"{problem}, so it begins with nothing: {error}")
+            self._warn(desk, f"{problem}, so it begins with nothing: {why}")
 
     def _hand_on(self, desk: Desk, end: End) -> bool:
         """Read a record and hand it on; False if it cannot be read just now, as a server may say for a moment."""
         path = layout.join(layout.RESULTS, end.name.encode())
         try:
-            with desk.reading(path), regular(path):
-                data = absence.read(desk.store.fs, path)
-            result = None if data is None else codec.load_model(Result, data, path)
+            with desk.faults.reading("record", path, end.name.id, end.name.attempt):
+                with desk.reading(path), regular(path):
+                    data = absence.read(desk.store.fs, path)
+                result = None if data is None else codec.load_model(Result, data, path)
         except BadFile as error:
             self._miss(desk, end.name, f"{path} {error.problem.rstrip('.')}")
         except OSError as error:
@@ -216,9 +223,8 @@ class Feed:
             self._miss(desk, end.name, f"{path}: {error.strerror}")
         else:
             if result is not None:
-                attempt = EndedAttempt.of(end.name, result, end.kind)
                 for subscriber in self._subscribers.values():
-                    subscriber.take(attempt)
+                    self._give(desk, subscriber, end, result)
             elif end.final:
                 if not self._gave_up(desk, end):
                     return False
@@ -226,6 +232,13 @@ class Feed:
         self._coverage.add(end.name)
         self._news = True
         return True
+
+    def _give(self, desk: Desk, subscriber: Subscriber, end: End, result: Result) -> None:
+        name = end.name
+        with desk.faults.handling(f"record for {subscriber.name}", name.encode(), name.id, name.attempt) as handling:
+            subscriber.take(EndedAttempt.of(name, result, end.kind))
+        if handling.fault is not None:
+            self._miss(desk, name, f"{layout.join(layout.RESULTS, name.encode())} {handling.fault.cause}")
 
     def _gave_up(self, desk: Desk, end: End) -> bool:
         """Whether a record could not be read for long enough; else it is read again a little later."""

@@ -19,18 +19,24 @@ def follow(desk: Desk) -> None:
     desk.step.looked(wanted, changed=changes.any)
     desk.undid(changes.undone)
     for task_key in changes.came:
-        lane, asked = desk.learned.lanes.get(task_key), desk.learned.asked_by(task_key)
-        desk.ends.see(desk.view.where.get(task_key), lane, asked)
-        desk.backlog.remove(task_key)
-        desk.missing.found(task_key)
-        place = desk.view.where.get(task_key)
-        if place is not None and place.state not in (State.COMPLETED, State.FAILED):
-            desk.view.members.came(task_key, place.name)
+        with desk.faults.handling("move of the task", task_key, task_key):
+            _moved(desk, task_key)
     tally(desk, changes.came)
     for task_key in changes.ended:
         desk.ended(task_key)
     for task_key in changes.revived:
-        desk.view.members.doubt(task_key)
-        desk.backlog.parent_changed(task_key, desk.step.now)
+        with desk.faults.handling("return of the task", task_key, task_key):
+            desk.view.members.doubt(task_key)
+            desk.backlog.parent_changed(task_key, desk.step.now)
     desk.missing.miss(*changes.missing)
     learn(desk, changes.came)
+
+
+def _moved(desk: Desk, task_key: str) -> None:
+    lane, asked = desk.learned.lanes.get(task_key), desk.learned.asked_by(task_key)
+    desk.ends.see(desk.view.where.get(task_key), lane, asked)
+    desk.backlog.remove(task_key)
+    desk.missing.found(task_key)
+    place = desk.view.where.get(task_key)
+    if place is not None and place.state not in (State.COMPLETED, State.FAILED):
+        desk.view.members.came(task_key, place.name)

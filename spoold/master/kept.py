@@ -71,7 +71,8 @@ class Kept:
                 continue
             told = len(desk.report.notices)
             try:
-                with desk.reading(path_of(desk, name)):
+                # One that spoold cannot handle stays, and is looked at again: its first lines are tasks already.
+                with desk.faults.handling("watched batch", name.encode()), desk.reading(path_of(desk, name)):
                     self._look(desk, name, watched)
             except FileNotFoundError:
                 if absence.stands(desk.store.fs, path_of(desk, name)):

@@ -32,8 +32,10 @@ def learn(desk: Desk, came: Collection[str]) -> None:
         desk.learned.look_up(task_key, desk.step.now.monotonic)
     again = bool(desk.learned.unlearned) and desk.polling.take("unlearned", AGAIN_S, AGAIN_S)
     for task_key in list(desk.learned.unlearned) if again else came:
-        place = desk.view.where.get(task_key)
-        if place is None or _learned(desk, task_key, place):
+        place, learned = desk.view.where.get(task_key), False
+        with desk.faults.handling("demand of the task", task_key, task_key):
+            learned = place is None or _learned(desk, task_key, place)
+        if learned:
             late = desk.learned.looked_up(task_key, desk.step.now.monotonic) < desk.step.now.monotonic
             if late:
                 desk.step.change()  # tasks that waited for this may go on
@@ -67,7 +69,8 @@ def _learned(desk: Desk, task_key: str, place: Place) -> bool:
     if name is None or not (unknown_lane or unread):
         return True
     try:
-        task = desk.read_task(place.path)
+        with desk.faults.reading("file", place.path, name.id, name.attempt):
+            task = desk.read_task(place.path)
     except (BadFile, PermissionError) as error:
         if unknown_lane:
             _ask_worker(desk, branch, name)

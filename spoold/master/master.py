@@ -3,7 +3,8 @@
 One step: look at the token of leadership; if this master has it, list the polled directories, plan, move, report.
 
 Law: an error of the environment ends the step and proves nothing about any node; the next step begins again from the
-listings. Nothing of one epoch gets into the next.
+listings. So does a fault of spoold that names no input, and then nothing that was remembered is used again. Nothing
+of one epoch gets into the next.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from spoold.master.leadership import Leadership
 from spoold.master.orders import Orders
 from spoold.master.own_door import own_door
 from spoold.master.reporting import Reporting
-from spoold.master.stages import STAGES, Duties
+from spoold.master.stages import STAGES, Duties, run_safely
 from spoold.master.step_state import StepState
 from spoold.protocol import layout
 from spoold.rules.cluster.liveness import Watch
@@ -32,7 +33,7 @@ from spoold.rules.scheduling.moment import Now
 from spoold.store import beats, clocks
 from spoold.store.initialise import restore
 from spoold.store.journal import Journal
-from spoold.store.obstacles import obstacles
+from spoold.store.obstacles import named, obstacles
 from spoold.store.polling import Polling
 from spoold.store.presence import Presence, gone_from_here, report_gone
 from spoold.store.store import Store
@@ -70,6 +71,7 @@ class Master:
         self.leadership = Leadership(store)
         self._presence = Presence(store, host, "master")
         self._journal = Journal(store)
+        store.faults.note = self._journal.note
         self._feed, self._budgets, self._breakers = Feed(subscribers), Budgets(), Breakers()
         self._desk: Desk | None = None
         self._doors = 0
@@ -103,6 +105,10 @@ class Master:
 
     def step(self) -> LeaderStep:
         """Do one round. Errors: OSError (the next step goes on), ShutOut (begin again under a new name)."""
+        with self.store.faults.current():
+            return self._step()
+
+    def _step(self) -> LeaderStep:
         now = Now(self.store.clock.monotonic(), self.store.common.wall())
         self._followed = led = False
         try:
@@ -134,6 +140,9 @@ class Master:
                 self.leadership.came_to(error, now.monotonic)
             if isinstance(error, NotADirectoryError) and (found := obstacles(self.store.fs)):
                 raise NotADirectoryError(error.errno, "; ".join(found)) from error
+            raise
+        except Exception:
+            self._desk = None  # a fault that names no input: whatever this leader remembers may be wrong
             raise
         finally:
             self._journal.flush()
@@ -207,7 +216,7 @@ class Master:
         duties = self._duties
         duties.followed = self._followed
         for stage in STAGES:
-            stage.run(desk, duties)
+            run_safely(stage, desk, duties)
         dues = [
             desk.health.next_due() if duties.closed else duties.drops.next_due(),
             duties.batches.next_due(),
@@ -256,6 +265,7 @@ class Master:
 
     def _load(self) -> dict[str, object]:
         notes = (f"{self._journal.lost} journal lines lost",) if self._journal.lost else ()
+        notes = (*notes, *named(list(self.store.faults.notes), "inputs that spoold could not handle"))
         return {"notes": notes, **self.host.load("/").known()}
 
     def _report_gone(self) -> None:

@@ -50,7 +50,8 @@ class Membership:
         members.gather(lambda: open_tokens(desk))
         left = self._read(desk) + self._look_for(desk)
         for batch in members.watched():
-            self._advance(desk, batch)
+            with desk.faults.handling("members of batch", batch):
+                self._advance(desk, batch)
         return left
 
     def _advance(self, desk: Desk, batch: str) -> None:
@@ -90,7 +91,8 @@ class Membership:
                 members.forget(task_key)
             return False
         try:
-            task = desk.read_task(place.path)
+            with desk.faults.reading("file", place.path, task_key):
+                task = desk.read_task(place.path)
         except BadFile:
             members.forget(task_key)  # the node that moves it next fails it
             return True
@@ -129,9 +131,9 @@ class Membership:
     def _meet(desk: Desk, path: str) -> None:
         """Note the batch of an ended task, if it can be read."""
         try:
-            with regular(path):
+            with desk.faults.reading("file", path), regular(path):
                 data = absence.read(desk.store.fs, path)
-            task = None if data is None else codec.load_task(data, path)
+                task = None if data is None else codec.load_task(data, path)
         except BadFile:
             return
         except OSError as error:

@@ -63,18 +63,23 @@ class Originals:
     def step(self, desk: Desk) -> None:
         """Go on with unsettled copies and originals, also those of the leader before. Errors: OSError, DoorShut."""
         for path, copy in list(self._copies.items()):
-            if copy.original is None:
-                if _removed(desk, path):
-                    del self._copies[path]
-            elif absence.stands(desk.store.fs, path):
-                self._place(desk, path, copy)
-            else:
-                self._placed_late(desk, path, copy)
+            with desk.faults.handling("copy of drop", copy.drop):
+                self._go_on(desk, path, copy)
         unplaced = {copy.original for copy in self._copies.values()}
         for name in sorted(desk.door.originals - unplaced, key=lambda original: original.order):
             desk.breathe()
             if self._look_at.get(name, desk.step.now.monotonic) <= desk.step.now.monotonic:
-                self._compare(desk, name)
+                with desk.faults.handling("original", name.encode()):  # it stays, and is looked at again
+                    self._compare(desk, name)
+
+    def _go_on(self, desk: Desk, path: str, copy: _Copy) -> None:
+        if copy.original is None:
+            if _removed(desk, path):
+                del self._copies[path]
+        elif absence.stands(desk.store.fs, path):
+            self._place(desk, path, copy)
+        else:
+            self._placed_late(desk, path, copy)
 
     def copy(self, desk: Desk, drop: str, admit: Admit, data: bytes, *, durable: bool) -> str | None:
         """Write a copy of a drop into this leader's door, under a name that it never uses twice; return its path.

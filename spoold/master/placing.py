@@ -6,7 +6,7 @@ unknown counts as made, until the listings show the place of the task.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 
 from spoold.master.dependents import certain, may_begin
@@ -48,16 +48,17 @@ def place_returned(desk: Desk) -> None:
     for name, task in sorted(desk.view.returned.items()):
         desk.breathe()
         place = Place(State.RETURNED, layout.RETURNED, name)
-        if has_completed(desk, task.id):
-            if reject_twin(desk, place.path, task.id):
-                desk.view.forget_place(place)
-            continue
-        content = desk.task_at(place, task)
-        if content is None:
-            continue
-        lane = _lane(desk, content, task)
-        if _to_waiting(desk, place.path, task, lane, content, "WAITING"):
+        desk.contained("returned task", place, task, partial(_place_one, desk, place, task))
+
+
+def _place_one(desk: Desk, place: Place, task: TaskName) -> None:
+    if has_completed(desk, task.id):
+        if reject_twin(desk, place.path, task.id):
             desk.view.forget_place(place)
+        return
+    content = desk.task_at(place, task)
+    if content is not None and _to_waiting(desk, place.path, task, _lane(desk, content, task), content, "WAITING"):
+        desk.view.forget_place(place)
 
 
 def _to_waiting(
@@ -94,12 +95,14 @@ def fail_refused(desk: Desk) -> None:
             place = waiting_place(entry.lane, entry.file)
             if place.directory in desk.view.blocked:
                 continue
-            error = Error(code=verdict.code, message=verdict.reason)
-            failed += desk.fail(place, entry.name, error, ends.status_of(verdict.code))
+            error, status = Error(code=verdict.code, message=verdict.reason), ends.status_of(verdict.code)
+            with desk.faults.handling("refused task", entry.name.id, entry.name.id, entry.name.attempt):
+                failed += desk.fail(place, entry.name, error, status)
         if failed == before:
             break  # none could be moved just now; each task that fails may make others fail, hence the loop
     for task_key in ends.overdue(desk.learned.deadlines, desk.step.now.wall):
-        fail_late(desk, task_key)
+        with desk.faults.handling("late task", task_key, task_key):
+            fail_late(desk, task_key)
 
 
 def fail_late(desk: Desk, task_key: str) -> None:
@@ -164,6 +167,10 @@ def _gives_way(desk: Desk, one: Standing, to: TaskName) -> bool:
 def _hold(desk: Desk, task: TaskName, lane: str, **detail: str) -> None:
     desk.breathe()
     place = Place(State.READY, layout.join(layout.READY, lane), task.encode())
+    desk.contained("ready task", place, task, lambda: _hold_at(desk, place, task, lane, detail))
+
+
+def _hold_at(desk: Desk, place: Place, task: TaskName, lane: str, detail: Mapping[str, str]) -> None:
     content = desk.task_at(place, task) if task.conditional else None
     if task.conditional and content is None:
         return
@@ -178,8 +185,9 @@ def reject_copies(desk: Desk) -> None:
     for lane, tasks in desk.view.ready.items():
         for file, task in list(tasks.items()):
             place = Place(State.READY, layout.join(layout.READY, lane), file)
-            if has_completed(desk, task.id) and reject_twin(desk, place.path, task.id):
-                desk.view.forget_place(place)
+            with desk.faults.handling("ready copy of the task", task.id, task.id, task.attempt):
+                if has_completed(desk, task.id) and reject_twin(desk, place.path, task.id):
+                    desk.view.forget_place(place)
 
 
 def promote(desk: Desk) -> int:
@@ -201,7 +209,8 @@ def promote(desk: Desk) -> int:
     for index, entry in enumerate(chosen):
         try:
             desk.breathe()
-            _promote(desk, entry, way.made.get(entry.file, ()))
+            place, made = waiting_place(entry.lane, entry.file), way.made.get(entry.file, ())
+            desk.contained("waiting task", place, entry.name, partial(_promote, desk, entry, made))
         except OSError:
             for left in chosen[index:]:
                 desk.backlog.put_back(left)

@@ -69,7 +69,8 @@ class Questions:
         self._hear(desk)
         try:
             for one in asked:
-                self._expire(desk, one)
+                with desk.faults.handling("question", one.request.encode(), one.request.target):
+                    self._expire(desk, one)
             self._ask_late(desk)
             self._ask(desk, asked)
         except OSError as error:
@@ -108,7 +109,8 @@ class Questions:
             until, task_key = heapq.heappop(self._times)
             entry = self._waits(desk, task_key)
             if entry is not None and self._until.get(task_key) == until:
-                self._put(desk, entry)
+                with desk.faults.handling("late approval of the task", entry.name.id, entry.name.id):
+                    self._put(desk, entry)
 
     def _ask(self, desk: Desk, standing: list[Requested]) -> None:
         """Ask the most urgent ones; where there is no room, one goes in the place of the least urgent."""
@@ -120,7 +122,8 @@ class Questions:
                 heapq.heappop(self._unasked)
             elif room > 0 or self._withdraw(desk, entry, standing):
                 heapq.heappop(self._unasked)
-                self._put(desk, entry)
+                with desk.faults.handling("approval of the task", entry.name.id, entry.name.id):
+                    self._put(desk, entry)
                 room -= 1
             else:
                 return

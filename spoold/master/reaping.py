@@ -17,12 +17,13 @@ from spoold.master.duplicates import has_completed
 from spoold.master.place import Place
 from spoold.master.rejecting import reject_directory, reject_file, reject_twin, take_away
 from spoold.protocol import layout
+from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.names import TaskName, is_node, key, parse_task
 from spoold.protocol.request import Verb
 from spoold.protocol.result import Code
 from spoold.rules.attempts import retry
-from spoold.rules.attempts.accounts import Ran, last_seen
+from spoold.rules.attempts.accounts import last_seen
 from spoold.rules.attempts.outcome import worker_died
 from spoold.rules.attempts.policy import retry_policy
 from spoold.store import beats, control
@@ -110,13 +111,14 @@ def _remove_traces(desk: Desk, node: str) -> bool:
 def _reap_claims(desk: Desk, worker: str) -> bool:
     """Take back the worker's claims; True once its claim directory is gone. Errors: OSError."""
     directory, last = layout.join(layout.CLAIMED, worker), desk.view.beats.get(worker)
-    beat = beats.read(desk.store.fs, last) if last is not None and desk.view.claimed[worker] else None
+    wanted = last is not None and desk.view.claimed[worker]
+    beat = beats.read(desk.store.fs, last) if last is not None and wanted else None
     for name, task in sorted(desk.view.claimed[worker].items()):
         desk.breathe()
         if reject_directory(desk, layout.join(directory, name)):
             continue  # only a file was ever claimed
-        ran = last_seen(beat, last, task.id, task.attempt) if beat is not None and last is not None else None
-        _take_back(desk, Place(State.CLAIMED, directory, name), task, worker, ran)
+        place = Place(State.CLAIMED, directory, name)
+        desk.contained("claimed task", place, task, partial(_take_back, desk, place, task, worker, beat))
     try:
         held = names_in(desk.store.fs, directory)
     except PermissionError:
@@ -176,7 +178,11 @@ def _outlived(desk: Desk, name: TaskName) -> int:
     return sum(f"{key(name.id)}.{attempt}" in said for attempt in range(1, name.attempt))
 
 
-def _take_back(desk: Desk, place: Place, name: TaskName, worker: str, ran: Ran | None = None) -> None:
+def _take_back(desk: Desk, place: Place, name: TaskName, worker: str, beat: Heartbeat | None) -> None:
+    ran, last = None, desk.view.beats.get(worker)
+    if beat is not None and last is not None:
+        with desk.faults.handling("last heartbeat", worker):  # of what it says only the account of the task is used
+            ran = last_seen(beat, last, name.id, name.attempt)
     task = desk.task_at(place, name)
     if task is None:
         return

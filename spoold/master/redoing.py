@@ -82,7 +82,8 @@ def _again(desk: Desk, task: str) -> bool:
     if place is None or ended is None:
         return False
     try:
-        content = desk.read_task(place.path)
+        with desk.faults.reading("file", place.path, task):
+            content = desk.read_task(place.path)
     except BadFile as error:
         desk.report.notice(f"{task} cannot run again: {error}")
         return False

@@ -84,7 +84,8 @@ class Rejudging:
         now, (_, name) = desk.step.now.monotonic, heapq.heappop(self._queue)
         watched, again = self._watched[name], True
         try:
-            again = self._look(desk, name, watched)
+            with desk.faults.handling("rejected drop", name):
+                again = self._look(desk, name, watched)
         finally:
             if again:  # also after an error, which proves nothing about the drop
                 unread = watched.said is not None and watched.said.unread
@@ -109,20 +110,24 @@ class Rejudging:
         asked, self._unread = self._unread[:READ_PER_STEP], self._unread[READ_PER_STEP:]
         before = len(self._unread)
         for name in asked:
-            try:
-                reason = drop_search.reason_in(desk.store.fs, layout.join(layout.REJECTED, f"{name}{layout.REASON}"))
-            except NotRegularError:
-                continue
-            except OSError:
-                self._unread.append(name)  # the share did not answer, which proves nothing about the drop
-                continue
-            said = _said_in(reason, _most(desk, name))
-            if said is not None:
-                desk.rejects.watch(name, said)
-            elif not reason and self._lacks_reason(desk, name):
-                self._bring_back(desk, name)
+            with desk.faults.handling("reason of drop", name):  # it is not watched; nothing else depends on it
+                self._learn_one(desk, name)
         unanswered = len(self._unread) - before == len(asked)
         self._read_at = desk.step.now.monotonic + (LOOK_MOST_S if unanswered else READ_S)
+
+    def _learn_one(self, desk: Desk, name: str) -> None:
+        try:
+            reason = drop_search.reason_in(desk.store.fs, layout.join(layout.REJECTED, f"{name}{layout.REASON}"))
+        except NotRegularError:
+            return
+        except OSError:
+            self._unread.append(name)  # the share did not answer, which proves nothing about the drop
+            return
+        said = _said_in(reason, _most(desk, name))
+        if said is not None:
+            desk.rejects.watch(name, said)
+        elif not reason and self._lacks_reason(desk, name):
+            self._bring_back(desk, name)
 
     @staticmethod
     def _lacks_reason(desk: Desk, name: str) -> bool:

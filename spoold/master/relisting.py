@@ -8,6 +8,8 @@ Law: a task is believed to be gone when several listings in a row show it nowher
 
 from __future__ import annotations
 
+from functools import partial
+
 from spoold.master.archived import still_archived
 from spoold.master.desk import Desk
 from spoold.master.place import Place, waiting_place
@@ -88,7 +90,12 @@ def _adopt_one(desk: Desk, file: str, lane: str, moving: dict[str, TaskName]) ->
         return
     place, name = waiting_place(lane, file), parse_task(file)
     assert name is not None
-    task = None
+    desk.contained("listed task", place, name, partial(_adopt_at, desk, place, name, moving))
+
+
+def _adopt_at(desk: Desk, place: Place, name: TaskName, moving: dict[str, TaskName]) -> None:
+    task_key, file, lane, task = key(name.id), place.name, place.directory.partition("/")[2], None
+    other = desk.view.place(task_key)
     if name.conditional:
         task = desk.task_at(place, name)
         if task is None:

@@ -84,8 +84,10 @@ class Reporting:
         now = desk.step.now.monotonic
         if self._gone_at is None or now - self._gone_at >= GONE_EVERY_S:
             others = [b for b in self._beats.values() if b.role == "master" and b.node != desk.store.writer]
-            self._gone = {beat.node: beat.beat for beat in others if provably_gone(beat, host)}
-            self._gone_at = now
+            self._gone, self._gone_at = {}, now
+            for beat in others:
+                with desk.faults.handling("host of node", beat.node):
+                    self._gone |= {beat.node: beat.beat} if provably_gone(beat, host) else {}
         return {node for node, name in desk.view.beats.items() if self._gone.get(node) == name.content}
 
     def announce(
@@ -156,10 +158,8 @@ class Reporting:
                 read = beats.read(desk.store.fs, beat)
                 if read is not None:
                     self._beats[node] = read
-                    self._tally.hear(desk.step.now.monotonic, node, read.beat, read.endings)
-                    self._estimates.hear(node, read.durations)
-                    if desk.starts.hear(node, [(key(run.id), run.attempt) for run in read.running if run.served]):
-                        desk.step.change()  # one of them may be the one that tries a limit
+                    with desk.faults.handling("heartbeat to count", node):
+                        self._hear(desk, node, read)
                 else:
                     desk.polling.hasten("beats")
         for gone in self._tried.keys() - desk.view.beats.keys():
@@ -168,6 +168,12 @@ class Reporting:
             self._tally.forget(gone)
             self._estimates.forget(gone)
             desk.starts.hear(gone, ())
+
+    def _hear(self, desk: Desk, node: str, read: Heartbeat) -> None:
+        self._tally.hear(desk.step.now.monotonic, node, read.beat, read.endings)
+        self._estimates.hear(node, read.durations)
+        if desk.starts.hear(node, [(key(run.id), run.attempt) for run in read.running if run.served]):
+            desk.step.change()  # one of them may be the one that tries a limit
 
     def _count_rejected(self, desk: Desk) -> None:
         """Count rejected drops anew at times: the leader counts its own, but people clear the directory."""
@@ -288,6 +294,7 @@ def _warnings(desk: Desk, growing: dict[str, BadFile]) -> list[str]:
     warnings += desk.missing.warnings(
         desk.step.now.monotonic - desk.store.settings.retention.failed_s, desk.view.known
     )
+    warnings += named(list(desk.faults.notes), "inputs that spoold could not handle")
     warnings += desk.store.revisions.warnings[:NOTICES_SHOWN]
     if desk.step.now.monotonic - desk.report.undone_at < UNDONE_SHOWN_S:
         warnings.append(UNDONE.format(desk.report.undone))

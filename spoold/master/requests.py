@@ -68,24 +68,44 @@ class Requests:
         for request in desk.view.requests:
             if request in self._over:
                 self._over[request] = self._over[request] or take_away(desk, control.path(request))
-            elif request.verb is Verb.CANCEL:
-                if _cancel(desk, request):
-                    self._done(desk, request)
-                else:
-                    self._forget_unknown(desk, request)
-            elif request.verb is Verb.RETRY:
-                self._retry(desk, request)
-            elif request.verb in _LIFTS:
-                self._lift(desk, request)
-            elif request.verb in (Verb.PAUSE, Verb.CLOSE) and self._endings.over(desk, request):
-                if request.verb is Verb.PAUSE:  # of a limit the journal says anyway that it is open
-                    desk.journal.note("PAUSE_ENDED", target=request.target)
+            elif not desk.faults.rests("request", request.encode()):
+                self._carry_out_safely(desk, request)
+
+    def _carry_out_safely(self, desk: Desk, request: Request) -> None:
+        """Carry a request out. One that spoold cannot carry out is removed, and the journal says why; one that only
+        holds something back stands until it is lifted, as every request of its kind whose content is not known.
+        """
+        with desk.faults.handling("request", request.encode(), _task_of(request)) as handling:
+            self._carry_out(desk, request)
+        fault = handling.fault
+        if (
+            fault is not None
+            and fault.lasts
+            and (request.verb in _LIFTS or request.verb in (Verb.CANCEL, Verb.RETRY))
+        ):
+            with desk.faults.handling("removal of request", request.encode(), _task_of(request)):
+                desk.journal.note("IGNORED", _task_of(request), request=request.verb, why=fault.cause)
                 self._done(desk, request)
-            elif request.verb is Verb.RESERVE and self._reservations.over(desk, request):
-                self._reservations.note_end(desk, request)
+
+    def _carry_out(self, desk: Desk, request: Request) -> None:
+        if request.verb is Verb.CANCEL:
+            if _cancel(desk, request):
                 self._done(desk, request)
-            elif request.verb is Verb.DRAIN and desk.step.listed.everything and not _draining(desk, request.target):
-                self._done(desk, request)  # by a look of now: on a share, a worker may have come since the last
+            else:
+                self._forget_unknown(desk, request)
+        elif request.verb is Verb.RETRY:
+            self._retry(desk, request)
+        elif request.verb in _LIFTS:
+            self._lift(desk, request)
+        elif request.verb in (Verb.PAUSE, Verb.CLOSE) and self._endings.over(desk, request):
+            if request.verb is Verb.PAUSE:  # of a limit the journal says anyway that it is open
+                desk.journal.note("PAUSE_ENDED", target=request.target)
+            self._done(desk, request)
+        elif request.verb is Verb.RESERVE and self._reservations.over(desk, request):
+            self._reservations.note_end(desk, request)
+            self._done(desk, request)
+        elif request.verb is Verb.DRAIN and desk.step.listed.everything and not _draining(desk, request.target):
+            self._done(desk, request)  # by a look of now: on a share, a worker may have come since the last
 
     def next_due(self, desk: Desk) -> float | None:
         """When (monotonic, s) a standing request is over by itself; None where none is."""
@@ -106,15 +126,8 @@ class Requests:
                 continue
             desk.breathe()  # people cancel by the thousand
             self._told.add(request)
-            body = control.read(desk.store.fs, request)
-            if request.verb is Verb.ASK and body.attempt is None:
-                continue  # the leader's own question, which it has noted
-            task = request.target if request.verb in (Verb.CANCEL, Verb.RETRY, *OF_ONE_TASK) else None
-            said = {"by": body.by, "reason": body.reason, "until": body.ends, "ask": body.ask, "question": body.about}
-            said["redo"] = ", ".join(task for task, _ in body.redo)
-            said["locks"] = Demand(body.write, body.read).told()
-            known: dict[str, Any] = {name: text for name, text in said.items() if text}
-            desk.journal.note(ASKED, task, request=request.verb, target=request.target, **known)
+            with desk.faults.handling("request to note", request.encode(), _task_of(request)):
+                _note(desk, request)
 
     def _lift(self, desk: Desk, request: Request) -> None:
         """Lift at once. An open of a limit per worker stands until each worker that lives has listed it."""
@@ -160,7 +173,8 @@ class Requests:
         if known is None:
             path = _failed_at(desk, request)[0]
             try:
-                task = desk.read_task(path) if path is not None else None
+                with desk.faults.reading("file", path or "?", request.target):
+                    task = desk.read_task(path) if path is not None else None
                 known = tuple(map(key, task.dependencies)) if task is not None else None
             except BadFile:
                 known = ()
@@ -173,6 +187,21 @@ class Requests:
         self._over[request] = take_away(desk, control.path(request))
         self._unknown_since.pop(request.encode(), None)
         desk.step.change()
+
+
+def _task_of(request: Request) -> str | None:
+    return request.target if request.verb in (Verb.CANCEL, Verb.RETRY, *OF_ONE_TASK) else None
+
+
+def _note(desk: Desk, request: Request) -> None:
+    body = control.read(desk.store.fs, request)
+    if request.verb is Verb.ASK and body.attempt is None:
+        return  # the leader's own question, which it has noted
+    said = {"by": body.by, "reason": body.reason, "until": body.ends, "ask": body.ask, "question": body.about}
+    said["redo"] = ", ".join(task for task, _ in body.redo)
+    said["locks"] = Demand(body.write, body.read).told()
+    known: dict[str, Any] = {name: text for name, text in said.items() if text}
+    desk.journal.note(ASKED, _task_of(request), request=request.verb, target=request.target, **known)
 
 
 def _is_lost(desk: Desk, request: Request) -> bool:
@@ -214,7 +243,8 @@ def _retry(desk: Desk, request: Request) -> bool:
     if path is None or ended is None:
         return False
     try:
-        task = desk.read_task(path)
+        with desk.faults.reading("file", path, request.target):
+            task = desk.read_task(path)
     except BadFile as error:
         desk.journal.note("IGNORED", request.target, request=request.verb, why=str(error))
         return True

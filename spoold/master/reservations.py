@@ -49,7 +49,10 @@ class Reservations:
         for name, request in listed.items():
             if name not in reserved:
                 desk.breathe()
-                self._read(desk, name, request)
+                with desk.faults.handling("reservation", request.encode()) as handling:
+                    self._read(desk, name, request)
+                if handling.fault is not None:
+                    self._refuse(desk, name, request, handling.fault.cause)
         for name in desk.backlog.locks.book.grant():
             desk.journal.note("RESERVED", name=name.removeprefix("+"), locks=reserved[name].demand.told())
             desk.step.change()

@@ -27,6 +27,8 @@ from spoold.master.requests import Requests
 from spoold.master.retaining import Retaining
 from spoold.system.host import Host
 
+STAGE = "stage"
+
 
 @dataclass(slots=True)
 class Duties:
@@ -64,14 +66,31 @@ class Duties:
 class Stage:
     """One line of the table. reads: what it decides by; moves: from where to where it renames tokens and drops.
 
-    Besides, a stage may fail a token that it reads and that is no task, and reject one that is a copy.
+    Besides, a stage may fail a token that it reads and that is no task or cannot be handled, and reject a copy.
     Errors of run: OSError, ShutOut, DoorShut. They end the step, and the next one begins from the top.
+    vital: what later stages decide by comes from this one, so a fault in it that names no input ends the step, too.
     """
 
     name: str
     run: Callable[[Desk, Duties], None]
     reads: str
     moves: tuple[str, ...] = ()
+    vital: bool = False
+
+
+def run_safely(stage: Stage, desk: Desk, duties: Duties) -> None:
+    """Run a stage. Each contains the faults of its inputs itself; one with a fault that names none rests for a while,
+    and the others go on, but for a vital one. Errors: those of `run`.
+    """
+    if stage.vital:
+        stage.run(desk, duties)
+        return
+    if desk.faults.rests(STAGE, stage.name):
+        return
+    with desk.faults.handling(STAGE, stage.name) as handling:
+        stage.run(desk, duties)
+    if handling.fault is not None:
+        desk.step.doubt()
 
 
 def _follow(desk: Desk, duties: Duties) -> None:
@@ -137,18 +156,19 @@ def _report(desk: Desk, duties: Duties) -> None:
 
 # A function that is looked up when it is called can be replaced: the simulator breaks the laws in this way.
 STAGES: tuple[Stage, ...] = (
-    Stage("follow", _follow, "the directories that are polled"),
-    Stage("gather", _gather, "settings, requests, the time"),
+    Stage("follow", _follow, "the directories that are polled", vital=True),
+    Stage("gather", _gather, "settings, requests, the time", vital=True),
     Stage(
         "relist",
         lambda desk, duties: duties.relist(desk),
         "now and then: all doors, and waiting/",
         ("admitting → admitting",),
+        vital=True,
     ),
     Stage("missing", lambda desk, _: relisting.settle_missing(desk), "tasks that the listings no longer show"),
-    Stage("count", _count, "tasks that are ready, claimed or missing"),
-    Stage("loans", lambda desk, _: unit_loans.step(desk), "loans of units in control/"),
-    Stage("watch", _watch, "heartbeats"),
+    Stage("count", _count, "tasks that are ready, claimed or missing", vital=True),
+    Stage("loans", lambda desk, _: unit_loans.step(desk), "loans of units in control/", vital=True),
+    Stage("watch", _watch, "heartbeats", vital=True),
     Stage("announce", _announce, "which nodes are dead"),
     Stage(
         "reap",
@@ -205,7 +225,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "members", _members, "while a task waits for a batch: tasks that this leader did not admit, and ended ones"
     ),
-    Stage("tick", lambda desk, _: desk.backlog.tick(desk.step.now), "the time"),
+    Stage("tick", lambda desk, _: desk.backlog.tick(desk.step.now), "the time", vital=True),
     Stage(
         "refuse",
         lambda desk, _: placing.fail_refused(desk),

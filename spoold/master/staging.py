@@ -6,8 +6,11 @@ neither. A foreign entry under its name is passed over: it is never opened, and 
 
 from __future__ import annotations
 
+from functools import partial
+
 from spoold.master import doors
 from spoold.master.desk import Desk
+from spoold.master.place import waiting_place
 from spoold.master.rejecting import take_away
 from spoold.protocol import layout
 from spoold.protocol.names import key
@@ -81,6 +84,8 @@ class Staging:
 
 def _admitted(desk: Desk, line: Line, file: str) -> None:
     desk.view.members.see(key(line.name.id), line.batch)
-    desk.enlist(file, line.lane, line.task, line.name.delay_ms)
+    place = waiting_place(line.lane, file)
+    enlist = partial(desk.enlist, file, line.lane, line.task, line.name.delay_ms)
+    desk.contained("new task", place, line.name, enlist)  # the other lines go on
     batch = {"batch": line.batch} if line.batch else {}
     desk.journal.note("ADMITTED", line.name.id, line.name.attempt, lane=line.lane, file=file, **batch)

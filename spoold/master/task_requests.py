@@ -77,7 +77,8 @@ class TaskRequests:
         changed |= {key(request.target) for request in new}
         self._release(new)
         for task_key in sorted(changed):
-            self._publish(desk, task_key)
+            with desk.faults.handling("requests to publish of the task", task_key, task_key):
+                self._publish(desk, task_key)
         desk.report.notice(*self._wrong.values())
 
     def step(self, desk: Desk) -> None:
@@ -85,7 +86,10 @@ class TaskRequests:
         for task_key in list(self._standing):
             desk.breathe()
             before = set(self._standing[task_key])
-            self._judge(desk, task_key, list(self._standing[task_key].values()))
+            if desk.faults.rests("requests about the task", task_key):
+                continue
+            with desk.faults.handling("requests about the task", task_key, task_key):
+                self._judge(desk, task_key, list(self._standing[task_key].values()))
             if before != self._standing.get(task_key, {}).keys():
                 self._publish(desk, task_key)
         self._begun = True

@@ -21,6 +21,7 @@
     presence    a node's own heartbeat
     ledger      the records of earlier attempts
     records     results as files: read as far as possible, written even if something stands in their place
+    faults      inputs that a node could not handle: each is set aside, and the node goes on
     clocks      the time that decides about deadlines
     polling     when each look at the share is due
     mount_facts how nodes mount a spool, and the problems with that

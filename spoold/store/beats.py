@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile
 from spoold.protocol.names import BeatName, parse_beat
 from spoold.store import mover
+from spoold.store.regular import reading
 from spoold.store.store import Store
 from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import FileSystem
@@ -90,11 +92,19 @@ def _newer(one: BeatName, other: BeatName) -> bool:
 
 
 def read(fs: FileSystem, name: BeatName, load: Load = codec.load_beat) -> Heartbeat | None:
-    """One beat, as far as it can be read; None if it has been replaced meanwhile or may not be opened."""
+    """One beat, as far as it can be read; None if it has been replaced meanwhile or may not be opened.
+
+    One that this node cannot handle proves as well as any other that its node lives: only its content is unknown.
+    """
     try:
-        return load(fs.read(_path(name)), name)
+        with reading("heartbeat", _path(name)):
+            return load(fs.read(_path(name)), name)
     except OSError:
         return None
+    except BadFile as error:
+        from spoold.protocol.heartbeat import Heartbeat
+
+        return Heartbeat(node=name.node, beat=name.content, notes=(f"its heartbeat cannot be read: {error.problem}",))
 
 
 def read_all(fs: FileSystem, load: Load = codec.load_beat) -> dict[str, Heartbeat]:

@@ -10,7 +10,7 @@ from spoold.protocol.checkpoint import Checkpoint, CheckpointName, parse_checkpo
 from spoold.protocol.errors import BadFile
 from spoold.store import absence
 from spoold.store.absence import names_unless_blocked
-from spoold.store.regular import regular
+from spoold.store.regular import reading, regular
 from spoold.store.store import Store
 from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import FileSystem
@@ -50,10 +50,11 @@ def latest(
     for name in names:
         path = path_of(name)
         try:
-            with regular(path):
-                data = absence.read(fs, path)
-            if data is not None:
-                return codec.load_model(Checkpoint, data, path)
+            with reading("checkpoint", path):
+                with regular(path):
+                    data = absence.read(fs, path)
+                if data is not None:
+                    return codec.load_model(Checkpoint, data, path)
         except BadFile as error:
             faults.append(str(error))
         except OSError as error:

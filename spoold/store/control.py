@@ -18,6 +18,7 @@ from spoold.protocol.request import ENDING, OF_ONE_TASK, Request, Verb, parse_re
 from spoold.protocol.request_body import RequestBody
 from spoold.rules.gates.requested import Requested
 from spoold.store.absence import names_unless_blocked
+from spoold.store.regular import reading
 from spoold.store.store import Store
 from spoold.system.filesystem import FileSystem
 
@@ -62,20 +63,22 @@ def path(request: Request) -> str:
 def read(fs: FileSystem, request: Request) -> RequestBody:
     """Who asked, and why; an empty body if it cannot be read, since the request is valid all the same."""
     try:
-        return codec.load_model(RequestBody, fs.read(path(request)), path(request))
+        return read_body(fs, request)
     except (OSError, BadFile):
         return RequestBody()
 
 
 def read_body(fs: FileSystem, request: Request) -> RequestBody:
     """As `read`, of a request whose content decides. Errors: OSError, BadFile."""
-    return codec.load_model(RequestBody, fs.read(path(request)), path(request))
+    with reading("request", path(request)):
+        return codec.load_model(RequestBody, fs.read(path(request)), path(request))
 
 
 def load(fs: FileSystem, request: Request) -> Requested:
     """A request about a task, with its content. Errors: OSError, BadFile."""
-    data = fs.read(path(request))
-    body = codec.load_model(RequestBody, data, path(request)) if data.strip() else RequestBody()
+    with reading("request", path(request), request.target):
+        data = fs.read(path(request))
+        body = codec.load_model(RequestBody, data, path(request)) if data.strip() else RequestBody()
     return Requested(
         request,
         by=body.by,
@@ -120,9 +123,10 @@ def end_of(fs: FileSystem, request: Request) -> float | None:
 
     Errors: OSError, BadFile.
     """
-    data = fs.read(path(request))
-    until = codec.load_model(RequestBody, data, path(request)).until if data.strip() else None
-    return until.timestamp() if until else None
+    with reading("request", path(request)):
+        data = fs.read(path(request))
+        until = codec.load_model(RequestBody, data, path(request)).until if data.strip() else None
+        return until.timestamp() if until else None
 
 
 def quota_end(store: Store, request: Request, end: float | None) -> float | None:

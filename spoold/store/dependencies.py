@@ -6,15 +6,18 @@ is left out and stops no task.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 from spoold.protocol import layout
+from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
 from spoold.protocol.name_parts import ended_key_in
 from spoold.protocol.names import key, parse_archived, parse_ended
 from spoold.protocol.task import Task
 from spoold.store import absence
 from spoold.store.archive import find_archived
+from spoold.store.regular import reading
 from spoold.system.filesystem import FileSystem
 
 # Bytes of all results together, which are copied to the worker's own disk in one step.
@@ -61,7 +64,8 @@ def _bounded(write: Callable[[str, bytes], None]) -> Callable[[str, bytes], None
 def _copy(fs: FileSystem, parent: str, write: Callable[[str, bytes], None], *paths: str) -> None:
     """Write the first of these files that exists; a record that a person removed must not stop its children."""
     for path in paths:
-        data = absence.read(fs, path, TOTAL_MAX + 1)
-        if data is not None:
-            write(f"deps/{parent}.json", data)
-            return
+        with contextlib.suppress(BadFile), reading("record", path, parent):
+            data = absence.read(fs, path, TOTAL_MAX + 1)
+            if data is not None:
+                write(f"deps/{parent}.json", data)
+                return

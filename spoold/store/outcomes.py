@@ -18,7 +18,7 @@ from spoold.protocol.lifecycle import State, shown_end
 from spoold.protocol.names import EndedName, key, parse_ended
 from spoold.store import absence
 from spoold.store.archive import list_archived
-from spoold.store.regular import regular
+from spoold.store.regular import reading, regular
 from spoold.system.clock import Clock
 from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import FileSystem
@@ -87,11 +87,12 @@ def _ended(fs: FileSystem) -> Iterator[tuple[str, EndedName, State]]:
 def _batch_of(fs: FileSystem, path: str, batch: str) -> str:
     """The key of the batch that a task names; '' for none. Only a file that has the word is parsed."""
     try:
-        with regular(path):
-            data = absence.read(fs, path)
-        if data is None or b'"batch"' not in data or batch.lower().encode() not in data.lower():
-            return ""
-        said = codec.load_object(data, path).get("batch")
+        with reading("file", path):
+            with regular(path):
+                data = absence.read(fs, path)
+            if data is None or b'"batch"' not in data or batch.lower().encode() not in data.lower():
+                return ""
+            said = codec.load_object(data, path).get("batch")
     except BadFile:
         return ""
     except OSError as error:

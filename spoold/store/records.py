@@ -11,6 +11,7 @@ import errno
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
 from spoold.protocol.result import Result
+from spoold.store.regular import reading
 from spoold.store.store import Store
 from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import FileSystem
@@ -24,7 +25,8 @@ ASIDE = ".aside"
 def read_record(fs: FileSystem, path: str) -> Result | None:
     """The result at a path; None if it is gone, invalid or unreadable. Errors: OSError of the share."""
     try:
-        return codec.load_model(Result, fs.read(path), path)
+        with reading("record", path):
+            return codec.load_model(Result, fs.read(path), path)
     except (BadFile, FileNotFoundError):
         return None
     except OSError as error:

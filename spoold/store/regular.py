@@ -6,7 +6,9 @@ Law: links and the like are never followed on a share, and looking again does no
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Protocol
 
 from spoold.protocol.errors import BadFile
 from spoold.system.filesystem import NotRegularError
@@ -43,3 +45,24 @@ def readable_again(error: OSError) -> str:
     if isinstance(error, NotRegularError):
         return "remove it (rmdir, rm), since it can never be read"
     return "let the user that the master runs as read it (chmod, chown)"
+
+
+class Contains(Protocol):
+    """What contains the faults of one node (see `store.faults`)."""
+
+    def reading(
+        self, kind: str, file: str, task: str | None = None, attempt: int | None = None
+    ) -> AbstractContextManager[object]:
+        """Read a file inside. Errors: BadFile, also for a fault of spoold."""
+
+
+# The node whose step runs now. None in a command of a person, where a fault is loud.
+NODE: ContextVar[Contains | None] = ContextVar("node", default=None)
+
+
+def reading(
+    kind: str, file: str, task: str | None = None, attempt: int | None = None
+) -> AbstractContextManager[object]:
+    """As `Faults.reading` of the node whose step runs now; outside of any step every exception passes."""
+    node = NODE.get()
+    return nullcontext() if node is None else node.reading(kind, file, task, attempt)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.report import Report, ReportName, parse_report
+from spoold.store.regular import reading
 from spoold.system.filesystem import FileSystem
 
 
@@ -26,7 +27,8 @@ def read_reports(fs: FileSystem) -> dict[ReportName, Report]:
     for name in list_reports(fs):
         path = layout.join(layout.DOCTOR, name.encode())
         try:
-            found[name] = codec.load_model(Report, fs.read(path), path)
+            with reading("report of the doctor", path):
+                found[name] = codec.load_model(Report, fs.read(path), path)
         except (OSError, BadFile):
             continue  # superseded meanwhile, or not the doctor's file
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from spoold.protocol import layout
@@ -22,6 +23,7 @@ from spoold.system.filesystem import FileSystem
 if TYPE_CHECKING:
     from spoold.protocol.change import Change, ChangeName
     from spoold.protocol.settings import Settings
+    from spoold.store.faults import Faults
 
 # So many files count, the first ones; and so many bytes of each.
 FILES_MAX, BYTES_MAX = 1000, 64 << 10
@@ -35,8 +37,10 @@ class Revisions:
     warnings: the same in sentences, and what else keeps a change from being seen.
     """
 
-    def __init__(self, fs: FileSystem, base: Callable[[], Settings]) -> None:
+    def __init__(self, fs: FileSystem, base: Callable[[], Settings], faults: Faults | None = None) -> None:
+        """faults: takes the faults of changes that spoold cannot handle; None: they are loud."""
         self._fs = fs
+        self._faults = faults
         self._base = base
         self._current: Settings | None = None
         self._read: dict[ChangeName, Change | BadFile] = {}
@@ -98,7 +102,7 @@ class Revisions:
                 continue
             before = made.get(name)
             same = before is not None and before[0] is now and before[1] is change
-            after = before[2] if before is not None and same else _after(self._base(), now, name, change)
+            after = before[2] if before is not None and same else self._after(now, name, change)
             self._made[name] = (now, change, after)
             if isinstance(after, BadFile):
                 self.faults.append(after)
@@ -108,19 +112,23 @@ class Revisions:
         self._current, self.changes = now, tuple(changes)
         self.revision = changes[-1][0].revision if changes else ""
 
+    def _reading(self, path: str) -> AbstractContextManager[object]:
+        return nullcontext() if self._faults is None else self._faults.reading("change of settings", path)
+
     def _load(self, name: ChangeName) -> Change | BadFile | None:
         """A change, or what is wrong with it; None where it has gone or may not be read just now. Errors: OSError."""
         from spoold.protocol.change import load_change
 
         path = layout.join(layout.CHANGES, name.encode())
         try:
-            with regular(path):
-                data = absence.read(self._fs, path, BYTES_MAX + 1)
-            if data is not None and len(data) > BYTES_MAX:
-                raise BadFile(
-                    path, "", f"is larger than {BYTES_MAX >> 10} KiB.", "no change needs so much: remove it."
-                )
-            return None if data is None else load_change(data, path)
+            with self._reading(path):
+                with regular(path):
+                    data = absence.read(self._fs, path, BYTES_MAX + 1)
+                if data is not None and len(data) > BYTES_MAX:
+                    raise BadFile(
+                        path, "", f"is larger than {BYTES_MAX >> 10} KiB.", "no change needs so much: remove it."
+                    )
+                return None if data is None else load_change(data, path)
         except BadFile as error:
             return error
         except OSError as error:
@@ -129,6 +137,15 @@ class Revisions:
             return Unreadable(
                 path, "", f"cannot be read: {error.strerror}.", "let every node read it (chmod, chown)."
             )
+
+    def _after(self, now: Settings, name: ChangeName, change: Change) -> Settings | BadFile:
+        """The settings with the next change, or why it does not fit."""
+        path = layout.join(layout.CHANGES, name.encode())
+        try:
+            with self._reading(path):
+                return with_change(self._base(), now, change, path)
+        except BadFile as error:
+            return error
 
     def next_number(self) -> int:
         """A number above all that were seen, and that was not given before. Errors: OSError, Unavailable."""
@@ -147,11 +164,3 @@ def with_change(base: Settings, now: Settings, change: Change, file: str) -> Set
     after = merged(base, now, change, file)
     check_settings_names(after, file)
     return after
-
-
-def _after(base: Settings, now: Settings, name: ChangeName, change: Change) -> Settings | BadFile:
-    """The same, or why the change does not fit."""
-    try:
-        return with_change(base, now, change, layout.join(layout.CHANGES, name.encode()))
-    except BadFile as error:
-        return error

@@ -13,6 +13,7 @@ from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import SnapshotName, parse_snapshot
 from spoold.store.absence import names_unless_blocked
+from spoold.store.regular import reading
 from spoold.store.store import Store
 from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import FileSystem
@@ -42,7 +43,8 @@ def load(data: bytes, file: str) -> Snapshot:
     """A snapshot as its model. Errors: BadFile."""
     from spoold.protocol.snapshot import Snapshot
 
-    return codec.load_model(Snapshot, data, file)
+    with reading("snapshot", file):
+        return codec.load_model(Snapshot, data, file)
 
 
 def latest(fs: FileSystem, load: Callable[[bytes, str], Snapshot] = load) -> tuple[SnapshotName, Snapshot] | None:
@@ -50,8 +52,8 @@ def latest(fs: FileSystem, load: Callable[[bytes, str], Snapshot] = load) -> tup
     for _ in range(3):  # the one listed may be replaced before it is opened
         for name in list_snapshots(fs):
             try:
-                data = fs.read(layout.join(layout.STATUS, name.encode()))
-                return name, load(data, name.encode())
+                with reading("snapshot", name.encode()):
+                    return name, load(fs.read(layout.join(layout.STATUS, name.encode())), name.encode())
             except BadFile:
                 continue
             except OSError as error:

@@ -35,6 +35,7 @@ from spoold.system.posix import WHOLE, PosixFileSystem
 if TYPE_CHECKING:
     from spoold.protocol.heartbeat import MountFacts
     from spoold.protocol.settings import Settings
+    from spoold.store.faults import Faults
     from spoold.store.revisions import Revisions
 
 # One change waits for the lock at most this long (s), and at most half an interval: a wait must not cost a beat.
@@ -44,8 +45,8 @@ LOCK_WAIT_S = 2.5
 class Store:
     """One spool, one writer. `writer` is a node id, unique per start: only this writer writes under tmp/<writer>/.
 
-    common: the time that decides about deadlines. marker, basics: the parts of spool.json and spool.toml that every
-    command needs.
+    common: the time that decides about deadlines. marker, basics: the parts of spool.json and spool.toml that
+    every command needs.
     """
 
     def __init__(
@@ -69,11 +70,18 @@ class Store:
         self._written = 0
 
     @cached_property
+    def faults(self) -> Faults:
+        """The inputs that this node could not handle."""
+        from spoold.store.faults import Faults  # a short command has none
+
+        return Faults(self.clock)
+
+    @cached_property
     def revisions(self) -> Revisions:
         """The settings that this writer goes by, as it looked them up."""
         from spoold.store.revisions import Revisions  # most commands ask for no settings but the basics
 
-        return Revisions(self.fs, self._read_settings)
+        return Revisions(self.fs, self._read_settings, self.faults)
 
     @property
     def settings(self) -> Settings:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from spoold.protocol import layout
 from spoold.protocol.errors import ShutOut
@@ -84,6 +85,7 @@ class Worker:
         self.store, self.host, self.runner, self.scratch, self.config = store, host, runner, scratch, config
         self.slots, self._offering, self._presence = slots, Offering(can, found), Presence(store, host, "worker")
         self._journal, self._units, self._lease = (journal := Journal(store)), Units(store), OwnLease(store.clock)
+        store.faults.note = journal.note
         self._claims, self._allowance = Claims(store, journal), Allowance(store, journal, config.crowds)
         self._claiming = Claiming(store, self._offering, self._claims.doubt, self._allowance)
         self._lending = Lending(loans, runner, slots, config.max_lent, self._units, self._allowance.lets_back)
@@ -105,9 +107,10 @@ class Worker:
         """
         self.store.open_tmp()
         make_directory(self.store.fs, layout.join(layout.CLAIMED, self.store.writer))
-        self._beat(self.store.clock.monotonic())
-        self._journal.note("WORKER_JOINED", slots=self.slots, host=self.host.identity().hostname)
-        return gone_from_here(self.store, self.host, "worker")
+        with self.store.faults.current():
+            self._beat(self.store.clock.monotonic())
+            self._journal.note("WORKER_JOINED", slots=self.slots, host=self.host.identity().hostname)
+            return gone_from_here(self.store, self.host, "worker")
 
     def report_gone(self, node: str) -> None:
         """Report a gone predecessor to the leader, after nothing of it is left on this host. Errors: OSError."""
@@ -150,7 +153,8 @@ class Worker:
         """Do one round. Errors: OSError (the next step goes on), ShutOut (reaped: begin again under a new name)."""
         now = self.store.clock.monotonic()
         try:
-            return self._round(now)
+            with self.store.faults.current():
+                return self._round(now)
         finally:
             self._journal.flush()
 
@@ -179,7 +183,7 @@ class Worker:
             self._beat(now)
         late, resumed = self._late_claims(), self._resuming.resume(self._attempts.values())
         self._hear_people(now, REQUESTS_S if self._attempts else REQUESTS_IDLE_S)
-        settled = self._settle() + self._lending.look(self._attempts.values(), self._offering.now)
+        settled = self._settle() + self._lend()
         adopted = self._adopt(late)
         claimed = self._claim(now)
         self.scratch.look()
@@ -187,14 +191,8 @@ class Worker:
         logs.bring_all(self._attempts.values())
         self._standing.mind(now, bool(self._attempts))
         rooms = (
-            self._losses,
-            logs,
-            self._standing,
-            self._pressure,
-            fitness,
-            self._claiming,
-            self._claims,
-            self.scratch,
+            *(self._losses, logs, self._standing, self._pressure, fitness, self._claiming, self._claims),
+            *(self.scratch, self.store.faults),
         )
         notes = [note for room in rooms for note in room.notes]
         self.notes = (*notes, *(note for attempt in self._attempts.values() for note in attempt.notes))
@@ -210,17 +208,21 @@ class Worker:
     def _beat(self, now: float) -> None:
         """Publish a beat and then extend the lease of running tasks, counted from before the beat was written."""
         before, standing = self.store.clock.boottime(), self._word()
-        self._presence.beat(
-            now,
-            standing or ("working" if self._attempts else "idle"),
-            slots=self.slots,
-            capabilities=self._offering.now,
-            notes=self.notes,
-            avoids=self._cooldown.avoids(),
-            outlived=self._outlived,
+        said = {
+            "slots": self.slots,
+            "capabilities": self._offering.now,
+            "notes": self.notes,
+            "avoids": self._cooldown.avoids(),
+            "outlived": self._outlived,
             **self._settling.told(),
-            **measured(self._attempts.values(), self.runner, self.scratch, self.host),
-        )
+            **measured(self._attempts.values(), self.runner, self.scratch, self.host, self.store.faults),
+        }
+        word = standing or ("working" if self._attempts else "idle")
+        with self.store.faults.handling("heartbeat of", self.store.writer) as handling:
+            self._presence.beat(now, word, **said)
+        if handling.fault is not None:  # better a beat without the words of tasks than none
+            said["running"] = tuple(run.model_copy(update={"progress": None}) for run in said["running"])
+            self._presence.beat(now, word, **said)
         self._status = standing
         self._lease.extend(before + self.store.settings.heartbeat.lease_s)
         self.runner.extend(self._lease.until)
@@ -250,9 +252,14 @@ class Worker:
         endings = self.runner.poll()
         for ending in endings:
             attempt = self._attempts.get(key(ending.key.rpartition(".")[0]))
-            if attempt is not None and attempt.key == ending.key:
-                attempt.ending = attempt.redacting.ending(ending)
-            self._starting.fitness.hear(ending)
+            with self.store.faults.handling("words of attempt", ending.key) as handling:
+                if attempt is not None and attempt.key == ending.key:
+                    attempt.ending = attempt.redacting.ending(ending)
+                self._starting.fitness.hear(ending)
+            if handling.fault is not None and attempt is not None and attempt.key == ending.key:
+                # What it said was not masked, so nothing of it may leave this machine.
+                said = f"what it said is not kept: {handling.fault.cause}"
+                attempt.ending = replace(ending, message=said, tail="", stdout="", value=None)
         self._losses.look(now, endings)
         self.vacancies.look(now, endings, len(self._attempts))
 
@@ -262,11 +269,15 @@ class Worker:
         cancels = {key(request.target): request for request in requests if request.verb is Verb.CANCEL}
         recall = self._standing.recall(now)
         for attempt in self._attempts.values():
-            attempt.hear(requests)
-            cancel = cancels.get(key(attempt.name.id)) if attempt.stopping is None else None
-            told = None if cancel is None else control.read(self.store.fs, cancel).told
-            why = ends.why_stop(told, recall, self.store.common.left_s(attempt.deadline))
-            self._stop(attempt, why or self._own_budget.why_stop(attempt, now))
+            name = attempt.name
+            with self.store.faults.handling("running task", name.id, name.id, name.attempt):
+                attempt.hear(requests)
+                cancel = cancels.get(key(name.id)) if attempt.stopping is None else None
+                told = None if cancel is None else control.read(self.store.fs, cancel).told
+                why = ends.why_stop(told, recall, self.store.common.left_s(attempt.deadline))
+                self._stop(attempt, why)
+            with self.store.faults.handling("budget of the task", name.id, name.id, name.attempt):
+                self._stop(attempt, self._own_budget.why_stop(attempt, now))
 
     def _stop(self, attempt: Attempt, why: Outcome | None) -> None:
         if why is not None and attempt.stopping is None and not attempt.over:
@@ -287,8 +298,15 @@ class Worker:
             del self._attempts[key(attempt.name.id)]
             for file in attempt.files:
                 self._claims.spend(file)
-            self._cooldown.learn(attempt)
+            with self.store.faults.handling("lesson of the task", attempt.name.id, attempt.name.id):
+                self._cooldown.learn(attempt)
         return len(done)
+
+    def _lend(self) -> bool:
+        """Take in loans. What tasks wrote there is theirs: where spoold cannot handle it, no slot changes hands."""
+        with self.store.faults.handling("loans of", self.store.writer):
+            return self._lending.look(self._attempts.values(), self._offering.now)
+        return False
 
     def _adopt(self, late: set[str]) -> int:
         back, mine = self._resuming.adopt(late, self._attempts)

@@ -11,13 +11,14 @@ from typing import Any, cast
 import pytest
 
 from spoold.daemon import loop as loop_module
-from spoold.daemon.loop import Actor, Loop, StepResult
+from spoold.daemon.loop import FAULTY_STEPS, Actor, Loop, StepResult
 from spoold.daemon.nap import Nap
 from spoold.daemon.pulse import VERBS, Pulse, pulsing
 from spoold.protocol.settings import PollSettings
 from spoold.system.clock import ManualClock
 from spoold.system.filesystem import FileSystem
 from spoold.system.posix import PosixFileSystem
+from tests.support.injected import Recursion
 
 STEP, CLOSE = RuntimeError("in a step"), RuntimeError("on leaving")
 
@@ -123,6 +124,30 @@ def test_what_is_over_is_what_was_in_trouble_and_only_a_step_that_looked_says_so
     caplog.set_level(logging.INFO, "spoold")
     Loop(lambda: cast(Actor, actor), PollSettings(), Pulse(), lambda: False, Nap(ManualClock())).run()
     assert [record.message for record in caplog.records] == told
+
+
+FAULTS = [Recursion(str(number)) for number in range(FAULTY_STEPS)]
+
+
+@pytest.mark.parametrize(
+    ("steps", "error"),
+    [
+        ((*FAULTS[1:], DONE), None),
+        ((*FAULTS[1:], WENT, *FAULTS[1:], DONE), None),
+        ((*FAULTS, DONE), FAULTS[-1]),
+    ],
+)
+def test_a_fault_that_names_no_input_ends_its_step_and_only_several_in_a_row_end_the_process(
+    steps: tuple[Exception | StepResult, ...],
+    error: Exception | None,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loop_module, "PATIENCE_S", 0.01)
+    loop = Loop(lambda: cast(Actor, Troubled(*steps)), PollSettings(), Pulse(), lambda: False, Nap(ManualClock()))
+    loop.run()
+    assert (loop.over, loop.error) == (True, error)
+    assert all(record.exc_info for record in caplog.records)
 
 
 def test_the_pulse_knows_every_verb_of_the_port(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from tests.sim.mutants_lent import lenders
 from tests.sim.mutants_limits import limits
 from tests.sim.mutants_locks import locks, locks_at_the_end
 from tests.sim.mutants_moves import moves
+from tests.sim.mutants_poison import poisoned
 from tests.sim.mutants_shelves import shelves
 from tests.sim.mutants_unserved import unserved
 from tests.sim.mutants_urgent import urgent
@@ -63,6 +64,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *alerts.all,
     *breakers.all,
     *lenders.all,
+    *poisoned.all,
     *shelves.all,
     *unserved.all,
     *urgent.all,

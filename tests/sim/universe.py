@@ -29,6 +29,7 @@ from tests.sim.scribes import Scribe
 from tests.sim.server import Server
 from tests.sim.weather import Weather
 from tests.sim.workload import LIMITS, SETTINGS, Client, check_ends
+from tests.support.injected import strictly
 
 # What nodes say of their troubles is of thousands of them here.
 logging.getLogger("spoold").addHandler(logging.NullHandler())
@@ -113,7 +114,7 @@ class Universe:
         """The whole of it."""
         broken = None
         try:
-            with settled(self.weather.seed):
+            with settled(self.weather.seed), strictly():
                 self._play()
         except Broken as error:
             broken = f"{error}"

@@ -100,6 +100,7 @@ class Case:
     awaits: the known facts about the batch that a drop waits for, or is a line of; disk: the room on the share;
     blocked: the obstacle in the place of results/, with the fix; read_only: the machine that asks has mounted it so;
     twin: why the last drop was rejected that wanted this task's id, and was another task.
+    fault: what spoold could not handle of this task, in the words of the node; '' for nothing.
     order: of its token; requested: the requests about it that stand; sent_back: who sent it back last, and why;
     above: the keys of the tasks above it whose slots are lent, since they wait for tasks below them.
     """
@@ -142,6 +143,7 @@ class Case:
     requested: tuple[Requested, ...] = ()
     sent_back: str = ""
     above: tuple[str, ...] = ()
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,9 @@ def explain(case: Case) -> Explanation:
     verdict, reasons = answers[case.state](case)
     if case.sent_back:
         reasons = [*reasons, Reason("redo", f"it was {case.sent_back}", "nothing: that is why it runs again")]
+    if case.fault:
+        fix = "report it as a bug; `spool retry` it with a release that has the fix"
+        reasons = [*reasons, Reason("fault", case.fault, fix)]
     if case.twin is not None:
         text = f"another drop with this id was rejected: {case.twin.told(case.id)}"
         reasons = [*reasons, Reason("twin", text, case.twin.mend)]

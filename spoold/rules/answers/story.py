@@ -37,6 +37,7 @@ WORDS: dict[str, tuple[str, dict[str, str]]] = {
     "ARCHIVED": ("archived", {}),
     "CLAIMED": ("claimed by {writer}", {}),
     "DUPLICATE": ("submitted again with the same content, which changes nothing", {"drop": ": "}),
+    "FAULT": ("spoold itself failed on {writer}", {"input": " in the handling of ", "error": ": "}),
     "FENCED": ("taken away from {writer}: what attempt {attempt} did there does not count", {}),
     "FILES_OVERLAP": ("changed files that another task changed, too", {}),
     "FROZEN": ("stands still, since {writer} does not reach the share", {}),

@@ -10,11 +10,13 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from spoold.protocol.lanes import kind_in
 from spoold.protocol.name_parts import key_in, order_in
 from spoold.protocol.names import key
+from spoold.protocol.result import Code
 from spoold.rules.gates import locks, registry
 from spoold.rules.gates.facts import NO_CONDITIONS, NO_TYPE, OVER, Facts, Parent, TypeFacts
 from spoold.rules.gates.registry import Groups
@@ -28,13 +30,22 @@ from spoold.rules.scheduling.parked import Parked
 from spoold.rules.scheduling.queues import Queues
 from spoold.rules.scheduling.yielding import Standing
 
+# Runs a judgement of the task with this key. If that ends in a fault of spoold: its words, and whether it lasts.
+Contain = Callable[[str, Callable[[], None]], tuple[str, bool] | None]
+FAULT = "fault"
 BREATHE_EVERY = 10_000  # tasks of a long backlog, after which a leader renews its token
+
+
+def loud(_: str, judge: Callable[[], None]) -> None:
+    """Judge a task, and contain nothing."""
+    judge()
 
 
 class Backlog:
     """All waiting tasks of a spool, as the leader knows them. Not a decision of its own: an index.
 
     gathered: by the leader once a step, for the facts; parked: what waits for a request; locks: who waits for whom.
+    contain: a task that spoold cannot judge is refused, and keeps no other from being judged.
     """
 
     def __init__(self, parent: Callable[[str], Parent]) -> None:
@@ -47,6 +58,7 @@ class Backlog:
         self._opens: float | None = None
         self._gathered, self._typed = dict[str, Any](), frozenset[str]()
         self.locks, self.parked, self._per_lane = Locking(self._queues), Parked(), Counter[str]()
+        self.contain: Contain = loud
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -155,11 +167,15 @@ class Backlog:
         """
         state = self._parent(parent_key)
         for child in self._graph.children(parent_key):
-            waits = self._graph.settle(child, parent_key, ended=state in OVER)
-            if state is Parent.FAILED:
-                self._content(child, self._entries[child])
-            if not (waits and state is Parent.COMPLETED):
-                self._judge(child, self._entries[child], now)
+            entry = self._entries[child]
+            self._contained(child, entry, now, partial(self._settle, child, entry, parent_key, state, now))
+
+    def _settle(self, child: str, entry: Entry, parent_key: str, state: Parent, now: Now) -> None:
+        waits = self._graph.settle(child, parent_key, ended=state in OVER)
+        if state is Parent.FAILED:
+            self._content(child, entry)
+        if not (waits and state is Parent.COMPLETED):
+            self._judge_now(child, entry, now)
 
     def request(self, task_key: str, requests: tuple[Requested, ...], now: Now) -> None:
         """Take in the requests about a task that stand now; if it waits, ask anew for it, and for no other task."""
@@ -218,9 +234,15 @@ class Backlog:
         """
         if not entry.groups or not self._shut.isdisjoint(entry.groups):
             return not entry.groups
-        task_key, verdict = key_in(entry.file), self.ask(entry, facts, now)
-        if clear is not None and isinstance(verdict, Wait):
-            verdict = clear(entry, verdict)
+        task_key, said = key_in(entry.file), list[Verdict]()
+
+        def judge() -> None:
+            verdict = self.ask(entry, facts, now)
+            said.append(clear(entry, verdict) if clear is not None and isinstance(verdict, Wait) else verdict)
+
+        if not self._contained(task_key, entry, now, judge):
+            return False
+        verdict = said[0]
         if isinstance(verdict, Wait) and verdict.behind:
             self._shut.update(self.locks.line_up(entry.lane, entry.groups, entry.file, verdict))
             return False
@@ -309,6 +331,23 @@ class Backlog:
         return Facts(now.wall, self._parent, rest_s, task_key, kind_in(entry.lane), ring, *seen)
 
     def _judge(self, task_key: str, entry: Entry, now: Now) -> None:
+        self._contained(task_key, entry, now, partial(self._judge_now, task_key, entry, now))
+
+    def _contained(self, task_key: str, entry: Entry, now: Now, judge: Callable[[], None]) -> bool:
+        """Judge a task; True when that is done. One that cannot be judged never runs, or is asked about again."""
+        fault = self.contain(task_key, judge)
+        if fault is None:
+            return True
+        cause, lasts = fault
+        entry.runnable = False
+        self.locks.leave(task_key)
+        if lasts:
+            self._refused[task_key] = Refuse(FAULT, Code.INVALID_TASK, cause)
+        else:
+            heapq.heappush(self._timers, (now.monotonic + LOOK_AGAIN_S, task_key))
+        return False
+
+    def _judge_now(self, task_key: str, entry: Entry, now: Now) -> None:
         verdict = self.verdict(entry, now)
         was, entry.runnable = entry.runnable, verdict is None
         if verdict is not None:

@@ -55,6 +55,12 @@ class Logs:
 
     def bring(self, attempt: Attempt) -> None:
         """Bring new output of an attempt to the share. Never raises OSError: a log is not worth a task."""
+        with self._store.faults.handling("log", attempt.key, attempt.name.id, attempt.name.attempt) as handling:
+            self._bring(attempt)
+        if handling.fault is not None:  # the same piece would fail again
+            attempt.log_complete, self._lacking[attempt.key] = True, handling.fault.cause
+
+    def _bring(self, attempt: Attempt) -> None:
         ending = attempt.ending
         if ending is not None and not ending.output_bytes and ending.kind != "lost":
             return  # it printed nothing; for a lost attempt the bytes were not counted

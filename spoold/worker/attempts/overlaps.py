@@ -62,7 +62,10 @@ class Overlaps:
             names = sorted(name for name in map(parse_events, self._store.fs.list(layout.EVENTS)) if name is not None)
             newest = {name.writer: name for name in names}
             for name in newest.values():
-                yield from self._read(name, began)
+                found: list[Touched] = []
+                with self._store.faults.handling("journal", name.encode()):
+                    found += self._read(name, began)
+                yield from found
 
     def _read(self, name: EventsName, began: float) -> Iterator[Touched]:
         """What a journal tells, unless it was last written long before that moment: dead nodes leave many."""
@@ -74,7 +77,8 @@ class Overlaps:
                 data = self._store.fs.read(path, offset=max(0, seen.size - TAIL_BYTES))
         for line in data.splitlines():
             if CHANGED.encode() in line:
-                with contextlib.suppress(ValueError):
+                touched = None
+                with self._store.faults.handling("line of journal", name.encode()), contextlib.suppress(ValueError):
                     touched = touched_in(orjson.loads(line))
-                    if touched is not None:
-                        yield touched
+                if touched is not None:
+                    yield touched

@@ -14,6 +14,7 @@ import orjson
 from spoold.protocol.heartbeat import AMOUNT_MAX, Running
 from spoold.rules.attempts.quota import is_served
 from spoold.runner.job import RunnerPort
+from spoold.store.faults import Faults
 from spoold.store.store import stamp
 from spoold.system.host import Host
 from spoold.system.scratch import Scratch
@@ -22,32 +23,44 @@ from spoold.worker.attempts.attempt import Attempt
 PROGRESS_MAX = 4096
 
 
-def running_tasks(attempts: Collection[Attempt], runner: RunnerPort, scratch: Scratch) -> tuple[Running, ...]:
+def running_tasks(
+    attempts: Collection[Attempt], runner: RunnerPort, scratch: Scratch, faults: Faults
+) -> tuple[Running, ...]:
     """Return every attempt that has a slot, with its memory (MiB) and its own progress report."""
     usage, waiting = runner.usage(), runner.waiting()
-    said = {attempt.key: progress_of(scratch, attempt.key) for attempt in attempts if attempt.key not in waiting}
-    return tuple(
-        Running(
-            id=attempt.name.id,
-            attempt=attempt.name.attempt,
-            type=attempt.task.kind,
-            since=stamp(attempt.started_at),
-            mem_mb=round(usage.get(attempt.key, 0) / (1 << 20), 1),
-            progress=attempt.redacting.value(said[attempt.key]),
-            lent=attempt.lent,
-            back=attempt.back,
-            served=is_served(said[attempt.key]),
-            # By the machine's date, which may have been set by decades meanwhile.
-            frozen_s=min(round(attempt.frozen_s, 1), AMOUNT_MAX),
-        )
-        for attempt in attempts
-        if attempt.key in said
+    found = []
+    for attempt in attempts:
+        if attempt.key not in waiting:
+            memory = usage.get(attempt.key, 0)
+            # What spoold cannot handle of a report is left out: no worker falls silent for it.
+            with faults.handling("progress", attempt.key, attempt.name.id, attempt.name.attempt) as handling:
+                found.append(_running(attempt, memory, progress_of(scratch, attempt.key)))
+            if handling.fault is not None:
+                found.append(_running(attempt, memory, None))
+    return tuple(found)
+
+
+def _running(attempt: Attempt, memory_bytes: int, said: Any) -> Running:
+    return Running(
+        id=attempt.name.id,
+        attempt=attempt.name.attempt,
+        type=attempt.task.kind,
+        since=stamp(attempt.started_at),
+        mem_mb=round(memory_bytes / (1 << 20), 1),
+        progress=attempt.redacting.value(said),
+        lent=attempt.lent,
+        back=attempt.back,
+        served=is_served(said),
+        # By the machine's date, which may have been set by decades meanwhile.
+        frozen_s=min(round(attempt.frozen_s, 1), AMOUNT_MAX),
     )
 
 
-def measured(attempts: Collection[Attempt], runner: RunnerPort, scratch: Scratch, host: Host) -> dict[str, Any]:
+def measured(
+    attempts: Collection[Attempt], runner: RunnerPort, scratch: Scratch, host: Host, faults: Faults
+) -> dict[str, Any]:
     """Return the fields of a beat that are measured anew each time: running tasks, and the state of the machine."""
-    return {"running": running_tasks(attempts, runner, scratch), **host.load("/").known()}
+    return {"running": running_tasks(attempts, runner, scratch, faults), **host.load("/").known()}
 
 
 def progress_of(scratch: Scratch, key: str) -> Any:

@@ -57,15 +57,18 @@ class Resuming:
         """Move the claims of frozen attempts, also of those whose last such move ended in doubt. Return how many."""
         frozen, moved = self._runner.frozen(), 0
         for attempt in attempts:
-            since = frozen.get(attempt.key)
-            if since is not None and attempt.frozen_at is None:
-                attempt.frozen_at = since
-                self._journal.note("FROZEN", attempt.name.id, attempt.name.attempt, since=stamp(since))
-            in_doubt = attempt.next is not None
-            if attempt.fenced or not (in_doubt or since is not None) or self._lease.over:
-                continue
-            moved += self._move(attempt, since is not None)
+            with self._store.faults.handling("frozen task", attempt.name.id, attempt.name.id, attempt.name.attempt):
+                moved += self._resume(attempt, frozen.get(attempt.key))
         return moved
+
+    def _resume(self, attempt: Attempt, since: float | None) -> bool:
+        if since is not None and attempt.frozen_at is None:
+            attempt.frozen_at = since
+            self._journal.note("FROZEN", attempt.name.id, attempt.name.attempt, since=stamp(since))
+        in_doubt = attempt.next is not None
+        if attempt.fenced or not (in_doubt or since is not None) or self._lease.over:
+            return False
+        return self._move(attempt, since is not None)
 
     def adopt(self, late: set[str], running: Container[str]) -> tuple[int, list[TaskName]]:
         """Take over claims whose rename seemed to fail; return how many went back, and which are to be started, under
@@ -81,9 +84,9 @@ class Resuming:
         for name in filter(None, map(parse_task, sorted(late - self._claims.spent))):
             if key(name.id) in running:
                 continue
-            mine = self._make_sure(name)
-            if mine is not None:
-                taken.append(mine)
+            with self._store.faults.handling("late claim of the task", name.id, name.id, name.attempt):
+                mine = self._make_sure(name)
+                taken += [] if mine is None else [mine]
         return len(back), taken
 
     def _make_sure(self, name: TaskName) -> TaskName | None:

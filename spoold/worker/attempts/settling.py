@@ -25,6 +25,7 @@ from spoold.rules.attempts.outcome import Outcome
 from spoold.rules.attempts.policy import RetryPolicy, retry_policy
 from spoold.runner.job import Ending
 from spoold.store.answers import replies
+from spoold.store.faults import Handling
 from spoold.store.journal import Journal
 from spoold.store.ledger import Ledger
 from spoold.store.mover import Fate
@@ -35,7 +36,7 @@ from spoold.system.refusals import Fault, fault_of
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.attempts.logs import Logs
-from spoold.worker.attempts.output import output_of
+from spoold.worker.attempts.output import Output, output_of
 from spoold.worker.attempts.overlaps import Overlaps
 from spoold.worker.attempts.recording import Conclusion, Spent, record_of
 from spoold.worker.attempts.writers import Writers
@@ -95,10 +96,26 @@ class Settling:
             else:
                 self.logs.bring(attempt)
                 try:
-                    judged.append((attempt, self._judge(attempt, ledger)))
+                    judged.append((attempt, self._judge_safely(attempt, ledger)))
                 except OSError as error:
                     attempt.warn(f"the outcome of {attempt.name.id} cannot be decided yet: {error.strerror}")
-        return done + [attempt for attempt, verdict in self._publish(judged) if self._commit(attempt, verdict)]
+        return done + [attempt for attempt, verdict in self._publish(judged) if self._commit_safely(attempt, verdict)]
+
+    def _judge_safely(self, attempt: Attempt, ledger: Ledger) -> Conclusion:
+        """Judge an attempt. If spoold cannot handle what it left, its end counts as it was, without that."""
+        with self._handling("end of the task", attempt) as handling:
+            return self._judge(attempt, ledger)
+        assert handling.fault is not None  # else it has returned
+        cause = handling.fault.cause
+        with self._handling("outcome of the task", attempt):
+            policy = retry_policy(attempt.task, self._store.settings)
+            attempt.judged = attempt.judged or outcome_of(attempt, policy, None)
+            return _bare(attempt.judged, retry.decide(attempt.name, attempt.judged, policy), cause)
+        attempt.judged = outcomes.failure(Code.INVALID_TASK, cause, final=True)
+        return _bare(attempt.judged, retry.End(State.FAILED, Error(code=Code.INVALID_TASK, message=cause)), cause)
+
+    def _handling(self, kind: str, attempt: Attempt) -> Handling:
+        return self._store.faults.handling(kind, attempt.name.id, attempt.name.id, attempt.name.attempt)
 
     def _judge(self, attempt: Attempt, ledger: Ledger) -> Conclusion:
         policy = retry_policy(attempt.task, self._store.settings)
@@ -160,18 +177,29 @@ class Settling:
         """Whether the result was written; called from several threads, each for another attempt."""
         attempt, verdict = judged
         try:
-            self._write_result(attempt, verdict, durable=durable)
+            with self._handling("record of the task", attempt) as handling:
+                self._write_result(attempt, verdict, durable=durable)
+                return True
+            assert handling.fault is not None  # else it has returned
+            verdict = _bare(verdict.outcome, verdict.decision, handling.fault.cause)
+            with self._handling("bare record of the task", attempt):
+                self._write_result(attempt, verdict, durable=durable)
+                return True
         except OSError as error:
             why = why_unwritten(self._store.fs, attempt.result, error)
             attempt.warn(f"the result of {attempt.key} cannot be written: {why}")
-            return False
-        return True
+        return False
 
     def _write_result(self, attempt: Attempt, verdict: Conclusion, *, durable: bool) -> None:
         if attempt.result_written:
             return
         result = record_of(attempt, verdict, self._store.stamp(), self._allowance.limits(attempt.lane))
         self._moved += write_record(self._store, attempt.result, codec.dump(result), durable=durable)
+
+    def _commit_safely(self, attempt: Attempt, verdict: Conclusion) -> bool:
+        with self._handling("commit of the task", attempt):
+            return self._commit(attempt, verdict)
+        return False  # the next step moves it, or finds that it was moved
 
     def _commit(self, attempt: Attempt, verdict: Conclusion) -> bool:
         decision = verdict.decision
@@ -192,17 +220,21 @@ class Settling:
         if not moved:
             attempt.notes = [f"{attempt.key} cannot be committed yet: {moved.error}"]
             return False
-        self.logs.close(attempt)
-        self.spent.add(attempt, verdict.output)
-        self._allowance.ended(attempt)
-        if event == "COMPLETED" and attempt.ending is not None:
-            self._lately.add(attempt.task.kind, attempt.ending.duration_s)
-        if verdict.outcome.code not in (None, Code.HANDED_BACK):
-            self.endings[str(verdict.outcome.code)] += 1
-        detail = _detail(attempt.ending, decision.error)
-        self._journal.note(event, attempt.name.id, attempt.name.attempt, **detail)
-        self._overlaps.committed(attempt)
-        self._scratch.close(attempt.key)
+        # From here on it is committed, whatever becomes of the accounts.
+        with self._handling("account of the task", attempt):
+            self.logs.close(attempt)
+            self._allowance.ended(attempt)
+            if event == "COMPLETED" and attempt.ending is not None:
+                self._lately.add(attempt.task.kind, attempt.ending.duration_s)
+            if verdict.outcome.code not in (None, Code.HANDED_BACK):
+                self.endings[str(verdict.outcome.code)] += 1
+            self.spent.add(attempt, verdict.output)
+        with self._handling("journal of the task", attempt):
+            detail = _detail(attempt.ending, decision.error)
+            self._journal.note(event, attempt.name.id, attempt.name.attempt, **detail)
+            self._overlaps.committed(attempt)
+        with self._handling("folder of the task", attempt):
+            self._scratch.close(attempt.key)
         return True
 
     def _displaced(self, attempt: Attempt) -> bool:
@@ -220,7 +252,13 @@ class Settling:
         if attempt.result_written:
             with contextlib.suppress(OSError):
                 self._store.fs.unlink(attempt.result)
-        self._scratch.close(attempt.key)
+        with self._handling("folder of the task", attempt):
+            self._scratch.close(attempt.key)
+
+
+def _bare(outcome: Outcome, decision: retry.Again | retry.End, cause: str) -> Conclusion:
+    """The conclusion about an attempt of whose words nothing can be used."""
+    return Conclusion(outcome, decision, Output(f"(not kept: {cause})"), summed=False)
 
 
 def _detail(ending: Ending | None, error: Error | None) -> dict[str, Any]:

@@ -104,9 +104,23 @@ class Starting:
         """Start the task. A task that cannot run comes back decided. idle: whether a slot is surely free; here: the
         attempts that run beside it.
 
+        One that spoold cannot start comes back decided, too: that is charged to this task, and to no other.
         None when its file cannot be read just now, or when the lease is over: then the next listing of the claims
         shows whether it is still this worker's to start.
         """
+        attempt = Attempt(name, self._store.writer, _NO_TASK, Lane("invalid"), self._store.clock.wall())
+        with self._store.faults.handling("claimed task", name.id, name.id, name.attempt) as handling:
+            return self._start(name, idle, here)
+        assert handling.fault is not None  # else it has returned
+        why = outcomes.failure(Code.INVALID_TASK, handling.fault.cause, final=handling.fault.lasts)
+        if attempt.key in self._runner.running():
+            attempt.stopping = why
+            self._runner.stop(attempt.key, why.message, 0.0)
+        else:
+            attempt.decided = why
+        return attempt
+
+    def _start(self, name: TaskName, idle: bool, here: Collection[Attempt]) -> Attempt | None:
         worker, wall, file = self._store.writer, self._store.clock.wall(), name.encode()
         path = layout.claimed(worker, file)
         try:

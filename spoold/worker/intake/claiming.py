@@ -155,7 +155,8 @@ class Claiming:
         path = layout.ready(lane_name, file)
         if path not in self._levels:
             try:
-                self._levels[path] = codec.load_task(self._store.fs.read(path), path).level
+                with self._store.faults.reading("file", path):
+                    self._levels[path] = codec.load_task(self._store.fs.read(path), path).level
             except (OSError, BadFile):
                 return None
         return self._levels[path]
