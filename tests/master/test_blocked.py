@@ -53,7 +53,8 @@ def test_an_empty_one_under_a_dead_workers_claim_goes_by_itself() -> None:
     plant(made, path)
     made.advance(40)
     assert made.fs.list("claimed") == []
-    assert status(reader(made), FakeHost("desk"), made.clock, sleep=made.advance).warnings == ()
+    (told,) = status(reader(made), FakeHost("desk"), made.clock, sleep=made.advance).warnings
+    assert told.startswith(f"1 task vanished, since another program removed the file: a (it was {path})")
 
 
 def test_a_task_that_cannot_end_is_explained_by_what_stands_in_the_way() -> None:

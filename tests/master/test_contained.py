@@ -133,7 +133,7 @@ def _never_ours(what: str) -> bool:
 
 
 def test_whatever_file_cannot_be_handled_nodes_live_and_all_other_tasks_end() -> None:
-    """N2, N7 and N8 are three of these."""
+    """The law for the kind of N2, N7 and N8, where one input ended each node that met it."""
     first = Story()
     first.play()
     first.check((*GOOD, "good-4"), "nothing")
