@@ -33,7 +33,7 @@ def battery() -> Battery | None:
     import psutil
 
     # A driver in mid-change writes anything, and not each system has a reader in psutil.
-    found = known(psutil.sensors_battery)
+    found = known(lambda: psutil.sensors_battery())  # noqa: PLW0108  the name itself may be missing
     return None if found is None else Battery(found.power_plugged, found.percent)
 
 

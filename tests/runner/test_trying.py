@@ -66,6 +66,7 @@ def test_what_it_prints_costs_little_memory() -> None:
 def test_what_it_leaves_behind_is_not_waited_for() -> None:
     begun = time.monotonic()
     assert tried(["sh", "-c", "sleep 50.25 & echo 1.2"], ENV, within_s=40) == (True, "1.2")
-    assert tried(["sh", "-c", "echo 1.2; yes more & sleep 0.1"], ENV, within_s=40) == (True, "more")
+    well, last = tried(["sh", "-c", "echo 1.2; yes more & sleep 0.1"], ENV, within_s=40)
+    assert (well, last) in {(True, "more"[:most]) for most in range(1, 5)}, "the last write may be cut"
     assert time.monotonic() - begun < 20
     wait_for(lambda: not processes("sleep 50.25"), "it has ended")
