@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from spoold.protocol import layout
 from spoold.protocol.names import LeaseName
@@ -15,8 +16,10 @@ from spoold.rules.cluster import succession
 from spoold.rules.cluster.liveness import Absence, Watch
 from spoold.store import mover
 from spoold.store.leader_token import list_leases
-from spoold.store.mover import Fate
+from spoold.store.mover import Fate, Moved
+from spoold.store.presence import LEAP
 from spoold.store.store import Store
+from spoold.system import chance
 from spoold.system.errnos import Meaning, classify
 
 log = logging.getLogger("spoold")
@@ -47,6 +50,8 @@ class Leadership:
         self._kept_epoch: int | None = None
         self._failing_since: float | None = None
         self._aside_until = 0.0
+        self._highest: LeaseName | None = None  # that this master has ordered
+        self._alone = True
         self.token: LeaseName | None = None
 
     @property
@@ -69,12 +74,18 @@ class Leadership:
     def hold(self, now: float, gone: Callable[[str], bool]) -> bool:
         """Look at the token once and act on it; True when this master leads. Errors: OSError (then do not plan).
 
-        gone: whether a holder's process is known to be dead.
+        gone: whether a holder's process is known to be dead. Also raises ShutOut: another process leads as this one.
         """
         tokens = list_leases(self._store.fs)
         token = max(tokens, default=None)
         self._look(token, now)
-        renew = now >= self.renew_due
+        if (
+            token is not None
+            and token.holder == self._store.writer
+            and (self._highest is None or token > self._highest)
+        ):
+            raise self._store.has_twin(_path(token))
+        renew = now >= self.renew_due or not self._alone
         decision = succession.decide(
             tokens,
             self._store.writer,
@@ -126,7 +137,7 @@ class Leadership:
 
     def resign(self) -> None:
         """Name no master in the token, so that a standby need not wait for the lease. Errors: OSError."""
-        if self.token is not None:
+        if self.token is not None and not self._store.shared:
             token, self.token = self.token, None
             mover.move(self._store.fs, _path(token), _path(succession.resigned(token)))
 
@@ -147,14 +158,26 @@ class Leadership:
         self._watch.look({_TOKEN: self._changes}, (), now, self._store.clock.monotonic())
 
     def _swap(self, token: LeaseName, to: LeaseName, now: float) -> bool:
-        moved = mover.move(self._store.fs, _path(token), _path(to))
-        if moved:
+        """Rename the token; True if this master did it. If only a look says so, a twin of the same name may have done
+        it: then leap ahead, and lead only once a rename has succeeded that no other process would make.
+        """
+        moved = self._order(token, to)
+        if moved.by_look:
+            self._alone = False
+            token, to = to, replace(to, beat=to.beat + 1 + chance.below(LEAP))
+            moved = self._order(token, to)
+        if moved and not moved.by_look:
+            self._alone = True
             self.token, self._renewed_at = to, now
             return True
         self.token = None
         if moved.fate is Fate.REFUSED and moved.error is not None:
             raise moved.error  # the environment's fault: without a token no master leads, and people must see why
         return False
+
+    def _order(self, token: LeaseName, to: LeaseName) -> Moved:
+        self._highest = to if self._highest is None else max(self._highest, to)
+        return mover.move(self._store.fs, _path(token), _path(to))
 
     def _kept(self) -> bool:
         """Whether no power cut of the server can undo any more that the epoch is this master's. Errors: OSError.

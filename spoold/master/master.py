@@ -28,6 +28,7 @@ from spoold.master.reporting import Reporting
 from spoold.master.stages import STAGES, Duties, run_safely
 from spoold.master.step_state import StepState
 from spoold.protocol import layout
+from spoold.protocol.errors import ShutOut
 from spoold.rules.cluster.liveness import Watch
 from spoold.rules.scheduling.moment import Now
 from spoold.store import beats, clocks
@@ -130,6 +131,10 @@ class Master:
             self._desk = None  # if this master still leads, it begins its epoch anew
             log.info("a later leader shut the door of epoch %d, or it was removed", self.leadership.epoch)
             return LeaderStep(False, now.monotonic + DOOR_SHUT_S, leading=self.leading)
+        except ShutOut:
+            if self.store.shared:
+                self.host.doubt()
+            raise
         except OSError as error:
             self.leadership.untrusted()
             if self._desk is not None:
@@ -149,10 +154,11 @@ class Master:
 
     def close(self) -> None:
         """Resign and leave, so that a standby need not wait. Never raises OSError."""
-        self._feed.close(self._desk)
+        if not self.store.shared:
+            self._feed.close(self._desk)
         with contextlib.suppress(OSError):
             self.leadership.resign()
-            if self._desk is not None:
+            if self._desk is not None and not self.store.shared:
                 self.store.fs.rmdir(self._desk.door.path)  # with something in it, it stays for the next leader
         self._journal.note("MASTER_LEFT")
         self._journal.flush(last=True)

@@ -6,6 +6,7 @@ appear may still come. On a full share the work goes on, and the snapshot grows 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator
 
 from spoold.master import lock_report, outlook
@@ -26,6 +27,7 @@ from spoold.rules.attempts.durations import Estimates
 from spoold.rules.cluster.clocks import warnings as clock_warnings
 from spoold.rules.cluster.nodes import ASLEEP, count_workers, node_of
 from spoold.rules.cluster.tempo import Tally, Tempo
+from spoold.rules.cluster.twins import Twins
 from spoold.store import beats, clocks, snapshots
 from spoold.store.absence import names_unless_blocked
 from spoold.store.mount_facts import mount_warnings, mounts_of
@@ -33,6 +35,8 @@ from spoold.store.obstacles import barrier, named, obstacles
 from spoold.store.presence import provably_gone
 from spoold.system.errnos import Meaning, classify
 from spoold.system.host import Host
+
+log = logging.getLogger("spoold")
 
 # How often (s) while things change; on a share a snapshot costs seven round trips.
 BUSY_EVERY_S, BUSY_REMOTE_S = 0.2, 1.0
@@ -70,6 +74,7 @@ class Reporting:
         self._looked_at: float | None = None
         self._announced: frozenset[str] = frozenset()
         self._alerts, self._alone = Alerts(), False
+        self._twins, self._twins_told = Twins(), set[str]()
 
     def asleep(self, desk: Desk) -> set[str]:
         """Return the nodes whose newest beat, as listed in this step, was read and says that they sleep."""
@@ -150,7 +155,17 @@ class Reporting:
             if name.epoch != desk.epoch:
                 take_away(desk, layout.join(layout.STATUS, name.encode()))
 
+    def _find_twins(self) -> list[str]:
+        """Return the warnings about machines with one identity; each is logged once."""
+        found = self._twins.warnings(self._beats.values())
+        for warning in found:
+            if warning not in self._twins_told:
+                self._twins_told.add(warning)
+                log.warning("%s", warning)
+        return found
+
     def _read_beats(self, desk: Desk) -> None:
+        self._twins.look({node: name.beat for node, name in desk.view.beats.items()}, desk.step.now.monotonic)
         for node, beat in desk.view.beats.items():
             known = self._beats.get(node)
             if (known is None or known.beat != beat.content) and self._tried.get(node) != beat:
@@ -260,6 +275,7 @@ class Reporting:
                 *_warnings(desk, growing),
                 *outlook.warnings(workers, awake, stuck),
                 *clock_warnings(clocks.by_host(self._beats.values())),
+                *self._find_twins(),
                 *self._blocked,
                 *self._disapproved,
             ),

@@ -49,6 +49,7 @@ class HostId(BaseModel):
     machine_id: str = ""
     boot_id: str = ""
     pid_namespace: str = ""
+    time_namespace: str = ""
 
 
 class MountFacts(BaseModel):

@@ -2,7 +2,8 @@
 
 Law: a process that is started in the group stays in it, however it detaches itself, so freezing needs no look at the
 processes. A group is made only below the worker's own, and only groups that spoold made are removed. Where no group
-can be made, nothing fails: the processes are stopped by signals. The supervisor loads it: kept small.
+can be made, nothing fails: the processes are stopped by signals. A worker is dead if no process has its number, or
+one that started at another moment of the same time namespace. The supervisor loads it: kept small.
 
 Touches: files, processes, the clock.
 """
@@ -16,8 +17,9 @@ from contextlib import suppress
 
 from spoold.runner import tree
 
-# A group's name: the namespace of process ids, the worker with its start time, and the supervisor.
-_PREFIX, _NUMBERS = "spoold", 4
+# A group's name: the namespaces of process ids and of time, the worker with its start time, and the supervisor. The
+# second was missing in former releases.
+_PREFIX, _NUMBERS = "spoold", (4, 5)
 _PAUSE_S = 0.001
 _CLEAR_PATIENCE_S = 1.0
 
@@ -113,21 +115,27 @@ class Room:
 def _made_by(worker: int) -> str:
     """Return the name prefix of one worker's groups. A process id is unique only in its namespace, and for a time."""
     seen = tree.look(worker)
-    return f"{_PREFIX}-{_namespace()}-{worker}-{seen.started if seen is not None else 0}"
+    spaces = f"{_namespace('pid')}-{_namespace('time')}"
+    return f"{_PREFIX}-{spaces}-{worker}-{seen.started if seen is not None else 0}"
 
 
 def _abandoned(name: str) -> bool:
     prefix, *numbers = name.split("-")
-    if prefix != _PREFIX or len(numbers) != _NUMBERS or not all(map(str.isdecimal, numbers)):
+    if prefix != _PREFIX or len(numbers) not in _NUMBERS or not all(map(str.isdecimal, numbers)):
         return False
-    namespace, worker, started, _ = map(int, numbers)
+    *spaces, worker, started, _ = map(int, numbers)
+    if spaces[0] != _namespace("pid"):
+        return False
     seen = tree.look(worker)
-    return namespace == _namespace() and (seen is None or not seen.alive or seen.started != started)
+    if seen is None or not seen.alive:
+        return True
+    # Start times of two time namespaces count from different moments.
+    return spaces[1:] == [_namespace("time")] and seen.started != started
 
 
-def _namespace() -> int:
+def _namespace(kind: str) -> int:
     try:
-        return os.stat("/proc/self/ns/pid").st_ino
+        return os.stat(f"/proc/self/ns/{kind}").st_ino
     except OSError:
         return 0
 

@@ -6,8 +6,8 @@ once, since a beat whose publishing failed may still appear.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spoold.protocol import codec, layout
@@ -28,12 +28,22 @@ _OF_MACHINE = {"load", "mem_available_mb", "disk_free_mb"}
 Load = Callable[[bytes, BeatName], "Heartbeat"]
 
 
-def publish(store: Store, beat: Heartbeat, before: Sequence[BeatName]) -> BeatName:
-    """Make my next beat appear, then remove those in `before`; return its name. Errors: OSError, ShutOut.
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The beat that stands now. alone: nothing suggests that another process beats under this node's name."""
+
+    name: BeatName
+    alone: bool = True
+
+
+def publish(store: Store, beat: Heartbeat, before: Sequence[BeatName]) -> Published:
+    """Make my next beat appear, then remove those in `before`. Errors: OSError, ShutOut.
 
     before: my earlier beats that may still stand, oldest first. A beat whose publishing failed may still appear, so
     its number is never used again. On a full share an earlier beat gets the new number: its content is old, but the
     node lives, and a rename needs no room. Without this, every node on a full disk would take all others for dead.
+    If the last beat has gone, though it stood for certain, somebody else has removed it: then this node may not be
+    the only one of its name.
     """
     name = BeatName(beat.node, beat.beat)
     try:
@@ -44,23 +54,33 @@ def publish(store: Store, beat: Heartbeat, before: Sequence[BeatName]) -> BeatNa
         for old in reversed(before):
             again = renew(store, old, beat.beat)
             if again is not None:
-                name = again
+                name = again.name
                 break
         else:
             raise
-    for old in before:
-        with contextlib.suppress(OSError):
-            store.fs.unlink(_path(old))
-    return name
+    removed = [_removed(store, old) for old in before]
+    return Published(name, alone=all(removed) or name.content != beat.beat)
 
 
-def renew(store: Store, before: BeatName, beat: int) -> BeatName | None:
+def _removed(store: Store, old: BeatName) -> bool:
+    """Remove an earlier beat; False if it was not there."""
+    try:
+        store.fs.unlink(_path(old))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def renew(store: Store, before: BeatName, beat: int) -> Published | None:
     """Give my last beat the next number, without new content: one rename. None if the rename was not seen to succeed.
 
     The rename may succeed later, so from then on both names may stand.
     """
     name = renewed(before, beat)
-    return name if mover.move(store.fs, _path(before), _path(name)) else None
+    moved = mover.move(store.fs, _path(before), _path(name))
+    return Published(name, alone=not moved.by_look) if moved else None
 
 
 def renewed(before: BeatName, beat: int) -> BeatName:

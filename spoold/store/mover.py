@@ -32,12 +32,17 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A fate, the error behind it if there was one, and the paths of a rename that was not done."""
+    """A fate, the error behind it if there was one, and the paths of a rename that was not done.
+
+    by_look: it was answered with an error, and the name stands at the destination: a writer with a twin cannot tell
+    from that which of the two has made it.
+    """
 
     fate: Fate
     error: OSError | None = None
     src: str = ""
     dst: str = ""
+    by_look: bool = False
 
     def __bool__(self) -> bool:
         return self.fate is Fate.DONE
@@ -79,7 +84,7 @@ def _judge(fs: FileSystem, src: str, dst: str, error: OSError) -> Moved:
         return Moved(Fate.UNKNOWN, looking)
     try:
         if listed(fs, dst):
-            return Moved(Fate.REFUSED, error) if doubted and still_there else DONE
+            return Moved(Fate.REFUSED, error) if doubted and still_there else Moved(Fate.DONE, by_look=True)
     except FileNotFoundError:
         return Moved(Fate.NO_DIRECTORY, error)
     except OSError as looking:

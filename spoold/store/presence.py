@@ -2,6 +2,11 @@
 
 Law: a beat is due until one was surely published. Its number is used once, also after an error. A process is gone
 only if that is proved on this very host.
+
+Two machines that were resumed from one image of memory run one node, under one name and with one counter. Each takes
+the other's beats away. A node whose last beat has gone leaps ahead by a number drawn by chance, and looks again after
+the next beat. A node that finds a beat of its own that is higher than any that it made gives up the name, and leaves
+all that bears it. Until it has looked, it moves no task.
 """
 
 from __future__ import annotations
@@ -16,7 +21,8 @@ from spoold.rules.cluster.clocks import EQUAL_S
 from spoold.store import beats
 from spoold.store.clocks import by_host
 from spoold.store.store import Store
-from spoold.system.host import Host, HostIdentity, ProcessIdentity, same_host, surely_gone
+from spoold.system import chance
+from spoold.system.host import Host, HostIdentity, ProcessIdentity, same_host, surely_gone, twins
 
 if TYPE_CHECKING:
     from spoold.protocol.heartbeat import Heartbeat, HostId
@@ -25,6 +31,9 @@ if TYPE_CHECKING:
 # until it is this many intervals old. Polling at a single stamp call a node dead at twice that age.
 _PASSING = {"load", "mem_available_mb", "disk_free_mb", "spent"}
 SAY_AGAIN = 3
+# How far a node leaps whose beat another process may have taken away, at most; both would hardly leap as far.
+LEAP = 1 << 24
+_LEAPS = 2
 
 
 class Presence:
@@ -36,6 +45,8 @@ class Presence:
         self._role = role
         self._beat = 0
         self._standing: list[BeatName] = []
+        self._sure = False
+        self._doubts = 0  # so many beats from now until it is certain that no other process beats under this name
         self._said: dict[str, Any] | None = None
         self._said_at: float | None = None
         self._at: float | None = None
@@ -50,25 +61,57 @@ class Presence:
 
     def next_due(self) -> float:
         """When the next beat is due."""
-        return 0.0 if self._at is None else self._at + self._period_s
+        return 0.0 if self._at is None or self._doubts == _LEAPS else self._at + self._period_s
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing suggests that another process acts under this node's name."""
+        return not self._doubts
+
+    def doubt(self) -> None:
+        """Note that another process may act under this node's name; the next beats show whether one does."""
+        self._doubts = _LEAPS
 
     def beat(self, now: float, status: str, **fields: Any) -> None:
         """Publish a beat. Errors: OSError, ShutOut; the beat then still is due."""
         self._look_at_settings(now)
+        if self._doubts:
+            self._look_for_twin()
         said = {"status": status, "settings": self._store.revisions.revision, **fields}
         news = {name: value for name, value in said.items() if name not in _PASSING}
-        if not self._renewed(news, now):
+        sure, self._sure = self._sure, False
+        if not self._renewed(news, now, sure):
             before, mine = self._standing, BeatName(self._store.writer, self._beat)
             self._beat += 1
             self._standing = [*before, mine]
-            name = beats.publish(self._store, self._heartbeat(mine.beat, said), before)
-            self._standing = [name]
+            published = beats.publish(self._store, self._heartbeat(mine.beat, said), before)
+            self._stands(published, sure)
             # On a full share the content could not be written; write it again as soon as there is room.
-            self._said, self._said_at = news if name == mine else None, now
+            self._said, self._said_at = news if published.name == mine else None, now
         self._at = now
         if self._store.common.due:
             with contextlib.suppress(OSError):  # a beat is worth more than the time of day
                 self._compare_clocks()
+
+    def _stands(self, published: beats.Published, sure: bool) -> None:
+        """sure: the beat before stood for certain."""
+        self._standing, self._sure = [published.name], True
+        if self._doubts:
+            self._doubts -= 1
+        elif sure and not published.alone:
+            self.doubt()
+
+    def _look_for_twin(self) -> None:
+        """Look whether a beat of this node stands that it never made; else leap ahead, or be certain again.
+
+        Errors: OSError, ShutOut.
+        """
+        highest = beats.list_beats(self._store.fs).get(self._store.writer)
+        if highest is not None and highest.beat >= self._beat:
+            raise self._store.has_twin(highest.encode())
+        if self._doubts == _LEAPS:
+            self._beat += chance.below(LEAP)
+            self._said = None  # with new content
 
     def _look_at_settings(self, now: float) -> None:
         """As often as a beat is due, however often one is published; where a look is dear, as often as one must be
@@ -114,7 +157,7 @@ class Presence:
             }
         )
 
-    def _renewed(self, news: dict[str, Any], now: float) -> bool:
+    def _renewed(self, news: dict[str, Any], now: float, sure: bool) -> bool:
         """Whether the last beat got the next number, since its content is the same as this one's."""
         fresh = self._said_at is not None and now - self._said_at < self._every_s * SAY_AGAIN
         if news != self._said or not fresh or len(self._standing) != 1:
@@ -122,14 +165,16 @@ class Presence:
         before, beat = self._standing[0], self._beat
         self._beat += 1
         self._standing = [before, beats.renewed(before, beat)]  # whatever the rename's outcome
-        name = beats.renew(self._store, before, beat)
-        if name is None:
+        published = beats.renew(self._store, before, beat)
+        if published is None:
             return False
-        self._standing = [name]
+        self._stands(published, sure)
         return True
 
     def leave(self) -> None:
         """Remove the heartbeat, so that no node waits for this one. Never raises OSError."""
+        if self._store.shared:
+            return
         with contextlib.suppress(OSError):
             for path in beats.paths(self._store.fs, self._store.writer):
                 self._store.fs.unlink(path)
@@ -144,12 +189,18 @@ def host_id(identity: HostIdentity) -> HostId:
         machine_id=identity.machine_id,
         boot_id=identity.boot_id,
         pid_namespace=identity.pid_namespace,
+        time_namespace=identity.time_namespace,
     )
 
 
 def gone_from_here(store: Store, host: Host, role: Literal["worker", "master"]) -> list[str]:
-    """The nodes of a role that have a heartbeat, ran on this very host, and have ended. Errors: OSError."""
+    """The nodes of a role that have a heartbeat, ran on this very host, and have ended. Errors: OSError.
+
+    None of them where a node says that this machine is not the only one with its identity.
+    """
     found = beats.read_all(store.fs)
+    if any(twins(_identity(beat), host.identity()) for beat in found.values()):
+        host.doubt()
     return [node for node, beat in found.items() if beat.role == role and provably_gone(beat, host)]
 
 
@@ -173,4 +224,5 @@ def runs_here(beat: Heartbeat, host: Host) -> bool:
 
 
 def _identity(beat: Heartbeat) -> HostIdentity:
-    return HostIdentity(beat.host.hostname, beat.host.machine_id, beat.host.boot_id, beat.host.pid_namespace)
+    host = beat.host
+    return HostIdentity(host.hostname, host.machine_id, host.boot_id, host.pid_namespace, host.time_namespace)

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from spoold.store.faults import Faults
     from spoold.store.revisions import Revisions
 
+TWIN_FIX = (
+    "Were both resumed from one image of memory? Reboot one of them, with a machine id and host name of its own"
+)
 # One change waits for the lock at most this long (s), and at most half an interval: a wait must not cost a beat.
 LOCK_WAIT_S = 2.5
 
@@ -65,6 +68,8 @@ class Store:
         self.marker = marker
         self.basics = basics
         self._read_settings = cache(settings)
+        # Another process writes under this writer's name, so nothing that bears it is surely this one's.
+        self.shared = False
         # How the spool is mounted now, as far as the program that opened it knows; heartbeats carry it.
         self.mount: Callable[[], MountFacts | None] = lambda: None
         self._written = 0
@@ -142,6 +147,8 @@ class Store:
 
     def close_tmp(self) -> None:
         """Leave nothing behind in tmp/; never raises OSError."""
+        if self.shared:
+            return
         with contextlib.suppress(OSError):
             clear_directory(self.fs, layout.join(layout.TMP, self.writer))
 
@@ -155,6 +162,11 @@ class Store:
             self.check_kept(layout.TMP)
             raise
         return path
+
+    def has_twin(self, seen: str) -> ShutOut:
+        """Give this writer's name up to a twin, with all that bears it. seen: a file that this one never made."""
+        self.shared = True
+        return ShutOut(f"{seen} is not from this process: another machine runs as {self.writer}, too. {TWIN_FIX}")
 
     def check_kept(self, above: str) -> None:
         """Find out why my own directory in `above` was not found: raise ShutOut if it was removed, else return.

@@ -2,7 +2,9 @@
 
 Law: "dead" is said only if it is certain. A process number alone identifies nothing, since numbers are used again:
 only together with the start time, on the same boot of the same kernel and in the same process table, does it identify
-a process. If in doubt, it counts as alive. Touches /proc, /etc/machine-id and the files of `probe`.
+a process. Start times of two time namespaces count from different moments and are never compared; there, only a
+number that no process has is certain. Another boot of the same machine proves nothing: a clone has its machine id
+and host name. If in doubt, a process counts as alive. Touches /proc, /etc/machine-id and the files of `probe`.
 
 Touches: files, processes, the clock, the network.
 """
@@ -13,14 +15,15 @@ import hashlib
 import os
 import socket
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
-from spoold.system import power, probe
+from spoold.protocol.machine import is_marked, marked, unmarked
+from spoold.system import chance, power, probe
 
-# The kernel's constant for the process table outside all containers (PROC_PID_INIT_INO).
-_INITIAL_PID_NAMESPACE = "4026531836"
+# The kernel's constants for the namespaces outside all containers (PROC_PID_INIT_INO, PROC_TIME_INIT_INO), and the
+# word for the one of a kernel that has no time namespaces.
+_INITIAL_PID_NAMESPACE, _INITIAL_TIME_NAMESPACE, _NO_TIME_NAMESPACES = "4026531836", "4026531834", "0"
 
 # The clock and the unit of a process's start in /proc; on other systems /proc is not read.
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -37,22 +40,24 @@ _ENDED = "ZX"
 class HostIdentity:
     """One boot of one machine, seen from one process table. '' for an unknown value.
 
-    `machine_id` is a hash of systemd's, which should not be written where other users read it.
+    `machine_id` is a hash of systemd's, which should not be written where other users read it. Start times of
+    processes are counted from a moment that belongs to `time_namespace`.
     """
 
     hostname: str
     machine_id: str
     boot_id: str
     pid_namespace: str
+    time_namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
     """One process of one boot: its number, and its start in clock ticks since boot, which setting the date does
-    not change."""
+    not change; None if that is unknown."""
 
     pid: int
-    start_time: int
+    start_time: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,10 @@ class Host(Protocol):
         """This process."""
         ...
 
+    def doubt(self) -> None:
+        """Another machine has this one's identity: give this one an identity that equals no other's."""
+        ...
+
     def alive(self, process: ProcessIdentity) -> bool:
         """Whether a process of this boot and process table still runs; True in doubt."""
         ...
@@ -118,36 +127,41 @@ def same_host(one: HostIdentity, other: HostIdentity) -> bool:
     )
 
 
-def rebooted(before: HostIdentity, now: HostIdentity) -> bool:
-    """Whether `now` is surely a later boot of the machine `before`, so that all processes of `before` are gone.
+def twins(one: HostIdentity, other: HostIdentity) -> bool:
+    """Whether a machine that found out that it is not the only one of its identity speaks of the other's identity.
 
-    Only outside containers: two containers of one image may well share machine id and host name on two machines.
+    So it is after two machines were resumed from one image of memory: even the boot id and the processes are equal.
     """
     return (
-        before.machine_id == now.machine_id != ""
-        and before.hostname == now.hostname != ""
-        and before.pid_namespace == now.pid_namespace == _INITIAL_PID_NAMESPACE
-        and "" != before.boot_id != now.boot_id != ""
+        is_marked(one.machine_id)
+        and one.machine_id != other.machine_id
+        and same_host(_unmarked(one), _unmarked(other))
     )
+
+
+def _unmarked(identity: HostIdentity) -> HostIdentity:
+    return replace(identity, machine_id=unmarked(identity.machine_id))
 
 
 def surely_gone(then: HostIdentity, process: ProcessIdentity, host: Host) -> bool:
     """Whether a process that ran on the machine `then` is gone for certain, seen from `host`. False in doubt."""
     here = host.identity()
-    return rebooted(then, here) or (same_host(then, here) and not host.alive(process))
+    if not same_host(then, here):
+        return False
+    if not then.time_namespace == here.time_namespace != "":
+        process = replace(process, start_time=None)
+    return not host.alive(process)
 
 
 def this_host() -> HostIdentity:
     """The machine this process runs on."""
     machine_id = _first_line("/etc/machine-id") or _first_line("/var/lib/dbus/machine-id")
-    namespace = ""
-    with suppress(OSError):
-        namespace = os.readlink("/proc/self/ns/pid").removeprefix("pid:[").removesuffix("]")
     return HostIdentity(
         hostname=socket.gethostname(),
         machine_id=_hashed(machine_id) if machine_id and machine_id != "uninitialized" else "",
         boot_id=_first_line("/proc/sys/kernel/random/boot_id"),
-        pid_namespace=namespace,
+        pid_namespace=_namespace("pid"),
+        time_namespace=_namespace("time") or (_NO_TIME_NAMESPACES if _namespace("pid") else ""),
     )
 
 
@@ -174,7 +188,7 @@ def alive(process: ProcessIdentity) -> bool:
     found = _state_and_start(process.pid)
     if found is not None:
         state, start_time = found
-        if process.start_time > time.clock_gettime(_BOOTTIME) * _TICKS:
+        if process.start_time is None or process.start_time > time.clock_gettime(_BOOTTIME) * _TICKS:
             return state not in _ENDED  # written in another unit, such as seconds since 1970: only the number counts
         return state not in _ENDED and start_time == process.start_time
     # No entry in /proc: gone, or hidden from this user (hidepid). Only the kernel's answer to a signal is certain.
@@ -190,11 +204,18 @@ def alive(process: ProcessIdentity) -> bool:
 class SystemHost:
     """The machine this program runs on."""
 
+    # Of the process: all its nodes run on one machine.
+    _chance: ClassVar[str] = ""
+
     def identity(self) -> HostIdentity:
-        return this_host()
+        here = this_host()
+        return replace(here, machine_id=marked(here.machine_id, self._chance)) if self._chance else here
 
     def process(self) -> ProcessIdentity:
         return this_process()
+
+    def doubt(self) -> None:
+        SystemHost._chance = SystemHost._chance or f"{chance.below(1 << 64):016x}"
 
     def alive(self, process: ProcessIdentity) -> bool:
         return alive(process)
@@ -226,8 +247,9 @@ class FakeHost:
     """The `Host` of one process on a machine that exists only in memory."""
 
     def __init__(self, hostname: str = "host", *, machine: FakeMachine | None = None) -> None:
+        spaces = _INITIAL_PID_NAMESPACE, _INITIAL_TIME_NAMESPACE
         self.machine = machine or FakeMachine(
-            HostIdentity(hostname, f"machine-{hostname}", f"boot-{hostname}-1", _INITIAL_PID_NAMESPACE)
+            HostIdentity(hostname, f"machine-{hostname}", f"boot-{hostname}-1", *spaces)
         )
         self.machine.started += 1
         self._process = ProcessIdentity(100 + self.machine.started, self.machine.started)
@@ -239,7 +261,15 @@ class FakeHost:
     def process(self) -> ProcessIdentity:
         return self._process
 
+    def doubt(self) -> None:
+        machine = self.machine
+        if not is_marked(machine.identity.machine_id):
+            other = marked(machine.identity.machine_id, f"{chance.below(1 << 64):016x}")
+            machine.identity = replace(machine.identity, machine_id=other)
+
     def alive(self, process: ProcessIdentity) -> bool:
+        if process.start_time is None:
+            return any(process.pid == other.pid for other in self.machine.running)
         return process in self.machine.running
 
     def capacity(self) -> Capacity:
@@ -279,6 +309,14 @@ def _state_and_start(pid: int) -> tuple[str, int] | None:
         return (state, started) if 0 <= started < 1 << 63 else None
     except (OSError, IndexError, ValueError):
         return None
+
+
+def _namespace(kind: str) -> str:
+    """The number of this process's namespace of a kind; '' where there is none, or it cannot be read."""
+    try:
+        return os.readlink(f"/proc/self/ns/{kind}").removeprefix(f"{kind}:[").removesuffix("]")
+    except OSError:
+        return ""
 
 
 def _first_line(path: str) -> str:

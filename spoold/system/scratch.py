@@ -2,7 +2,8 @@
 
 Law: it is on a local disk and never on the share, since processes that write here must not hang with the share. No
 call takes longer the more a task left: a folder with more than a few small files is only renamed, and a process of
-its own removes it (`leftovers`). What is mounted in a folder is neither read nor changed.
+its own removes it (`leftovers`). What is mounted in a folder is neither read nor changed. A
+worker holds a lock on its own for as long as it lives, and the kernel alone says who is dead: no identity is asked.
 
 Touches: files, the clock, the environment.
 """
@@ -10,6 +11,7 @@ Touches: files, the clock, the environment.
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import logging
 import os
@@ -97,7 +99,9 @@ class LocalScratch:
             "spool": spool,
             "host": asdict(host.identity()),
             "process": asdict(host.process()),
+            "locked": True,
         }
+        self._lock = -1
         self._remover = remover or Leftovers()
         self.root, self._at = self._make_root()
         self._folders: dict[str, _Folder] = {}
@@ -146,11 +150,23 @@ class LocalScratch:
         root = tempfile.mkdtemp(prefix=_PREFIX)
         try:
             with open(os.path.join(root, _OWNER), "w", encoding="utf-8") as file:
+                self._hold(file.fileno())
                 json.dump(self._owner, file)
             return root, os.open(root, PLACE)
         except OSError:
             remove(root)  # without an owner record it would never be removed
             raise
+
+    def _hold(self, fd: int) -> None:
+        """Lock the owner record. No child has its descriptor after exec, so the lock ends with this process."""
+        self._release()
+        self._lock = os.dup(fd)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _release(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def write(self, key: str, name: str, data: bytes) -> None:
         fd, before = self._folders[key].create(name)
@@ -254,6 +270,7 @@ class LocalScratch:
             _become_rubbish(self.root)
             self._remover.clear(tempfile.gettempdir(), [])
         self._remover.finish(CLOSE_WITHIN_S)
+        self._release()
 
 
 class _Folder:
@@ -434,8 +451,7 @@ def find_abandoned(host: Host) -> list[Abandoned]:
             names = sorted(entry.name for entry in entries if entry.name.startswith(_PREFIX))
         for name in names:
             with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-                record = _record_of(name, above)
-                gone = surely_gone(HostIdentity(**record["host"]), ProcessIdentity(**record["process"]), host)
+                record, gone = _record_of(name, above, host)
                 if gone:
                     found.append(Abandoned(os.path.join(tmp, name), record["worker"], record["spool"]))
     except OSError:
@@ -445,17 +461,35 @@ def find_abandoned(host: Host) -> list[Abandoned]:
     return found
 
 
-def _record_of(name: str, above: int) -> dict[str, Any]:
-    """The owner record in a scratch of this user. Errors: OSError, ValueError, TypeError, RecursionError."""
+def _record_of(name: str, above: int, host: Host) -> tuple[dict[str, Any], bool]:
+    """The owner record in a scratch of this user, and whether its worker is gone.
+
+    Errors: OSError, ValueError, KeyError, TypeError, RecursionError.
+    """
     folder = open_here(name, NAMED | os.O_DIRECTORY, above)
     try:
         with open(open_here(_OWNER, _WARY, folder), "rb") as file:
             if {os.fstat(folder).st_uid, os.fstat(file.fileno()).st_uid} != {os.getuid()}:
                 raise PermissionError(name)
-            record = json.loads(file.read(_OWNER_MAX))
+            record = dict(json.loads(file.read(_OWNER_MAX)))
+            gone = _is_free(file.fileno()) if record.get("locked") else _was_here(record, host)
     finally:
         os.close(folder)
-    return dict(record)
+    return record, gone
+
+
+def _is_free(fd: int) -> bool:
+    """Whether no process holds the lock of an owner record. Errors: OSError."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _was_here(record: dict[str, Any], host: Host) -> bool:
+    """Whether the process of a former release, which held no lock, is gone. Errors: KeyError, TypeError."""
+    return surely_gone(HostIdentity(**record["host"]), ProcessIdentity(**record["process"]), host)
 
 
 class MemoryScratch:

@@ -8,6 +8,7 @@ supervisors do that, on a clock and in processes that never touch the share.
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -51,6 +52,8 @@ from spoold.worker.readiness.pressure import Pressure
 from spoold.worker.readiness.standing import Standing
 from spoold.worker.step import WorkerStep
 
+log = logging.getLogger("spoold")
+
 # After a commit that the share refused, trying again at once would only load it more.
 REFUSED_RETRY_S = 0.5
 # So many attempts of which it was not the fault that they were lost does a process remember.
@@ -87,7 +90,7 @@ class Worker:
         self._journal, self._units, self._lease = (journal := Journal(store)), Units(store), OwnLease(store.clock)
         store.faults.note = journal.note
         self._claims, self._allowance = Claims(store, journal), Allowance(store, journal, config.crowds)
-        self._claiming = Claiming(store, self._offering, self._claims.doubt, self._allowance)
+        self._claiming = Claiming(store, self._offering, self._claims.doubt, self._allowance, self._claims.order)
         self._lending = Lending(loans, runner, slots, config.max_lent, self._units, self._allowance.lets_back)
         parts = (runner, scratch, config, journal, self._lease, self._allowance, self._lending)
         self._starting = Starting(store, *parts, root=root, environ=environ)
@@ -155,6 +158,10 @@ class Worker:
         try:
             with self.store.faults.current():
                 return self._round(now)
+        except ShutOut:
+            if self.store.shared:
+                self.host.doubt()
+            raise
         finally:
             self._journal.flush()
 
@@ -183,9 +190,9 @@ class Worker:
             self._beat(now)
         late, resumed = self._late_claims(), self._resuming.resume(self._attempts.values())
         self._hear_people(now, REQUESTS_S if self._attempts else REQUESTS_IDLE_S)
-        settled = self._settle() + self._lend()
-        adopted = self._adopt(late)
-        claimed = self._claim(now)
+        settled = (self._settle() if self._presence.alone else 0) + self._lend()
+        adopted = self._adopt(late) if self._is_mine(late) else 0
+        claimed = self._claim(now) if self._presence.alone else 0
         self.scratch.look()
         logs, fitness = self._settling.logs, self._starting.fitness
         logs.bring_all(self._attempts.values())
@@ -307,6 +314,13 @@ class Worker:
         with self.store.faults.handling("loans of", self.store.writer):
             return self._lending.look(self._attempts.values(), self._offering.now)
         return False
+
+    def _is_mine(self, late: set[str]) -> bool:
+        """Whether the late claims are this worker's; one that it never ordered may be a twin's of the same name."""
+        if strange := self._claims.never_ordered(late):
+            log.warning("%s has claims that it did not make: %s", self.store.writer, ", ".join(strange))
+            self._presence.doubt()
+        return self._presence.alone
 
     def _adopt(self, late: set[str]) -> int:
         back, mine = self._resuming.adopt(late, self._attempts)

@@ -170,4 +170,4 @@ def test_gone_is_said_only_of_what_ran_on_this_host_and_is_no_more(store: Store,
     assert provably_gone(beat, after)
     assert not provably_gone(beat, FakeHost("other"))
     after.reboot()
-    assert provably_gone(beat, after.another())
+    assert not provably_gone(beat, after.another())  # N1: so it looks from a clone of the laptop, too

@@ -25,10 +25,11 @@ from spoold.system.host import (
     SystemHost,
     alive,
     process_of,
-    rebooted,
     same_host,
+    surely_gone,
     this_host,
     this_process,
+    twins,
 )
 
 
@@ -62,6 +63,7 @@ def test_a_killed_child_is_dead_as_a_zombie_already() -> None:
 
 def test_a_number_used_again_is_another_process() -> None:
     me = this_process()
+    assert me.start_time is not None
     assert not alive(replace(me, start_time=me.start_time - 1))
 
 
@@ -80,7 +82,10 @@ def test_a_name_that_looks_like_the_rest_of_the_line_deceives_nobody(tmp_path: P
         identity = process_of(child.pid)
         assert identity is not None
         assert alive(identity)
-        assert identity.start_time >= this_process().start_time
+        mine = this_process().start_time
+        assert identity.start_time is not None
+        assert mine is not None
+        assert identity.start_time >= mine
     finally:
         child.kill()
         child.wait()
@@ -106,7 +111,6 @@ def test_a_process_that_is_hidden_counts_as_alive(monkeypatch: pytest.MonkeyPatc
 def test_this_host_is_itself_and_says_who() -> None:
     me = this_host()
     assert same_host(me, this_host())
-    assert not rebooted(me, me)
     assert me.hostname
     assert me.boot_id
     assert me.pid_namespace.isdecimal()
@@ -137,16 +141,41 @@ def test_what_cannot_be_told_is_never_the_same() -> None:
     assert same_host(replace(HOST, machine_id=""), replace(HOST, machine_id="", hostname="renamed"))
 
 
-def test_a_reboot_is_seen_only_where_it_is_certain() -> None:
-    later = replace(HOST, boot_id="b2")
-    assert rebooted(HOST, later)
-    for doubt in ("hostname", "machine_id", "boot_id"):
-        assert not rebooted(HOST, replace(later, **{doubt: ""}))
-        assert not rebooted(replace(HOST, **{doubt: ""}), later)
-    assert not rebooted(HOST, replace(later, hostname="other"))
-    assert not rebooted(HOST, replace(later, machine_id="m2"))
-    container = replace(HOST, pid_namespace="4026532000")
-    assert not rebooted(container, replace(container, boot_id="b2"))
+def test_another_boot_of_one_machine_proves_nothing() -> None:
+    """N1: two laptops from one disk image have the machine id and the host name of one, and each its own boot."""
+    here = FakeHost("laptop")
+    then = here.identity()
+    here.reboot()
+    assert not surely_gone(then, ProcessIdentity(4242, 1), here)
+
+
+@pytest.mark.parametrize("space", ["", "4026532999"])
+def test_start_times_of_two_time_namespaces_are_never_compared(space: str) -> None:
+    """N12: seen from another time namespace, or from a beat that names none, a living process is not gone."""
+    here = FakeHost("laptop")
+    then, process = replace(here.identity(), time_namespace=space), here.process()
+    shifted = ProcessIdentity(process.pid, 987_654)
+    assert not surely_gone(then, shifted, here.another())
+    assert surely_gone(here.identity(), shifted, here)
+    here.die()
+    assert surely_gone(then, shifted, here)  # no process has its number
+
+
+def test_the_kernel_says_in_which_time_namespace_this_is() -> None:
+    assert this_host().time_namespace.isdecimal()
+
+
+def test_a_machine_that_has_a_twin_equals_no_other_any_more() -> None:
+    one, other = FakeHost("laptop"), FakeHost("laptop")
+    assert same_host(one.identity(), other.identity())
+    other.doubt()
+    assert not same_host(one.identity(), other.identity())
+    assert twins(other.identity(), one.identity())
+    one.doubt()
+    one.doubt()
+    assert not same_host(one.identity(), other.identity())
+    assert twins(other.identity(), one.identity())
+    assert not twins(one.identity(), one.identity())
 
 
 def test_the_real_host_has_something_to_work_with(tmp_path: Path) -> None:
@@ -241,7 +270,7 @@ class TestFakeHost:
         one.reboot()
         assert not one.alive(two.process())
         assert not same_host(before, one.identity())
-        assert rebooted(before, one.identity())
+        assert not surely_gone(before, two.process(), one)
 
     def test_machines_are_told_apart(self) -> None:
         assert not same_host(FakeHost("a").identity(), FakeHost("b").identity())

@@ -62,7 +62,7 @@ HEARTBEAT: Shape = {
     "role": text,
     "beat": whole(),
     "at": text,
-    "host": part({"hostname": text, "machine_id": text, "boot_id": text, "pid_namespace": text}),
+    "host": part(dict.fromkeys(("hostname", "machine_id", "boot_id", "pid_namespace", "time_namespace"), text)),
     "pid": whole(0, _PID_MAX),
     "process_start": real(),
     "version": text,

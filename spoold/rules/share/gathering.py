@@ -20,10 +20,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 
 from spoold.protocol.amount import amount
 from spoold.protocol.heartbeat import HostId, MountFacts
 from spoold.protocol.report import Remark, Strategy
+from spoold.rules.cluster.twins import MEND, are_twins
 from spoold.rules.share.mount_options import beside
 from spoold.rules.share.remarks import BOTH, LOCK, RENAME, Figures, bad, judged, note, warning
 
@@ -47,6 +49,10 @@ def judge_company(hosts: Sequence[HostId], mounts: Mapping[str, MountFacts]) -> 
     if twins:
         problem = f"several machines are called {', '.join(twins)}, and an NFS server may take them for one"
         found.append(bad("peers", f"{problem}: both were seen to hold one lock", "give each its own hostname", LOCK))
+    cloned = sorted({one.hostname for one, other in combinations(hosts, 2) if are_twins(one, other)})
+    if cloned:
+        problem = f"several machines called {', '.join(cloned)} have one machine id, as clones of one disk image do"
+        found.append(warning("peers", problem, MEND[0].lower() + MEND[1:]))
     crowded = [boot for boot, count in Counter(host.boot_id for host in hosts if host.boot_id).items() if count > 1]
     if crowded:
         problem = "some of the machines are one and the same, which proves less than two kernels would"

@@ -53,7 +53,16 @@ class Claimed:
 class Claiming:
     """Finds and takes tasks for one worker. doubt: called when a claim may have been made, unseen."""
 
-    def __init__(self, store: Store, offering: Offering, doubt: Callable[[], None], allowance: Allowance) -> None:
+    def __init__(
+        self,
+        store: Store,
+        offering: Offering,
+        doubt: Callable[[], None],
+        allowance: Allowance,
+        order: Callable[[TaskName], None] = lambda name: None,
+    ) -> None:
+        """order: receives each task before its claim."""
+        self._order = order
         self._allowance = allowance
         self._store = store
         self._offering = offering
@@ -128,6 +137,7 @@ class Claiming:
                 continue
             if full and self._level(lane_name, file) in full:
                 continue
+            self._order(name)
             error = self._store.attempt(
                 Mover.WORKER, "CLAIMED", layout.ready(lane_name, file), layout.claimed(self._store.writer, file)
             )

@@ -13,7 +13,7 @@ from collections.abc import Collection, Set
 
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import Mover
-from spoold.protocol.names import TaskName, parse_task
+from spoold.protocol.names import TaskName, key, parse_task
 from spoold.store.journal import Journal
 from spoold.store.obstacles import named
 from spoold.store.polling import Polling
@@ -38,6 +38,9 @@ class Claims:
         self._every_s = min(EVERY_S, store.settings.heartbeat.interval_s / TIMES)
         self._directory = layout.join(layout.CLAIMED, store.writer)
         self._spent: dict[str, None] = {}
+        self._ordered: dict[
+            tuple[str, int], None
+        ] = {}  # attempts that this worker claimed, or tried to, or looked into
         self._strange: list[str] = []  # warnings of entries here that are no task
 
     def take(self, *, working: bool) -> bool:
@@ -53,6 +56,20 @@ class Claims:
     def doubt(self) -> None:
         """After a move into it or out of it whose end is unknown: look in the next step."""
         self._polling.hasten(_LOOK)
+
+    def order(self, name: TaskName) -> None:
+        """Note that this worker is about to claim an attempt; from then on it may turn up here at any time."""
+        self._ordered[key(name.id), name.attempt] = None
+        if len(self._ordered) > REMEMBERED:
+            del self._ordered[next(iter(self._ordered))]
+
+    def never_ordered(self, late: Collection[str]) -> list[str]:
+        """Return those of these tokens that this worker never tried to claim, each once."""
+        names = [name for file in sorted(late) if (name := parse_task(file)) is not None]
+        strange = [name for name in names if (key(name.id), name.attempt) not in self._ordered]
+        for name in strange:
+            self.order(name)
+        return [name.encode() for name in strange]
 
     def spend(self, file: str) -> None:
         """Note that this token's attempt is over; the next has another name: a file of this name must not run."""
@@ -132,6 +149,8 @@ class Claims:
 
     def close(self) -> bool:
         """Remove the directory, as far as possible; True if no entry that may be a task is left. Errors: OSError."""
+        if self._store.shared:
+            return False
         try:
             self._store.fs.rmdir(self._directory)
         except OSError:

@@ -1,0 +1,89 @@
+"""Machines with one identity: named to people, and never used to judge whether a node lives.
+
+Law: two machines are twins only if beats of both were seen to move after both were there. A machine that was started
+anew has another boot id too, but the beats of its former nodes stand still.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from spoold.protocol.amount import some
+from spoold.protocol.heartbeat import Heartbeat, HostId
+from spoold.protocol.machine import is_marked, unmarked
+
+MEND = (
+    "On all of them but one, run `rm /etc/machine-id; systemd-machine-id-setup`, give it a host name of its own "
+    "(`hostnamectl set-hostname NAME`), and reboot it"
+)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A node's last beat; when (monotonic, s) the node was first seen, and its beat last seen to change."""
+
+    beat: int
+    first: float
+    moved: float | None = None
+
+
+class Twins:
+    """Which nodes of one identity run on several machines, by their beats."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, _Seen] = {}
+
+    def look(self, beats: Mapping[str, int], now: float) -> None:
+        """Take in the beat of each node, as listed now (monotonic, s)."""
+        self._seen = {node: self._seen.get(node) or _Seen(beat, now) for node, beat in beats.items()}
+        for node, beat in beats.items():
+            seen = self._seen[node]
+            if seen.beat != beat:
+                seen.beat, seen.moved = beat, now
+
+    def warnings(self, nodes: Iterable[Heartbeat]) -> list[str]:
+        """Return a warning for each identity that several machines have, with the fix. nodes: the last beats."""
+        alike: dict[tuple[str, str], list[Heartbeat]] = defaultdict(list)
+        for beat in nodes:
+            alike[beat.host.hostname, unmarked(beat.host.machine_id)].append(beat)
+        return [
+            warning(hostname, named) for (hostname, _), same in sorted(alike.items()) if (named := self._of(same))
+        ]
+
+    def _of(self, same: list[Heartbeat]) -> list[str]:
+        """Return the nodes among these that have a twin."""
+        pairs = [
+            (one.node, other.node)
+            for one, other in combinations(same, 2)
+            if are_twins(one.host, other.host) and self._both_move(one.node, other.node)
+        ]
+        return sorted({node for pair in pairs for node in pair})
+
+    def _both_move(self, one: str, other: str) -> bool:
+        seen, also = self._seen.get(one), self._seen.get(other)
+        if seen is None or also is None or seen.moved is None or also.moved is None:
+            return False
+        return seen.moved > also.first and also.moved > seen.first
+
+
+def are_twins(one: HostId, other: HostId) -> bool:
+    """Return whether two identities are those of one machine, and yet of two that run.
+
+    For nodes that both live: of one machine they would have one boot id, and neither would have marked it.
+    """
+    if one.hostname != other.hostname or unmarked(one.machine_id) != unmarked(other.machine_id):
+        return False
+    if one.boot_id != other.boot_id:
+        return "" not in (unmarked(one.machine_id), one.boot_id, other.boot_id)
+    return one.machine_id != other.machine_id and (is_marked(one.machine_id) or is_marked(other.machine_id))
+
+
+def warning(hostname: str, nodes: list[str]) -> str:
+    """Return the warning about machines of one host name, with the fix. nodes: those that run on them."""
+    return (
+        f"several machines called {hostname} have one machine id, as clones of one disk or memory image do. They run "
+        f"{some(nodes)}, whose tasks run as on other nodes. {MEND}"
+    )
