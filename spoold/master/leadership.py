@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 
 from spoold.protocol import layout
 from spoold.protocol.names import LeaseName
@@ -51,7 +50,7 @@ class Leadership:
         self._failing_since: float | None = None
         self._aside_until = 0.0
         self._highest: LeaseName | None = None  # that this master has ordered
-        self._alone = True
+        self._ousts = False  # a twin of the same name may lead by the token that was last ordered
         self.token: LeaseName | None = None
 
     @property
@@ -85,7 +84,11 @@ class Leadership:
             and (self._highest is None or token > self._highest)
         ):
             raise self._store.has_twin(_path(token))
-        renew = now >= self.renew_due or not self._alone
+        if self._ousts and token is not None and token.holder == self._store.writer:
+            return (
+                self._swap(token, LeaseName(token.epoch + 1, chance.below(LEAP), token.holder), now) and self._kept()
+            )
+        renew = now >= self.renew_due
         decision = succession.decide(
             tokens,
             self._store.writer,
@@ -159,15 +162,15 @@ class Leadership:
 
     def _swap(self, token: LeaseName, to: LeaseName, now: float) -> bool:
         """Rename the token; True if this master did it. If only a look says so, a twin of the same name may have done
-        it: then leap ahead, and lead only once a rename has succeeded that no other process would make.
+        it, and may lead: then take the token over from it, as from any leader, to a name drawn by chance.
         """
         moved = self._order(token, to)
         if moved.by_look:
-            self._alone = False
-            token, to = to, replace(to, beat=to.beat + 1 + chance.below(LEAP))
+            token, to = to, LeaseName(to.epoch + 1, chance.below(LEAP), to.holder)
+            self._ousts = True
             moved = self._order(token, to)
         if moved and not moved.by_look:
-            self._alone = True
+            self._ousts = False
             self.token, self._renewed_at = to, now
             return True
         self.token = None

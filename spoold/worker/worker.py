@@ -188,7 +188,8 @@ class Worker:
             self._beat(now)
         elif self._presence.due(now) or self._status != self._word():
             self._beat(now)
-        late, resumed = self._late_claims(), self._resuming.resume(self._attempts.values())
+        late = self._late_claims()
+        resumed = self._resuming.resume(self._attempts.values()) if self._presence.alone else 0
         self._hear_people(now, REQUESTS_S if self._attempts else REQUESTS_IDLE_S)
         settled = (self._settle() if self._presence.alone else 0) + self._lend()
         adopted = self._adopt(late) if self._is_mine(late) else 0

@@ -27,6 +27,7 @@ from tests.sim import (
     scribes,
     shelf_programs,
     shelves,
+    twins,
     universe,
     unserved,
     urgent,
@@ -190,12 +191,22 @@ _POISON: tuple[Change, ...] = (
     (machine, "Mount", poison.PoisonedMount),
     (machine, "MemoryScratch", poison.LEFTOVERS),
 )
+# All machines were cloned from one disk.
+_CLONES: tuple[Change, ...] = ((machine, "FakeHost", twins.CloneHost),)
+# Machines run twice, from an image of their memory.
+_RESUMED: tuple[Change, ...] = (
+    (universe, "Machine", twins.Resumable),
+    (universe, "Universe", twins.ResumedUniverse),
+    (universe, "Laws", twins.ResumedLaws),
+    (universe, "check_executions", twins.check_once),
+)
 WORLDS: dict[str, tuple[Change, ...]] = {
     "alerts": _ALERTS,
     "approvals": _APPROVALS,
     "breakers": _BREAKERS,
     "children": ((machine, "Programs", Families),),
     "classes": _CLASSES,
+    "clones": _CLONES,
     "fit": (),
     "budgets": _BUDGETS,
     "edges": _EDGES,
@@ -208,6 +219,7 @@ WORLDS: dict[str, tuple[Change, ...]] = {
     "locks": _LOCKS,
     "locks-silent": (*_LOCKS, *_SILENT),
     "poison": _POISON,
+    "resumed": _RESUMED,
     "reused": _REUSED,
     "slow": _SLOW,
     "slow-forgetful": (*_SLOW, (universe, "Server", NamesLost)),
