@@ -91,6 +91,7 @@ def test_what_is_claimed_counts_for_its_type_though_its_lane_is_only_in_the_file
     made = cluster("[types.mail]\nmax_concurrent = 1\n")
     put(made, f"claimed/w1/{name('running')}", "running", type="mail")
     made.worker("w1")
+    made.advance(8)  # first the worker looks whether a twin has made that claim
     made.master("m1")
     made.submit("next.json", '{"id": "next", "type": "mail", "command": ["work"]}')
     made.settle()

@@ -179,6 +179,10 @@ class Conduct:
         tokens = [token for name in self.server.fs.list("master") if (token := parse_lease(name)) is not None]
         self.holder = max(tokens).holder
 
+    def forget_leaders(self) -> None:
+        """After the tree was put back: epochs of the forgotten time are led in once more."""
+        self._leaders.clear()
+
     def _actor(self) -> str | None:
         """The node that makes this change; None for the network, and for whoever is no machine."""
         process = self.scheduler.current

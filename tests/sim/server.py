@@ -252,13 +252,9 @@ class Server:
         self.cuts += 1
         if self.forgets:
             if self._history:
-                then = self._history[int(draw() * len(self._history))]
-                self.fs._root, self.fs._used = then.snapshot()._root, then._used
-                self.fs._owner = object()
+                self._go_back(self._history[int(draw() * len(self._history))])
             self._history.clear()
-            for file in self._open:
-                file.lost = True
-            self._strangers = [*self._open]
+            self._lose_opened()
         for path, kept in sorted(self._volatile.items()):
             if draw() < 0.5 and self.exists(path):
                 data = self.fs.read(path)
@@ -266,6 +262,24 @@ class Server:
         self._volatile.clear()
         if self.onlooker is not None:
             self.onlooker.rebuilt()
+
+    def put_back(self, copy: MemoryFileSystem) -> None:
+        """A person restores an earlier copy of the tree."""
+        self._go_back(copy)
+        self._history.clear()
+        self._lose_opened()
+        self._volatile = {path: kept for path, kept in self._volatile.items() if self.exists(path)}
+        if self.onlooker is not None:
+            self.onlooker.rebuilt()
+
+    def _go_back(self, then: MemoryFileSystem) -> None:
+        self.fs._root, self.fs._used = then.snapshot()._root, then._used
+        self.fs._owner = object()
+
+    def _lose_opened(self) -> None:
+        for file in self._open:
+            file.lost = True
+        self._strangers = [*self._open]
 
     def is_volatile(self, path: str) -> bool:
         """Whether a power cut may take the content of this file."""

@@ -1,0 +1,46 @@
+"""The laws of identity broken: who is dead by what its machine is called, and who does not notice its twin."""
+
+from __future__ import annotations
+
+from spoold.master.leadership import Leadership
+from spoold.protocol.names import LeaseName
+from spoold.store import presence
+from spoold.store.presence import Presence
+from spoold.system.host import Host, HostIdentity, ProcessIdentity, same_host
+from tests.sim.mutation import Mutations, Swap
+
+clones = Mutations(world="clones")
+resumed = Mutations(world="resumed")
+
+
+@clones.add("a beat that moves is alive", "Another boot of a machine proves that all before it is gone.")
+def rebooted_without_silence() -> list[Swap]:
+    def gone(then: HostIdentity, process: ProcessIdentity, host: Host) -> bool:
+        here = host.identity()
+        rebooted = (then.machine_id, then.hostname) == (
+            here.machine_id,
+            here.hostname,
+        ) and then.boot_id != here.boot_id
+        return rebooted or (same_host(then, here) and not host.alive(process))
+
+    return [(presence, "surely_gone", gone)]
+
+
+@resumed.add("one node, one process", "A node never looks whether another process beats under its name.")
+def twin_not_looked_for() -> list[Swap]:
+    def never(self: Presence) -> None:
+        self._doubts = 0
+
+    return [(Presence, "doubt", never)]
+
+
+@resumed.add("one leader", "A renewal that another process may have made is this master's own.")
+def led_by_a_twins_renewal() -> list[Swap]:
+    def own(self: Leadership, token: LeaseName, to: LeaseName, now: float) -> bool:
+        if not self._order(token, to):
+            self.token = None
+            return False
+        self.token, self._renewed_at = to, now
+        return True
+
+    return [(Leadership, "_swap", own)]

@@ -1,0 +1,56 @@
+"""A person puts an older copy of the spool's directory back, while its nodes run, sleep and die.
+
+What happened after the copy was made is forgotten: tasks that were submitted later are lost, and what had ended may
+run again. Law: within the restored history all else holds. Nothing hangs, each task in it ends once, unless it
+comes after a lost one, and fsck finds no error.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spoold.protocol.names import key
+from spoold.system.memory import MemoryFileSystem
+from tests.sim.universe import Universe
+
+# When (s) the copy is made at the latest, and for how long it lies there at most.
+COPIED_S, KEPT_S = 12.0, 12.0
+
+
+class RestoredUniverse(Universe):
+    """Once, the tree goes back to an earlier moment."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.weather.blows["restored"] = 1.0
+        self._struck = False
+
+    def _strike(self, kind: str, number: int) -> None:
+        if kind != "restored":
+            super()._strike(kind, number)
+            return
+        if self._struck:
+            return
+        self._struck = True
+        self.scheduler.sleep(COPIED_S * self.weather.draw("copied", number))
+        copy = self.server.fs.snapshot()
+        self.scheduler.sleep(1.0 + (KEPT_S - 1.0) * self.weather.draw("kept", number))
+        if not self.weather.fair:
+            self._restore(copy)
+
+    def _restore(self, copy: MemoryFileSystem) -> None:
+        self.weather.tell("restored: the tree is that of an earlier moment")
+        self.server.put_back(copy)
+        self.laws.conduct.forgot_at = self.scheduler.now
+        self.laws.conduct.forget_leaders()
+        for task in [task for task in self.laws.asked if task not in self.laws.tokens]:
+            del self.laws.asked[task]
+
+    def _over(self) -> bool:
+        """What comes after a lost task waits for ever, unless somebody submits that again."""
+        asked, known = self.laws.asked, -1
+        while self._struck and known != len(asked):
+            known = len(asked)
+            for task in [task for task, one in asked.items() if not asked.keys() >= {*map(key, one.parents)}]:
+                del asked[task]
+        return super()._over()
