@@ -97,6 +97,21 @@ def test_what_a_dead_worker_left_in_the_ice_is_ended_and_what_lives_is_left_alon
     assert not used.exists()
 
 
+def test_a_group_from_another_time_namespace_is_only_removed_if_no_process_has_its_number() -> None:
+    """N12: start times count from another moment there; one of a former release names no time namespace."""
+    where, mine, me = group("cgroup"), os.stat("/proc/self/ns/pid").st_ino, os.getpid()
+    living = [Path(where, f"spoold-{mine}-1-{me}-7-1"), Path(where, f"spoold-{mine}-{me}-7-1")]
+    dead = Path(where, f"spoold-{mine}-1-{2**22 + 1}-7-1")
+    for folder in (*living, dead):
+        folder.mkdir()
+    try:
+        freezer.sweep(where)
+        assert [folder.exists() for folder in (*living, dead)] == [True, True, False]
+    finally:
+        for folder in living:
+            folder.rmdir()
+
+
 class Slow(freezer.Room):
     """A group that the kernel cannot freeze whole: one process in it waits for a share that hangs."""
 

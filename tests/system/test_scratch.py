@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from spoold.system.host import SystemHost
+from spoold.system.host import FakeHost, SystemHost
 from spoold.system.scratch import DEPS, TASK, WORK, Abandoned, LocalScratch, find_abandoned
 
 
@@ -187,6 +187,21 @@ def test_a_pipe_where_a_record_is_looked_for_blocks_nobody(tmp_path: Path, monke
     looking.start()
     looking.join(5)
     assert found == [[]]
+
+
+def test_a_scratch_is_abandoned_once_its_lock_is_free_whatever_its_record_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N1, N12: the owner seems to have run in another boot, and at another moment, and lives."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    elsewhere = FakeHost("laptop")
+    scratch = LocalScratch("w1", "/spool", elsewhere)
+    assert find_abandoned(SystemHost()) == []
+    elsewhere.reboot()
+    assert find_abandoned(elsewhere.another()) == []
+    scratch._release()  # as the kernel does when the process ends
+    (left,) = find_abandoned(SystemHost())
+    assert left.worker == "w1"
 
 
 @pytest.mark.parametrize("content", [b"[" * 200_000, b"\xff" * 10, b'{"host": 3}', b"0" * 100_000])
