@@ -80,6 +80,7 @@ HEARTBEAT: Shape = {
                 "frozen_s": _figure,
                 "lent": flag,
                 "back": flag,
+                "served": flag,
             }
         )
     ),
@@ -97,6 +98,7 @@ HEARTBEAT: Shape = {
                 "python": _texts,
                 "lacks": _texts_by_name,
                 "shuns": _texts_by_name,
+                "about": by_name(_texts_by_name),
             }
         )
     ),

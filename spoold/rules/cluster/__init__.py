@@ -2,6 +2,7 @@
 
     liveness    which nodes are dead, by counters and the observer's own clock
     succession  who leads: what to do with the token that was seen
+    twins       machines of one identity, named to people
     clocks      what time it is where machines disagree
     power       what a battery lets a worker do
     drain       which workers a drain is meant for
