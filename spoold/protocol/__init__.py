@@ -16,7 +16,6 @@
     ended_attempt what a result says of an attempt, for those that decide by it
     checkpoint  how far the leader has read the results
     heartbeat   what a node says of itself
-    machine     the machine id of a heartbeat, and the mark of a machine that has a twin
     request     what people ask of the cluster: cancel, retry, pause, drain, halt
     request_body who asked, when and why
     snapshot    the leader's picture of the cluster

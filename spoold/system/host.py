@@ -18,7 +18,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
-from spoold.protocol.machine import is_marked, marked, unmarked
+from spoold.protocol.names import is_marked, marked, unmarked
 from spoold.system import chance, power, probe
 
 # The kernel's constants for the namespaces outside all containers (PROC_PID_INIT_INO, PROC_TIME_INIT_INO), and the
@@ -215,7 +215,7 @@ class SystemHost:
         return this_process()
 
     def doubt(self) -> None:
-        SystemHost._chance = SystemHost._chance or f"{chance.below(1 << 64):016x}"
+        SystemHost._chance = f"{chance.below(1 << 64):016x}"  # anew: an image may hold the last one
 
     def alive(self, process: ProcessIdentity) -> bool:
         return alive(process)
@@ -263,9 +263,8 @@ class FakeHost:
 
     def doubt(self) -> None:
         machine = self.machine
-        if not is_marked(machine.identity.machine_id):
-            other = marked(machine.identity.machine_id, f"{chance.below(1 << 64):016x}")
-            machine.identity = replace(machine.identity, machine_id=other)
+        other = marked(machine.identity.machine_id, f"{chance.below(1 << 64):016x}")
+        machine.identity = replace(machine.identity, machine_id=other)
 
     def alive(self, process: ProcessIdentity) -> bool:
         if process.start_time is None:

@@ -172,10 +172,20 @@ def test_a_machine_that_has_a_twin_equals_no_other_any_more() -> None:
     assert not same_host(one.identity(), other.identity())
     assert twins(other.identity(), one.identity())
     one.doubt()
-    one.doubt()
     assert not same_host(one.identity(), other.identity())
     assert twins(other.identity(), one.identity())
     assert not twins(one.identity(), one.identity())
+
+
+def test_a_marked_machine_that_is_resumed_from_an_image_gets_a_mark_of_its_own() -> None:
+    """The image holds the mark, so both begin with the same: each doubt must draw another."""
+    one = FakeHost("laptop")
+    one.doubt()
+    other = FakeHost(machine=replace(one.machine))
+    assert same_host(one.identity(), other.identity())
+    other.doubt()
+    assert not same_host(one.identity(), other.identity())
+    assert twins(other.identity(), one.identity())
 
 
 def test_the_real_host_has_something_to_work_with(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from itertools import combinations
 
 from spoold.protocol.amount import some
 from spoold.protocol.heartbeat import Heartbeat, HostId
-from spoold.protocol.machine import is_marked, unmarked
+from spoold.protocol.names import is_marked, unmarked
 
 MEND = (
     "On all of them but one, run `rm /etc/machine-id; systemd-machine-id-setup`, give it a host name of its own "
