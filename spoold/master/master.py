@@ -136,13 +136,7 @@ class Master:
                 self.host.doubt()
             raise
         except OSError as error:
-            self.leadership.untrusted()
-            if self._desk is not None:
-                self._desk.watch.untrusted()
-            if isinstance(error, FileNotFoundError):
-                self._restore()
-            if led and classify(error) is not Meaning.FULL:  # a full share is full for every master
-                self.leadership.came_to(error, now.monotonic)
+            self._note(error, now, led=led)
             if isinstance(error, NotADirectoryError) and (found := obstacles(self.store.fs)):
                 raise NotADirectoryError(error.errno, "; ".join(found)) from error
             raise
@@ -151,6 +145,16 @@ class Master:
             raise
         finally:
             self._journal.flush()
+
+    def _note(self, error: OSError, now: Now, *, led: bool) -> None:
+        """An error of the environment has ended the step: it proves nothing about any node. led: as the leader."""
+        self.leadership.untrusted()
+        if self._desk is not None:
+            self._desk.watch.untrusted()
+        if isinstance(error, FileNotFoundError):
+            self._restore()
+        if led and classify(error) is not Meaning.FULL:  # a full share is full for every master
+            self.leadership.came_to(error, now.monotonic)
 
     def close(self) -> None:
         """Resign and leave, so that a standby need not wait. Never raises OSError."""
