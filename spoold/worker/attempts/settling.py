@@ -24,6 +24,7 @@ from spoold.rules.attempts.memory import in_vain
 from spoold.rules.attempts.outcome import Outcome
 from spoold.rules.attempts.policy import RetryPolicy, retry_policy
 from spoold.runner.job import Ending
+from spoold.store.absence import names_in
 from spoold.store.answers import replies
 from spoold.store.faults import Handling
 from spoold.store.journal import Journal
@@ -249,11 +250,21 @@ class Settling:
         self.logs.forget(attempt)
         self._overlaps.forget(attempt)
         self._journal.note("FENCED", attempt.name.id, attempt.name.attempt)
-        if attempt.result_written:
+        if attempt.result_written and not self._counts(attempt):
             with contextlib.suppress(OSError):
                 self._store.fs.unlink(attempt.result)
         with self._handling("folder of the task", attempt):
             self._scratch.close(attempt.key)
+
+    def _counts(self, attempt: Attempt) -> bool:
+        """Whether its result counts, or may: a twin of the same name writes under the same names."""
+        if self._store.shared:
+            return True
+        try:
+            ends = (names_in(self._store.fs, state) for state in (State.COMPLETED, State.FAILED))
+            return any(attempt.ended in names for names in ends)
+        except OSError:
+            return True
 
 
 def _bare(outcome: Outcome, decision: retry.Again | retry.End, cause: str) -> Conclusion:
